@@ -25,6 +25,8 @@ _GUARDS = {
     "straddling": ("questions asked on both sides of the cutoff", "only the first time is kept"),
     "crossing": ("questions on events open across the cutoff", "dropped"),
     "repeated": ("training questions that test repeats for the same date", "dropped"),
+    "telling": ("training questions that tell the outcome of one held out", "dropped"),
+    "near": ("questions worded like one on another event", "kept in one split for one date"),
 }
 """By guard what it found and what is done about it."""
 
@@ -66,6 +68,8 @@ def audit(
         console.print(_table("What would leak", ("found", "what", "done"), lines))
     else:
         console.print("Found nothing that would leak.")
+    for note in report.notes:
+        console.print(note, markup=False, soft_wrap=True)
     if every:
         for row in (*report.rejected, *report.refused):
             console.print(str(row), markup=False, soft_wrap=True)
@@ -104,6 +108,7 @@ def _plain(dataset: "Dataset") -> Mapping[str, Any]:
         "kept": dict(report.sizes),
         "merged": report.merged,
         "leaks": _leaks(report),
+        "notes": list(report.notes),
         "dropped": [{**row.place._asdict(), "reason": row.reason} for row in report.rejected],
         "sources_left_out": [
             {**row.place._asdict(), "reason": row.reason} for row in report.refused

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.tables import Source
+from tokengym.envs.intake.tables import Source
 from tokengym.envs.energy.data import TimeSeries, read, resample_to
 from tokengym.envs.energy.data.time_series import LARGEST_LOAD
 from tokengym.envs.energy.levels import EnergyLevel

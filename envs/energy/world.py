@@ -9,7 +9,7 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.form import ReplyForm, nearness
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.core.tables import Source
+from tokengym.envs.intake.tables import Source
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.task_drawing import Unusable
 from tokengym.envs.core.turn import StopReason, Turn

@@ -12,7 +12,7 @@ from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.core.tables import Source
+from tokengym.envs.intake.tables import Source
 from tokengym.envs.core.task import Task, canonical_json, to_plain_json
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World

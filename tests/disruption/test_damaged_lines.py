@@ -10,7 +10,7 @@ import pytest
 
 from tests.disruption.literature_files import as_openalex, literature, write_part
 from tests.disruption.test_sources import PAPER
-from tokengym.envs.core import files
+from tokengym.envs.intake import files
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.json_objects import read_objects
 from tokengym.envs.disruption.data.jsonl import read_papers

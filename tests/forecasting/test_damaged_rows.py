@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.forecasting.questions_file import plain
-from tokengym.envs.core import files
+from tokengym.envs.intake import files
 from tokengym.envs.forecasting.data.reading import Reading
 
 DEEP = "[" * 100_000 + "]" * 100_000

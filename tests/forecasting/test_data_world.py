@@ -17,7 +17,7 @@ from tests.forecasting.questions_file import plain, prompts_of, tasks_of, world_
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting.data.record import QuestionRecord
-from tokengym.envs.forecasting.data.sanitise import sanitise
+from tokengym.envs.intake.text import clean
 from tokengym.envs.forecasting.data.splits import split
 from tokengym.envs.registry import baselines, make_world
 
@@ -190,14 +190,14 @@ def test_control_tokens_in_user_text_are_neutralised(token: str, tmp_path: Path)
 
 @given(st.text())
 def test_neutral_text_is_stable_and_encodes(text: str) -> None:
-    once = sanitise(text)
-    assert sanitise(once) == once
+    once = clean(text)
+    assert clean(once) == once
     once.encode("utf-8")
 
 
 def test_comparisons_and_ordinary_brackets_stay_readable() -> None:
     text = "if x < 5 and y > 7, or 3 > 2 [see note], temperature >30 C"
-    assert sanitise(text) == text
+    assert clean(text) == text
 
 
 # The world over files

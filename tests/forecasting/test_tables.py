@@ -14,7 +14,7 @@ import pytest
 from tests.forecasting.questions_file import plain, tasks_of, world_of, write_lines
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.forecasting.data.reading import Reading
-from tokengym.envs.forecasting.data.rows import read_rows
+from tokengym.envs.intake.rows import read_rows
 
 ROWS: list[dict[str, Any]] = [
     plain(1, price=0.25, sources=[{"text": "It is dry.", "date": "2025-01-01"}]),

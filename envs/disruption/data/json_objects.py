@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.files import bounded_lines, open_unpacked, too_long
-from tokengym.envs.core.json_stream import JsonStream
+from tokengym.envs.intake.files import bounded_lines, open_unpacked, too_long
+from tokengym.envs.intake.json_stream import JsonStream
 
 _MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 16

@@ -5,8 +5,8 @@ from collections import Counter
 from datetime import datetime, timedelta
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import CsvTable, Row
-from tokengym.envs.core.times import TIME_FORMS, read_time
+from tokengym.envs.intake.tables import CsvTable, Row
+from tokengym.envs.intake.times import TIME_FORMS, read_time
 
 _HOUR = timedelta(hours=1)
 _CHANGES_BY = 4

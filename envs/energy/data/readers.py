@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import CsvTable, Row, Source, read_text
+from tokengym.envs.intake.tables import CsvTable, Row, Source, read_text
 from tokengym.envs.energy.data.clock import read_clock
 from tokengym.envs.energy.data.time_series import LARGEST_LOAD, TimeSeries, time_series_of
 

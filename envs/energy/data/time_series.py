@@ -12,7 +12,7 @@ import numpy as np
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.split_windows import Windows
-from tokengym.envs.core.tables import CsvTable
+from tokengym.envs.intake.tables import CsvTable
 from tokengym.envs.energy.data.report import SeriesReport, group_left_out
 from tokengym.envs.energy.generator import hours_of_day
 from tokengym.envs.energy.levels import LEVELS, EnergyLevel

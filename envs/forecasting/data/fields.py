@@ -2,28 +2,14 @@
 
 import ast
 import json
-import math
 from datetime import UTC, date, datetime, timedelta
 
-from tokengym.envs.core.times import TIME_FORMS, read_time
 from tokengym.envs.forecasting.data.record import MOST_OUTCOMES, Row, RowError
+from tokengym.envs.intake.numbers import read_number, whole_number
+from tokengym.envs.intake.quoting import quoted
+from tokengym.envs.intake.times import TIME_FORMS, read_time
 
-_QUOTED_CHARACTERS = 60
-_OUTCOMES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
-
-
-def quoted(value: object) -> str:
-    """Return the start of a value, for an error."""
-    try:
-        text = repr(value)
-    except RecursionError:
-        text = f"a {type(value).__name__} nested too deep"
-    return text if len(text) <= _QUOTED_CHARACTERS else text[:_QUOTED_CHARACTERS] + "..."
-
-
-def folded(words: str) -> str:
-    """Return text in one case with single blanks, to compare questions by their words."""
-    return " ".join(words.casefold().split())
+_OUTCOMES = {"yes": 1, "no": 0, "true": 1, "false": 0}
 
 
 def text(row: Row, name: str) -> str:
@@ -55,9 +41,8 @@ def optional_text(row: Row, name: str) -> str:
 def identifier(row: Row, name: str) -> str:
     """Return an id, which may be a number."""
     value = row.get(name)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return text(row, name)
+    number = None if isinstance(value, str) else whole_number(value)
+    return text(row, name) if number is None else str(number)
 
 
 def moment(row: Row, name: str) -> datetime:
@@ -114,8 +99,9 @@ def yes_or_no(value: object, name: str) -> int:
     Raises:
         RowError: if the question was not resolved to one of them.
     """
-    if isinstance(value, bool | int | float) and value in (0, 1):
-        return int(value)
+    number = int(value) if isinstance(value, bool) else whole_number(value)
+    if number in (0, 1):
+        return number
     if isinstance(value, str) and value.strip().casefold() in _OUTCOMES:
         return _OUTCOMES[value.strip().casefold()]
     raise RowError(f"{name!r} must be resolved to yes or no, got {quoted(value)}")
@@ -142,7 +128,7 @@ def probability(value: object, name: str) -> float:
     Raises:
         RowError: if it is no number in [0, 1].
     """
-    number = finite(value)
+    number = read_number(value)
     if number is None or not 0.0 <= number <= 1.0:
         raise RowError(f"{name!r} must be a number from 0 to 1, got {quoted(value)}")
     return number
@@ -166,13 +152,3 @@ def structured(value: object, name: str) -> object:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise RowError(f"{name!r} is neither JSON nor a Python literal: {quoted(cell)}") from error
 
-
-def finite(value: object) -> float | None:
-    """Return a finite number, or text that reads as one, as a float; `None` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        number = float(value)
-    except (OverflowError, ValueError):
-        return None
-    return number if math.isfinite(number) else None

@@ -21,6 +21,9 @@ from tokengym.envs.forecasting.data.record import QuestionRecord, RowError
 from tokengym.envs.forecasting.data.report import DataReport, Leaks
 from tokengym.envs.forecasting.data.splits import split
 
+_SHOWN = 20
+"""Questions that tell an outcome and are named."""
+
 
 class Dataset(Immutable):
     """The records of some files, in splits; shared by every world that plays them.
@@ -96,7 +99,17 @@ def _load(names: tuple[str, ...], cutoff: str | None, digests: tuple[str, ...]) 
         asked_late=reading.asked_late,
         straddling=sum(boundary is not None and min(of) < boundary <= max(of) for of in times),
         repeated=len(parts.repeated),
+        telling=len(parts.telling),
+        near=parts.near,
     )
+    notes = list(reading.notes)
+    notes += [
+        f"{question.key[:60]} tells the outcome of {other.key[:60]}: not in train"
+        for question, other in parts.telling[:_SHOWN]
+    ]
+    empty = [name for name, part in parts.records.items() if not part]
+    if empty:
+        notes.insert(0, f"no question is left for {' and '.join(empty)}")
     report = DataReport(
         rows=reading.rows,
         questions=reading.questions,
@@ -108,6 +121,7 @@ def _load(names: tuple[str, ...], cutoff: str | None, digests: tuple[str, ...]) 
         crossing_questions=sum(len(event.records) for event in parts.crossing),
         cutoff="" if boundary is None else boundary.isoformat(),
         leaks=leaks,
+        notes=tuple(notes),
     )
     return Dataset((names, cutoff, digests), parts.records, report)
 

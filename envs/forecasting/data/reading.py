@@ -6,7 +6,9 @@ from datetime import datetime
 from pathlib import Path
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.forecasting.data.fields import folded, quoted
+from tokengym.envs.intake.names import Watched, name_unknown
+from tokengym.envs.intake.near import normal_form
+from tokengym.envs.intake.quoting import quoted
 from tokengym.envs.forecasting.data.formats import (
     autocast,
     manifold,
@@ -24,8 +26,8 @@ from tokengym.envs.forecasting.data.record import (
     Source,
 )
 from tokengym.envs.forecasting.data.report import Rejection
-from tokengym.envs.forecasting.data.rows import read_rows
-from tokengym.envs.forecasting.data.sanitise import sanitise
+from tokengym.envs.intake.rows import read_rows
+from tokengym.envs.intake.text import clean, clean_line
 
 _FORMATS = (prophet_arena, manifold, autocast, metaculus, plain)
 _IDS = ("id", "submission_id")
@@ -43,6 +45,7 @@ class Reading:
         questions: questions they held.
         rejected: rows that were not used.
         refused: sources later than the snapshot of their question.
+        notes: what was understood of the files, a sentence each.
         asked_late: questions that were asked when the answer was out.
     """
 
@@ -52,6 +55,7 @@ class Reading:
         self.asked_late = 0
         self.rejected: list[Rejection] = []
         self.refused: list[Rejection] = []
+        self.notes: list[str] = []
         self._kept: dict[_Key, tuple[QuestionRecord, Place]] = {}
         self._snapshots: dict[_Key, list[datetime]] = {}
         self._asked: dict[tuple[str, str], _Key] = {}
@@ -61,20 +65,28 @@ class Reading:
     def read(self, path: Path) -> None:
         """Add the rows of a file."""
         self.rows.setdefault(path.name, 0)
-        for number, line, row, reason in read_rows(path):
+        names: dict[str, None] = {}
+        asked: set[str] = set()
+        for result in read_rows(path):
             self.rows[path.name] += 1
-            place = Place(path.name, number, line, _identity(row))
+            place = Place(path.name, result.number, result.line, _identity(result.row))
             try:
-                if row is None:
-                    raise RowError(reason)
+                if result.row is None:
+                    raise RowError(result.reason)
+                row = Watched(result.row)
                 if self._pairing.take(row, place):
                     continue
                 questions = _records(row)
             except RowError as error:
                 self._reject(place, str(error))
                 continue
+            names |= dict.fromkeys(row)
+            asked |= row.asked
             for parsed in questions:
                 self._add(parsed, place)
+        unused = name_unknown(names, asked)
+        if unused:
+            self.notes.append(f"{path.name}: fields that are not used: {unused}")
 
     def repeats(self) -> Iterator[tuple[datetime, ...]]:
         """Yield the times at which each repeated question was asked."""
@@ -111,8 +123,13 @@ class Reading:
             self.asked_late += 1
             self._reject(place, f"asked at {asked}, when the answer was already known, at {closed}")
             return
-        record = self._sanitised(record, place)
-        key = (record.event, folded(record.question), tuple(map(folded, record.labels)))
+        try:
+            record = self._cleaned(record, place)
+        except ValueError as error:
+            self._reject(place, str(error))
+            return
+        words = normal_form(record.question) or record.question
+        key = (normal_form(record.event), words, tuple(map(str.casefold, record.labels)))
         if self._asked.setdefault((record.key, record.part), key) != key:
             key_shown = quoted(record.key)
             self._reject(place, f"the id was used before for another question: {key_shown}")
@@ -137,22 +154,29 @@ class Reading:
     def _reject(self, place: Place, reason: str) -> None:
         self.rejected.append(Rejection(place, reason))
 
-    def _sanitised(self, record: QuestionRecord, place: Place) -> QuestionRecord:
-        """Return the record with sanitised texts, without sources from after its snapshot."""
+    def _cleaned(self, record: QuestionRecord, place: Place) -> QuestionRecord:
+        """Return the record with clean texts, without sources from after its snapshot.
+
+        Raises:
+            ValueError: if a text is too long, or nothing is left of the question or an outcome.
+        """
         for source in record.sources:
             if source.dated is not None and source.dated > record.asked_at:
                 reason = f"a source is later than the snapshot: {source.dated.isoformat()}"
                 self.refused.append(Rejection(place, reason))
         sources = (
-            Source(sanitise(source.text), source.dated)
+            Source(clean(source.text), source.dated)
             for source in record.sources
             if source.dated is None or source.dated <= record.asked_at
         )
+        question, labels = clean_line(record.question), tuple(map(clean_line, record.labels))
+        if not question or not all(labels) or len(set(labels)) < len(labels):
+            raise RowError("nothing that can be seen is left of the question or of an outcome")
         return replace(
             record,
-            question=sanitise(record.question),
-            background=sanitise(record.background),
-            labels=tuple(map(sanitise, record.labels)),
+            question=question,
+            background=clean(record.background),
+            labels=labels,
             sources=tuple(source for source in sources if source.text),
         )
 

@@ -45,6 +45,9 @@ class Leaks:
         asked_late: questions that were asked when the answer was out; rejected.
         straddling: questions asked on both sides of the cutoff; only the first time is kept.
         repeated: training questions that test repeats for the same date; dropped.
+        telling: training questions that tell the outcome of one held out; dropped.
+        near: questions worded like one on another event. Split by event they are in one split,
+            split by time those for the same date are.
     """
 
     late_sources: int
@@ -54,6 +57,8 @@ class Leaks:
     asked_late: int
     straddling: int
     repeated: int
+    telling: int
+    near: int
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class DataReport:
         crossing_questions: questions on those events.
         cutoff: the date that separates training from test, ISO 8601; empty if none does.
         leaks: what would have leaked without the guards.
+        notes: what is missing or was understood, one sentence each.
     """
 
     rows: Mapping[str, int]
@@ -83,6 +89,7 @@ class DataReport:
     crossing_questions: int
     cutoff: str
     leaks: Leaks
+    notes: tuple[str, ...] = ()
 
     @property
     def how_split(self) -> str:
@@ -98,9 +105,10 @@ class DataReport:
             f"{sum(self.rows.values())} rows, {self.questions} questions: {sizes} "
             f"({self.how_split}); {len(self.rejected)} rejected, {self.merged} merged, "
             f"{len(self.refused)} sources refused, {self.crossing_questions} dropped on "
-            f"{self.crossing_events} crossing events, {self.leaks.repeated} repeated in test"
+            f"{self.crossing_events} crossing events, {self.leaks.repeated} repeated in test, "
+            f"{self.leaks.near} worded alike, {self.leaks.telling} tell an outcome held out"
         )
-        return "\n".join([head, *map(str, self.rejected), *map(str, self.refused)])
+        return "\n".join([head, *self.notes, *map(str, self.rejected), *map(str, self.refused)])
 
 
 def count_kinds(rejections: Sequence[Rejection]) -> Sequence[tuple[int, Rejection]]:

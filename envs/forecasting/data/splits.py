@@ -2,9 +2,10 @@
 
 Train holds the events closed before the cutoff, test those first seen on or after it; an event open
 across the cutoff is in neither. All questions on an event stay together. Validation is the last
-slice of train by time. A question of train that test asks again, in the same words for the same
-date, is dropped. A set whose questions were all asked at one time has no such cutoff: it is split
-by event alone.
+slice of train by time. A question of train that test asks again, in near-equal words for the same
+date, is dropped, and so is one that tells the outcome of a question held out. A set whose questions
+were all asked at one time has no such cutoff: it is split by event alone, and events that are asked
+about in near-equal words are one.
 """
 
 import hashlib
@@ -13,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from tokengym.envs.forecasting.data.fields import folded
 from tokengym.envs.forecasting.data.record import QuestionRecord
+from tokengym.envs.forecasting.data.telling import find_telling
+from tokengym.envs.intake.near import group_by, group_near
 
 _VALIDATION_SHARE = 0.15
 _TRAIN_PER_TEST = 4
@@ -38,12 +40,16 @@ class Splits(NamedTuple):
         crossing: the events that were open across the cutoff.
         cutoff: the moment that separates train from test; `None` if the split is by event alone.
         repeated: training questions that test repeats for the same date.
+        telling: training questions that tell the outcome of one held out, with that one.
+        near: how many questions are worded like one on another event.
     """
 
     records: Mapping[str, tuple[QuestionRecord, ...]]
     crossing: tuple[Event, ...]
     cutoff: datetime | None
     repeated: tuple[QuestionRecord, ...]
+    telling: tuple[tuple[QuestionRecord, QuestionRecord], ...]
+    near: int
 
 
 def split(records: Sequence[QuestionRecord], cutoff: datetime | None) -> Splits:
@@ -54,47 +60,64 @@ def split(records: Sequence[QuestionRecord], cutoff: datetime | None) -> Splits:
         cutoff: separates train from test; if `None`, chosen by `best_cutoff`, or none where all
             events were first seen at one time.
     """
+    wording = dict(zip(map(id, records), group_near([r.question for r in records]), strict=True))
+    events_worded: dict[int, set[str]] = defaultdict(set)
+    for record in records:
+        events_worded[wording[id(record)]].add(record.event)
+    near = sum(len(events_worded[wording[id(record)]]) > 1 for record in records)
+
+    def dated(record: QuestionRecord) -> tuple[str, int] | None:
+        # A question without a date may recur.
+        by = record.resolves_by
+        return None if by is None else (by.isoformat(), wording[id(record)])
+
     events = _events(records)
+    repeated: tuple[QuestionRecord, ...] = ()
+    crossing: tuple[Event, ...] = ()
     if cutoff is None and len(events) > 1 and len({event.first_seen for event in events}) == 1:
-        return _split_by_event(events)
-    cutoff = best_cutoff(events) if cutoff is None else cutoff
-    test = [event for event in events if event.first_seen >= cutoff]
-    asked = {_dated_words(record) for record in _questions(test)} - {None}
-    closed = [event for event in events if event.closed < cutoff]
-    repeated = tuple(record for record in _questions(closed) if _dated_words(record) in asked)
-    train = [
-        event._replace(records=remaining)
-        for event in sorted(closed, key=lambda event: event.closed)
-        if (remaining := tuple(r for r in event.records if _dated_words(r) not in asked))
-    ]
-    crossing = tuple(event for event in events if event.first_seen < cutoff <= event.closed)
-    last = len(train) - round(_VALIDATION_SHARE * len(train))
-    return Splits(
-        {
-            "train": tuple(sorted(_questions(train[:last]), key=_mixed)),
-            "validation": tuple(sorted(_questions(train[last:]), key=_in_time)),
-            "test": tuple(sorted(_questions(test), key=_in_time)),
-        },
-        crossing,
-        cutoff,
-        repeated,
-    )
+        parts = _split_by_event(records, wording)
+    else:
+        cutoff = best_cutoff(events) if cutoff is None else cutoff
+        test = [event for event in events if event.first_seen >= cutoff]
+        asked = {dated(record) for record in _questions(test)} - {None}
+        closed = [event for event in events if event.closed < cutoff]
+        repeated = tuple(record for record in _questions(closed) if dated(record) in asked)
+        train = [
+            event._replace(records=remaining)
+            for event in sorted(closed, key=lambda event: event.closed)
+            if (remaining := tuple(r for r in event.records if dated(r) not in asked))
+        ]
+        crossing = tuple(event for event in events if event.first_seen < cutoff <= event.closed)
+        last = len(train) - round(_VALIDATION_SHARE * len(train))
+        parts = {
+            "train": _questions(train[:last]),
+            "validation": _questions(train[last:]),
+            "test": _questions(test),
+        }
+    telling = tuple(find_telling(parts["train"], [*parts["validation"], *parts["test"]]))
+    told = {id(record) for record, _ in telling}
+    parts["train"] = [record for record in parts["train"] if id(record) not in told]
+    order = {"train": _in_time if cutoff is None else _mixed}
+    ordered = {
+        name: tuple(sorted(part, key=order.get(name, _in_time))) for name, part in parts.items()
+    }
+    return Splits(ordered, crossing, cutoff, repeated, telling, near)
 
 
-def _split_by_event(events: Sequence[Event]) -> Splits:
-    """Split events in an order given by a hash of their ids: nothing in it depends on outcomes."""
-    mixed = sorted(events, key=lambda event: _mixed(event.records[0]))
-    # Events that ask the same words count as one.
-    owner: dict[tuple[str, ...], str] = {}
-    parts: dict[str, list[Event]] = {name: [] for name in _UP_TO}
-    for number, event in enumerate(mixed):
-        share = (number + 0.5) / len(mixed)
-        name = next(name for name, end in _UP_TO.items() if share < end)
-        name = next((owner[w] for w in map(_words, event.records) if w in owner), name)
-        owner |= {_words(record): name for record in event.records}
-        parts[name].append(event)
-    records = {name: tuple(sorted(_questions(of), key=_in_time)) for name, of in parts.items()}
-    return Splits(records, (), None, ())
+def _split_by_event(
+    records: Sequence[QuestionRecord], wording: Mapping[int, int]
+) -> dict[str, list[QuestionRecord]]:
+    """Split in an order given by a hash of the ids: nothing in it depends on outcomes."""
+    joined: dict[int, list[QuestionRecord]] = defaultdict(list)
+    keys = [[record.event, wording[id(record)]] for record in records]
+    for record, group in zip(records, group_by(keys), strict=True):
+        joined[group].append(record)
+    groups = sorted(joined.values(), key=lambda group: min(map(_mixed, group)))
+    parts: dict[str, list[QuestionRecord]] = {name: [] for name in _UP_TO}
+    for number, group in enumerate(groups):
+        share = (number + 0.5) / len(groups)
+        parts[next(name for name, end in _UP_TO.items() if share < end)] += group
+    return parts
 
 
 def best_cutoff(events: Sequence[Event]) -> datetime:
@@ -128,18 +151,6 @@ def _events(records: Sequence[QuestionRecord]) -> list[Event]:
 
 def _questions(events: Sequence[Event]) -> list[QuestionRecord]:
     return [record for event in events for record in event.records]
-
-
-def _words(record: QuestionRecord) -> tuple[str, ...]:
-    """Return the words of a question, without its dates."""
-    texts = (record.question, record.background, *record.labels)
-    return tuple(map(folded, texts))
-
-
-def _dated_words(record: QuestionRecord) -> tuple[str, ...] | None:
-    """Return the words of a question with its date; `None` without a date, as it may recur."""
-    by = record.resolves_by
-    return None if by is None else (by.isoformat(), *_words(record))
 
 
 def _in_time(record: QuestionRecord) -> tuple[datetime, str, str, str]:

@@ -10,6 +10,8 @@ from itertools import pairwise
 
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.record import MOST_OUTCOMES, RowError
+from tokengym.envs.intake.numbers import read_number
+from tokengym.envs.intake.quoting import quoted
 
 _SHARES = (0.2, 0.4, 0.6, 0.8)
 _DIGITS = 3
@@ -23,10 +25,10 @@ def read_thresholds(value: object, name: str) -> tuple[float, ...]:
     """
     value = fields.structured(value, name)
     items = value if isinstance(value, list) else []
-    numbers = [number for number in map(fields.finite, items) if number is not None]
+    numbers = [number for number in map(read_number, items) if number is not None]
     ascending = all(low < high for low, high in pairwise(numbers))
     if not numbers or len(numbers) != len(items) or not ascending:
-        raise RowError(f"{name!r} must list ascending numbers, got {fields.quoted(value)}")
+        raise RowError(f"{name!r} must list ascending numbers, got {quoted(value)}")
     if len(numbers) >= MOST_OUTCOMES:
         raise RowError(f"{name!r} must list 1 to {MOST_OUTCOMES - 1} numbers, got {len(numbers)}")
     return tuple(numbers)

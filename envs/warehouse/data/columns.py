@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import CsvTable, Row, Source, column_name, read_text
+from tokengym.envs.intake.tables import CsvTable, Row, Source, column_name, read_text
 
 SLOTS = ("sku", "aisle", "row", "qty")
 ORDERS = ("order_id", "release_min", "due_min", "sku", "qty", "value")

@@ -14,7 +14,7 @@ import numpy as np
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.split_windows import Windows
-from tokengym.envs.core.tables import CsvTable, Row, Source, read_text
+from tokengym.envs.intake.tables import CsvTable, Row, Source, read_text
 from tokengym.envs.warehouse.data.columns import Refusal
 from tokengym.envs.warehouse.data.records import (
     Entries,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError, TaskError
-from tokengym.envs.core.tables import MOST_WHOLE, Row, Source, read_text
+from tokengym.envs.intake.tables import MOST_WHOLE, Row, Source, read_text
 from tokengym.envs.warehouse.data.columns import ORDERS, SLOTS, Refusal, rows_of
 from tokengym.envs.warehouse.data.records import OrderBook, refuse_all
 from tokengym.envs.warehouse.data.times import Moment, moment_of

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import Source
+from tokengym.envs.intake.tables import Source
 from tokengym.envs.warehouse.data.batching import read_batching
 from tokengym.envs.warehouse.data.columns import describe, kind_of
 from tokengym.envs.warehouse.data.inventory_bench import read_inventory_bench

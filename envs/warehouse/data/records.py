@@ -13,7 +13,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.split_windows import Windows
-from tokengym.envs.core.tables import Source
+from tokengym.envs.intake.tables import Source
 from tokengym.envs.warehouse.data.columns import Refusal
 from tokengym.envs.warehouse.games.picking.generator import PickLevel
 from tokengym.envs.warehouse.games.picking.orders import Order

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import Row, Source
+from tokengym.envs.intake.tables import Row, Source
 from tokengym.envs.warehouse.data.columns import DEMAND, Refusal, rows_of
 from tokengym.envs.warehouse.data.records import SalesHistory, refuse_all
 from tokengym.envs.warehouse.data.times import Moment, moment_of, numbered

@@ -11,6 +11,8 @@ from tokengym.envs.forecasting.data.formats.standalone import question
 from tokengym.envs.forecasting.data.record import Parsed, Row, RowError
 from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, spread_thresholds
 from tokengym.envs.forecasting.grammar import LETTERS
+from tokengym.envs.intake.numbers import read_number
+from tokengym.envs.intake.quoting import quoted
 
 recognises = frozenset({"qtype", "publish_time", "close_time"}).issubset
 """Whether a row is in this format: it has these fields."""
@@ -29,12 +31,12 @@ def records(row: Row) -> list[Parsed]:
     elif kind == "mc":
         labels = fields.labels(row.get("choices"), "choices")
         if not isinstance(answer, str) or answer not in tuple(LETTERS[: len(labels)]):
-            raise RowError(f"'answer' must be the letter of a choice, got {fields.quoted(answer)}")
+            raise RowError(f"'answer' must be the letter of a choice, got {quoted(answer)}")
         outcome = LETTERS.index(answer)
     elif kind == "num":
         labels, outcome = _numeric(row.get("choices"), answer)
     else:
-        raise RowError(f"'qtype' must be 't/f', 'mc' or 'num', got {fields.quoted(kind)}")
+        raise RowError(f"'qtype' must be 't/f', 'mc' or 'num', got {quoted(kind)}")
     closed = fields.end_of(row, "close_time")
     return [
         question(
@@ -52,13 +54,13 @@ def records(row: Row) -> list[Parsed]:
 
 def _numeric(choices: object, answer: object) -> tuple[tuple[str, ...], int]:
     span = choices if isinstance(choices, dict) else {}
-    low, high = fields.finite(span.get("min")), fields.finite(span.get("max"))
+    low, high = read_number(span.get("min")), read_number(span.get("max"))
     if low is None or high is None:
         raise RowError(
-            f"'choices' must have a number 'min' and 'max', got {fields.quoted(choices)}"
+            f"'choices' must have a number 'min' and 'max', got {quoted(choices)}"
         )
     share = fields.probability(answer, "answer")
-    ratio = fields.finite(span.get("deriv_ratio")) or 1.0
+    ratio = read_number(span.get("deriv_ratio")) or 1.0
     part = share if ratio == 1.0 else (ratio**share - 1.0) / (ratio - 1.0)
     thresholds = spread_thresholds(low, high, ratio)
     return name_ranges(thresholds), range_of(low + (high - low) * part, thresholds)

@@ -8,6 +8,7 @@ was out, so it is not read either. A market resolved to MKT has no outcome, only
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.formats.standalone import question
 from tokengym.envs.forecasting.data.record import Parsed, Row, RowError
+from tokengym.envs.intake.quoting import quoted
 
 _OUTCOMES = {"YES": 1, "NO": 0}
 
@@ -23,10 +24,10 @@ def records(row: Row) -> list[Parsed]:
         RowError: if it is not binary, not resolved to yes or no, or a field is unusable.
     """
     if row["outcomeType"] != "BINARY":
-        raise RowError(f"'outcomeType' must be 'BINARY', got {fields.quoted(row['outcomeType'])}")
+        raise RowError(f"'outcomeType' must be 'BINARY', got {quoted(row['outcomeType'])}")
     resolution = row.get("resolution")
     if not isinstance(resolution, str) or resolution not in _OUTCOMES:
-        raise RowError(f"'resolution' must be 'YES' or 'NO', got {fields.quoted(resolution)}")
+        raise RowError(f"'resolution' must be 'YES' or 'NO', got {quoted(resolution)}")
     closed = fields.moment(row, "resolutionTime")
     return [
         question(

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.record import Parsed, QuestionRecord, Row, RowError
 from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, spread_thresholds
+from tokengym.envs.intake.numbers import read_number
+from tokengym.envs.intake.quoting import quoted
 
 _PARTS = (("", "description"), ("Resolution: ", "resolution_criteria"), ("Note: ", "fine_print"))
 
@@ -33,7 +35,7 @@ def records(row: Row) -> list[Parsed]:
     group = row["group_of_questions"]
     parts = group.get("questions") if isinstance(group, dict) else None
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-        raise RowError(f"'group_of_questions' must hold 'questions', got {fields.quoted(group)}")
+        raise RowError(f"'group_of_questions' must hold 'questions', got {quoted(group)}")
     return [_part(part, event, title) for part in parts]
 
 
@@ -42,7 +44,7 @@ def _part(question: Mapping[str, object], event: str, title: str) -> Parsed:
     try:
         return _record(question, event, f"{title} {fields.text(question, 'label')}")
     except RowError as error:
-        return RowError(f"{error} (question {fields.quoted(question.get('id'))})")
+        return RowError(f"{error} (question {quoted(question.get('id'))})")
 
 
 def _record(question: Mapping[str, object], event: str, title: str) -> QuestionRecord:
@@ -77,25 +79,25 @@ def _outcomes(question: Mapping[str, object]) -> tuple[tuple[str, ...], int]:
     if kind == "multiple_choice":
         labels = fields.labels(question.get("options"), "options")
         if resolution not in labels:
-            got = fields.quoted(resolution)
+            got = quoted(resolution)
             raise RowError(f"'resolution' must be one of the options, got {got}")
         return labels, labels.index(str(resolution))
     if kind != "numeric":
         raise RowError(
-            f"'type' must be binary, multiple_choice or numeric, got {fields.quoted(kind)}"
+            f"'type' must be binary, multiple_choice or numeric, got {quoted(kind)}"
         )
     scaling = question.get("scaling")
     span = scaling if isinstance(scaling, dict) else {}
-    low, high = fields.finite(span.get("range_min")), fields.finite(span.get("range_max"))
+    low, high = read_number(span.get("range_min")), read_number(span.get("range_max"))
     if low is None or high is None:
-        got = fields.quoted(scaling)
+        got = quoted(scaling)
         raise RowError(f"'scaling' must have a number 'range_min' and 'range_max', got {got}")
-    zero = fields.finite(span.get("zero_point"))
+    zero = read_number(span.get("zero_point"))
     ratio = 1.0 if zero is None or zero == low else (high - zero) / (low - zero)
     thresholds = spread_thresholds(low, high, ratio)
     ends = {"below_lower_bound": low, "above_upper_bound": high}
-    number = ends.get(str(resolution), fields.finite(resolution))
+    number = ends.get(str(resolution), read_number(resolution))
     if number is None:
-        raise RowError(f"'resolution' must be a number, got {fields.quoted(resolution)}")
+        raise RowError(f"'resolution' must be a number, got {quoted(resolution)}")
     unit = fields.optional_text(question, "unit")
     return name_ranges(thresholds, unit), range_of(number, thresholds)

@@ -12,6 +12,9 @@ import math
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.record import Parsed, QuestionRecord, Row, RowError, Source
 from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, read_thresholds
+from tokengym.envs.intake.names import meant_for
+from tokengym.envs.intake.numbers import read_number, whole_number
+from tokengym.envs.intake.quoting import quoted
 
 REQUIRED = ("id", "question", "asked_at", "resolves_at", "outcome")
 """The fields every row must have."""
@@ -59,9 +62,9 @@ def _outcomes(row: Row) -> tuple[tuple[str, ...], int, bool]:
         if row.get("outcomes") is not None:
             raise RowError("a question has 'outcomes' or 'thresholds', not both")
         thresholds = read_thresholds(row["thresholds"], "thresholds")
-        number = fields.finite(outcome)
+        number = read_number(outcome)
         if number is None:
-            raise RowError(f"'outcome' must be a number, got {fields.quoted(outcome)}")
+            raise RowError(f"'outcome' must be a number, got {quoted(outcome)}")
         labels = name_ranges(thresholds, fields.optional_text(row, "unit"))
         return labels, range_of(number, thresholds), True
     if row.get("outcomes") is None:
@@ -72,12 +75,26 @@ def _outcomes(row: Row) -> tuple[tuple[str, ...], int, bool]:
 
 
 def _which(outcome: object, labels: tuple[str, ...]) -> int:
-    if isinstance(outcome, str) and outcome.strip() in labels:
-        return labels.index(outcome.strip())
-    number = fields.finite(outcome)
+    """Return the index of the outcome, given as its name or as its index.
+
+    Raises:
+        RowError: if it is neither, or the name of one outcome and the index of another.
+    """
+    number = whole_number(outcome)
+    names = {str(outcome).strip(), str(number)}
+    if all(label.casefold() in ("yes", "no", "true", "false") for label in labels):
+        names |= {label for label in labels if fields.yes_or_no(label, "outcomes") == number}
+    readings = {at for at, label in enumerate(labels) if label in names}
     if number is not None and number in range(len(labels)):
-        return int(number)
-    raise RowError(f"'outcome' must be one of {list(labels)}, got {fields.quoted(outcome)}")
+        readings.add(number)
+    if len(readings) == 1:
+        return readings.pop()
+    if readings:
+        raise RowError(
+            f"'outcome' {quoted(outcome)} is the name of one outcome and the index of another of "
+            f"{list(labels)}: write names that are no numbers"
+        )
+    raise RowError(f"'outcome' must be one of {list(labels)}, got {quoted(outcome)}")
 
 
 def _price(value: object, outcomes: int) -> tuple[float, ...] | None:
@@ -88,7 +105,7 @@ def _price(value: object, outcomes: int) -> tuple[float, ...] | None:
         return (1.0 - price, price)
     value = fields.structured(value, "price")
     if not isinstance(value, list) or len(value) != outcomes:
-        raise RowError(f"'price' must list {outcomes} probabilities, got {fields.quoted(value)}")
+        raise RowError(f"'price' must list {outcomes} probabilities, got {quoted(value)}")
     prices = [fields.probability(price, "price") for price in value]
     total = math.fsum(prices)
     if total <= 0.0:
@@ -101,7 +118,7 @@ def _sources(value: object) -> tuple[Source, ...]:
         return ()
     value = fields.structured(value, "sources")
     if not isinstance(value, list):
-        raise RowError(f"'sources' must be a list, got {fields.quoted(value)}")
+        raise RowError(f"'sources' must be a list, got {quoted(value)}")
     return tuple(_source(item) for item in value)
 
 
@@ -109,6 +126,8 @@ def _source(item: object) -> Source:
     if isinstance(item, str):
         return Source(item, None)
     if not isinstance(item, dict):
-        raise RowError(f"a source must be a text or an object, got {fields.quoted(item)}")
+        raise RowError(f"a source must be a text or an object, got {quoted(item)}")
+    for misspelt in [] if "date" in item else meant_for("date", item):
+        raise RowError(f"a source has the field {quoted(misspelt)}: is 'date' meant?")
     dated = None if item.get("date") is None else fields.end_of(item, "date")
     return Source(fields.text(item, "text"), dated)

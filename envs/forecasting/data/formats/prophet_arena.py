@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.record import Parsed, QuestionRecord, Row, RowError, Source
+from tokengym.envs.intake.numbers import read_number
+from tokengym.envs.intake.quoting import quoted
 
 _COLUMNS = {"submission_id", "event_ticker", "snapshot_time", "market_outcome", "markets"}
 _DATES = ("date", "published_at", "published_date")
@@ -30,10 +32,10 @@ def records(row: Row) -> list[Parsed]:
     asked, closed = fields.moment(row, "snapshot_time"), fields.moment(row, "close_time")
     markets = fields.structured(row.get("markets"), "markets")
     if not isinstance(markets, list) or not all(isinstance(m, str) and m.strip() for m in markets):
-        raise RowError(f"'markets' must be a list of texts, got {fields.quoted(markets)}")
+        raise RowError(f"'markets' must be a list of texts, got {quoted(markets)}")
     outcomes = fields.structured(row.get("market_outcome"), "market_outcome")
     if not isinstance(outcomes, dict) or set(outcomes) != set(markets) or not markets:
-        raise RowError(f"'market_outcome' must resolve {fields.quoted(markets)} and nothing else")
+        raise RowError(f"'market_outcome' must resolve {quoted(markets)} and nothing else")
     sources = _sources(row)
     prices = _prices(row)
     return [
@@ -61,7 +63,7 @@ def _sources(row: Row) -> tuple[Source, ...]:
         return ()
     items = fields.structured(row["sources"], "sources")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise RowError(f"'sources' must be a list of objects, got {fields.quoted(items)}")
+        raise RowError(f"'sources' must be a list of objects, got {quoted(items)}")
     ranked = sorted(
         (_rank(item, place), fields.optional_text(item, "title"), place)
         for place, item in enumerate(items)
@@ -90,7 +92,7 @@ def _prices(row: Row) -> Mapping[str, object]:
             data = fields.structured(row[name], name)
             if isinstance(data, dict):
                 return data
-            raise RowError(f"{name!r} must be an object, got {fields.quoted(data)}")
+            raise RowError(f"{name!r} must be an object, got {quoted(data)}")
     return {}
 
 
@@ -111,7 +113,7 @@ def _price(data: object) -> tuple[float, float] | None:
 
 
 def _share(value: object) -> float | None:
-    number = fields.finite(value)
+    number = read_number(value)
     if number is None or isinstance(value, str):
         return None
     return number / _CENTS if isinstance(value, int) or number > 1.0 else number

@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from tokengym.envs.core import files
+from tokengym.envs.intake import files
+from tokengym.envs.intake.names import repeated
 
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _BETWEEN = re.compile(r"[\s,]*")
@@ -43,15 +44,26 @@ class JsonStream:
             the values.
         rest: what comes after it.
         line: the line on which `begun` begins, from 1.
+        longest: most characters of a value; `LONGEST_ROW` if 0.
+
+    Attributes:
+        in_array: whether the values are the items of an array.
     """
 
-    def __init__(self, begun: str, rest: _Text, line: int) -> None:
-        self._in_array = begun.startswith("[")
+    def __init__(self, begun: str, rest: _Text, line: int, longest: int = 0) -> None:
+        self.in_array = begun.startswith("[")
         self._text = begun
-        self._at = int(self._in_array)
+        self._at = int(self.in_array)
+        self._end = self._at
         self._rest = rest
         self._line = line
-        self._decoder = json.JSONDecoder(parse_int=_whole)
+        self._longest = longest or files.LONGEST_ROW
+        self._decoder = json.JSONDecoder(parse_int=_whole, object_pairs_hook=_object)
+
+    @property
+    def text(self) -> str:
+        """The text of the value that was yielded last."""
+        return self._text[self._at : self._end]
 
     def __iter__(self) -> Iterator[JsonValue]:
         """Yield the values up to the closing bracket, or to the first that is not JSON."""
@@ -59,6 +71,7 @@ class JsonStream:
             line = self._line
             try:
                 value, end = self._decode()
+                self._end = end
             except RecursionError as error:
                 yield JsonValue(line, None, "nested too deep", error)
                 end = self._after()
@@ -69,7 +82,7 @@ class JsonStream:
             else:
                 yield JsonValue(line, value)
             self._move(end)
-        if self._in_array and self._at == len(self._text):
+        if self.in_array and self._at == len(self._text):
             yield JsonValue(self._line, None, "the array is cut off")
 
     def _skip(self) -> bool:
@@ -79,7 +92,7 @@ class JsonStream:
             assert between is not None
             self._move(between.end())
             if self._at < len(self._text):
-                return not (self._in_array and self._text[self._at] == "]")
+                return not (self.in_array and self._text[self._at] == "]")
             if not self._fill():
                 return False
 
@@ -95,8 +108,8 @@ class JsonStream:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except ValueError:
                 # It may only be cut off by the end of what has been read.
-                if len(self._text) - self._at >= files.LONGEST_ROW:
-                    raise ValueError(files.too_long()) from None
+                if len(self._text) - self._at >= self._longest:
+                    raise ValueError(files.too_long(self._longest)) from None
                 if not self._fill():
                     raise
                 continue
@@ -111,7 +124,7 @@ class JsonStream:
                 depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket[0], 0)
                 if depth <= 0:
                     return bracket.end()
-            if len(self._text) - self._at >= files.LONGEST_ROW or not self._fill():
+            if len(self._text) - self._at >= self._longest or not self._fill():
                 return len(self._text)
 
     def _move(self, end: int) -> None:
@@ -124,6 +137,23 @@ class JsonStream:
         if more:
             self._text, self._at = self._text[self._at :] + more, 0
         return bool(more)
+
+
+def load_json(text: str | bytes) -> Any:
+    """Return the value of a text of JSON.
+
+    Raises:
+        ValueError: if it is none, or an object in it names a field twice.
+        RecursionError: if it is nested too deep.
+    """
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"the field {repeated(name for name, _ in pairs)!r} comes twice")
+    return found
 
 
 def _whole(digits: str) -> float:

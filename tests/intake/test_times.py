@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from tokengym.envs.core.times import read_time
+from tokengym.envs.intake.times import read_time
 
 NOON = datetime(2024, 5, 3, 12, tzinfo=UTC)
 

@@ -4,26 +4,59 @@ A few megabytes of gzip unpack to gigabytes, so every bound counts what is unpac
 """
 
 import gzip
+import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, AnyStr, cast
+from typing import IO, Any, AnyStr, cast
 
 LONGEST_FILE = 1 << 28
 """Longest file, in bytes, that is read whole; others are read row by row."""
+MOST_UNPACKED = 100
+"""How many times its own size a gzip longer than `LONGEST_FILE` may unpack to."""
 LONGEST_ROW = 1 << 26
 """Longest line, or item of a JSON array, in bytes or characters."""
 _GZIP = b"\x1f\x8b"
+_CHUNK = 1 << 17
 
 
 def open_unpacked(path: Path) -> IO[bytes]:
     """Open a file for reading bytes, unpacked if it is gzipped, whatever its name.
 
     Raises:
-        OSError: if it cannot be read.
+        OSError: if it cannot be read, or unpacks to many times its size.
     """
     with path.open("rb") as file:
         packed = file.read(len(_GZIP)) == _GZIP
-    return cast("IO[bytes]", gzip.open(path, "rb")) if packed else path.open("rb")
+    return cast("IO[bytes]", io.BufferedReader(_Unpacked(path), _CHUNK)) if packed else path.open("rb")
+
+
+class _Unpacked(io.RawIOBase):
+    """What a gzipped file holds; reading fails once it is far longer than the file."""
+
+    def __init__(self, path: Path) -> None:
+        self._most = max(LONGEST_FILE, MOST_UNPACKED * path.stat().st_size)
+        self._file = gzip.open(path, "rb")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer: Any, /) -> int:
+        count = self._file.readinto(buffer)
+        if self._file.tell() > self._most:
+            raise OSError(
+                f"it is longer than {self._most >> 20} MiB unpacked, {MOST_UNPACKED} times its size"
+            )
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def read_whole(file: IO[AnyStr], start: AnyStr) -> AnyStr:
@@ -57,6 +90,6 @@ def _ends(line: str | bytes) -> bool:
     return line[-1:] in ("\n", "\r", b"\n")
 
 
-def too_long() -> str:
-    """Return why a line or an item is left out."""
-    return f"longer than {LONGEST_ROW >> 20} MiB"
+def too_long(most: int = 0) -> str:
+    """Return why a line or an item is left out; the bound is `LONGEST_ROW` unless `most` is."""
+    return f"longer than {(most or LONGEST_ROW) >> 20} MiB"

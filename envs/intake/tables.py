@@ -2,16 +2,18 @@
 
 import csv
 import io
-import math
 import re
-import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.files import open_unpacked, read_whole
+from tokengym.envs.intake.files import LONGEST_ROW, open_unpacked, read_whole
+from tokengym.envs.intake.names import name_unknown, repeated
+from tokengym.envs.intake.numbers import read_identifier, read_number, whole_number
+from tokengym.envs.intake.text import clean_line
 
 Source = str | Path
 """The path of a file."""
@@ -19,7 +21,9 @@ Source = str | Path
 
 MOST_WHOLE = 1_000_000
 """Largest whole number in a table, unless a column has a bound of its own."""
-_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+_DELIMITERS = ",;\t|"
+_QUOTED = re.compile(r'"[^"]*"')
+_DECIMAL = re.compile(r"[-+]?\d*([.,])\d+(?:[eE][-+]?\d+)?", re.ASCII)
 
 
 def read_text(path: Source, *, damaged: str = "strict") -> str:
@@ -41,25 +45,47 @@ def read_text(path: Source, *, damaged: str = "strict") -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def csv_rows(content: str, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """Yield the line each row of a CSV begins on, from 1, and its cells; blank lines are left out.
+def delimiter_of(header: str) -> str:
+    """Return the sign that most often stands between the names of a header."""
+    return max(_DELIMITERS, key=_QUOTED.sub("", header).count)
+
+
+def csv_rows(
+    lines: Iterable[str], line: int = 1, delimiter: str = ""
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line each row of a CSV begins on, and its cells.
+
+    Blank lines are left out, and rows of empty cells at the end.
+
+    Args:
+        lines: the lines.
+        line: number of the first.
+        delimiter: the sign between cells; if empty, that of the first line.
 
     Raises:
         csv.Error: if it is no CSV.
     """
-    # Cells that hold whole articles are longer than the csv module's default limit, which is
-    # global to the process: it is put back as soon as the rows are read.
-    before = csv.field_size_limit(sys.maxsize)
-    try:
-        reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
-        rows = []
-        line = 1
-        for cells in reader:
-            rows.append((line, cells))
-            line = reader.line_num + 1
-    finally:
-        csv.field_size_limit(before)
-    return ((line, cells) for line, cells in rows if cells)
+    rest = iter(lines)
+    first = next(rest, "")
+    reader = csv.reader(chain([first], rest), delimiter=delimiter or delimiter_of(first))
+    begins, empty = line, []
+    while True:
+        # Cells that hold whole articles are longer than the csv module's default limit, which is
+        # global to the process: it is put back as soon as a row is read.
+        before = csv.field_size_limit(LONGEST_ROW)
+        try:
+            cells = next(reader, None)
+        finally:
+            csv.field_size_limit(before)
+        if cells is None:
+            return
+        if any(cell and not cell.isspace() for cell in cells):
+            yield from empty
+            empty.clear()
+            yield begins, cells
+        elif len(cells) > 1:
+            empty.append((begins, cells))
+        begins = line + reader.line_num
 
 
 def column_name(cell: str) -> str:
@@ -83,19 +109,21 @@ class Row(NamedTuple):
     decimal: str = "."
 
     def text(self, column: str) -> str:
-        """Return the cell under `column`, which must not be empty."""
-        if not self.cells[column]:
+        """Return the cell under `column` as it is shown; it must not be empty."""
+        text = clean_line(self.cells[column])
+        if not text:
             raise DataError(f"{self.place}: {column} is empty")
-        return self.cells[column]
+        return text
+
+    def key(self, column: str) -> str:
+        """Return the identifier under `column`: of a number with `.0` the number."""
+        return read_identifier(self.text(column))
 
     def whole(self, column: str, least: int, most: int = MOST_WHOLE) -> int:
         """Return the cell under `column` as a whole number from `least` to `most`."""
         cell = self.cells[column]
-        try:
-            value = int(cell)
-        except ValueError:
-            value = least - 1
-        if value < least:
+        value = whole_number(cell.replace(self.decimal, "."))
+        if value is None or value < least:
             raise DataError(f"{self.place}: {column} is {cell!r}, not a whole number >= {least}")
         if value > most:
             raise DataError(f"{self.place}: {column} is {cell[:20]}, more than {most}")
@@ -104,35 +132,29 @@ class Row(NamedTuple):
     def number(self, column: str) -> float:
         """Return the cell under `column` as a finite number."""
         cell = self.cells[column]
-        value = self._finite(cell)
+        value = read_number(cell.replace(self.decimal, "."))
         if value is None:
             what = repr(cell) if cell else "an empty cell"
-            comma = _DECIMAL_COMMA.fullmatch(cell) and self.decimal == "."
+            sign = _DECIMAL.fullmatch(cell)
+            comma = sign is not None and sign[1] == "," and self.decimal == "."
             hint = " (decimal commas need semicolons between columns)" if comma else ""
             raise DataError(f"{self.place}: {column} is {what}, not a number{hint}")
         return value
 
     def positive(self, column: str) -> float:
         """Return the cell under `column` as a finite number above 0."""
-        value = self._finite(self.cells[column])
+        cell = self.cells[column]
+        value = read_number(cell.replace(self.decimal, "."))
         if value is None or value <= 0.0:
-            cell = self.cells[column]
             raise DataError(f"{self.place}: {column} is {cell!r}, not a number above 0")
         return value
-
-    def _finite(self, cell: str) -> float | None:
-        try:
-            value = float(cell.replace(self.decimal, "."))
-        except ValueError:
-            return None
-        return value if math.isfinite(value) else None
 
 
 class CsvTable:
     """A CSV file with a header. Cells are text; the methods of `Row` convert them to numbers.
 
     Columns may be separated by semicolons, as spreadsheets write them where the decimal sign is a
-    comma; numbers may then have either sign. Gzipped files are read as they are.
+    comma; numbers may then have either sign, but all the same. Gzipped files are read as they are.
 
     Args:
         path: the file.
@@ -143,21 +165,24 @@ class CsvTable:
         rows: the rows below it, at least one.
 
     Raises:
-        DataError: if it cannot be read, or a row has more or fewer cells than the header.
+        DataError: if it cannot be read, names a column twice, has numbers with both decimal signs,
+            or a row has more or fewer cells than the header.
     """
 
     def __init__(self, path: Source) -> None:
         self.path = path
+        content = read_text(path)
+        delimiter = delimiter_of(content.partition("\n")[0])
         try:
-            content = read_text(path)
-            head = content.partition("\n")[0]
-            semicolons = head.count(";") > head.count(",")
-            lines = list(csv_rows(content, ";" if semicolons else ","))
+            lines = list(csv_rows(io.StringIO(content, newline=""), delimiter=delimiter))
         except csv.Error as error:
             raise DataError(f"{path}: cannot be read: {error}") from error
         if len(lines) < 2:
             raise DataError(f"{path}: a header and at least one row are needed, got {len(lines)}")
         self.header = [column_name(cell) for cell in lines[0][1]]
+        twice = repeated(self.header)
+        if twice:
+            raise DataError(f"{path}, line {lines[0][0]}: the column {twice!r} comes twice")
         self.rows = []
         for line, cells in lines[1:]:
             place = f"{path}, line {line}"
@@ -165,11 +190,33 @@ class CsvTable:
                 raise DataError(
                     f"{place}: {len(cells)} cells under {len(self.header)} columns"
                     + " (separate columns by semicolons if numbers have decimal commas)"
-                    * (len(cells) > len(self.header) and not semicolons)
+                    * (len(cells) > len(self.header) and delimiter == ",")
                 )
-            # Of columns with one name, the first.
+            # Of unnamed columns, the first.
             named = reversed([*zip(self.header, map(str.strip, cells), strict=True)])
-            self.rows.append(Row(place, line, dict(named), "," if semicolons else "."))
+            self.rows.append(Row(place, line, dict(named)))
+        if delimiter != ",":
+            decimal = self._decimal_sign()
+            self.rows = [row._replace(decimal=decimal) for row in self.rows]
+
+    def _decimal_sign(self) -> str:
+        """Return the one decimal sign of all columns of numbers.
+
+        Raises:
+            DataError: if they have both.
+        """
+        seen: dict[str, str] = {}
+        for name in self.header:
+            if read_number(self.rows[0].cells[name].replace(",", ".")) is None:
+                continue
+            for row in self.rows:
+                sign = _DECIMAL.fullmatch(row.cells[name])
+                if sign:
+                    seen.setdefault(sign[1], f"{row.place}: {name} is {row.cells[name]!r}")
+        if len(seen) > 1:
+            places = " and ".join(seen.values())
+            raise DataError(f"{places}: one decimal sign is needed, and thousands are not grouped")
+        return next(iter(seen), ".")
 
     def has(self, *names: str) -> str | None:
         """Return the first of `names` that is a column."""
@@ -187,6 +234,10 @@ class CsvTable:
                 f"{self.path}, line 1: the column {names[0]!r} is missing, got {self.header}"
             )
         return name
+
+    def name_unused(self, *used: str) -> str:
+        """Name the columns that are not among those used; see `name_unknown`."""
+        return name_unknown(self.header, used)
 
     def texts(self, *names: str) -> list[str]:
         """Return the first column named one of `names`."""

@@ -1,0 +1,68 @@
+"""Names of fields: those that are not known, and which ones were meant."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+
+_SHOWN = 20
+_ALIKE = 0.75
+
+
+def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
+    """Name fields that are not known, each with the one that was meant if there is one like it.
+
+    Args:
+        names: the fields of some data.
+        known: the fields that are read; one that is there as well was not meant.
+
+    Returns:
+        a list for people; empty if all are known.
+    """
+    there, read = dict.fromkeys(names), set(known)
+    unknown = [name for name in there if name and name not in read]
+    free = sorted(read - there.keys())
+    shown = []
+    for name in unknown[:_SHOWN]:
+        meant = get_close_matches(name.lower(), free, 1, _ALIKE)
+        shown.append(f"{name[:60]}{f' (is {meant[0]!r} meant?)' if meant else ''}")
+    more = len(unknown) - len(shown)
+    return ", ".join([*shown, f"and {more} more"] if more > 0 else shown)
+
+
+def meant_for(name: str, names: Iterable[str]) -> list[str]:
+    """Return the one of some names that is most like a field that is missing, if one is."""
+    return get_close_matches(name, [*map(str, names)], 1, _ALIKE)
+
+
+class Watched(Mapping[str, object]):
+    """A row that remembers which fields were asked for, there or not.
+
+    Attributes:
+        asked: these fields.
+    """
+
+    def __init__(self, row: Mapping[str, object]) -> None:
+        self._row = row
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> object:
+        """Return the value of a field."""
+        self.asked.add(name)
+        return self._row[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the fields, of which none was asked for by that."""
+        return iter(self._row)
+
+    def __len__(self) -> int:
+        """Return the number of fields."""
+        return len(self._row)
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """Return the first name that comes twice; unnamed columns do not count."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen and name:
+            return name
+        seen.add(name)
+    return None

@@ -1,0 +1,102 @@
+"""Texts that say the same, by normal form or by wording that differs in next to nothing.
+
+Two texts are near if their words are the same whatever their order, case, marks, endings and small
+words, or if beyond that one word is left out or spelled with one letter more, less or other. Words
+with digits never differ, so that questions of a series stay apart.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
+
+_MARKS = re.compile("[\u0300-\u036f'\u2018\u2019\u02bc`\u00b4]")
+_WORD = re.compile(r"\w+|[<>\u2264\u2265=+%$\u20ac\xa3]|(?<!\w)[-\u2212](?=\d)")
+"""Words, and the signs that tell a number from another."""
+_SMALL = frozenset(
+    "a an and any are as at be been by did do does for from had has have if in into is it its no "
+    "of on or s than that the their there these this those to was were what when where whether "
+    "which who will with would before after during".split()
+)
+_ENDING = re.compile(r"(?<=\w{3})(?:ers?|ing|ed|es|s)$")
+_LEAST_WORDS = 4
+"""Texts with fewer words are near only if all their words are the same."""
+_LEAST_LETTERS = 6
+"""Shorter words are not taken for misspelt ones."""
+
+
+def normal_form(text: str) -> str:
+    """Return the words of a text in one case, without accents, marks and compatibility forms."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text)
+    # What folding one case leaves apart, as in ligatures, is decomposed by now.
+    return " ".join(_WORD.findall(_MARKS.sub("", text.casefold())))
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the words of a text that carry it, without endings; all of them if none does."""
+    words = normal_form(text).split()
+    return frozenset(map(_stem, {*words} - _SMALL)) or frozenset(words)
+
+
+def hash_words(words: str | Iterable[str]) -> int:
+    """Return 64 bits of a normal form, or of a set of words; 0 of no words."""
+    text = words if isinstance(words, str) else " ".join(sorted(words))
+    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest) if text else 0
+
+
+def group_near(texts: Sequence[str]) -> list[int]:
+    """Return for each text the number of the first one that it is near to, in steps if need be.
+
+    Which texts are together does not depend on their order; one without words is on its own.
+    """
+    worded = [content_words(text) for text in texts]
+    whole = set(worded)
+    return group_by(_keys(words, whole) for words in worded)
+
+
+def group_by(keys: Iterable[Iterable[Hashable]]) -> list[int]:
+    """Return for each entry the number of the first one it shares a key with, in steps if need be.
+
+    Args:
+        keys: by entry its keys.
+    """
+    first: list[int] = []
+    owner: dict[Hashable, int] = {}
+    for number, own in enumerate(keys):
+        first.append(number)
+        for key in own:
+            low, high = sorted((_root(first, owner.setdefault(key, number)), _root(first, number)))
+            first[high] = low
+    return [_root(first, number) for number in range(len(first))]
+
+
+def _root(first: list[int], number: int) -> int:
+    while first[number] != number:
+        first[number] = first[first[number]]
+        number = first[number]
+    return number
+
+
+def _keys(words: frozenset[str], whole: set[frozenset[str]]) -> Iterator[Hashable]:
+    """Yield keys, at least one of which two near texts share."""
+    if words:
+        yield words
+    for word in words if len(words) > _LEAST_WORDS else ():
+        if word.isalpha():
+            rest = words - {word}
+            if rest in whole:
+                yield rest
+            if len(word) >= _LEAST_LETTERS:
+                yield rest, word
+                for at in range(len(word)):
+                    yield rest, word[:at] + word[at + 1 :]
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    stem = _ENDING.sub("", word)
+    # win, wins, winner and winning are one word.
+    return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem

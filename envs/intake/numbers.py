@@ -1,0 +1,40 @@
+"""Reading numbers as tools write them, and nothing that only Python takes for one."""
+
+import math
+import re
+
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_WHOLE_AS_FLOAT = re.compile(r"\d+\.0", re.ASCII)
+
+
+def read_number(value: object) -> float | None:
+    """Return a finite number, or text in ASCII digits and a decimal point; `None` for all else.
+
+    No underscores, grouped thousands or digits of other scripts; truth values are no numbers.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if not _NUMBER.fullmatch(text):
+            return None
+        value = text
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def whole_number(value: object) -> int | None:
+    """Return a whole number, also where a tool wrote it as `1.0`; `None` for all else."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    number = read_number(value)
+    return int(number) if number is not None and number.is_integer() else None
+
+
+def read_identifier(text: str) -> str:
+    """Return an identifier without the `.0` that a tool puts on a column of numbers with gaps."""
+    text = text.strip()
+    return text[:-2] if _WHOLE_AS_FLOAT.fullmatch(text) else text
