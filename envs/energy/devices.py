@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.intake.tables import Source
 from tokengym.envs.energy.data import TimeSeries, read, resample_to
 from tokengym.envs.energy.data.time_series import LARGEST_LOAD
 from tokengym.envs.energy.levels import EnergyLevel
+from tokengym.envs.intake.tables import Source
 
 _BOUNDS = {
     "battery_kwh": (0.1, 1e6),

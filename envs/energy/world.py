@@ -9,7 +9,6 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.form import ReplyForm, nearness
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.intake.tables import Source
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.task_drawing import Unusable
 from tokengym.envs.core.turn import StopReason, Turn
@@ -26,6 +25,7 @@ from tokengym.envs.energy.oracle import is_broken, optimum
 from tokengym.envs.energy.plants import Plant, foreseen, plant_from
 from tokengym.envs.energy.rules import reference
 from tokengym.envs.energy.step_result import Commands, State, StepResult, rounded_up
+from tokengym.envs.intake.tables import Source
 from tokengym.rewards.bounds import dyadic
 from tokengym.rewards.control import control_score, floor_return, violation_depth
 from tokengym.rewards.form import FormAccount, form_of

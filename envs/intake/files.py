@@ -27,7 +27,9 @@ def open_unpacked(path: Path) -> IO[bytes]:
     """
     with path.open("rb") as file:
         packed = file.read(len(_GZIP)) == _GZIP
-    return cast("IO[bytes]", io.BufferedReader(_Unpacked(path), _CHUNK)) if packed else path.open("rb")
+    return (
+        cast("IO[bytes]", io.BufferedReader(_Unpacked(path), _CHUNK)) if packed else path.open("rb")
+    )
 
 
 class _Unpacked(io.RawIOBase):
@@ -47,12 +49,14 @@ class _Unpacked(io.RawIOBase):
         return self._file.seek(offset, whence)
 
     def readinto(self, buffer: Any, /) -> int:
-        count = self._file.readinto(buffer)
+        # What there is before damage counts, so that no more is asked for at once.
+        data = self._file.read1(len(buffer))
+        buffer[: len(data)] = data
         if self._file.tell() > self._most:
             raise OSError(
                 f"it is longer than {self._most >> 20} MiB unpacked, {MOST_UNPACKED} times its size"
             )
-        return count
+        return len(data)
 
     def close(self) -> None:
         self._file.close()

@@ -15,9 +15,60 @@ _MARKS = re.compile("[\u0300-\u036f'\u2018\u2019\u02bc`\u00b4]")
 _WORD = re.compile(r"\w+|[<>\u2264\u2265=+%$\u20ac\xa3]|(?<!\w)[-\u2212](?=\d)")
 """Words, and the signs that tell a number from another."""
 _SMALL = frozenset(
-    "a an and any are as at be been by did do does for from had has have if in into is it its no "
-    "of on or s than that the their there these this those to was were what when where whether "
-    "which who will with would before after during".split()
+    [
+        "a",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "been",
+        "by",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "no",
+        "of",
+        "on",
+        "or",
+        "s",
+        "than",
+        "that",
+        "the",
+        "their",
+        "there",
+        "these",
+        "this",
+        "those",
+        "to",
+        "was",
+        "were",
+        "what",
+        "when",
+        "where",
+        "whether",
+        "which",
+        "who",
+        "will",
+        "with",
+        "would",
+        "before",
+        "after",
+        "during",
+    ]
 )
 _ENDING = re.compile(r"(?<=\w{3})(?:ers?|ing|ed|es|s)$")
 _LEAST_WORDS = 4

@@ -5,6 +5,7 @@ holds its rows in a list inside an object is held whole, up to `LONGEST_FILE`. F
 gzip are unpacked.
 """
 
+import codecs
 import csv
 import io
 import json
@@ -23,7 +24,7 @@ from tokengym.envs.intake.json_stream import JsonStream, JsonValue, load_json
 from tokengym.envs.intake.names import repeated
 from tokengym.envs.intake.parquet import parquet_rows
 from tokengym.envs.intake.quoting import quoted
-from tokengym.envs.intake.tables import csv_rows, delimiter_of
+from tokengym.envs.intake.tables import csv_rows
 
 _LISTS = ("questions", "results", "resolutions", "data")
 """Keys under which an object may hold rows."""
@@ -31,7 +32,7 @@ _OWN = frozenset({"question", "title", "openalex_id", "publication_year"})
 """Fields of an object that is a row itself, whatever lists it holds."""
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _PARQUET = b"PAR1"
-_BLANK = 1 << 16
+_CHUNK = 1 << 16
 
 
 class RowResult(NamedTuple):
@@ -61,12 +62,13 @@ class ReadObject(NamedTuple):
     fields: dict[str, Any]
 
 
-def read_rows(path: Path, *, common: bool = True) -> Iterator[RowResult]:
+def read_rows(path: Path, *, common: bool = True, tables: bool = True) -> Iterator[RowResult]:
     """Yield the rows of a file, whose first bytes determine its format.
 
     Args:
         path: the file.
         common: whether the fields of an object that holds rows are also theirs.
+        tables: whether CSV and Parquet are read too, not JSON alone.
 
     Raises:
         DataError: if the file cannot be read, or names a column twice.
@@ -77,13 +79,13 @@ def read_rows(path: Path, *, common: bool = True) -> Iterator[RowResult]:
             file = stack.enter_context(open_unpacked(path))
             start = file.read(len(_PARQUET))
             file.seek(0)
-            if start == _PARQUET:
+            if start == _PARQUET and tables:
                 for number, row in enumerate(parquet_rows(path), start=1):
                     yield _result_of(number, None, row)
                 return
             # A damaged row is one row: bytes that are no text are kept apart until it is parsed.
             text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
-            for result in _text_rows(stack.enter_context(text), common):
+            for result in _text_rows(stack.enter_context(text), common, tables):
                 last = result.line
                 yield result
     except (OSError, EOFError, zlib.error) as error:
@@ -94,7 +96,7 @@ def read_rows(path: Path, *, common: bool = True) -> Iterator[RowResult]:
 
 
 def read_objects(path: Path, skipped: list[str] | None = None) -> Iterator[ReadObject]:
-    """Yield the rows of a file with their places.
+    """Yield the objects of a file of JSON with their places, as lines, arrays or pages of an API.
 
     Args:
         path: the file.
@@ -105,7 +107,7 @@ def read_objects(path: Path, skipped: list[str] | None = None) -> Iterator[ReadO
         DataError: if a row or the file is damaged and `skipped` is `None`; it names the line.
     """
     try:
-        for result in read_rows(path, common=False):
+        for result in read_rows(path, common=False, tables=False):
             where = f"{path}:{result.line}" if result.line else f"{path}"
             where += f", row {result.number}" if result.inside or not result.line else ""
             if result.row is None:
@@ -114,6 +116,15 @@ def read_objects(path: Path, skipped: list[str] | None = None) -> Iterator[ReadO
                 yield ReadObject(where, result.row)
     except DataError as error:
         refuse(str(error), skipped, error)
+
+
+def begins_as_json(path: Path) -> bool:
+    """Return whether a file begins like JSON objects or an array, or is packed and damaged."""
+    try:
+        with open_unpacked(path) as file:
+            return file.read(_CHUNK).removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"[")
+    except (OSError, EOFError, zlib.error):
+        return True
 
 
 def refuse(message: str, skipped: list[str] | None, cause: Exception | None = None) -> None:
@@ -127,7 +138,7 @@ def refuse(message: str, skipped: list[str] | None, cause: Exception | None = No
     skipped.append(message)
 
 
-def _text_rows(file: TextIO, common: bool) -> Iterator[RowResult]:
+def _text_rows(file: TextIO, common: bool, tables: bool) -> Iterator[RowResult]:
     line, start = 1, file.read(1)
     while start and start.isspace():
         line += start == "\n"
@@ -140,7 +151,9 @@ def _text_rows(file: TextIO, common: bool) -> Iterator[RowResult]:
     first = first if first is None else start + first
     if start == "{":
         return _objects(first, lines, file, line, common)
-    return _table(chain([first], lines), line) if start else iter(())
+    if tables:
+        return _table(chain([first], lines), line) if start else iter(())
+    return _lines(chain([first], lines), line, common)
 
 
 def _table(lines: Iterable[str | None], line: int) -> Iterator[RowResult]:
@@ -259,7 +272,9 @@ def _rows_of(
     start = text.index("[", text.index(key) + len(key))
     line += text.count("\n", 0, start)
     for one in JsonStream(text[start:], io.StringIO(), line):
-        yield _result_of(0, one.line, {**shared, **one.value} if isinstance(one.value, dict) else one.value, text)._replace(inside=True)
+        yield _result_of(
+            0, one.line, {**shared, **one.value} if isinstance(one.value, dict) else one.value, text
+        )._replace(inside=True)
 
 
 def _result_of(number: int, line: int | None, value: object, text: str = "") -> RowResult:

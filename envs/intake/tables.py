@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -68,7 +69,8 @@ def csv_rows(
     rest = iter(lines)
     first = next(rest, "")
     reader = csv.reader(chain([first], rest), delimiter=delimiter or delimiter_of(first))
-    begins, empty = line, []
+    begins = line
+    empty: list[tuple[int, list[str]]] = []
     while True:
         # Cells that hold whole articles are longer than the csv module's default limit, which is
         # global to the process: it is put back as soon as a row is read.
@@ -141,6 +143,11 @@ class Row(NamedTuple):
             raise DataError(f"{self.place}: {column} is {what}, not a number{hint}")
         return value
 
+    def find_number(self, column: str) -> float:
+        """Return the cell under `column` as a number, NaN where it is none."""
+        value = read_number(self.cells[column].replace(self.decimal, "."))
+        return math.nan if value is None else value
+
     def positive(self, column: str) -> float:
         """Return the cell under `column` as a finite number above 0."""
         cell = self.cells[column]
@@ -163,6 +170,7 @@ class CsvTable:
         path: the file.
         header: names of the columns, see `column_name`.
         rows: the rows below it, at least one.
+        asked: names of columns that were asked for, there or not.
 
     Raises:
         DataError: if it cannot be read, names a column twice, has numbers with both decimal signs,
@@ -171,6 +179,7 @@ class CsvTable:
 
     def __init__(self, path: Source) -> None:
         self.path = path
+        self.asked: set[str] = set()
         content = read_text(path)
         delimiter = delimiter_of(content.partition("\n")[0])
         try:
@@ -220,6 +229,7 @@ class CsvTable:
 
     def has(self, *names: str) -> str | None:
         """Return the first of `names` that is a column."""
+        self.asked.update(names)
         return next((name for name in names if name in self.header), None)
 
     def require(self, *names: str) -> str:
@@ -235,9 +245,9 @@ class CsvTable:
             )
         return name
 
-    def name_unused(self, *used: str) -> str:
-        """Name the columns that are not among those used; see `name_unknown`."""
-        return name_unknown(self.header, used)
+    def name_unused(self) -> str:
+        """Name the columns that nobody asked for; see `name_unknown`."""
+        return name_unknown(self.header, self.asked)
 
     def texts(self, *names: str) -> list[str]:
         """Return the first column named one of `names`."""

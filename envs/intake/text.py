@@ -50,9 +50,7 @@ _BLOCK = re.compile(
 # [gMASK], [control_8] and ]~b].
 _TAG = re.compile("[<\ufe64\uff1c]([^\\s<>\ufe64\ufe65\uff1c\uff1e]{1,64})[>\ufe65\uff1e]")
 _HALF = re.compile("[<\ufe64\uff1c]([|\uff5c])|([|\uff5c])[>\ufe65\uff1e]")
-_CAPITALS = re.compile(
-    "[\\[\uff3b](/?(?=\\w*(?:[A-Z]{3}|[A-Za-z]_))\\w{3,32})[\\]\uff3d]"
-)
+_CAPITALS = re.compile("[\\[\uff3b](/?(?=\\w*(?:[A-Z]{3}|[A-Za-z]_))\\w{3,32})[\\]\uff3d]")
 _TILDE = re.compile(r"([\[\]])(?=e?~)(e?~)([a-z!]{0,8})([\[\]])")
 
 

@@ -1,7 +1,9 @@
 """Reading a point in time as users' files write it."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo, available_timezones
 
 TIME_FORMS = "an ISO 8601 time or an epoch"
 """What `read_time` reads, for errors."""
@@ -10,6 +12,31 @@ _SECONDS_BELOW = 1e11
 """Epochs below it are seconds (until the year 5138), from it on milliseconds (since 1973)."""
 _EPOCH = re.compile(r"\d{9,16}(\.\d+)?", re.ASCII)
 """An epoch as text, as cells of a table have it."""
+
+
+def zones_that_change(earlier: datetime, later: datetime, step: timedelta) -> set[str]:
+    """Return the zones of the time zone database in which a step lies between two local times.
+
+    Args:
+        earlier: a time without an offset, before or at the change of clocks.
+        later: the next one, after it.
+        step: the time that passed between them.
+    """
+    return {
+        zone.key
+        for zone in _zones()
+        if step + _offset(later, zone, 0) - _offset(earlier, zone, 0) == later - earlier
+        or step + _offset(later, zone, 1) - _offset(earlier, zone, 0) == later - earlier
+    }
+
+
+def _offset(local: datetime, zone: ZoneInfo, fold: int) -> timedelta:
+    return local.replace(tzinfo=zone, fold=fold).utcoffset() or timedelta()
+
+
+@lru_cache(maxsize=1)
+def _zones() -> tuple[ZoneInfo, ...]:
+    return tuple(map(ZoneInfo, sorted(available_timezones())))
 
 
 def read_time(value: object) -> datetime:

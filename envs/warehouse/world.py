@@ -12,10 +12,10 @@ from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.intake.tables import Source
 from tokengym.envs.core.task import Task, canonical_json, to_plain_json
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
+from tokengym.envs.intake.tables import Source
 from tokengym.envs.warehouse.data import Records, read
 from tokengym.envs.warehouse.games import GAMES
 from tokengym.envs.warehouse.games.game import Compiled, Session

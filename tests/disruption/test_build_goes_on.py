@@ -194,7 +194,7 @@ def test_damage_is_refused_by_name_or_skipped_and_named(tmp_path: Path) -> None:
         f"data/works/updated_date=2024-0{month}-01/part_000.gz" for month in (2, 3)
     }
     reasons = [reason for listed in manifest["skipped"].values() for reason in listed]
-    assert [part for part in reasons if "unreadable after line" in part]
+    assert [part for part in reasons if "cannot be read after line" in part]
     assert [part for part in reasons if "part_000.gz:10: not JSON" in part]
     assert [part for part in reasons if "its id must read W and digits, got 'X'" in part]
     assert not any(str(tmp_path) in reason for reason in reasons)

@@ -10,11 +10,11 @@ import pytest
 
 from tests.disruption.literature_files import as_openalex, literature, write_part
 from tests.disruption.test_sources import PAPER
-from tokengym.envs.intake import files
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.data.json_objects import read_objects
 from tokengym.envs.disruption.data.jsonl import read_papers
 from tokengym.envs.disruption.data.openalex import read_merged_ids, read_works
+from tokengym.envs.intake import files
+from tokengym.envs.intake.rows import read_objects
 
 GOOD = dataclasses.asdict(PAPER)
 DEEP = "[" * 100_000 + "]" * 100_000

@@ -121,7 +121,7 @@ def test_tables_of_sciscinet_need_no_texts_and_keep_their_z_scores(tmp_path: Pat
 def test_damaged_records_are_refused_by_name_or_counted(tmp_path: Path) -> None:
     source = tmp_path / "works.json"
     source.write_text("[" + ",\n".join(map(json.dumps, [*OBJECTS[:3], 7, *OBJECTS[3:]]))[:-9])
-    with pytest.raises(DataError, match=r"works\.json:4, item 4: a JSON object is expected, got 7"):
+    with pytest.raises(DataError, match=r"works\.json:4, row 4: a row must be an object, got 7"):
         score(source, tmp_path / "scores.csv")
     summary, rows = score(source, tmp_path / "scores.csv", skip_corrupt=True)
     assert (summary.refused, len(rows)) == (2, 149)

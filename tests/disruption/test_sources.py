@@ -97,7 +97,7 @@ def test_merged_ids_are_followed_to_the_end(tmp_path: Path) -> None:
     ("line", "message"),
     [
         ("{not json", "part_000.gz:2: not JSON"),
-        ("[1, 2]", "part_000.gz:2: a JSON object"),
+        ("[1, 2]", "part_000.gz:2: a row must be an object"),
         ('{"id": "https://openalex.org/W9"}', "part_000.gz:2: not a work"),
         ('{"id": 7, "publication_year": 2000}', "part_000.gz:2: not a work"),
     ],
@@ -118,7 +118,7 @@ def test_a_damaged_line_is_named_or_skipped(tmp_path: Path, line: str, message: 
 def test_a_part_that_was_cut_off_is_named_or_skipped(tmp_path: Path) -> None:
     part = write_snapshot(tmp_path, literature(300))
     part.write_bytes(part.read_bytes()[:2000])
-    with pytest.raises(DataError, match=r"part_000.gz: unreadable after line \d+"):
+    with pytest.raises(DataError, match=r"part_000.gz: cannot be read after line \d+"):
         list(read_snapshot(tmp_path))
     skipped: list[str] = []
     list(read_snapshot(tmp_path, skipped))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.forecasting.questions_file import plain
-from tokengym.envs.intake import files
 from tokengym.envs.forecasting.data.reading import Reading
+from tokengym.envs.intake import files
 
 DEEP = "[" * 100_000 + "]" * 100_000
 HUGE = "1" + "0" * 400

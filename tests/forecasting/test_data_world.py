@@ -17,8 +17,8 @@ from tests.forecasting.questions_file import plain, prompts_of, tasks_of, world_
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting.data.record import QuestionRecord
-from tokengym.envs.intake.text import clean
 from tokengym.envs.forecasting.data.splits import split
+from tokengym.envs.intake.text import clean
 from tokengym.envs.registry import baselines, make_world
 
 RNG = np.random.default_rng(0)

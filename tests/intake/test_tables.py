@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.envs.intake import files
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.intake import files
 from tokengym.envs.intake.tables import CsvTable, csv_rows, read_text
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=8)

@@ -8,12 +8,13 @@ from typing import Any
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.compiled import WRITERS
-from tokengym.envs.disruption.data.columns import hash_text, leaks_outcome
+from tokengym.envs.disruption.data.columns import leaks_outcome
 from tokengym.envs.disruption.evidence import PAPER_LEVELS, evidence_of_paper
 from tokengym.envs.disruption.grammar import PredictorAnswer
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.disruption.texts import Case
+from tokengym.envs.intake.near import content_words, hash_words, normal_form
 
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
 _ANSWER = PredictorAnswer((2, 2), (_THIRD, _THIRD), ())
@@ -116,7 +117,8 @@ def _refuse_repeats(papers: Mapping[str, Sequence[Paper]]) -> None:
     seen: dict[tuple[str, int], str] = {}
     for listed in papers.values():
         for paper in listed:
-            for kind, text in (("title", paper.title), ("abstract", paper.abstract)):
-                key = kind, hash_text(text)
+            words = {"title": content_words(paper.title), "abstract": normal_form(paper.abstract)}
+            for kind, text in words.items():
+                key = kind, hash_words(text)
                 if key[1] and seen.setdefault(key, paper.openalex_id) != paper.openalex_id:
                     raise DataError(f"{seen[key]} and {paper.openalex_id} have the same {kind}")

@@ -81,6 +81,7 @@ def build_papers(
         **labelled.found,
         **selected.notes,
         "refused": stages.refused,
+        "withheld": dict(stages.withheld),
         "ignored_files": dict(ignored),
     }
     if not any(papers.values()):

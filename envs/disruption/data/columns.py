@@ -5,7 +5,8 @@ The columns, and what later steps derive from them:
     year, article: publication year; whether the work is an article.
     venue: digits of the venue's id or -1.
     field: number of the field's name or -1; a part numbers its own names.
-    title, abstract: hash of the text's words, 0 if it has none.
+    title: hash of the words that carry it, whatever their order and endings; 0 if it has none.
+    abstract: hash of its normal form, 0 if it has none.
     leaks: whether the text speaks of its own citations or scores.
     starts, references: references of record k are `references[starts[k]:starts[k + 1]]`.
     tenth, median: novelty scores, NaN if undefined.
@@ -17,6 +18,7 @@ The columns, and what later steps derive from them:
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from tokengym.envs.disruption.data.openalex import (
 )
 from tokengym.envs.disruption.data.sciscinet import read_citations, read_scores
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS, NOVELTY_LABELS
+from tokengym.envs.intake.near import content_words, hash_words, normal_form
 
 TEXT_COLUMNS = ("article", "venue", "field", "title", "abstract", "leaks")
 WORK_COLUMNS = ("year", *TEXT_COLUMNS)
@@ -51,7 +54,6 @@ DTYPES: Mapping[str, type[np.generic]] = {
 }
 
 _VENUE_ID = re.compile(r"S([0-9]{1,18})")
-_WORD = re.compile(r"\w+")
 _OUTCOME = re.compile(
     r"\bcd[ _-]?index\b|\bdisrupti(?:on|veness) (?:index|score)\b|\bcited_by_count\b"
     r"|\b(?:cited by|cited) \d+\b|\btimes cited\b",
@@ -60,18 +62,13 @@ _OUTCOME = re.compile(
 _LISTED_REASONS = 20
 
 
-def hash_text(text: str) -> int:
-    """Return 64 bits of a text's words, whatever their case and punctuation; 0 of no words."""
-    words = " ".join(_WORD.findall(text.casefold()))
-    digest = hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=8).digest()
-    return int.from_bytes(digest) if words else 0
-
-
 def leaks_outcome(paper_id: str, title: str, abstract: str) -> bool:
     """Whether a text mentions its id, its citations or its scores, which would leak the label."""
     text = f"{title}\n{abstract}"
     own_id = rf"\b{re.escape(paper_id)}\b"
-    return _OUTCOME.search(text) is not None or re.search(own_id, text) is not None
+    # A search that is compiled for every paper would take a third of reading it.
+    named = paper_id in text and re.search(own_id, text) is not None
+    return named or _OUTCOME.search(text) is not None
 
 
 def read_numbered_works(path: Path, skipped: list[str] | None) -> Iterator[tuple[int, Work]]:
@@ -96,8 +93,9 @@ def save_columns(folder: Path, **columns: npt.ArrayLike) -> None:
 # `fields` where there are any, and raises a `DataError` if something is damaged and `skip` is off.
 
 
-def stage_works(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
-    """Read the works of a part of OpenAlex."""
+def stage_works(path: Path, root: Path, skip: bool, keep: bool, folder: Path) -> dict[str, Any]:
+    """Read the works of a part of OpenAlex; unless `keep`, those withheld count as no articles."""
+    withheld: Counter[str] = Counter()
     skipped: list[str] | None = [] if skip else None
     fields: dict[str, int] = {}
     rows, references, starts = [], [], [0]
@@ -105,14 +103,18 @@ def stage_works(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, A
         venue = _VENUE_ID.fullmatch(work.venue)
         field = fields.setdefault(work.field, len(fields)) if work.field else -1
         text = _describe_text(work.id, work.title, work.abstract)
-        article, venue_id = work.type == "article", -1 if venue is None else int(venue[1])
+        if work.withheld and not keep:
+            withheld[work.withheld] += 1
+        article = work.type == "article" and (keep or not work.withheld)
+        venue_id = -1 if venue is None else int(venue[1])
         rows.append((number, work.year, article, venue_id, field, *text))
         found = map(parse_work_id, work.references)
         references += [reference for reference in found if reference is not None]
         starts.append(len(references))
     _save_rows(folder, ("id", *WORK_COLUMNS), rows)
     save_columns(folder, starts=starts, references=references)
-    return {"fields": list(fields), **_describe_skipped(skipped, root)}
+    counts = {"withheld": dict(sorted(withheld.items()))}
+    return {"fields": list(fields), **counts, **_describe_skipped(skipped, root)}
 
 
 def stage_papers(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
@@ -159,7 +161,8 @@ def stage_citations(path: Path, group: int, root: Path, skip: bool, folder: Path
 
 def _describe_text(paper_id: str, title: str, abstract: str) -> tuple[int, int, bool]:
     """Columns `title`, `abstract` and `leaks` of a text."""
-    return hash_text(title), hash_text(abstract), leaks_outcome(paper_id, title, abstract)
+    leaks = leaks_outcome(paper_id, title, abstract)
+    return hash_words(content_words(title)), hash_words(normal_form(abstract)), leaks
 
 
 def _hash_id(paper_id: str) -> int:

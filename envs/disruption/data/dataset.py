@@ -1,6 +1,7 @@
 """A user's own papers, read from files and folders and divided into splits."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,11 @@ from tokengym.envs.disruption.data.steps import sha256
 from tokengym.envs.disruption.evidence import evidence_of_paper, instance_of
 from tokengym.envs.disruption.labels import Target
 from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.intake.near import group_by, group_near, normal_form
+from tokengym.envs.intake.report import IntakeReport
+
+_LEAST_ABSTRACT = 12
+"""Blanks in an abstract that is long enough to tell papers apart."""
 
 
 class PaperSet(Immutable):
@@ -24,12 +30,20 @@ class PaperSet(Immutable):
 
     Attributes:
         papers: papers by split, in the order of the files, each text once. A folder's manifest
-            gives its papers their splits; other papers' texts decide (`split_of_paper`).
+            gives its papers their splits; other papers' texts decide (`split_of_paper`), of papers
+            that share a title or an abstract in near-equal words one for all.
+        report: what was read, joined and left out.
     """
 
-    def __init__(self, origin: tuple[Any, ...], papers: Mapping[str, tuple[Paper, ...]]) -> None:
+    def __init__(
+        self,
+        origin: tuple[Any, ...],
+        papers: Mapping[str, tuple[Paper, ...]],
+        report: IntakeReport,
+    ) -> None:
         self._origin = origin
         self.papers = papers
+        self.report = report
 
     def __reduce__(self) -> tuple[Callable[..., "PaperSet"], tuple[Any, ...]]:
         """Pickle as a reading of the same files, which must not have changed."""
@@ -53,17 +67,48 @@ def _load(names: tuple[str, ...], digests: tuple[str, ...]) -> PaperSet:
     """Read files that have these contents, once per process."""
     if tuple(map(_digest, names)) != digests:
         raise DataError(f"the files have changed since they were read: {', '.join(names)}")
-    parts: dict[str, list[Paper]] = {split: [] for split in SPLITS}
-    texts: set[str] = set()
-    for split, path in (found for name in names for found in _files(Path(name))):
+    rows: Counter[str] = Counter()
+    found: dict[str, tuple[Paper, str | None]] = {}
+    for split, path in (file for name in names for file in _files(Path(name))):
         for paper in read_papers(path):
-            text = _text_key(paper)
-            if text not in texts:
-                texts.add(text)
-                parts[split or split_of(text)].append(paper)
-    if not texts:
+            rows[path.name] += 1
+            found.setdefault(_text_key(paper), (paper, split))
+    if not found:
         raise DataError(f"there is no paper in {list(names)}")
-    return PaperSet((names, digests), {split: tuple(part) for split, part in parts.items()})
+    groups: dict[int, list[str]] = defaultdict(list)
+    for text, group in zip(found, _group(paper for paper, _ in found.values()), strict=True):
+        groups[group].append(text)
+    given = {text: split for text, (_, split) in found.items() if split}
+    owner: dict[str, str | None] = {}
+    for texts in groups.values():
+        held = {given[text] for text in texts if text in given}
+        # Held-out papers stay; what is near to them is not trained on.
+        last = next((split for split in reversed(SPLITS) if split in held), split_of(min(texts)))
+        owner |= {text: last if given.get(text, last) == last else None for text in texts}
+    parts = {
+        split: tuple(paper for text, (paper, _) in found.items() if owner[text] == split)
+        for split in SPLITS
+    }
+    repeated, apart = sum(rows.values()) - len(found), sum(s is None for s in owner.values())
+    near = sum(len(texts) for texts in groups.values() if len(texts) > 1)
+    counts = {
+        "papers with the text of an earlier one, left out": repeated,
+        "papers with title or abstract in near-equal words, kept in one split": near,
+        "papers near to one that another folder holds out, left out": apart,
+    }
+    report = IntakeReport(rows, {split: len(part) for split, part in parts.items()}, guards=counts)
+    return PaperSet((names, digests), parts, report)
+
+
+def _group(papers: Iterable[Paper]) -> list[int]:
+    """Group papers by title and abstract, see `group_near`; a short abstract joins nothing."""
+    listed = list(papers)
+    titles = group_near([paper.title for paper in listed])
+    abstracts = (normal_form(paper.abstract) for paper in listed)
+    return group_by(
+        [title, *([words] if words.count(" ") >= _LEAST_ABSTRACT else [])]
+        for title, words in zip(titles, abstracts, strict=True)
+    )
 
 
 def _files(path: Path) -> list[tuple[str | None, Path]]:

@@ -8,8 +8,10 @@ from typing import Any
 
 from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.data.json_objects import read_objects, refuse
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
+from tokengym.envs.intake.names import name_unknown
+from tokengym.envs.intake.rows import read_objects, refuse
+from tokengym.envs.intake.text import clean, clean_line
 
 _FIELDS = dataclasses.fields(Paper)
 _KNOWN = {field.name for field in _FIELDS}
@@ -28,10 +30,14 @@ def read_papers(path: Path | str, skipped: list[str] | None = None) -> Iterator[
     """
     for where, fields in read_objects(Path(path), skipped):
         try:
-            _check_names(fields)
+            _check_names(fields, _REQUIRED, _KNOWN)
             for name, kind in (("references", ReferenceFacts), ("first_year", FirstYear)):
                 if fields.get(name) is not None:
+                    _check_names(fields[name], kind.__slots__, kind.__slots__)
                     fields[name] = kind(**fields[name])
+            for name, cleaned in (("title", clean_line), ("abstract", clean)):
+                if isinstance(fields[name], str):
+                    fields[name] = cleaned(fields[name])
             windows = fields.get("cd_by_window") or {}
             fields["cd_by_window"] = tuple((int(years), cd) for years, cd in windows.items())
             yield Paper(**fields)
@@ -39,12 +45,14 @@ def read_papers(path: Path | str, skipped: list[str] | None = None) -> Iterator[
             refuse(f"{where}: {error}", skipped, error)
 
 
-def _check_names(fields: Mapping[str, Any]) -> None:
-    missing, unknown = sorted(_REQUIRED - fields.keys()), sorted(fields.keys() - _KNOWN)
+def _check_names(fields: Mapping[str, Any], required: Iterable[str], known: Iterable[str]) -> None:
+    missing, unknown = sorted({*required} - fields.keys()), name_unknown(fields, known)
     if missing:
-        raise DataError(f"it has no {', '.join(missing)}")
+        raise DataError(
+            f"it has no {', '.join(missing)}{unknown and f'; unknown: {unknown}'}"[:300]
+        )
     if unknown:
-        raise DataError(f"unknown fields {', '.join(unknown)[:200]}")
+        raise DataError(f"unknown fields: {unknown[:200]}")
 
 
 def write_papers(path: Path | str, papers: Iterable[Paper]) -> int:

@@ -6,14 +6,37 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.data.json_objects import read_objects, refuse
 from tokengym.envs.disruption.paper import LAST_YEAR, MOST_CITATIONS
+from tokengym.envs.intake.names import meant_for
+from tokengym.envs.intake.numbers import whole_number
+from tokengym.envs.intake.quoting import quoted
+from tokengym.envs.intake.rows import read_objects, refuse
+from tokengym.envs.intake.text import clean, clean_line
 
 _WORK_ID = re.compile(r"W([0-9]{1,18})")
+_READ = frozenset(
+    [
+        "id",
+        "title",
+        "abstract_inverted_index",
+        "publication_year",
+        "type",
+        "primary_location",
+        "primary_topic",
+        "cited_by_count",
+        "referenced_works",
+        "is_retracted",
+        "is_paratext",
+    ]
+)
+_MISSPELT = 0.9
+"""How alike a field must be to one that is missing to be taken for it."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +53,7 @@ class Work:
         field: primary field, the empty string if unknown.
         cited_by_count: citations to date.
         references: ids of the works it cites.
+        withheld: why it is no paper to judge, `retracted` or `paratext`; empty if it is one.
     """
 
     id: str
@@ -41,6 +65,7 @@ class Work:
     field: str
     cited_by_count: int
     references: tuple[str, ...]
+    withheld: str = ""
 
 
 def find_snapshot_parts(root: Path) -> list[Path]:
@@ -101,14 +126,7 @@ def read_works(
         for where, fields in read_objects(part, skipped):
             try:
                 work = _parse_work(fields, merged)
-            except (
-                KeyError,
-                TypeError,
-                ValueError,
-                AttributeError,
-                OverflowError,
-                RecursionError,
-            ) as error:
+            except (KeyError, ValueError) as error:
                 refuse(f"{where}: not a work: {_explain(error)}", skipped, error)
                 continue
             if work is not None and work.id not in seen and work.id not in merged:
@@ -144,8 +162,15 @@ def read_merged_ids(root: Path, skipped: list[str] | None = None) -> dict[str, s
     return final
 
 
-def rebuild_abstract(inverted_index: Mapping[str, list[int]]) -> str:
-    """Rebuild an abstract from the positions of its words."""
+def rebuild_abstract(inverted_index: Mapping[str, Any]) -> str:
+    """Rebuild an abstract from the positions of its words.
+
+    Raises:
+        ValueError: if they are no lists of whole numbers.
+    """
+    for word, places in inverted_index.items():
+        if not isinstance(places, list) or not all(type(place) is int for place in places):
+            raise ValueError(f"the places of {quoted(word)} in its abstract are {quoted(places)}")
     words = [(place, word) for word, places in inverted_index.items() for place in places]
     return " ".join(word for _, word in sorted(words))
 
@@ -162,38 +187,67 @@ def parse_work_id(work_id: str) -> int | None:
 
 
 def _explain(error: Exception) -> str:
-    if isinstance(error, KeyError):
-        return f"it has no {error.args[0]}"
-    return str(error) if isinstance(error, ValueError) else repr(error)
+    return f"it has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
 
 
 def _parse_work(fields: Mapping[str, Any], merged: Mapping[str, str]) -> Work | None:
     """Read one work object of the snapshot or the API; `None` if it has no publication year."""
+    misspelt = _misspelt(frozenset(fields))
+    if misspelt:
+        raise ValueError(misspelt)
     if fields["publication_year"] is None:
         return None
-    location = fields.get("primary_location") or {}
-    source = location.get("source") or {}
-    topic = fields.get("primary_topic") or {}
-    field = topic.get("field") or {}
-    references = map(shorten_id, fields.get("referenced_works") or ())
-    year, cited = int(fields["publication_year"]), int(fields.get("cited_by_count") or 0)
-    for name, value, most in (
-        ("publication_year", year, LAST_YEAR),
-        ("cited_by_count", cited, MOST_CITATIONS),
-    ):
-        if not 0 <= value <= most:
-            raise ValueError(f"{name} must lie in 0 to {most}, got {str(value)[:40]}")
-    short = shorten_id(fields["id"])
+    source = _field(_field(fields, "primary_location", dict), "source", dict)
+    field = _field(_field(fields, "primary_topic", dict), "field", dict)
+    references = _field(fields, "referenced_works", list)
+    if not all(isinstance(reference, str) for reference in references):
+        raise ValueError(f"referenced_works must list ids, got {quoted(references)}")
+    short = shorten_id(fields["id"] if isinstance(fields["id"], str) else "")
     if parse_work_id(short) is None:
-        raise ValueError(f"its id must read W and digits, got {short[:40]!r}")
+        raise ValueError(f"its id must read W and digits, got {quoted(fields['id'])}")
+    kind = _field(fields, "type", str)
+    paratext = _field(fields, "is_paratext", bool) or kind == "paratext"
+    retracted = _field(fields, "is_retracted", bool)
     return Work(
         id=short,
-        title=fields.get("title") or fields.get("display_name") or "",
-        abstract=rebuild_abstract(fields.get("abstract_inverted_index") or {}),
-        year=year,
-        type=fields.get("type") or "",
-        venue=shorten_id(source.get("id") or ""),
-        field=field.get("display_name") or "",
-        cited_by_count=cited,
-        references=tuple(merged.get(short, short) for short in references),
+        title=clean_line(_field(fields, "title", str) or _field(fields, "display_name", str)),
+        abstract=clean(rebuild_abstract(_field(fields, "abstract_inverted_index", dict))),
+        year=_count(fields, "publication_year", LAST_YEAR),
+        type=kind,
+        venue=shorten_id(_field(source, "id", str)),
+        field=clean_line(_field(field, "display_name", str)),
+        cited_by_count=_count(fields, "cited_by_count", MOST_CITATIONS),
+        references=tuple(merged.get(one, one) for one in map(shorten_id, references)),
+        withheld="retracted" if retracted else "paratext" if paratext else "",
     )
+
+
+@lru_cache(maxsize=256)
+def _misspelt(names: frozenset[str]) -> str:
+    """Name a field that looks like one that is read and missing; empty if none does."""
+    for name in _READ - names:
+        for other in meant_for(name, names - _READ, alike=_MISSPELT):
+            return f"the field {quoted(other)}: is {name!r} meant?"
+    return ""
+
+
+def _field(fields: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    """Return a field that may be missing or null, which is an empty value.
+
+    Raises:
+        ValueError: if it is of another type.
+    """
+    value = fields.get(name)
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be of type {kind.__name__}, got {quoted(value)}")
+    return value
+
+
+def _count(fields: Mapping[str, Any], name: str, most: int) -> int:
+    value = whole_number(fields.get(name) or 0)
+    if value is None or not 0 <= value <= most or isinstance(fields.get(name), bool):
+        got = quoted(fields.get(name))
+        raise ValueError(f"{name} must be a whole number from 0 to {most}, got {got}")
+    return value

@@ -23,7 +23,7 @@ KEY_VARIABLE = "OPENALEX_API_KEY"
 PER_PAGE = 100
 FIELDS = (
     "id,title,abstract_inverted_index,publication_year,type,primary_location,primary_topic,"
-    "cited_by_count,referenced_works"
+    "cited_by_count,referenced_works,is_retracted,is_paratext"
 )
 _RETRIED = frozenset({403, 408, 429, 500, 502, 503, 504})
 _LONGEST_WAIT = 60.0

@@ -1,5 +1,6 @@
 """Reading a source in steps kept on disk: records, their numbers, the graph of their citations."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -36,6 +37,7 @@ class Stages:
         recipe: how the source is read, and the set made.
         skipped: why records were skipped, by the name of the file; the first reasons of many.
         refused: how many were.
+        withheld: how many works are no papers to judge, by reason.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Stages:
         self.recipe = recipe
         self.skipped: dict[str, list[str]] = {}
         self.refused = 0
+        self.withheld: Counter[str] = Counter()
         self._inputs = inputs
         self._folder = folder
         self._executor = executor
@@ -72,7 +75,7 @@ class Stages:
 
     def read(self, role: Role) -> list[Done]:
         """Read the files of one role, tables by row groups, and note what is skipped."""
-        skip = self.recipe.skip_corrupt
+        skip, keep = self.recipe.skip_corrupt, self.recipe.keep_withheld
         steps, names = [], []
         for one in self.inputs(role):
             groups: Sequence[tuple[int, ...]] = [()]
@@ -83,12 +86,15 @@ class Stages:
                 self._note(one.name, {"refused": len(reasons), "skipped": reasons})
             for group in groups:
                 key = {"name": one.name, "sha256": one.sha256, "skip": skip, "group": group}
-                make = partial(_READERS[role], one.path, *group, one.root, skip)
+                key |= {"keep": keep} if role == "works" else {}
+                options = [keep] if role == "works" else []
+                make = partial(_READERS[role], one.path, *group, one.root, skip, *options)
                 steps.append(Step(role, key, make))
                 names.append(one.name)
         done = self.run(f"read {role}", steps)
         for name, result in zip(names, done, strict=True):
             self._note(name, result.notes)
+            self.withheld.update(result.notes.get("withheld", {}))
         return done
 
     def read_merged_ids(self) -> Done | None:

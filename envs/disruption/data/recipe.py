@@ -44,6 +44,7 @@ class Recipe:
         shuffles: how many shuffles novelty scores rest on; 0 leaves novelty out.
         seed: of shuffles and choices.
         skip_corrupt: skip what is damaged and name it, instead of refusing it.
+        keep_withheld: judge retracted works and paratext too, which otherwise only cite.
         papers_per_file: most papers in one file.
 
     Raises:
@@ -63,6 +64,7 @@ class Recipe:
     shuffles: int = 20
     seed: int = 0
     skip_corrupt: bool = False
+    keep_withheld: bool = False
     papers_per_file: int = 50_000
 
     def __post_init__(self) -> None:

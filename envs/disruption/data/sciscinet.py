@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.data.json_objects import refuse
 from tokengym.envs.disruption.data.openalex import parse_work_id, shorten_id
 from tokengym.envs.disruption.paper import LAST_YEAR
+from tokengym.envs.intake.rows import refuse
 
 _SCORES = ("paperid", "year", "Atyp_10pct_Z", "Atyp_Median_Z")
 _CITATIONS = ("citing_paperid", "cited_paperid")

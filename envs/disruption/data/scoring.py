@@ -219,7 +219,7 @@ def label_works(
             [citing for citing, _ in edges],
             [cited for _, cited in edges],
         ),
-        np.array([work.type == "article" for work in listed], dtype=bool),
+        np.array([work.type == "article" and not work.withheld for work in listed], dtype=bool),
         _number_names([work.venue for work in listed]),
         _number_names([work.field for work in listed]),
     )

@@ -1,13 +1,14 @@
 """Detecting the kind of a source by its records, whatever its files are called."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.data.json_objects import JsonObject, begins_as_json, scan_objects
 from tokengym.envs.disruption.data.openalex import find_snapshot_parts
+from tokengym.envs.intake.rows import begins_as_json, read_rows
 
 Kind = Literal["openalex", "sciscinet", "jsonl"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -100,11 +101,12 @@ def content_of(path: Path) -> Content:
     """Return what a file holds, by the first of its records that can be read."""
     if not begins_as_json(path):
         return "none"
-    for one in islice(scan_objects(path), _LOOKED_AT):
-        if isinstance(one, JsonObject):
-            if one.fields.keys() >= WORK_FIELDS:
-                return "works"
-            return "papers" if one.fields.keys() >= PAPER_FIELDS else "other"
+    with suppress(DataError):
+        for one in islice(read_rows(path, common=False, tables=False), _LOOKED_AT):
+            if one.row is not None:
+                if one.row.keys() >= WORK_FIELDS:
+                    return "works"
+                return "papers" if one.row.keys() >= PAPER_FIELDS else "other"
     return "damaged"
 
 

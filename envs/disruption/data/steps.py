@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.task import canonical_json
 
-FORMAT = 3
+FORMAT = 4
 """Goes up whenever a step gives another result from the same inputs."""
 
 _DONE = "done.json"

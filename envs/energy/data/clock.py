@@ -3,15 +3,11 @@
 import itertools
 from collections import Counter
 from datetime import datetime, timedelta
+from zoneinfo import available_timezones
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.tables import CsvTable, Row
-from tokengym.envs.intake.times import TIME_FORMS, read_time
-
-_HOUR = timedelta(hours=1)
-_CHANGES_BY = 4
-"""Clocks change on a Sunday before this hour."""
-_CHANGE_MONTHS = (3, 4, 9, 10, 11)
+from tokengym.envs.intake.times import TIME_FORMS, read_time, zones_that_change
 
 
 def read_clock(table: CsvTable) -> tuple[list[int], int, dict[int, str]]:
@@ -19,7 +15,8 @@ def read_clock(table: CsvTable) -> tuple[list[int], int, dict[int, str]]:
 
     Times are ISO 8601, all with an offset or none, or epochs, which are UTC. With offsets a change
     of clocks is no gap in time, but the hour of the day jumps; without, it looks like a missing or
-    a repeated hour. Both are cuts, named as what they are.
+    a repeated hour, where a zone of the time zone database has all changes of the file. Both are
+    cuts, named as what they are.
 
     Raises:
         DataError: naming file, line and reason, if a time cannot be read, some times have an
@@ -45,8 +42,9 @@ def read_clock(table: CsvTable) -> tuple[list[int], int, dict[int, str]]:
         place = table.rows[1].place
         raise DataError(f"{place}: a step of {length} is not a whole number of minutes")
     breaks = {}
+    zones = available_timezones()
     for at, (earlier, later) in enumerate(itertools.pairwise(times), 1):
-        reason = _interruption(earlier, later, length, table.rows[at])
+        reason = _interruption(earlier, later, length, table.rows[at], zones)
         if reason:
             breaks[at] = reason
     return [60 * time.hour + time.minute for time in times], int(minutes), breaks
@@ -59,20 +57,26 @@ def _read(row: Row, cell: str) -> datetime:
         raise DataError(f"{row.place}: time is {cell!r}, not {TIME_FORMS}") from error
 
 
-def _interruption(earlier: datetime, later: datetime, step: timedelta, row: Row) -> str:
-    """Return why two rows are not consecutive; empty if they are."""
+def _interruption(
+    earlier: datetime, later: datetime, step: timedelta, row: Row, zones: set[str]
+) -> str:
+    """Return why two rows are not consecutive; empty if they are.
+
+    Args:
+        earlier: time of the one.
+        later: time of the other.
+        step: length of a step.
+        row: the other.
+        zones: where the clocks have changed as in the file so far; a change leaves those with it.
+    """
     wall = later.replace(tzinfo=None) - earlier.replace(tzinfo=None)
     passed = later - earlier
-    changes = (
-        later.weekday() == 6
-        and later.month in _CHANGE_MONTHS
-        and earlier.hour < _CHANGES_BY
-        and abs(wall - step) == _HOUR
-    )
     forward = "forward" if wall > step else "back"
     if passed == step:
         return f"clocks go {forward}" if wall != step else ""
-    if changes and later.tzinfo is None:
+    changing = set() if later.tzinfo else zones & zones_that_change(earlier, later, step)
+    if changing:
+        zones &= changing
         return f"clocks go {forward} and times have no offset from UTC"
     if passed <= timedelta():
         raise DataError(

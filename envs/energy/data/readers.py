@@ -8,14 +8,15 @@ weather, carbon intensity; https://github.com/intelligent-environments-lab/CityL
 import itertools
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.intake.tables import CsvTable, Row, Source, read_text
 from tokengym.envs.energy.data.clock import read_clock
 from tokengym.envs.energy.data.time_series import LARGEST_LOAD, TimeSeries, time_series_of
+from tokengym.envs.intake.tables import CsvTable, Row, Source, read_text
 
 _PLAIN = ("load_kw", "pv_kw", "price_import", "price_export", "grid_up")
 _FIELDS = ("load", "pv", "price", "resale", "up")
@@ -30,6 +31,9 @@ _NOMINAL_POWER = 4.0
 """kW of panels where no file says how many there are."""
 _LARGEST_YIELD = 1500.0
 _DAY = 1440
+_DEMAND = re.compile(r"demand|load|consumption|heating|cooling|dhw|hot_water|charging|heat_pump")
+_NO_DEMAND = re.compile(r"setpoint|temperature|difference|predict|forecast|mode|efficiency|status")
+"""Names of columns with demand, and of those that have such a word in them and none."""
 _MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}
 _KNOWN = (
     "one plain CSV with load_kw and pv_kw; CityLearn's building, maybe with its pricing and carbon "
@@ -51,6 +55,7 @@ class _Files:
         formats: by file, what it was taken for.
         notes: what was understood.
         unnamed: files of pymgrid with an unnamed column, so far.
+        uncounted: the demand beside the load that a file has and no level plays.
     """
 
     columns: dict[str, list[float]] = field(default_factory=dict)
@@ -61,6 +66,7 @@ class _Files:
     formats: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unnamed: int = 0
+    uncounted: str = ""
 
     def add(self, name: str, table: CsvTable, values: list[float]) -> None:
         if name in self.columns:
@@ -95,6 +101,11 @@ def read(
         kind, reader = _kind_of(table, files)
         files.formats.append((str(source), kind))
         reader(table, files)
+        unused = table.name_unused()
+        if unused:
+            files.notes.append(f"{Path(source).name}: columns that are not used: {unused}")
+        if "load" in files.columns and files.tables["load"] is table:
+            files.uncounted = _describe_uncounted(table, files)
     if "load" in files.columns and "pv" not in files.columns:
         raise DataError(f"{files.tables['load'].path}: a load needs its sun; data are {_KNOWN}")
     if not {"load", "outside"} & set(files.columns):
@@ -115,7 +126,11 @@ def read(
         files.breaks,
         most_load=most_load,
     )
-    report = series.report._replace(formats=tuple(files.formats), notes=tuple(files.notes))
+    report = series.report._replace(
+        formats=tuple(files.formats),
+        notes=(*files.notes, *series.report.notes),
+        uncounted=files.uncounted,
+    )
     return replace(series, report=report)
 
 
@@ -150,10 +165,6 @@ def _read_plain(table: CsvTable, files: _Files) -> None:
         files.add(name, table, _numbers(table, title))
     if table.has(_PLAIN_CARBON):
         files.add("carbon", table, _numbers(table, _PLAIN_CARBON))
-    used = ("time", *_PLAIN, _PLAIN_CARBON)
-    others = [name for name in table.header if name not in used]
-    if others:
-        files.notes.append(f"columns that are not used: {', '.join(others)}")
     files.minutes_of_day, files.minutes, files.breaks = read_clock(table)
 
 
@@ -172,9 +183,6 @@ def _read_building(table: CsvTable, files: _Files) -> None:
     files.add("pv", table, [panels * value / 1000.0 for value in yields])
     if table.has("power_outage"):
         files.add("up", table, [1.0 - out for out in _numbers(table, "power_outage")])
-    heat = [name for name in ("cooling_load", "cooling_demand") if table.has(name)]
-    if any(sum(filter(math.isfinite, _numbers(table, name))) for name in heat):
-        files.notes.append(f"the load is that of appliances: {' and '.join(heat)} not included")
     hours = table.numbers("hour")
     for row, hour in zip(table.rows, hours, strict=True):
         if hour not in range(1, 25):
@@ -183,6 +191,23 @@ def _read_building(table: CsvTable, files: _Files) -> None:
         if later != earlier % 24 + 1:
             files.breaks[at] = f"a gap: hour {later:g} follows hour {earlier:g}"
     files.minutes_of_day = [60 * (int(hour) - 1) for hour in hours]
+
+
+def _describe_uncounted(table: CsvTable, files: _Files) -> str:
+    """Return how much demand the columns hold that are not part of the load; empty if none."""
+    hours = files.minutes / 60.0
+    others = {
+        name: hours * sum(value for row in table.rows if (value := row.find_number(name)) > 0.0)
+        for name in table.header
+        if name not in table.asked and _DEMAND.search(name) and not _NO_DEMAND.search(name)
+    }
+    others = {name: total for name, total in others.items() if total > 0.0}
+    if not others:
+        return ""
+    lost = sum(others.values())
+    total = lost + hours * sum(filter(math.isfinite, files.columns["load"]))
+    each = ", ".join(f"{name} {amount:,.0f}" for name, amount in others.items())
+    return f"{lost:,.0f} of {total:,.0f} kWh of demand are not counted: {each}"
 
 
 def _panels_of(table: CsvTable) -> tuple[float, str]:

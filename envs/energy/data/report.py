@@ -33,12 +33,14 @@ class SeriesReport(NamedTuple):
         rows: rows in each file.
         left_out: rows left out and cuts, by reason.
         notes: what was understood or is drawn instead, one sentence each.
+        uncounted: demand in the files that is not part of the load; empty if there is none.
     """
 
     formats: tuple[tuple[str, str], ...] = ()
     rows: int = 0
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
+    uncounted: str = ""
 
     @property
     def refused(self) -> int:
@@ -48,7 +50,7 @@ class SeriesReport(NamedTuple):
     def __str__(self) -> str:
         """Write everything, a line each."""
         lines = [f"{path}: {kind}, {self.rows} rows" for path, kind in self.formats]
-        return "\n".join([*lines, *map(str, self.left_out), *self.notes])
+        return "\n".join([*[self.uncounted] * bool(self.uncounted), *lines, *map(str, self.left_out), *self.notes])
 
 
 def group_left_out(omissions: Sequence[tuple[str, str, bool]]) -> tuple[LeftOut, ...]:

@@ -12,17 +12,20 @@ import numpy as np
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.split_windows import Windows
-from tokengym.envs.intake.tables import CsvTable
 from tokengym.envs.energy.data.report import SeriesReport, group_left_out
 from tokengym.envs.energy.generator import hours_of_day
 from tokengym.envs.energy.levels import LEVELS, EnergyLevel
 from tokengym.envs.energy.weather import Hours
+from tokengym.envs.intake.tables import CsvTable
 
 LARGEST_LOAD = 100.0
 """kW of a home: more is taken for watts, unless the grid connection is said to be larger."""
 _LARGEST_PRICE = 5.0
 _LARGEST_INTENSITY = 3.0
 _COLDEST, _HOTTEST = -60.0, 60.0
+_NIGHT_DRAW = 0.05
+_NIGHT_SHARE = 0.02
+"""kW, and share of the highest sun, that a meter may show below 0 at night."""
 _DAY = 1440
 _COLUMNS = ("load", "pv", "price", "resale", "up", "outside", "carbon")
 _DECIMALS = {"price": 3, "resale": 3, "carbon": 4}
@@ -236,6 +239,12 @@ def time_series_of(
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) != 1:
         raise DataError(f"columns must have as many rows each, got {lengths}")
+    notes = []
+    if "pv" in columns:
+        sun, count = _without_night_draw(columns["pv"])
+        columns = {**columns, "pv": sun}
+        if count:
+            notes.append(f"{count} readings of sun just below 0, as inverters draw at night, are 0")
     for name, values in columns.items():
         for row, value in zip(tables[name].rows, values, strict=True):
             reason = "" if math.isnan(value) else _objection(name, value, most_load)
@@ -268,9 +277,16 @@ def time_series_of(
         )
         for name, values in columns.items()
     }
-    report = SeriesReport(rows=len(minutes_of_day), left_out=group_left_out(omissions))
+    report = SeriesReport(rows=len(minutes_of_day), left_out=group_left_out(omissions), notes=tuple(notes))
     start = minutes_of_day[rows[0]]
     return TimeSeries(start, minutes, **rounded, cuts=tuple(cuts), report=report)
+
+
+def _without_night_draw(sun: Sequence[float]) -> tuple[list[float], int]:
+    """Return sun with what an inverter draws at night as 0, and how many readings that are."""
+    most = max((value for value in sun if not math.isnan(value)), default=0.0)
+    low = -max(_NIGHT_DRAW, _NIGHT_SHARE * most)
+    return [0.0 if low <= v < 0.0 else v for v in sun], sum(low <= v < 0.0 for v in sun)
 
 
 def _joined(name: str, values: Sequence[float]) -> float:

@@ -151,4 +151,3 @@ def structured(value: object, name: str) -> object:
         return ast.literal_eval(cell)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise RowError(f"{name!r} is neither JSON nor a Python literal: {quoted(cell)}") from error
-

@@ -6,9 +6,6 @@ from datetime import datetime
 from pathlib import Path
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.intake.names import Watched, name_unknown
-from tokengym.envs.intake.near import normal_form
-from tokengym.envs.intake.quoting import quoted
 from tokengym.envs.forecasting.data.formats import (
     autocast,
     manifold,
@@ -26,6 +23,9 @@ from tokengym.envs.forecasting.data.record import (
     Source,
 )
 from tokengym.envs.forecasting.data.report import Rejection
+from tokengym.envs.intake.names import Watched, name_unknown
+from tokengym.envs.intake.near import normal_form
+from tokengym.envs.intake.quoting import quoted
 from tokengym.envs.intake.rows import read_rows
 from tokengym.envs.intake.text import clean, clean_line
 

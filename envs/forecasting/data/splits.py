@@ -112,11 +112,11 @@ def _split_by_event(
     keys = [[record.event, wording[id(record)]] for record in records]
     for record, group in zip(records, group_by(keys), strict=True):
         joined[group].append(record)
-    groups = sorted(joined.values(), key=lambda group: min(map(_mixed, group)))
+    events = sorted(joined.values(), key=lambda questions: min(map(_mixed, questions)))
     parts: dict[str, list[QuestionRecord]] = {name: [] for name in _UP_TO}
-    for number, group in enumerate(groups):
-        share = (number + 0.5) / len(groups)
-        parts[next(name for name, end in _UP_TO.items() if share < end)] += group
+    for number, questions in enumerate(events):
+        share = (number + 0.5) / len(events)
+        parts[next(name for name, end in _UP_TO.items() if share < end)] += questions
     return parts
 
 

@@ -56,9 +56,7 @@ def _numeric(choices: object, answer: object) -> tuple[tuple[str, ...], int]:
     span = choices if isinstance(choices, dict) else {}
     low, high = read_number(span.get("min")), read_number(span.get("max"))
     if low is None or high is None:
-        raise RowError(
-            f"'choices' must have a number 'min' and 'max', got {quoted(choices)}"
-        )
+        raise RowError(f"'choices' must have a number 'min' and 'max', got {quoted(choices)}")
     share = fields.probability(answer, "answer")
     ratio = read_number(span.get("deriv_ratio")) or 1.0
     part = share if ratio == 1.0 else (ratio**share - 1.0) / (ratio - 1.0)

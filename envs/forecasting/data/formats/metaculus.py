@@ -83,9 +83,7 @@ def _outcomes(question: Mapping[str, object]) -> tuple[tuple[str, ...], int]:
             raise RowError(f"'resolution' must be one of the options, got {got}")
         return labels, labels.index(str(resolution))
     if kind != "numeric":
-        raise RowError(
-            f"'type' must be binary, multiple_choice or numeric, got {quoted(kind)}"
-        )
+        raise RowError(f"'type' must be binary, multiple_choice or numeric, got {quoted(kind)}")
     scaling = question.get("scaling")
     span = scaling if isinstance(scaling, dict) else {}
     low, high = read_number(span.get("range_min")), read_number(span.get("range_max"))
