@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.data_audit import audit
-from tokengym.agents.cli.data_days import days
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ def _data() -> None:
 
 
 data.command()(audit)
-data.command()(days)
 
 
 @data.command()
@@ -56,6 +54,9 @@ def papers(
     on_corrupt: Annotated[
         str, typer.Option(help="refuse damaged input, or skip it and list it in the manifest")
     ] = "refuse",
+    keep_withheld: Annotated[
+        bool, typer.Option("--keep-withheld", help="judge retracted works and paratext too")
+    ] = False,
     target: Annotated[str, typer.Option(help="disruption, novelty or both")] = "disruption",
     labels: Annotated[
         str, typer.Option(help="threshold (CD beyond 0.1), or percentile by field and year")
@@ -106,6 +107,7 @@ def papers(
         shuffles=shuffles,
         seed=seed,
         skip_corrupt=on_corrupt == "skip",
+        keep_withheld=keep_withheld,
         **names,
     )
     console = Console()
@@ -272,6 +274,6 @@ def _make_table(manifest: Mapping[str, Any], out: Path) -> "Table":
             *(f"{every.get(name, 0):,}" for name in names),
             f"{min(years)}-{max(years)}" if years else "",
         )
-    left_out = manifest["source"]["left_out"]
+    left_out = {**manifest["source"]["left_out"], **manifest["source"]["withheld"]}
     table.caption = "; ".join(f"left out: {n:,} {reason}" for reason, n in left_out.items())
     return table

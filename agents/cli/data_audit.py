@@ -1,122 +1,154 @@
-"""`tokengym data audit`: what happens to every row of a file of questions, and what would leak."""
+"""`tokengym data audit`: what happens to every row of a user's files, and what would leak."""
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tokengym.agents.cli.options import WorldOptions
+from tokengym.agents.settings import name_values
+from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.seeding import SPLITS
+
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tokengym.envs.forecasting.data.load import Dataset
-    from tokengym.envs.forecasting.data.report import DataReport
-
-_GUARDS = {
-    "late_sources": ("sources dated after their question was asked", "left out"),
-    "undated_sources": ("sources without a date, which cannot be checked", "shown"),
-    "prices": ("questions with a market price", "hidden unless show_prices=true"),
-    "closing_times": (
-        "questions whose closing time was not known when asked",
-        "never shown; it orders the splits",
-    ),
-    "asked_late": ("questions asked when the answer was already known", "dropped"),
-    "straddling": ("questions asked on both sides of the cutoff", "only the first time is kept"),
-    "crossing": ("questions on events open across the cutoff", "dropped"),
-    "repeated": ("training questions that test repeats for the same date", "dropped"),
-    "telling": ("training questions that tell the outcome of one held out", "dropped"),
-    "near": ("questions worded like one on another event", "kept in one split for one date"),
-}
-"""By guard what it found and what is done about it."""
+    from tokengym.envs.intake.report import IntakeReport
 
 
 def audit(
     files: Annotated[
-        list[Path], typer.Argument(help="files of questions, or folders of them, read together")
+        list[Path], typer.Argument(help="files for the option data of a world, read together")
     ],
+    world: Annotated[
+        str | None, typer.Option(help="forecast, energy, warehouse or disruption (default: theirs)")
+    ] = None,
+    option: WorldOptions = None,
     cutoff: Annotated[
-        str | None, typer.Option(help="the date that separates training from test")
+        str | None, typer.Option(help="of forecast: the date that separates training from test")
     ] = None,
     every: Annotated[bool, typer.Option("--every", help="list every dropped row")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
 ) -> None:
-    """Print which questions of files are kept, which are dropped and why, and what would leak."""
+    """Print what of files is kept at which level, what is dropped and why, and what would leak."""
     from rich.console import Console
 
-    from tokengym.envs.forecasting.data.load import load_dataset
-    from tokengym.envs.forecasting.data.report import count_kinds
-
-    dataset = load_dataset(files, cutoff)
-    report = dataset.report
+    name = _world_of(files) if world is None else world
+    options = name_values(option or [], "--option")
+    options |= {} if cutoff is None else {"cutoff": cutoff}
+    with warnings.catch_warnings():
+        # The report has what the readers warn of.
+        warnings.simplefilter("ignore")
+        report, levels = _levels(name, {**options, "data": [str(file) for file in files]})
     if as_json:
-        typer.echo(json.dumps(_plain(dataset), indent=1))
+        typer.echo(json.dumps(_plain(name, report, levels), indent=1))
         return
     console = Console(highlight=False)
-    rows = ", ".join(f"{name} {count:,}" for name, count in report.rows.items())
-    console.print(
-        f"rows: {rows}; questions: {report.questions:,}; {report.how_split}", markup=False
-    )
-    console.print(_kept(dataset))
-    dropped = count_kinds(report.rejected)
-    if dropped:
-        lines = [(f"{count:,}", row.kind, str(row.place)) for count, row in dropped]
-        console.print(_table("Dropped", ("rows", "why", "first"), lines))
-    leaks = _leaks(report)
-    lines = [(f"{count:,}", *_GUARDS[name]) for name, count in leaks.items() if count]
-    if lines:
-        console.print(_table("What would leak", ("found", "what", "done"), lines))
+    rows = ", ".join(f"{file} {count:,}" for file, count in report.rows.items())
+    for line in (f"{name}; rows: {rows}", *report.notes):
+        console.print(line, markup=False, soft_wrap=True)
+    kept = [
+        (level, *(["", "", "", found] if isinstance(found, str) else [*_numbers(found), ""]))
+        for level, found in levels.items()
+    ]
+    console.print(_table("Kept", ("level", *SPLITS, "why not"), kept))
+    if report.dropped:
+        dropped = [(f"{one.rows:,}", one.why, one.first) for one in report.dropped]
+        console.print(_table("Dropped", ("rows", "why", "first"), dropped))
+    leaks = [(f"{one.found:,}", one.what, one.done) for one in report.guards.values() if one.found]
+    if leaks:
+        console.print(_table("What would leak", ("found", "what", "done"), leaks))
     else:
         console.print("Found nothing that would leak.")
-    for note in report.notes:
-        console.print(note, markup=False, soft_wrap=True)
     if every:
-        for row in (*report.rejected, *report.refused):
-            console.print(str(row), markup=False, soft_wrap=True)
+        for line in report.every:
+            console.print(line, markup=False, soft_wrap=True)
 
 
-def _kept(dataset: "Dataset") -> "Table":
-    rows = []
-    for name, records in dataset.records.items():
-        outcomes = [record.outcome for record in records if not record.labels]
-        span = [record.asked_at.date().isoformat() for record in records]
-        rows.append(
-            (
-                name,
-                f"{len(records):,}",
-                f"{len({record.event for record in records}):,}",
-                f"{sum(outcomes) / len(outcomes):.1%} of {len(outcomes):,}" if outcomes else "",
-                f"{min(span)} to {max(span)}" if span else "",
-            )
-        )
-    return _table("Kept", ("split", "questions", "events", "yes", "asked"), rows)
+def _levels(
+    name: str, options: Mapping[str, Any]
+) -> tuple["IntakeReport", Mapping[str, Mapping[str, int] | str]]:
+    """Return the report, and by level what each split holds or why the level cannot be played.
+
+    Raises:
+        DataError: if no level can be.
+        OptionError: if no level takes the options.
+    """
+    from tokengym.envs.registry import make_world, spec
+
+    report: IntakeReport | None = None
+    refused: OptionError | None = None
+    levels: dict[str, Mapping[str, int] | str] = {}
+    for level in spec(name).levels:
+        try:
+            played: Any = make_world(name, level, **options)
+        except DataError as error:
+            levels[level] = str(error)
+            continue
+        except OptionError as error:
+            # A level that takes no data, or not these options.
+            refused = refused or error
+            continue
+        report = report or played.data_report.summary
+        sizes = {split: played.size(split) for split in SPLITS}
+        if None in sizes.values():
+            # Homes are drawn anew in every window, so that what is limited are the windows.
+            sizes = {split: [*played.windows.values()].count(split) for split in SPLITS}
+        levels[level] = sizes
+    if report is None:
+        raise refused or DataError(next(iter(levels.values())))
+    return report, levels
 
 
-def _leaks(report: "DataReport") -> dict[str, int]:
+def _world_of(files: Sequence[Path]) -> str:
+    """Return the world whose data files look like; the audit of questions says what is wrong."""
+    from tokengym.envs.disruption.data.manifest import MANIFEST
+    from tokengym.envs.disruption.data.sources import content_of
+    from tokengym.envs.energy.data import recognises
+    from tokengym.envs.intake.rows import begins_as_json
+    from tokengym.envs.warehouse.data.columns import kind_of
+    from tokengym.envs.warehouse.data.obp_json import is_obp
+
+    for file in files:
+        if file.is_dir():
+            if (file / MANIFEST).is_file():
+                return "disruption"
+            return "warehouse" if any(file.rglob("test.csv")) else "forecast"
+        if begins_as_json(file):
+            if content_of(file) == "papers":
+                return "disruption"
+            return "warehouse" if is_obp(file) else "forecast"
+        with suppress(DataError):
+            if kind_of(file):
+                return "warehouse"
+            if recognises(file):
+                return "energy"
+    return "forecast"
+
+
+def _numbers(sizes: Mapping[str, int]) -> list[str]:
+    return [f"{sizes[split]:,}" for split in SPLITS]
+
+
+def _plain(
+    name: str, report: "IntakeReport", levels: Mapping[str, Mapping[str, int] | str]
+) -> Mapping[str, Any]:
     return {
-        name: report.crossing_questions if name == "crossing" else getattr(report.leaks, name)
-        for name in _GUARDS
-    }
-
-
-def _plain(dataset: "Dataset") -> Mapping[str, Any]:
-    report = dataset.report
-    return {
+        "world": name,
         "rows": dict(report.rows),
-        "questions": report.questions,
-        "split": report.how_split,
-        "kept": dict(report.sizes),
-        "merged": report.merged,
-        "leaks": _leaks(report),
+        "kept": dict(levels),
+        "dropped": [one._asdict() for one in report.dropped],
+        "leaks": {guard: one.found for guard, one in report.guards.items()},
         "notes": list(report.notes),
-        "dropped": [{**row.place._asdict(), "reason": row.reason} for row in report.rejected],
-        "sources_left_out": [
-            {**row.place._asdict(), "reason": row.reason} for row in report.refused
-        ],
+        "every": list(report.every),
     }
 
 
-def _table(title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> "Table":
+def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
     from rich.table import Table
 
     table = Table(*header, title=title, title_justify="left")

@@ -114,9 +114,8 @@ class DisruptionWorld(World[CompiledDebate]):
             share of true claims times what the judge makes of them) + R_adaptation (0 to 0.2, both
             reports by their Brier scores), in [-1, 1.5]; less form where malformed.
         bounded: rescale the predictor's total R to (R + 2) / 4, in [0, 1].
-        data: papers to play instead of synthetic ones: files of JSON lines (`data.jsonl`), or
-            folders that `tokengym data papers` made, with the splits it gave. Papers without a
-            label for the target are left out. The judge is fitted to those of the training split.
+        data: papers to play, from JSON lines or folders of `tokengym data papers` with its splits.
+            Without the target's label they are left out; the judge is fitted to those of train.
         prompt: `full` states the rules in sentences for models that know English; `terse` is short,
             for tiny models that were trained on it.
 
@@ -177,6 +176,7 @@ class DisruptionWorld(World[CompiledDebate]):
         self.reward = reward
         self.bounded = bounded
         self._papers = None if data is None else load_papers(data)
+        self.data_report = self._papers and self._papers.report
         self._first: PredictorAnswer | None = None
         self._argument: Argument | None = None
         self._claims = self._false = 0

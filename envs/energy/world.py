@@ -286,6 +286,11 @@ class EnergyWorld(World[CompiledEnergyTask]):
         return Shown(step, plant.seen(step, self._state), foreseen(plant, step), missed)
 
     @property
+    def windows(self) -> Mapping[int, str]:
+        """The split of each window of `data` by its first entry; empty without data."""
+        return {} if self._series is None else self._windows
+
+    @property
     def data_report(self) -> SeriesReport | None:
         """The report on the rows of `data` that were read and left out; `None` without data."""
         return None if self._series is None else self._series.report

@@ -1,1 +1,1 @@
-"""The intake of users' data: files, rows, tables, numbers, times, names and texts, for all worlds."""
+"""The intake of users' data for all worlds: files, rows, tables, numbers, times, names, texts."""

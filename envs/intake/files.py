@@ -37,7 +37,7 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, path: Path) -> None:
         self._most = max(LONGEST_FILE, MOST_UNPACKED * path.stat().st_size)
-        self._file = gzip.open(path, "rb")
+        self._file = gzip.GzipFile(path)
 
     def readable(self) -> bool:
         return True

@@ -14,63 +14,12 @@ from functools import lru_cache
 _MARKS = re.compile("[\u0300-\u036f'\u2018\u2019\u02bc`\u00b4]")
 _WORD = re.compile(r"\w+|[<>\u2264\u2265=+%$\u20ac\xa3]|(?<!\w)[-\u2212](?=\d)")
 """Words, and the signs that tell a number from another."""
-_SMALL = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "by",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "no",
-        "of",
-        "on",
-        "or",
-        "s",
-        "than",
-        "that",
-        "the",
-        "their",
-        "there",
-        "these",
-        "this",
-        "those",
-        "to",
-        "was",
-        "were",
-        "what",
-        "when",
-        "where",
-        "whether",
-        "which",
-        "who",
-        "will",
-        "with",
-        "would",
-        "before",
-        "after",
-        "during",
-    ]
+_SMALL = re.compile(
+    "an?|and|any|are|as|at|be|been|before|after|by|did|do(?:es)?|during|for|from|had|has|have|he|if|in"
+    "|into|is|its?|no|of|on|or|our|s|she|than|that|the|their|them|then|there|these|they|this|those|to"
+    "|was|we|were|what|when|where|whether|which|who|will|with|would"
 )
-_ENDING = re.compile(r"(?<=\w{3})(?:ers?|ing|ed|es|s)$")
+_ENDING = re.compile(r"(?<=\w{3})(?:(?:er|ing|ed)?s?)$")
 _LEAST_WORDS = 4
 """Texts with fewer words are near only if all their words are the same."""
 _LEAST_LETTERS = 6
@@ -88,7 +37,7 @@ def normal_form(text: str) -> str:
 def content_words(text: str) -> frozenset[str]:
     """Return the words of a text that carry it, without endings; all of them if none does."""
     words = normal_form(text).split()
-    return frozenset(map(_stem, {*words} - _SMALL)) or frozenset(words)
+    return frozenset(_stem(w) for w in words if not _SMALL.fullmatch(w)) or frozenset(words)
 
 
 def hash_words(words: str | Iterable[str]) -> int:
@@ -149,5 +98,6 @@ def _keys(words: frozenset[str], whole: set[frozenset[str]]) -> Iterator[Hashabl
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
     stem = _ENDING.sub("", word)
-    # win, wins, winner and winning are one word.
+    # close, closes and closed are one word, and so are win, wins, winner and winning.
+    stem = stem[:-1] if len(stem) > 3 and stem[-1] == "e" else stem
     return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem

@@ -20,39 +20,61 @@ class Dropped(NamedTuple):
     first: str
 
 
+class Guard(NamedTuple):
+    """What would have leaked the answer, or joined two splits, without a guard.
+
+    Attributes:
+        found: how often.
+        what: what it is.
+        done: what is done about it.
+    """
+
+    found: int
+    what: str
+    done: str
+
+
 @dataclass(frozen=True)
 class IntakeReport:
     """What was read of a user's files, what was left out, and what was understood.
 
     Attributes:
         rows: rows read, by file.
-        sizes: what a split holds, by split.
+        sizes: what a split holds, by split; empty where that depends on the level.
         dropped: rows that were not used, the commonest reason first.
+        guards: by name, what would have leaked.
         notes: what is missing or was understood, a sentence each; first what matters most.
-        guards: what would have leaked or stood in two splits without the guards, counted.
+        every: every refusal, a line each.
     """
 
     rows: Mapping[str, int]
     sizes: Mapping[str, int] = field(default_factory=dict)
     dropped: tuple[Dropped, ...] = ()
+    guards: Mapping[str, Guard] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    guards: Mapping[str, int] = field(default_factory=dict)
+    every: tuple[str, ...] = ()
 
     @property
-    def refused(self) -> int:
-        """How many rows were not used."""
-        return sum(one.rows for one in self.dropped)
+    def summary(self) -> "IntakeReport":
+        """This report, as every world's report has one."""
+        return self
 
     def __str__(self) -> str:
         """Write everything, a line each."""
         sizes = ", ".join(f"{size} {split}" for split, size in self.sizes.items())
         read = ", ".join(f"{name} {count:,}" for name, count in self.rows.items())
-        empty = [split for split, size in self.sizes.items() if not size]
-        lines = [*self.notes, f"rows: {read}{sizes and f'; {sizes}'}; {self.refused} refused"]
-        lines += [f"nothing is left for {' and '.join(empty)}"] * bool(empty)
+        refused = sum(one.rows for one in self.dropped)
+        lines = [*self.notes, f"rows: {read}{sizes and f'; {sizes}'}; {refused} refused"]
         lines += [f"{one.rows} rows: {one.why} ({one.first})" for one in self.dropped]
-        lines += [f"{count} {what}" for what, count in self.guards.items() if count]
+        found = [guard for guard in self.guards.values() if guard.found]
+        lines += [f"{guard.found} {guard.what}: {guard.done}" for guard in found]
         return "\n".join(lines)
+
+
+def note_empty(sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """Return a sentence on the splits that hold nothing; none if all hold something."""
+    empty = [split for split, size in sizes.items() if not size]
+    return (f"nothing is left for {' and '.join(empty)}",) if empty else ()
 
 
 def count_reasons(refused: Iterable[tuple[int, str, str]]) -> tuple[Dropped, ...]:

@@ -15,8 +15,10 @@ from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task, canonical_json, to_plain_json
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
+from tokengym.envs.intake.report import IntakeReport
 from tokengym.envs.intake.tables import Source
 from tokengym.envs.warehouse.data import Records, read
+from tokengym.envs.warehouse.data.records import report_of
 from tokengym.envs.warehouse.games import GAMES
 from tokengym.envs.warehouse.games.game import Compiled, Session
 from tokengym.envs.warehouse.levels import LEVELS
@@ -107,6 +109,11 @@ class WarehouseWorld(World[Compiled]):
     def records(self) -> Records | None:
         """The user's data, of which `refused` lists what was left out; `None` without any."""
         return self._records
+
+    @property
+    def data_report(self) -> IntakeReport | None:
+        """The report on the rows of `data` that were read and left out; `None` without data."""
+        return None if self._records is None else report_of(self._records, self._entries)
 
     @property
     def reply_form(self) -> ReplyForm:

@@ -103,7 +103,7 @@ def test_citylearn_2020_has_no_prices_so_that_tariffs_are_drawn(
     files.append(carbon(tmp_path / "carbon_intensity.csv"))
     series = read(files)
     assert (series.start, series.price, max(series.pv)) == (0, (), 0.0)
-    assert "cooling_load not included" in " ".join(series.report.notes)
+    assert "of demand are not counted: cooling_load" in str(series.report).splitlines()[0]
     world = world_of("day", data=files, **BIG)
     assert len({tuple(world.task("train", index).instance["price"]) for index in range(4)}) > 1
     check_played(world)

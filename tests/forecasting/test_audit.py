@@ -58,7 +58,9 @@ def test_a_planted_leak_is_counted_and_closed(leak: str, tmp_path: Path) -> None
     if leak not in ("undated_sources",):
         assert not any("It rose." in text or "price" in text for text in texts)
     if leak in ("asked_late", "crossing", "straddling"):
-        assert after["questions"] - sum(after["kept"].values()) > 0
+        assert sum(after["rows"].values()) > sum(
+            sum(kept.values()) for kept in after["kept"].values()
+        )
     if leak == "repeated":
         assert sum("Will it snow?" in text for text in texts) == 1
 
@@ -66,7 +68,7 @@ def test_a_planted_leak_is_counted_and_closed(leak: str, tmp_path: Path) -> None
 def test_the_audit_says_what_was_kept_and_why_rows_were_dropped(tmp_path: Path) -> None:
     rows = [*CLEAN, plain(70, outcome="maybe"), "{broken", plain(71, outcome="unknown")]
     shown = audited(write_lines(tmp_path / "a.jsonl", rows), "--every")
-    assert "rows: a.jsonl 63; questions: 60" in shown
+    assert "rows: a.jsonl 63\nquestions: 60; cutoff" in shown
     assert "a.jsonl:61: row 61, id 'q70': 'outcome' must be resolved to yes or no, got" in shown
     assert "a.jsonl:62: row 62: not JSON" in shown
     lines = [line for line in shown.splitlines() if line.startswith("│ 2 ")]

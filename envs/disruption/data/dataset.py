@@ -17,7 +17,7 @@ from tokengym.envs.disruption.evidence import evidence_of_paper, instance_of
 from tokengym.envs.disruption.labels import Target
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.intake.near import group_by, group_near, normal_form
-from tokengym.envs.intake.report import IntakeReport
+from tokengym.envs.intake.report import Guard, IntakeReport, note_empty
 
 _LEAST_ABSTRACT = 12
 """Blanks in an abstract that is long enough to tell papers apart."""
@@ -91,12 +91,13 @@ def _load(names: tuple[str, ...], digests: tuple[str, ...]) -> PaperSet:
     }
     repeated, apart = sum(rows.values()) - len(found), sum(s is None for s in owner.values())
     near = sum(len(texts) for texts in groups.values() if len(texts) > 1)
-    counts = {
-        "papers with the text of an earlier one, left out": repeated,
-        "papers with title or abstract in near-equal words, kept in one split": near,
-        "papers near to one that another folder holds out, left out": apart,
+    guards = {
+        "repeated": Guard(repeated, "papers with the text of an earlier one", "left out"),
+        "near": Guard(near, "papers with title or abstract in near-equal words", "in one split"),
+        "apart": Guard(apart, "papers near to one that another split holds", "left out"),
     }
-    report = IntakeReport(rows, {split: len(part) for split, part in parts.items()}, guards=counts)
+    sizes = {split: len(part) for split, part in parts.items()}
+    report = IntakeReport(rows, sizes, guards=guards, notes=note_empty(sizes))
     return PaperSet((names, digests), parts, report)
 
 

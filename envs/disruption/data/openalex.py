@@ -19,21 +19,9 @@ from tokengym.envs.intake.rows import read_objects, refuse
 from tokengym.envs.intake.text import clean, clean_line
 
 _WORK_ID = re.compile(r"W([0-9]{1,18})")
-_READ = frozenset(
-    [
-        "id",
-        "title",
-        "abstract_inverted_index",
-        "publication_year",
-        "type",
-        "primary_location",
-        "primary_topic",
-        "cited_by_count",
-        "referenced_works",
-        "is_retracted",
-        "is_paratext",
-    ]
-)
+_COUNTS = {"publication_year": LAST_YEAR, "cited_by_count": MOST_CITATIONS}
+_READ = frozenset({"id", "title", "abstract_inverted_index", "type", "primary_location", *_COUNTS})
+_READ |= {"primary_topic", "referenced_works", "is_retracted", "is_paratext"}
 _MISSPELT = 0.9
 """How alike a field must be to one that is missing to be taken for it."""
 T = TypeVar("T")
@@ -212,11 +200,11 @@ def _parse_work(fields: Mapping[str, Any], merged: Mapping[str, str]) -> Work | 
         id=short,
         title=clean_line(_field(fields, "title", str) or _field(fields, "display_name", str)),
         abstract=clean(rebuild_abstract(_field(fields, "abstract_inverted_index", dict))),
-        year=_count(fields, "publication_year", LAST_YEAR),
+        year=_count(fields, "publication_year"),
         type=kind,
         venue=shorten_id(_field(source, "id", str)),
         field=clean_line(_field(field, "display_name", str)),
-        cited_by_count=_count(fields, "cited_by_count", MOST_CITATIONS),
+        cited_by_count=_count(fields, "cited_by_count"),
         references=tuple(merged.get(one, one) for one in map(shorten_id, references)),
         withheld="retracted" if retracted else "paratext" if paratext else "",
     )
@@ -245,7 +233,8 @@ def _field(fields: Mapping[str, Any], name: str, kind: type[T]) -> T:
     return value
 
 
-def _count(fields: Mapping[str, Any], name: str, most: int) -> int:
+def _count(fields: Mapping[str, Any], name: str) -> int:
+    most = _COUNTS[name]
     value = whole_number(fields.get(name) or 0)
     if value is None or not 0 <= value <= most or isinstance(fields.get(name), bool):
         got = quoted(fields.get(name))

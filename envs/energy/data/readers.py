@@ -134,6 +134,20 @@ def read(
     return replace(series, report=report)
 
 
+def recognises(path: Source) -> bool:
+    """Return whether a file has the columns of one of the formats.
+
+    Raises:
+        DataError: if it is no table.
+    """
+    table = CsvTable(path)
+    try:
+        _kind_of(table, _Files())
+    except DataError:
+        return False
+    return True
+
+
 def _kind_of(table: CsvTable, files: _Files) -> tuple[str, Callable[[CsvTable, _Files], None]]:
     """Return the name of the format that a file has by its columns, and its reader."""
     if table.has(*_LOADS) and table.has("solar_generation"):

@@ -1,7 +1,10 @@
 """The report on a user's files: rows read, rows left out and why, assumptions made."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+from tokengym.envs.intake.report import Dropped, IntakeReport
 
 
 class LeftOut(NamedTuple):
@@ -47,10 +50,22 @@ class SeriesReport(NamedTuple):
         """Rows that are left out."""
         return sum(part.rows for part in self.left_out)
 
+    @property
+    def summary(self) -> IntakeReport:
+        """The report in the form that all worlds have."""
+        formats = [f"{Path(path).name}: {kind}" for path, kind in self.formats]
+        return IntakeReport(
+            {Path(path).name: self.rows for path, _ in self.formats},
+            dropped=tuple(Dropped(one.rows, one.why, one.places[0]) for one in self.left_out),
+            notes=(*[self.uncounted] * bool(self.uncounted), *formats, *self.notes),
+            every=tuple(f"{place}: {one.why}" for one in self.left_out for place in one.places),
+        )
+
     def __str__(self) -> str:
         """Write everything, a line each."""
-        lines = [f"{path}: {kind}, {self.rows} rows" for path, kind in self.formats]
-        return "\n".join([*[self.uncounted] * bool(self.uncounted), *lines, *map(str, self.left_out), *self.notes])
+        lines = [self.uncounted] if self.uncounted else []
+        lines += [f"{path}: {kind}, {self.rows} rows" for path, kind in self.formats]
+        return "\n".join([*lines, *map(str, self.left_out), *self.notes])
 
 
 def group_left_out(omissions: Sequence[tuple[str, str, bool]]) -> tuple[LeftOut, ...]:

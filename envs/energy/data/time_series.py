@@ -2,6 +2,7 @@
 
 import bisect
 import hashlib
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -277,7 +278,15 @@ def time_series_of(
         )
         for name, values in columns.items()
     }
-    report = SeriesReport(rows=len(minutes_of_day), left_out=group_left_out(omissions), notes=tuple(notes))
+    begins = [0, *(at for at, _ in cuts), len(rows)]
+    longest = max(end - begin for begin, end in itertools.pairwise(begins))
+    stretches = (
+        f"in {len(cuts) + 1} stretches, the longest of {longest}" if cuts else "without a gap"
+    )
+    notes.append(f"{len(rows)} steps of {minutes} minutes, {stretches}")
+    report = SeriesReport(
+        rows=len(minutes_of_day), left_out=group_left_out(omissions), notes=tuple(notes)
+    )
     start = minutes_of_day[rows[0]]
     return TimeSeries(start, minutes, **rounded, cuts=tuple(cuts), report=report)
 

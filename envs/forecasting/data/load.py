@@ -20,6 +20,7 @@ from tokengym.envs.forecasting.data.reading import Reading
 from tokengym.envs.forecasting.data.record import QuestionRecord, RowError
 from tokengym.envs.forecasting.data.report import DataReport, Leaks
 from tokengym.envs.forecasting.data.splits import split
+from tokengym.envs.intake.report import note_empty
 
 _SHOWN = 20
 """Questions that tell an outcome and are named."""
@@ -107,13 +108,11 @@ def _load(names: tuple[str, ...], cutoff: str | None, digests: tuple[str, ...]) 
         f"{question.key[:60]} tells the outcome of {other.key[:60]}: not in train"
         for question, other in parts.telling[:_SHOWN]
     ]
-    empty = [name for name, part in parts.records.items() if not part]
-    if empty:
-        notes.insert(0, f"no question is left for {' and '.join(empty)}")
+    sizes = {name: len(part) for name, part in parts.records.items()}
     report = DataReport(
         rows=reading.rows,
         questions=reading.questions,
-        sizes={name: len(part) for name, part in parts.records.items()},
+        sizes=sizes,
         rejected=tuple(reading.rejected),
         refused=tuple(reading.refused),
         merged=sum(len(of) - 1 for of in times),
@@ -121,9 +120,19 @@ def _load(names: tuple[str, ...], cutoff: str | None, digests: tuple[str, ...]) 
         crossing_questions=sum(len(event.records) for event in parts.crossing),
         cutoff="" if boundary is None else boundary.isoformat(),
         leaks=leaks,
-        notes=tuple(notes),
+        notes=(*note_empty(sizes), *notes),
+        spans=tuple(_span(name, part) for name, part in parts.records.items() if part),
     )
     return Dataset((names, cutoff, digests), parts.records, report)
+
+
+def _span(name: str, records: Sequence[QuestionRecord]) -> str:
+    """Describe the questions of a split."""
+    outcomes = [record.outcome for record in records if not record.labels]
+    asked = [record.asked_at.date().isoformat() for record in records]
+    yes = f", {fmean(outcomes):.1%} of {len(outcomes):,} yes" if outcomes else ""
+    events = len({record.event for record in records})
+    return f"{name}: {events:,} events{yes}, asked {min(asked)} to {max(asked)}"
 
 
 def _files(path: Path) -> list[Path]:

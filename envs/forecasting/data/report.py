@@ -1,13 +1,32 @@
 """The report on every row of a user's files."""
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tokengym.envs.forecasting.data.record import Place
+from tokengym.envs.intake.report import Guard, IntakeReport, count_reasons
 
 _DETAIL = re.compile(r", got |: ")
+GUARDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "late_sources": ("sources dated after their question was asked", "left out"),
+        "undated_sources": ("sources without a date, which cannot be checked", "shown"),
+        "prices": ("questions with a market price", "hidden unless show_prices=true"),
+        "closing_times": (
+            "questions whose closing time was not known when asked",
+            "never shown; it orders the splits",
+        ),
+        "asked_late": ("questions asked when the answer was already known", "dropped"),
+        "straddling": ("questions asked on both sides of the cutoff", "only the first is kept"),
+        "crossing": ("questions on events open across the cutoff", "dropped"),
+        "repeated": ("training questions that test repeats for the same date", "dropped"),
+        "telling": ("training questions that tell the outcome of one held out", "dropped"),
+        "near": ("questions worded like one on another event", "in one split for one date"),
+    }
+)
+"""By guard what it finds and what is done about it; see `Leaks`."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +96,7 @@ class DataReport:
         cutoff: the date that separates training from test, ISO 8601; empty if none does.
         leaks: what would have leaked without the guards.
         notes: what is missing or was understood, one sentence each.
+        spans: what each split holds, one sentence each.
     """
 
     rows: Mapping[str, int]
@@ -90,6 +110,20 @@ class DataReport:
     cutoff: str
     leaks: Leaks
     notes: tuple[str, ...] = ()
+    spans: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> IntakeReport:
+        """The report in the form that all worlds have."""
+        found = {**vars(self.leaks), "crossing": self.crossing_questions}
+        return IntakeReport(
+            self.rows,
+            self.sizes,
+            count_reasons((1, row.kind, str(row.place)) for row in self.rejected),
+            {name: Guard(found[name], *GUARDS[name]) for name in GUARDS},
+            (*self.notes, f"questions: {self.questions:,}; {self.how_split}", *self.spans),
+            (*map(str, self.rejected), *map(str, self.refused)),
+        )
 
     @property
     def how_split(self) -> str:
@@ -109,12 +143,3 @@ class DataReport:
             f"{self.leaks.near} worded alike, {self.leaks.telling} tell an outcome held out"
         )
         return "\n".join([head, *self.notes, *map(str, self.rejected), *map(str, self.refused)])
-
-
-def count_kinds(rejections: Sequence[Rejection]) -> Sequence[tuple[int, Rejection]]:
-    """Return the number of each kind, the commonest first, each with its first rejection."""
-    first: dict[str, Rejection] = {}
-    for rejection in rejections:
-        first.setdefault(rejection.kind, rejection)
-    counts = Counter(rejection.kind for rejection in rejections)
-    return [(count, first[kind]) for kind, count in counts.most_common()]

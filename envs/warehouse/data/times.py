@@ -36,8 +36,8 @@ def read_moment(cell: str) -> Moment:
     Raises:
         ValueError: if the cell is in none of the forms.
     """
-    if re.fullmatch(r"-?\d{1,9}", cell, re.ASCII):
-        return Moment("number", int(cell))
+    if re.fullmatch(r"-?\d{1,9}(\.0)?", cell, re.ASCII):
+        return Moment("number", int(float(cell)))
     if found := _WEEK.fullmatch(cell):
         return Moment("week", _monday(cell, int(found[1]), int(found[2])) // 7)
     if found := _MONTH.fullmatch(cell):
