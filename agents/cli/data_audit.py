@@ -40,10 +40,7 @@ def audit(
     name = _world_of(files) if world is None else world
     options = name_values(option or [], "--option")
     options |= {} if cutoff is None else {"cutoff": cutoff}
-    with warnings.catch_warnings():
-        # The report has what the readers warn of.
-        warnings.simplefilter("ignore")
-        report, levels = _levels(name, {**options, "data": [str(file) for file in files]})
+    report, levels = levels_of(name, {**options, "data": [str(file) for file in files]})
     if as_json:
         typer.echo(json.dumps(_plain(name, report, levels), indent=1))
         return
@@ -69,7 +66,7 @@ def audit(
             console.print(line, markup=False, soft_wrap=True)
 
 
-def _levels(
+def levels_of(
     name: str, options: Mapping[str, Any]
 ) -> tuple["IntakeReport", Mapping[str, Mapping[str, int] | str]]:
     """Return the report, and by level what each split holds or why the level cannot be played.
@@ -85,7 +82,10 @@ def _levels(
     levels: dict[str, Mapping[str, int] | str] = {}
     for level in spec(name).levels:
         try:
-            played: Any = make_world(name, level, **options)
+            with warnings.catch_warnings():
+                # The report has what the readers warn of.
+                warnings.simplefilter("ignore")
+                played: Any = make_world(name, level, **options)
         except DataError as error:
             levels[level] = str(error)
             continue

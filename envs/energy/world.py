@@ -288,7 +288,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
     @property
     def windows(self) -> Mapping[int, str]:
         """The split of each window of `data` by its first entry; empty without data."""
-        return {} if self._series is None else self._windows
+        return self._windows or {}
 
     @property
     def data_report(self) -> SeriesReport | None:

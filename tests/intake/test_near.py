@@ -2,6 +2,7 @@
 
 import random
 import unicodedata
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from tokengym.envs.intake.near import group_by, group_near, normal_form
 
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 SAME = [
     "Will the “café” in Łódź open by May 2024?",
     "will the 'cafe\u0301' in Łódź open by May 2024",
@@ -40,7 +42,7 @@ def test_spellings_are_together_and_others_apart_in_any_order(texts: list[str]) 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
 @given(st.text())
-def test_the_normal_form_is_that_of_every_form_of_the_text(form: str, text: str) -> None:
+def test_the_normal_form_is_that_of_every_form_of_the_text(form: Form, text: str) -> None:
     assert normal_form(unicodedata.normalize(form, text)) == normal_form(text)
 
 
@@ -55,7 +57,7 @@ def test_groups_are_the_components_of_what_shares_a_key(
             if set(own) & set(theirs):
                 assert groups[at] == groups[other]
     # As many as are left when whatever shares a key is merged again and again.
-    parts = [set(own) or {f"alone {at}"} for at, own in enumerate(keys)]
+    parts: list[set[object]] = [{*own} or {f"alone {at}"} for at, own in enumerate(keys)]
     rng.shuffle(parts)
     merged: list[set[object]] = []
     for part in parts:

@@ -4,7 +4,9 @@ import csv
 import gzip
 import io
 import json
+from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +82,13 @@ def test_a_gzip_far_longer_than_its_file_is_refused_while_it_is_read(
     monkeypatch.setattr(files, "LONGEST_FILE", 1 << 20)
     path = tmp_path / "rows.gz"
     path.write_bytes(gzip.compress(b'{"id": 1}\n' * (1 << 20)))
-    read = 0
+    rows = read_rows(path)
+    assert sum(1 for _ in islice(rows, 1000)) == 1000
     with pytest.raises(DataError, match=r"longer than \d MiB unpacked, 100 times its size"):
-        for _ in read_rows(path):
-            read += 1
-    assert 0 < read < 1 << 19
+        deque(rows)
 
 
-@pytest.mark.parametrize("text", ["1_0", "١٢", "1２", "1,234", "nan", "inf", "0x1", "", "1 0"])
+@pytest.mark.parametrize("text", ["1_0", "١٢", "1\uff12", "1,234", "nan", "inf", "0x1", "", "1 0"])
 def test_what_only_looks_like_a_number_is_none(text: str) -> None:
     assert read_number(text) is None
 

@@ -11,7 +11,23 @@ from tokengym.envs.intake import text
 from tokengym.envs.intake.text import clean, clean_line
 
 INVISIBLE = "\u202e\u2066\u200b\u2060\ufeff\xad\u3164\u115f\uffa0\u034f\u2800\ue000\x00\x1b\ufe0f"
-PIECES = ["<", ">", "|", "&", "&amp;", "&lt;", "#38;", "lt;", "[", "]", "INST", "i", "/", "&#x202e;", "\u200b", " "]  # fmt: skip
+PIECES = [
+    "<",
+    ">",
+    "|",
+    "&",
+    "&amp;",
+    "&lt;",
+    "#38;",
+    "lt;",
+    "[",
+    "]",
+    "INST",
+    "i",
+    "/",
+    "&#x202e;",
+    "\u200b",
+]
 
 
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=12).map("".join))

@@ -17,6 +17,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.data import read_papers
 from tokengym.envs.disruption.data.openalex import read_works
+from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.envs.energy.data import read as read_days
 from tokengym.envs.registry import make_world
 from tokengym.envs.warehouse.data import read as read_records
@@ -85,15 +86,11 @@ def test_a_question_of_which_nothing_can_be_seen_or_that_is_endless_is_rejected(
 
 
 def test_papers_near_in_title_or_abstract_lie_in_one_split(tmp_path: Path) -> None:
-    abstract = (
-        "We measure how deep the lakes of the north have been in each of the last ten winters."
-    )
+    abstract = "We measure how deep the lakes of the north have been in each of ten winters."
     rows = [
         paper(
             10 * k + version,
-            title=[f"The depth of lake {k}", f"Depths of Lake {k}.", f"A study numbered {k}"][
-                version
-            ],
+            title=[f"The depth of lake {k}", f"Depths of Lake {k}.", f"A study: {k}"][version],
             abstract=f"{abstract} Lake {k}." if version != 1 else "",
             publication_year=2000 + version,
         )
@@ -101,6 +98,7 @@ def test_papers_near_in_title_or_abstract_lie_in_one_split(tmp_path: Path) -> No
         for version in range(3)
     ]
     world = make_world("disruption", data=write_lines(tmp_path / "papers.jsonl", rows))
+    assert isinstance(world, DisruptionWorld)
     found: dict[int, set[str]] = {}
     for split in SPLITS:
         for index in range(world.size(split) or 0):
@@ -205,7 +203,7 @@ def test_sales_with_whole_numbers_as_floats_are_the_same_sales(tmp_path: Path) -
 def test_a_decimal_comma_among_decimal_points_is_refused(tmp_path: Path) -> None:
     rows = [[row[0], "1,234", *row[2:]] for row in plain_rows(3)]
     path = tmp_path / "d.csv"
-    path.write_text("\n".join(";".join(map(str, row)) for row in [PLAIN, *rows]))
+    path.write_text("\n".join(";".join(str(cell) for cell in row) for row in [PLAIN, *rows]))
     with pytest.raises(DataError, match=r"load_kw is '1,234' .* one decimal sign is needed"):
         read_days(path)
 
