@@ -1,4 +1,4 @@
-"""Table of the formats of all worlds: rows read, rows refused, and why, with files made on the spot.
+"""Table of the formats of all worlds: rows read, rows refused and why, of files made on the spot.
 
     python -m benchmarks.data_formats --markdown docs/howto/own_data.md
 

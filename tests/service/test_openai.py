@@ -72,6 +72,27 @@ def test_a_chat_with_a_trained_policy_has_the_samplers_tokens_and_logprobs(
     assert abs(difference) > 1e-3, difference
 
 
+def test_a_special_token_that_a_message_spells_is_text(
+    harness: openai.OpenAI, sdk: Any, starting_service: LocalService
+) -> None:
+    tokenizer = sdk.create_sampling_client(base_model=starting_service.model_name).get_tokenizer()
+    special = tokenizer.eos_token
+    settings: Any = {"model": starting_service.model_name, "max_tokens": 1}
+    prompts = []
+    for content in ("a b", f"a{special} b"):
+        messages: Any = [{"role": "user", "content": content}]
+        answer: Any = harness.chat.completions.create(**settings, messages=messages)
+        prompts.append(answer.prompt_token_ids)
+    without, with_it = prompts
+    counts = [ids.count(tokenizer.eos_token_id) for ids in prompts]
+    assert counts[0] == counts[1]
+    assert f"a{special} b" in tokenizer.decode(with_it)
+    templated = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "a b"}], add_generation_prompt=True, return_dict=False
+    )
+    assert without == list(templated)
+
+
 def test_a_stream_adds_up_to_the_answer(
     harness: openai.OpenAI, starting_service: LocalService
 ) -> None:

@@ -7,6 +7,7 @@ done is refused by name. Token ids go in the fields that vLLM has for them: `pro
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 # What OpenAI takes for completions where the request gives no limit.
 DEFAULT_TOKENS = 16
+_MARKS = range(0xE000, 0xF8FF)
+"""Characters for private use, one of which marks a place in a message."""
 Penalty = Literal[0] | None
 
 
@@ -115,12 +118,9 @@ class ChatRequest(Sampling):
             )
         messages = [message.plain() for message in self.messages]
         try:
-            ids = tokenizer.apply_chat_template(
-                messages, add_generation_prompt=True, return_dict=False
-            )
+            return [_templated(tokenizer, messages)]
         except Exception as error:  # a template is a program, and raises what it likes
             raise BadRequestError(f"messages must suit the chat template: {error}") from error
-        return [list(ids)]
 
     @property
     def limit(self) -> int | None:
@@ -131,6 +131,33 @@ class ChatRequest(Sampling):
     def top(self) -> int:
         """How many of the likeliest tokens to report at each place."""
         return self.top_logprobs
+
+
+def _templated(tokenizer: Any, messages: list[dict[str, str]]) -> list[int]:
+    """Return the tokens of messages; what spells a special token in a message is text.
+
+    The template sees a mark in its place, which no message has.
+    """
+    added = tokenizer.added_tokens_decoder.values()
+    special = sorted((t.content for t in added if t.special and t.content), key=len, reverse=True)
+    texts = "".join(message["content"] for message in messages)
+    mark = next(chr(code) for code in _MARKS if chr(code) not in texts)
+    spelled: list[str] = []
+
+    def hide(found: re.Match[str]) -> str:
+        spelled.append(found[0])
+        return f"{mark}{len(spelled) - 1}{mark}"
+
+    if special:
+        names = re.compile("|".join(map(re.escape, special)))
+        messages = [{**one, "content": names.sub(hide, one["content"])} for one in messages]
+    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    parts = re.split(f"{mark}(\\d+){mark}", text)
+    ids: list[int] = []
+    for number, part in enumerate(parts):
+        words, plain = (spelled[int(part)], True) if number % 2 else (part, False)
+        ids += tokenizer.encode(words, add_special_tokens=False, split_special_tokens=plain)
+    return ids
 
 
 class CompletionRequest(Sampling):
