@@ -13,11 +13,14 @@ from tokengym.envs.disruption.labels import (
     disruption_label_of_score,
     novelty_label,
 )
+from tokengym.envs.intake.text import clean, clean_line
 
 LabelRule = Literal["threshold", "percentile"]
 NoveltyScale = Literal["z", "share"]
 LAST_YEAR = 9999
 MOST_CITATIONS = 2**31 - 1
+_TEXTS = {"title": clean_line, "abstract": clean, "primary_field": clean_line}
+"""How each text of a paper is cleaned, whoever made the record."""
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 LABEL_RULES: tuple[LabelRule, ...] = get_args(LabelRule)
 NOVELTY_SCALES: tuple[NoveltyScale, ...] = get_args(NoveltyScale)
@@ -80,7 +83,7 @@ class Paper:
         label_rule: `threshold` (±0.1 on CD) or `percentile` (rank within field and year).
 
     Raises:
-        DataError: if a value is out of range, or a label disagrees with its score.
+        DataError: if a value is out of range, a text too long, or a label disagrees with its score.
     """
 
     openalex_id: str
@@ -102,8 +105,10 @@ class Paper:
     novelty_scale: NoveltyScale | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values out of range and labels that disagree with the scores."""
+        """Clean the texts; refuse values out of range and labels that disagree with the scores."""
         self._check_types()
+        for name, cleaned in _TEXTS.items():
+            object.__setattr__(self, name, cleaned(getattr(self, name)))
         if self.label_rule not in LABEL_RULES:
             raise self._error(f"label_rule must be one of {LABEL_RULES}, got {self.label_rule!r}")
         if self.novelty_scale not in (None, *NOVELTY_SCALES):
@@ -125,7 +130,7 @@ class Paper:
         return {str(years): disruption_label_of_score(cd) for years, cd in self.cd_by_window}
 
     def _check_types(self) -> None:
-        for name in ("openalex_id", "title", "abstract", "primary_field"):
+        for name in ("openalex_id", *_TEXTS):
             value = getattr(self, name)
             if not isinstance(value, str) or _NO_TEXT.search(value):
                 raise self._error(f"{name} must be text in UTF-8, got {_quoted(value)}")

@@ -12,7 +12,8 @@ from typing import IO, Any, AnyStr, cast
 LONGEST_FILE = 1 << 28
 """Longest file, in bytes, that is read whole; others are read row by row."""
 MOST_UNPACKED = 100
-"""How many times its own size a gzip longer than `LONGEST_FILE` may unpack to."""
+LEAST_SUSPECT = 1 << 25
+"""Once longer than this, a gzip must not unpack to more than so many times what was read of it."""
 LONGEST_ROW = 1 << 26
 """Longest line, or item of a JSON array, in bytes or characters."""
 _GZIP = b"\x1f\x8b"
@@ -33,11 +34,11 @@ def open_unpacked(path: Path) -> IO[bytes]:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a gzipped file holds; reading fails once it is far longer than the file."""
+    """What a gzipped file holds; reading fails once it is far longer than what it was made of."""
 
     def __init__(self, path: Path) -> None:
-        self._most = max(LONGEST_FILE, MOST_UNPACKED * path.stat().st_size)
-        self._file = gzip.GzipFile(path)
+        self._packed = path.open("rb")
+        self._file = gzip.GzipFile(fileobj=self._packed)
 
     def readable(self) -> bool:
         return True
@@ -52,14 +53,13 @@ class _Unpacked(io.RawIOBase):
         # What there is before damage counts, so that no more is asked for at once.
         data = self._file.read1(len(buffer))
         buffer[: len(data)] = data
-        if self._file.tell() > self._most:
-            raise OSError(
-                f"it is longer than {self._most >> 20} MiB unpacked, {MOST_UNPACKED} times its size"
-            )
+        if self._file.tell() > max(LEAST_SUSPECT, MOST_UNPACKED * self._packed.tell()):
+            raise OSError(f"it unpacks to more than {MOST_UNPACKED} times its size")
         return len(data)
 
     def close(self) -> None:
         self._file.close()
+        self._packed.close()
         super().close()
 
 

@@ -75,7 +75,10 @@ def test_a_short_row_of_merged_ids_is_skipped(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"merge_date,id,merge_into_id\n,W1,W2\n,W3\n,W\xff,W5\n"))
     skipped: list[str] = []
     assert read_merged_ids(tmp_path, skipped)["W1"] == "W2"
-    assert len(skipped) == 1
+    assert [reason.partition(": ")[2] for reason in skipped] == [
+        "other cells than the header has: 2, not 3",
+        "not UTF-8 text",
+    ]
 
 
 def test_a_line_longer_than_the_bound_is_not_held(

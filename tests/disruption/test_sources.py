@@ -240,7 +240,7 @@ def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"lacks the columns .*Atyp_10pct_Z"):
         list(read_scores(tmp_path / "sciscinet_paperrefs.parquet"))
     (tmp_path / "text.parquet").write_text("no table")
-    with pytest.raises(DataError, match=r"text\.parquet is not a readable Parquet"):
+    with pytest.raises(DataError, match=r"text\.parquet cannot be read as a Parquet"):
         list(read_scores(tmp_path / "text.parquet"))
 
 

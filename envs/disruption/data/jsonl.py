@@ -11,7 +11,6 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 from tokengym.envs.intake.names import name_unknown
 from tokengym.envs.intake.rows import read_objects, refuse
-from tokengym.envs.intake.text import clean, clean_line
 
 _FIELDS = dataclasses.fields(Paper)
 _KNOWN = {field.name for field in _FIELDS}
@@ -35,9 +34,6 @@ def read_papers(path: Path | str, skipped: list[str] | None = None) -> Iterator[
                 if fields.get(name) is not None:
                     _check_names(fields[name], kind.__slots__, kind.__slots__)
                     fields[name] = kind(**fields[name])
-            for name, cleaned in (("title", clean_line), ("abstract", clean)):
-                if isinstance(fields[name], str):
-                    fields[name] = cleaned(fields[name])
             windows = fields.get("cd_by_window") or {}
             fields["cd_by_window"] = tuple((int(years), cd) for years, cd in windows.items())
             yield Paper(**fields)

@@ -1,9 +1,6 @@
 """Works of OpenAlex as JSON objects, from a snapshot, pages of the API or any other files."""
 
-import csv
-import gzip
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +12,7 @@ from tokengym.envs.disruption.paper import LAST_YEAR, MOST_CITATIONS
 from tokengym.envs.intake.names import meant_for
 from tokengym.envs.intake.numbers import whole_number
 from tokengym.envs.intake.quoting import quoted
-from tokengym.envs.intake.rows import read_objects, refuse
+from tokengym.envs.intake.rows import read_objects, read_rows, refuse
 from tokengym.envs.intake.text import clean, clean_line
 
 _WORK_ID = re.compile(r"W([0-9]{1,18})")
@@ -131,15 +128,17 @@ def read_merged_ids(root: Path, skipped: list[str] | None = None) -> dict[str, s
     step: dict[str, str] = {}
     for path in find_merged_ids(root):
         try:
-            with gzip.open(path, "rt", encoding="utf-8", errors="replace", newline="") as file:
-                rows = csv.DictReader(file)
-                for row in rows:
-                    if None in (row["id"], row["merge_into_id"]):
-                        refuse(f"{path}, line {rows.line_num}: cells are missing", skipped)
-                        continue
-                    step[shorten_id(row["id"])] = shorten_id(row["merge_into_id"])
-        except (OSError, EOFError, zlib.error, KeyError, csv.Error) as error:
-            refuse(f"{path}: not a list of merged ids: {error!r}", skipped, error)
+            for result in read_rows(path):
+                row = result.row or {}
+                pair = row.get("id"), row.get("merge_into_id")
+                if None in pair:
+                    reason = result.reason or "cells are missing"
+                    refuse(f"{path}, line {result.line}: {reason}", skipped)
+                    continue
+                old, new = (shorten_id(str(name)) for name in pair)
+                step[old] = new
+        except DataError as error:
+            refuse(str(error), skipped, error)
     final = {}
     for old in step:
         new, passed = step[old], {old}

@@ -1,13 +1,13 @@
 """Tables of SciSciNet-v2 (Parquet): novelty scores by paper, and citations."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.openalex import parse_work_id, shorten_id
 from tokengym.envs.disruption.paper import LAST_YEAR
+from tokengym.envs.intake.parquet import open_parquet
 from tokengym.envs.intake.rows import refuse
 
 _SCORES = ("paperid", "year", "Atyp_10pct_Z", "Atyp_Median_Z")
@@ -36,10 +36,9 @@ def count_row_groups(path: Path | str, skipped: list[str] | None = None) -> int:
 
     Raises:
         DataError: if the file is not a readable table and `skipped` is `None`.
-        ImportError: if pyarrow is not installed.
     """
     try:
-        with _open_table(Path(path)) as table:
+        with open_parquet(Path(path)) as table:
             count: int = table.num_row_groups
             return count
     except DataError as error:
@@ -60,7 +59,6 @@ def read_scores(
     Raises:
         DataError: if the table or a row is damaged and `skipped` is `None`; it names the columns
             that are missing.
-        ImportError: if pyarrow is not installed.
     """
     for paper, year, tenth, median in _read_rows(Path(path), _SCORES, row_group, skipped):
         if year is None:
@@ -98,7 +96,7 @@ def _read_rows(
 ) -> Iterator[tuple[Any, ...]]:
     """Yield rows of some columns of a table, without reading it whole."""
     try:
-        with _open_table(path) as table:
+        with open_parquet(path) as table:
             missing = sorted(set(columns) - set(table.schema_arrow.names))
             if missing:
                 raise DataError(f"{path} lacks the columns {missing}")
@@ -107,16 +105,3 @@ def _read_rows(
                 yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
     except DataError as error:
         refuse(str(error), skipped, error)
-
-
-@contextmanager
-def _open_table(path: Path) -> Iterator[Any]:
-    """Open a Parquet file; damage found while it is read raises a `DataError`."""
-    import pyarrow  # type: ignore[import-untyped]
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as table:
-            yield table
-    except (OSError, pyarrow.ArrowInvalid) as error:
-        raise DataError(f"{path} is not a readable Parquet table: {error}") from error

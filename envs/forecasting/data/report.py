@@ -21,7 +21,7 @@ GUARDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "asked_late": ("questions asked when the answer was already known", "dropped"),
         "straddling": ("questions asked on both sides of the cutoff", "only the first is kept"),
         "crossing": ("questions on events open across the cutoff", "dropped"),
-        "repeated": ("training questions that test repeats for the same date", "dropped"),
+        "repeated": ("training questions held out again for the same date", "dropped"),
         "telling": ("training questions that tell the outcome of one held out", "dropped"),
         "near": ("questions worded like one on another event", "in one split for one date"),
     }

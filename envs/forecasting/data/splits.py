@@ -39,7 +39,7 @@ class Splits(NamedTuple):
         records: train in an order that mixes times, validation and test in order of time.
         crossing: the events that were open across the cutoff.
         cutoff: the moment that separates train from test; `None` if the split is by event alone.
-        repeated: training questions that test repeats for the same date.
+        repeated: training questions that a later split repeats for the same date.
         telling: training questions that tell the outcome of one held out, with that one.
         near: how many questions are worded like one on another event.
     """
@@ -89,11 +89,11 @@ def split(records: Sequence[QuestionRecord], cutoff: datetime | None) -> Splits:
         ]
         crossing = tuple(event for event in events if event.first_seen < cutoff <= event.closed)
         last = len(train) - round(_VALIDATION_SHARE * len(train))
-        parts = {
-            "train": _questions(train[:last]),
-            "validation": _questions(train[last:]),
-            "test": _questions(test),
-        }
+        late, early = _questions(train[last:]), _questions(train[:last])
+        asked = {dated(record) for record in late} - {None}
+        repeated += tuple(record for record in early if dated(record) in asked)
+        early = [record for record in early if dated(record) not in asked]
+        parts = {"train": early, "validation": late, "test": _questions(test)}
     telling = tuple(find_telling(parts["train"], [*parts["validation"], *parts["test"]]))
     told = {id(record) for record, _ in telling}
     parts["train"] = [record for record in parts["train"] if id(record) not in told]
