@@ -17,8 +17,12 @@ _PLANES = range(1 << 16, 14 << 16, 1 << 16)
 _HIDDEN = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891"
     "\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u2800"
-    "\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\ufffe\uffff\U000110bd"
-    "\U000110cd\U00013430-\U0001343f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    "\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\ufffe\uffff]+"
+)
+_FAR = re.compile("[\U00010000-\U0010ffff]")
+"""Characters for which a class of its own is slow, and which few texts have."""
+_HIDDEN_FAR = re.compile(
+    "[\U000110bd\U000110cd\U00013430-\U0001343f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
     + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in _PLANES)
     + "\U000e0000-\U0010ffff]+"
 )
@@ -32,6 +36,8 @@ _BLANKS = re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _AMPERSANDS = re.compile(r"&(?:(?:amp|AMP|#0*38|#[xX]0*26);)+")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _PASSES = 4
+_AGAIN = re.compile(r"[<&]")
+"""What may need another pass."""
 _VALUE = r"""(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+)"""
 _ATTRIBUTES = rf"(?:\s+[\w:-]+\s*=\s*{_VALUE})*\s*/?>"
 _MARKUP = re.compile(
@@ -48,6 +54,7 @@ _BLOCK = re.compile(
 # Whatever stands between angle brackets without a blank can be a control token of some tokenizer:
 # <|im_end|>, </s>, <start_of_turn>, <think>; some write the bar in full width. So can [INST],
 # [gMASK], [control_8] and ]~b].
+_BRACKET = re.compile("[<>[\\]\ufe64\ufe65\uff1c\uff1e\uff3b\uff3d]")
 _TAG = re.compile("[<\ufe64\uff1c]([^\\s<>\ufe64\ufe65\uff1c\uff1e]{1,64})[>\ufe65\uff1e]")
 _HALF = re.compile("[<\ufe64\uff1c]([|\uff5c])|([|\uff5c])[>\ufe65\uff1e]")
 _CAPITALS = re.compile("[\\[\uff3b](/?(?=\\w*(?:[A-Z]{3}|[A-Za-z]_))\\w{3,32})[\\]\uff3d]")
@@ -70,7 +77,7 @@ def clean(text: str) -> str:
         return text.strip()
     for _ in range(_PASSES):
         before, text = text, _pass(text)
-        if text == before:
+        if text == before or not _AGAIN.search(text):
             return text
     return _pass(text.replace("&", "+"))
 
@@ -85,8 +92,13 @@ def clean_line(text: str) -> str:
 
 
 def _pass(text: str) -> str:
-    text = _ENTITY.sub(lambda match: html.unescape(match[0]), _AMPERSANDS.sub("&", _visible(text)))
-    text = _MARKUP.sub("", _BLOCK.sub("\n", _visible(text)))
+    text = _visible(text)
+    if "&" in text:
+        unescaped = _ENTITY.sub(lambda match: html.unescape(match[0]), _AMPERSANDS.sub("&", text))
+        text = _visible(unescaped)
+    if not _BRACKET.search(text):
+        return text.strip()
+    text = _MARKUP.sub("", _BLOCK.sub("\n", text))
     text = _HALF.sub(lambda match: f"({match[1]}" if match[1] else f"{match[2]})", text)
     while _TAG.search(text):
         text = _TAG.sub(r"(\1)", text)
@@ -94,5 +106,7 @@ def _pass(text: str) -> str:
 
 
 def _visible(text: str) -> str:
-    text = _BLANKS.sub(" ", _BREAKS.sub("\n", text))
-    return _JOINERS.sub("", _HIDDEN.sub("", text))
+    text = _HIDDEN.sub("", _BLANKS.sub(" ", _BREAKS.sub("\n", text)))
+    if _FAR.search(text):
+        text = _HIDDEN_FAR.sub("", text)
+    return _JOINERS.sub("", text) if "\u200c" in text or "\u200d" in text else text

@@ -250,6 +250,7 @@ def test_forecastbench_sets_are_joined_in_either_order(order: int, tmp_path: Pat
     assert soon.answer == {**later.answer, "outcome": 1, "key": soon.answer["key"]}
     assert "risen by 2025-01-18 since 2025-01-11?" in soon.instance["question"]
     assert soon.instance["price"] is None
+    assert "Value on 2025-01-01: 4.21" in soon.instance["background"]
     seen = tasks["manifold:m1:2025-01-11:2025-01-23"]
     assert "2025-01-23" not in seen.instance_json
     assert seen.instance["price"] == pytest.approx([0.63, 0.37])

@@ -179,8 +179,8 @@ def test_misspelt_fields_are_named_with_the_ones_that_were_meant(tmp_path: Path)
     report = str(world_of(write_lines(tmp_path / "q.jsonl", rows)).data_report)
     assert "closed_att (is 'closed_at' meant?)" in report
     assert "a source has the field 'datte': is 'date' meant?" in report
-    with pytest.raises(DataError, match=r"first_yaer \(is 'first_year' meant\?\)"):
-        list(read_papers(write_lines(tmp_path / "p.jsonl", [paper(1, first_yaer=None)])))
+    with pytest.raises(DataError, match=r"first_yr \(is 'first_year' meant\?\)"):
+        list(read_papers(write_lines(tmp_path / "p.jsonl", [paper(1, first_yr=None)])))
     days = write(tmp_path / "d.csv", [*PLAIN, "carbon_kg_kwh"], [[*r, 0.2] for r in plain_rows(5)])
     assert "carbon_kg_kwh (is 'carbon_kg_per_kwh' meant?)" in str(read_days(days).report)
     records = read_records(sales(tmp_path / "s.csv", header="period,sku,qty"))
@@ -201,9 +201,9 @@ def test_sales_with_whole_numbers_as_floats_are_the_same_sales(tmp_path: Path) -
 
 
 def test_a_decimal_comma_among_decimal_points_is_refused(tmp_path: Path) -> None:
-    rows = [[row[0], "1,234", *row[2:]] for row in plain_rows(3)]
+    lines: list[list[Any]] = [PLAIN, *([row[0], "1,234", *row[2:]] for row in plain_rows(3))]
     path = tmp_path / "d.csv"
-    path.write_text("\n".join(";".join(str(cell) for cell in row) for row in [PLAIN, *rows]))
+    path.write_text("\n".join(";".join(f"{cell}" for cell in line) for line in lines))
     with pytest.raises(DataError, match=r"load_kw is '1,234' .* one decimal sign is needed"):
         read_days(path)
 

@@ -2,7 +2,8 @@
 
 A resolution belongs to the question with its id and source; each resolution date is a question of
 its own, on the same event. `"N/A"` means missing. Questions from markets have no dates of their
-own: the date they resolved on leaks the answer and is not shown. Combinations of two questions (a
+own: the date they resolved on leaks the answer and is not shown; the others are shown with the
+value they start from, as of the day the set was frozen. Combinations of two questions (a
 list as id) are not read.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.record import Parsed, Place, QuestionRecord, Row, RowError
+from tokengym.envs.intake.numbers import read_number
 
 _MISSING = "N/A"
 _QUESTION = {"freeze_datetime", "source", "question"}
@@ -70,7 +72,11 @@ def _record(question: Row, resolution: Row) -> QuestionRecord:
     words = fields.text(question, "question")
     filled = words.replace("{resolution_date}", date).replace("{forecast_due_date}", due)
     criteria = _known(question, "resolution_criteria")
-    parts = (_known(question, "background"), f"Resolution: {criteria}" if criteria else "")
+    parts = (
+        _known(question, "background"),
+        f"Resolution: {criteria}" if criteria else "",
+        "" if from_market else _start(question),
+    )
     return QuestionRecord(
         key=f"{source}:{key}:{due}:{date}",
         event=f"{source}:{key}",
@@ -87,6 +93,16 @@ def _record(question: Row, resolution: Row) -> QuestionRecord:
     )
 
 
+def _start(question: Row) -> str:
+    """Return the value that a question of a series starts from, when the set was frozen."""
+    number = read_number(question.get("freeze_datetime_value"))
+    frozen = fields.moment(question, "freeze_datetime")
+    if number is None or frozen > fields.moment(question, "forecast_due_date"):
+        return ""
+    about = _known(question, "freeze_datetime_value_explanation")
+    return f"Value on {frozen.date()}: {number:.10g}{about and f' ({about})'}"
+
+
 def _known(row: Mapping[str, object], name: str) -> str:
     value = fields.optional_text(row, name)
     return "" if value == _MISSING else value
@@ -94,9 +110,5 @@ def _known(row: Mapping[str, object], name: str) -> str:
 
 def _price(question: Row) -> tuple[float, float] | None:
     """Return the market's price when the question set was frozen, a number or a text."""
-    value = question.get("freeze_datetime_value")
-    try:
-        price = float(value) if isinstance(value, str | int | float) else -1.0
-    except (ValueError, OverflowError):
-        return None
-    return (1.0 - price, price) if 0.0 <= price <= 1.0 else None
+    price = read_number(question.get("freeze_datetime_value"))
+    return (1.0 - price, price) if price is not None and 0.0 <= price <= 1.0 else None
