@@ -200,6 +200,19 @@ def test_sales_with_whole_numbers_as_floats_are_the_same_sales(tmp_path: Path) -
     assert read_records(path).digest == floats.digest
 
 
+def test_papers_with_whole_numbers_as_floats_are_the_same_papers(tmp_path: Path) -> None:
+    facts = {"count": 12.0, "age": 7.0, "venues": 5.0, "fields": 2.0}
+    rows = [
+        paper(1, publication_year=2000.0, cited_by_count=31.0, references=facts),
+        paper(1, references={name: int(number) for name, number in facts.items()}),
+    ]
+    one, other = read_papers(write_lines(tmp_path / "papers.jsonl", rows))
+    assert one == other
+    assert repr(one) == repr(other)
+    with pytest.raises(DataError, match="publication_year must be a whole number"):
+        list(read_papers(write_lines(tmp_path / "p.jsonl", [paper(1, publication_year=2000.5)])))
+
+
 def test_a_decimal_comma_among_decimal_points_is_refused(tmp_path: Path) -> None:
     lines: list[list[Any]] = [PLAIN, *([row[0], "1,234", *row[2:]] for row in plain_rows(3))]
     path = tmp_path / "d.csv"

@@ -14,6 +14,7 @@ from tokengym.envs.intake.rows import read_objects, refuse
 
 _FIELDS = dataclasses.fields(Paper)
 _KNOWN = {field.name for field in _FIELDS}
+_COUNTS = ("publication_year", "cited_by_count")
 _REQUIRED = {field.name for field in _FIELDS if field.default is dataclasses.MISSING}
 
 
@@ -33,10 +34,10 @@ def read_papers(path: Path | str, skipped: list[str] | None = None) -> Iterator[
             for name, kind in (("references", ReferenceFacts), ("first_year", FirstYear)):
                 if fields.get(name) is not None:
                     _check_names(fields[name], kind.__slots__, kind.__slots__)
-                    fields[name] = kind(**fields[name])
+                    fields[name] = kind(**_with_whole(fields[name], kind.__slots__))
             windows = fields.get("cd_by_window") or {}
             fields["cd_by_window"] = tuple((int(years), cd) for years, cd in windows.items())
-            yield Paper(**fields)
+            yield Paper(**_with_whole(fields, _COUNTS))
         except (DataError, TypeError, ValueError, AttributeError, OverflowError) as error:
             refuse(f"{where}: {error}", skipped, error)
 
@@ -49,6 +50,12 @@ def _check_names(fields: Mapping[str, Any], required: Iterable[str], known: Iter
         )
     if unknown:
         raise DataError(f"unknown fields: {unknown[:200]}")
+
+
+def _with_whole(fields: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return fields with numbers such as 3.0 whole, as tools write a column that has gaps."""
+    whole = {n: int(v) for n in names if isinstance(v := fields[n], float) and v.is_integer()}
+    return {**fields, **whole}
 
 
 def write_papers(path: Path | str, papers: Iterable[Paper]) -> int:
