@@ -54,7 +54,8 @@ def audit(
     ]
     console.print(_table("Kept", ("level", *SPLITS, "why not"), kept))
     if report.dropped:
-        dropped = [(f"{one.rows:,}", one.why, one.first) for one in report.dropped]
+        common = sorted(report.dropped, key=lambda one: -one.rows)
+        dropped = [(f"{one.rows:,}", one.why, one.places[0]) for one in common]
         console.print(_table("Dropped", ("rows", "why", "first"), dropped))
     leaks = [(f"{one.found:,}", one.what, one.done) for one in report.guards.values() if one.found]
     if leaks:

@@ -15,7 +15,7 @@ from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.energy import generator
 from tokengym.envs.energy.compiled import CompiledEnergyTask, compile_task
-from tokengym.envs.energy.data import SeriesReport, TimeSeries
+from tokengym.envs.energy.data import TimeSeries
 from tokengym.envs.energy.devices import check_devices, check_number, series_from
 from tokengym.envs.energy.grammar import expected, forms, read_commands
 from tokengym.envs.energy.house import House
@@ -25,6 +25,7 @@ from tokengym.envs.energy.oracle import is_broken, optimum
 from tokengym.envs.energy.plants import Plant, foreseen, plant_from
 from tokengym.envs.energy.rules import reference
 from tokengym.envs.energy.step_result import Commands, State, StepResult, rounded_up
+from tokengym.envs.intake.report import IntakeReport
 from tokengym.envs.intake.tables import Source
 from tokengym.rewards.bounds import dyadic
 from tokengym.rewards.control import control_score, floor_return, violation_depth
@@ -291,7 +292,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         return self._windows or {}
 
     @property
-    def data_report(self) -> SeriesReport | None:
+    def data_report(self) -> IntakeReport | None:
         """The report on the rows of `data` that were read and left out; `None` without data."""
         return None if self._series is None else self._series.report
 

@@ -7,17 +7,24 @@ from typing import NamedTuple
 
 
 class Dropped(NamedTuple):
-    """Rows that were not used, for one reason.
+    """Rows that are not used for one reason, or places where a series is cut.
 
     Attributes:
-        rows: how many.
+        rows: how many rows; 0 where nothing but the connection is lost.
         why: the reason, without the values of a row.
-        first: file, line and row of the first.
+        places: file, line and row of each, in order.
     """
 
     rows: int
     why: str
-    first: str
+    places: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """State the reason, the number and the first places."""
+        count = len(self.places)
+        places = ", ".join(self.places[:2]) + f" and {count - 2} more" * (count > 2)
+        rows = f"{self.rows} row{'s' * (self.rows != 1)} left out: " if self.rows else "cut: "
+        return f"{rows}{self.why} ({places})"
 
 
 class Guard(NamedTuple):
@@ -41,13 +48,13 @@ class IntakeReport:
     Attributes:
         rows: rows read, by file.
         sizes: what a split holds, by split; empty where that depends on the level.
-        dropped: rows that were not used, the commonest reason first.
+        dropped: rows that were not used and cuts, by reason.
         guards: by name, what would have leaked.
         notes: what is missing or was understood, a sentence each; first what matters most.
         every: every refusal, a line each.
     """
 
-    rows: Mapping[str, int]
+    rows: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     dropped: tuple[Dropped, ...] = ()
     guards: Mapping[str, Guard] = field(default_factory=dict)
@@ -59,13 +66,17 @@ class IntakeReport:
         """This report, as every world's report has one."""
         return self
 
+    @property
+    def refused(self) -> int:
+        """How many rows were not used."""
+        return sum(one.rows for one in self.dropped)
+
     def __str__(self) -> str:
         """Write everything, a line each."""
         sizes = ", ".join(f"{size} {split}" for split, size in self.sizes.items())
         read = ", ".join(f"{name} {count:,}" for name, count in self.rows.items())
-        refused = sum(one.rows for one in self.dropped)
-        lines = [*self.notes, f"rows: {read}{sizes and f'; {sizes}'}; {refused} refused"]
-        lines += [f"{one.rows} rows: {one.why} ({one.first})" for one in self.dropped]
+        lines = [*self.notes, f"rows: {read}{sizes and f'; {sizes}'}; {self.refused} refused"]
+        lines += map(str, self.dropped)
         found = [guard for guard in self.guards.values() if guard.found]
         lines += [f"{guard.found} {guard.what}: {guard.done}" for guard in found]
         return "\n".join(lines)
@@ -77,15 +88,15 @@ def note_empty(sizes: Mapping[str, int]) -> tuple[str, ...]:
     return (f"nothing is left for {' and '.join(empty)}",) if empty else ()
 
 
-def count_reasons(refused: Iterable[tuple[int, str, str]]) -> tuple[Dropped, ...]:
-    """Count rows by reason, the commonest first.
+def group_dropped(refused: Iterable[tuple[int, str, str]]) -> tuple[Dropped, ...]:
+    """Group rows by reason, in order of appearance.
 
     Args:
         refused: of each refusal its rows, the reason and the place.
     """
     rows: Counter[str] = Counter()
-    first: dict[str, str] = {}
+    places: dict[str, list[str]] = {}
     for count, why, place in refused:
         rows[why] += count
-        first.setdefault(why, place)
-    return tuple(Dropped(count, why, first[why]) for why, count in rows.most_common())
+        places.setdefault(why, []).append(place)
+    return tuple(Dropped(rows[why], why, tuple(at)) for why, at in places.items())

@@ -32,12 +32,12 @@ def test_rows_that_are_missing_or_empty_are_left_out_and_no_window_crosses_them(
         return lines[:100] + lines[103:]
 
     series = read(edit(days_file(tmp_path / "home.csv"), spoil))
-    assert [str(part) for part in series.report.left_out] == [
+    assert [str(part) for part in series.report.dropped] == [
         f"cut: a gap of 3 steps of 1:00:00 ({tmp_path}/home.csv, line 102)",
         f"1 row left out: load missing ({tmp_path}/home.csv, line 299)",
         f"1 row left out: pv missing ({tmp_path}/home.csv, line 300)",
     ]
-    assert series.report.rows == 477
+    assert series.report.rows == {"home.csv": 477}
     assert series.steps == 475
     assert series.cuts == ((100, 7 * 60), (297, 14 * 60))
     assert series.minute_at(100) == 7 * 60
@@ -80,7 +80,7 @@ def test_a_change_of_clocks_in_naive_times_is_named(
         return lines[: lost.start] + lines[lost.stop :]
 
     series = read(edit(days_file(tmp_path / "home.csv", 5, minutes, begin=begin), change))
-    (cut,) = series.report.left_out
+    (cut,) = series.report.dropped
     assert cut.why == why
     assert series.cuts[0][1] == (180 if begin == SPRING else 120)
 
@@ -98,7 +98,7 @@ def test_a_change_of_clocks_in_times_with_an_offset_is_a_cut_and_no_gap(tmp_path
         return shown
 
     series = read(edit(days_file(tmp_path / "home.csv", 5, begin=SPRING), local))
-    (cut,) = series.report.left_out
+    (cut,) = series.report.dropped
     assert cut.why == "clocks go forward"
     assert series.cuts == ((25, 180),)
     assert series.steps == 120

@@ -244,7 +244,7 @@ def test_local_times_of_any_zone_are_cut_where_its_clocks_change(
     changes = [at for at in range(1, len(offsets)) if offsets[at] != offsets[at - 1]]
     assert changes
     assert [at for at, _ in series.cuts] == changes
-    assert all("clocks go" in part.why for part in series.report.left_out)
+    assert all("clocks go" in part.why for part in series.report.dropped)
 
 
 def test_a_little_sun_below_zero_is_none_and_counted(tmp_path: Path) -> None:

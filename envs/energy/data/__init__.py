@@ -1,7 +1,6 @@
 """A user's own days: files, checked time series, and the windows that levels play."""
 
 from tokengym.envs.energy.data.readers import read, recognises
-from tokengym.envs.energy.data.report import SeriesReport
 from tokengym.envs.energy.data.time_series import TimeSeries, resample_to
 
-__all__ = ["SeriesReport", "TimeSeries", "read", "recognises", "resample_to"]
+__all__ = ["TimeSeries", "read", "recognises", "resample_to"]

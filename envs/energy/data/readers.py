@@ -126,11 +126,10 @@ def read(
         files.breaks,
         most_load=most_load,
     )
-    report = series.report._replace(
-        formats=tuple(files.formats),
-        notes=(*files.notes, *series.report.notes),
-        uncounted=files.uncounted,
-    )
+    formats = [f"{Path(path).name}: {kind}" for path, kind in files.formats]
+    lost = [files.uncounted] if files.uncounted else []
+    notes = (*lost, *formats, *files.notes, *series.report.notes)
+    report = replace(series.report, notes=notes)
     return replace(series, report=report)
 
 

@@ -5,7 +5,8 @@ import hashlib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ import numpy as np
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.split_windows import Windows
-from tokengym.envs.energy.data.report import SeriesReport, group_left_out
 from tokengym.envs.energy.generator import hours_of_day
 from tokengym.envs.energy.levels import LEVELS, EnergyLevel
 from tokengym.envs.energy.weather import Hours
+from tokengym.envs.intake.report import IntakeReport, group_dropped
 from tokengym.envs.intake.tables import CsvTable
 
 LARGEST_LOAD = 100.0
@@ -61,7 +62,7 @@ class TimeSeries(Immutable):
     outside: tuple[float, ...] = ()
     carbon: tuple[float, ...] = ()
     cuts: tuple[tuple[int, int], ...] = ()
-    report: SeriesReport = field(default=SeriesReport(), compare=False)
+    report: IntakeReport = field(default_factory=IntakeReport, compare=False)
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -208,7 +209,7 @@ def resample_to(series: TimeSeries, minutes: int) -> TimeSeries:
     note = f"steps of {series.minutes} minutes are {way} to {minutes}"
     lost = series.steps - len(used)
     note += f"; {lost} rows fill no whole step and are left out" if lost else ""
-    report = series.report._replace(notes=(*series.report.notes, note))
+    report = replace(series.report, notes=(*series.report.notes, note))
     return TimeSeries(cuts[0][1], minutes, **columns, cuts=tuple(cuts[1:]), report=report)
 
 
@@ -253,25 +254,25 @@ def time_series_of(
                 raise DataError(f"{row.place}: {name} is {value!r}: {reason}")
     rows: list[int] = []
     cuts: list[tuple[int, int]] = []
-    omissions: list[tuple[str, str, bool]] = []
+    omissions: list[tuple[int, str, str]] = []
     first = next(iter(tables.values()))
     cut = False
     for at, minute in enumerate(minutes_of_day):
         if at in breaks:
             cut = True
-            omissions.append((breaks[at], first.rows[at].place, False))
+            omissions.append((0, breaks[at], first.rows[at].place))
         missing = [name for name, values in columns.items() if math.isnan(values[at])]
         if missing:
             cut = True
             place = tables[missing[0]].rows[at].place
-            omissions.append((f"{' and '.join(missing)} missing", place, True))
+            omissions.append((1, f"{' and '.join(missing)} missing", place))
             continue
         if cut and rows:
             cuts.append((len(rows), minute))
         cut = False
         rows.append(at)
     if not rows:
-        raise DataError(f"{first.path}: no row is left: {omissions[0][0]} in {omissions[0][1]}")
+        raise DataError(f"{first.path}: no row is left: {omissions[0][1]} in {omissions[0][2]}")
     rounded: dict[str, Any] = {
         name: tuple(
             int(values[at]) if name == "up" else round(values[at], _decimals(name)) for at in rows
@@ -284,8 +285,12 @@ def time_series_of(
         f"in {len(cuts) + 1} stretches, the longest of {longest}" if cuts else "without a gap"
     )
     notes.append(f"{len(rows)} steps of {minutes} minutes, {stretches}")
-    report = SeriesReport(
-        rows=len(minutes_of_day), left_out=group_left_out(omissions), notes=tuple(notes)
+    names = dict.fromkeys(Path(table.path).name for table in tables.values())
+    report = IntakeReport(
+        dict.fromkeys(names, len(minutes_of_day)),
+        dropped=group_dropped(omissions),
+        notes=tuple(notes),
+        every=tuple(f"{place}: {why}" for _, why, place in omissions),
     )
     start = minutes_of_day[rows[0]]
     return TimeSeries(start, minutes, **rounded, cuts=tuple(cuts), report=report)

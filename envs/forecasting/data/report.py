@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tokengym.envs.forecasting.data.record import Place
-from tokengym.envs.intake.report import Guard, IntakeReport, count_reasons
+from tokengym.envs.intake.report import Guard, IntakeReport, group_dropped
 
 _DETAIL = re.compile(r", got |: ")
 GUARDS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -119,7 +119,7 @@ class DataReport:
         return IntakeReport(
             self.rows,
             self.sizes,
-            count_reasons((1, row.kind, str(row.place)) for row in self.rejected),
+            group_dropped((1, row.kind, str(row.place)) for row in self.rejected),
             {name: Guard(found[name], *GUARDS[name]) for name in GUARDS},
             (*self.notes, f"questions: {self.questions:,}; {self.how_split}", *self.spans),
             (*map(str, self.rejected), *map(str, self.refused)),
