@@ -21,6 +21,7 @@ GUARDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "asked_late": ("questions asked when the answer was already known", "dropped"),
         "straddling": ("questions asked on both sides of the cutoff", "only the first is kept"),
         "crossing": ("questions on events open across the cutoff", "dropped"),
+        "merged": ("questions that repeat an earlier one", "merged with it"),
         "repeated": ("training questions held out again for the same date", "dropped"),
         "telling": ("training questions that tell the outcome of one held out", "dropped"),
         "near": ("questions worded like one on another event", "in one split for one date"),
@@ -115,7 +116,8 @@ class DataReport:
     @property
     def summary(self) -> IntakeReport:
         """The report in the form that all worlds have."""
-        found = {**vars(self.leaks), "crossing": self.crossing_questions}
+        counts = {"crossing": self.crossing_questions, "merged": self.merged}
+        found = {**vars(self.leaks), **counts}
         return IntakeReport(
             self.rows,
             self.sizes,
@@ -133,13 +135,6 @@ class DataReport:
         return "split by question: all were asked at one time, so no date can separate them"
 
     def __str__(self) -> str:
-        """Return the counts on one line and every rejection on a line of its own."""
-        sizes = ", ".join(f"{size} {split}" for split, size in self.sizes.items())
-        head = (
-            f"{sum(self.rows.values())} rows, {self.questions} questions: {sizes} "
-            f"({self.how_split}); {len(self.rejected)} rejected, {self.merged} merged, "
-            f"{len(self.refused)} sources refused, {self.crossing_questions} dropped on "
-            f"{self.crossing_events} crossing events, {self.leaks.repeated} repeated in test, "
-            f"{self.leaks.near} worded alike, {self.leaks.telling} tell an outcome held out"
-        )
-        return "\n".join([head, *self.notes, *map(str, self.rejected), *map(str, self.refused)])
+        """Return the counts, and every rejection on a line of its own."""
+        summary = self.summary
+        return "\n".join([str(summary), *summary.every])
