@@ -98,7 +98,8 @@ def levels_of(
         sizes = {split: played.size(split) for split in SPLITS}
         if None in sizes.values():
             # Homes are drawn anew in every window, so that what is limited are the windows.
-            sizes = {split: [*played.windows.values()].count(split) for split in SPLITS}
+            splits = list(played.windows.values())
+            sizes = {split: splits.count(split) for split in SPLITS}
         levels[level] = sizes
     if report is None:
         raise refused or DataError(next(iter(levels.values())))
@@ -112,17 +113,17 @@ def _world_of(files: Sequence[Path]) -> str:
     from tokengym.envs.energy.data import recognises
     from tokengym.envs.intake.rows import begins_as_json
     from tokengym.envs.warehouse.data.columns import kind_of
-    from tokengym.envs.warehouse.data.obp_json import is_obp
 
     for file in files:
         if file.is_dir():
             if (file / MANIFEST).is_file():
                 return "disruption"
-            return "warehouse" if any(file.rglob("test.csv")) else "forecast"
+            stock = any(file.rglob("test.csv")) or any(file.glob("sett*.txt"))
+            return "warehouse" if stock else "forecast"
         if begins_as_json(file):
             if content_of(file) == "papers":
                 return "disruption"
-            return "warehouse" if is_obp(file) else "forecast"
+            return "forecast"
         with suppress(DataError):
             if kind_of(file):
                 return "warehouse"

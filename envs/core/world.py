@@ -63,7 +63,7 @@ class World(ABC, Generic[Compiled]):
     expected_form: ClassVar[str]
     """An example of a well-formed reply, for tests: no Turn shows it, a policy would copy it."""
 
-    _windows: Windows | None = None
+    windows: Windows | None = None
     """Windows of a user's time series, on which Tasks are drawn; set by the constructor."""
 
     def __init__(self, spec: WorldSpec, level: str | None = None, *, prompt: str = "full") -> None:
@@ -165,7 +165,7 @@ class World(ABC, Generic[Compiled]):
     def _draw_task(self, split: str, index: int) -> Task:
         """Draw instances until one belongs to `split` and has an answer; return its Task."""
         rng = generator(self.spec.id, split, self.level, index, *self._drawing_options())
-        windows = self._windows
+        windows = self.windows
 
         def draw() -> tuple[Mapping[str, Any], str]:
             if windows is None:
@@ -226,7 +226,7 @@ class World(ABC, Generic[Compiled]):
         raise NotImplementedError(f"{type(self).__name__} counts records and makes no Task of one")
 
     def _draw_window(self, rng: np.random.Generator, start: int) -> Mapping[str, Any]:
-        """Draw an instance on the window of `_windows` that begins at entry `start`."""
+        """Draw an instance on the window of `windows` that begins at entry `start`."""
         raise NotImplementedError(f"{type(self).__name__} has windows and draws none")
 
     @abstractmethod

@@ -178,7 +178,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         self._series: TimeSeries | None = None
         if data is not None:
             self._series = series_from(data, LEVELS[self.level], self._devices, resample)
-            self._windows = self._series.windows(LEVELS[self.level])
+            self.windows = self._series.windows(LEVELS[self.level])
             if credit and min((*self._series.price, *self._series.resale), default=0.0) < 0.0:
                 raise OptionError("credit=True needs prices that are never negative")
         self._step = 0
@@ -285,11 +285,6 @@ class EnergyWorld(World[CompiledEnergyTask]):
         step = min(self._step, plant.steps - 1)
         missed = tuple(rounded_up(outcome.safety) for outcome in self._outcomes)
         return Shown(step, plant.seen(step, self._state), foreseen(plant, step), missed)
-
-    @property
-    def windows(self) -> Mapping[int, str]:
-        """The split of each window of `data` by its first entry; empty without data."""
-        return self._windows or {}
 
     @property
     def data_report(self) -> IntakeReport | None:

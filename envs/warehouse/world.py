@@ -18,7 +18,6 @@ from tokengym.envs.core.world import World
 from tokengym.envs.intake.report import IntakeReport
 from tokengym.envs.intake.tables import Source
 from tokengym.envs.warehouse.data import Records, read
-from tokengym.envs.warehouse.data.records import report_of
 from tokengym.envs.warehouse.games import GAMES
 from tokengym.envs.warehouse.games.game import Compiled, Session
 from tokengym.envs.warehouse.levels import LEVELS
@@ -113,7 +112,7 @@ class WarehouseWorld(World[Compiled]):
     @property
     def data_report(self) -> IntakeReport | None:
         """The report on the rows of `data` that were read and left out; `None` without data."""
-        return None if self._records is None else report_of(self._records, self._entries)
+        return None if self._records is None else self._records.report(self._entries)
 
     @property
     def reply_form(self) -> ReplyForm:

@@ -265,7 +265,7 @@ def test_timestamps_of_orders_are_minutes_of_the_first_day(tmp_path: Path) -> No
             "order_id,release,sku,qty,value",
             r"a file of orders has .*; missing: due_min or due; got",
         ),
-        ("sku;aisle;row;qty", r"line 1: a file of data is a CSV of slots, orders or demand"),
+        ("sku;aisle;row;qty", r"data are a file of demand, or files of slots and of orders"),
         ("W1 100 orders", r"a map of a floor; files of order batching .* got 'W1 100"),
     ],
 )

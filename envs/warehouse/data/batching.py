@@ -84,7 +84,9 @@ def read_batching(folder: Source) -> BatchingInstances:
     if not instances:
         raise DataError(refuse_all(folder, "instance of order batching", refused))
     instances.sort(key=digest_of)
-    return BatchingInstances(str(folder), tuple(instances), refused=tuple(refused))
+    return BatchingInstances(
+        str(folder), tuple(instances), refused=tuple(refused), read=len(instances) + len(refused)
+    )
 
 
 def _instance(path: Path, setting: Path) -> dict[str, Any]:

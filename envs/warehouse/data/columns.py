@@ -1,11 +1,21 @@
 """Columns of the files: their names, which kind of file has them, and rows under them."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.intake.tables import CsvTable, Row, Source, column_name, read_text
+from tokengym.envs.intake.numbers import read_identifier
+from tokengym.envs.intake.tables import (
+    CsvTable,
+    Row,
+    Source,
+    column_name,
+    delimiter_of,
+    read_text,
+)
+from tokengym.envs.intake.text import clean_line
 
 SLOTS = ("sku", "aisle", "row", "qty")
 ORDERS = ("order_id", "release_min", "due_min", "sku", "qty", "value")
@@ -28,6 +38,9 @@ NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
 """Other names of a column, the usual one first."""
 
 
+_KEYS = frozenset({"sku", "order_id", "period"})
+
+
 class Refusal(NamedTuple):
     """What a reader left out of a file.
 
@@ -43,7 +56,7 @@ class Refusal(NamedTuple):
 def kind_of(path: Source) -> str:
     """Return the kind of a file by its first line; empty if it is of no known kind."""
     first = next(iter(read_text(path).strip().splitlines()), "")
-    columns = set(map(column_name, first.split(",")))
+    columns = set(map(column_name, first.split(delimiter_of(first))))
     for kind, needed in KINDS.items():
         if not _missing(columns, needed):
             return kind
@@ -53,7 +66,7 @@ def kind_of(path: Source) -> str:
 def describe(path: Source) -> str:
     """Return what a file of no known kind lacks: the columns of the kind it is nearest to."""
     first = next(iter(read_text(path).strip().splitlines()), "")
-    columns = [column_name(cell) for cell in first.split(",")]
+    columns = [column_name(cell) for cell in first.split(delimiter_of(first))]
     if all(len(_missing(columns, needed)) == len(needed) for needed in KINDS.values()):
         return (
             f"{path}, line 1: a file of data is a CSV of slots, orders or demand, or a map of a "
@@ -67,8 +80,20 @@ def describe(path: Source) -> str:
     )
 
 
-def rows_of(path: Source, columns: Sequence[str]) -> list[Row]:
-    """Read the rows of a CSV file, their cells under the usual names of `columns`.
+class Rows(NamedTuple):
+    """The rows of a file.
+
+    Attributes:
+        rows: the rows, their cells under the usual names of the columns, identifiers as shown.
+        notes: what was understood of the file, a sentence each.
+    """
+
+    rows: Sequence[Row]
+    notes: tuple[str, ...]
+
+
+def rows_of(path: Source, columns: Sequence[str]) -> Rows:
+    """Read the rows of a CSV file.
 
     Raises:
         DataError: if the file cannot be read, or its header lacks a column.
@@ -77,10 +102,14 @@ def rows_of(path: Source, columns: Sequence[str]) -> list[Row]:
     if _missing(table.header, columns):
         raise DataError(describe(path))
     found = {column: table.require(*NAMES.get(column, (column,))) for column in columns}
-    return [
-        row._replace(cells={column: row.cells[name] for column, name in found.items()})
-        for row in table.rows
-    ]
+    rows = []
+    for row in table.rows:
+        cells = {column: row.cells[name] for column, name in found.items()}
+        cells |= {name: read_identifier(clean_line(cells[name])) for name in _KEYS & cells.keys()}
+        rows.append(row._replace(cells=cells))
+    unused = table.name_unused()
+    note = f"{Path(path).name}: columns that are not used: {unused}"
+    return Rows(rows, (note,) if unused else ())
 
 
 def _missing(header: Sequence[str] | set[str], needed: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ import numpy as np
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.split_windows import Windows
 from tokengym.envs.intake.tables import CsvTable, Row, Source, read_text
+from tokengym.envs.intake.text import clean_line
 from tokengym.envs.warehouse.data.columns import Refusal
 from tokengym.envs.warehouse.data.records import (
     Entries,
@@ -110,21 +111,30 @@ def read_inventory_bench(folder: Source) -> InventoryBench:
     """
     instances: list[Instance] = []
     refused = []
+    notes: dict[str, None] = {}
     for test in sorted(Path(folder).rglob("test.csv")):
         name = test.parent.relative_to(folder).as_posix()
         try:
-            instances += _instances(name, test.with_name("train.csv"), test)
+            found, unused = _instances(name, test.with_name("train.csv"), test)
+            instances += found
+            notes |= dict.fromkeys([f"columns that are not used: {unused}"] if unused else [])
         except DataError as error:
             refused.append(Refusal(max(0, len(read_text(test).splitlines()) - 1), str(error)))
     if not instances:
         if not refused:
             raise DataError(f"{folder}: no folder below it holds a test.csv and a train.csv")
         raise DataError(refuse_all(folder, "instance", refused))
-    return InventoryBench(str(folder), tuple(instances), refused=tuple(refused))
+    return InventoryBench(
+        str(folder),
+        tuple(instances),
+        refused=tuple(refused),
+        read=sum(len(one.demand) for one in instances) + sum(one.rows for one in refused),
+        notes=tuple(notes),
+    )
 
 
-def _instances(name: str, train: Path, test: Path) -> list[Instance]:
-    """Read the instances of a folder, one per article."""
+def _instances(name: str, train: Path, test: Path) -> tuple[list[Instance], str]:
+    """Return the instances of a folder, one per article, and the columns that are not used."""
     for path in (train, test):
         if read_text(path).startswith(_POINTER):
             raise DataError(f"{path}: a Git LFS pointer, not the file; run git lfs pull")
@@ -135,9 +145,11 @@ def _instances(name: str, train: Path, test: Path) -> list[Instance]:
             f"{test}, line 1: the columns exact_dates_X,demand_X,lead_time_X,profit_X,"
             f"holding_cost_X of an article X are expected, got {future.header}"
         )
-    return [
+    read = [
         _instance(name if len(articles) == 1 else f"{name} {x}", past, future, x) for x in articles
     ]
+    future.asked.update(f"{_DEMAND}{article}" for article in articles)
+    return read, future.name_unused()
 
 
 def _instance(name: str, past: CsvTable, future: CsvTable, article: str) -> Instance:
@@ -158,8 +170,8 @@ def _instance(name: str, past: CsvTable, future: CsvTable, article: str) -> Inst
         "profit": _constant(future, f"profit_{article}"),
         "holding": _constant(future, f"holding_cost_{article}"),
         "history": [_units(row, past.require(f"{_DEMAND}{article}")) for row in past.rows],
-        "about": " ".join(text.split())[:_LONGEST_TEXT],
-        "dates": [] if all(map(_NUMBERED.fullmatch, dates)) else list(dates),
+        "about": clean_line(text)[:_LONGEST_TEXT],
+        "dates": [] if all(map(_NUMBERED.fullmatch, dates)) else list(map(clean_line, dates)),
         "name": name,
     }
     demand = tuple(_units(row, f"{_DEMAND}{article}") for row in future.rows)

@@ -64,11 +64,17 @@ def read_slots(path: Source, layout: Layout | None = None) -> tuple[Layout, dict
     Raises:
         DataError: naming file, line and reason.
     """
+    return _slots(path, rows_of(path, SLOTS).rows, layout)
+
+
+def _slots(
+    path: Source, rows: Sequence[Row], layout: Layout | None
+) -> tuple[Layout, dict[str, Slot]]:
     cells: dict[str, Cell] = {}
     slots: dict[str, Slot] = {}
     lowest = 1 if layout is None else 0
     known = None if layout is None else set(layout.slots())
-    for row in rows_of(path, SLOTS):
+    for row in rows:
         sku = row.text("sku")
         cell = Cell(row.whole("aisle", 0), row.whole("row", lowest))
         if sku in slots:
@@ -100,9 +106,10 @@ def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) 
     Raises:
         DataError: naming file, line and reason: if the file is no such CSV, or no order is left.
     """
-    layout, slots = read_slots(slots_path, layout)
+    shelved, read = rows_of(slots_path, SLOTS), rows_of(path, ORDERS)
+    layout, slots = _slots(slots_path, shelved.rows, layout)
     by_order: dict[str, list[Row]] = {}
-    for row in rows_of(path, ORDERS):
+    for row in read.rows:
         by_order.setdefault(row.cells["order_id"], []).append(row)
     kind: str | None = None
     orders: list[tuple[Order, int]] = []
@@ -125,7 +132,16 @@ def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) 
     orders.sort(key=lambda entry: (entry[0].release, entry[1]))
     stock = {slot.name: slot.units for slot in sorted(slots.values())}
     book, lines = zip(*orders, strict=True)
-    return OrderBook(str(path), layout, stock, book, lines, refused=tuple(refused))
+    return OrderBook(
+        str(path),
+        layout,
+        stock,
+        book,
+        lines,
+        refused=tuple(refused),
+        read=len(read.rows),
+        notes=(*shelved.notes, *read.notes),
+    )
 
 
 def _time(row: Row, column: str, kind: str | None) -> Moment:

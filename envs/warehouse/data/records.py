@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.split_windows import Windows
+from tokengym.envs.intake.report import IntakeReport, group_dropped
 from tokengym.envs.intake.tables import Source
 from tokengym.envs.warehouse.data.columns import Refusal
 from tokengym.envs.warehouse.games.picking.generator import PickLevel
@@ -51,10 +53,14 @@ class Records(Immutable, ABC):
     Attributes:
         name: file or folder they come from, for refusals.
         refused: what the reader left out.
+        read: rows read.
+        notes: what was understood, a sentence each.
     """
 
     name: str = field(compare=False)
     refused: tuple[Refusal, ...] = field(default=(), compare=False, kw_only=True)
+    read: int = field(default=0, compare=False, kw_only=True)
+    notes: tuple[str, ...] = field(default=(), compare=False, kw_only=True)
 
     mode: ClassVar[str]
     """The game that is played on them."""
@@ -65,6 +71,20 @@ class Records(Immutable, ABC):
     def digest(self) -> str:
         """Name of the contents."""
         return digest_of([getattr(self, each.name) for each in fields(self) if each.compare])
+
+    def report(self, entries: Entries) -> IntakeReport:
+        """Return the report on the files and the entries that a level has of them."""
+        refused = []
+        for rows, reason in self.refused:
+            place, found, why = reason.partition(": ")
+            refused.append((rows, why if found else reason, place))
+        return IntakeReport(
+            {Path(self.name).name: self.read},
+            {split: len(held) for split, held in entries.items()},
+            group_dropped(refused),
+            notes=self.notes,
+            every=tuple(reason for _, reason in self.refused),
+        )
 
     @abstractmethod
     def entries(self, level: Any) -> Entries:

@@ -23,7 +23,8 @@ def read_demand(path: Source) -> SalesHistory:
         DataError: naming file, line and reason: if the file is no such CSV, or no article is left.
     """
     by_article: dict[str, list[Row]] = {}
-    for row in rows_of(path, DEMAND):
+    read = rows_of(path, DEMAND)
+    for row in read.rows:
         by_article.setdefault(row.cells["sku"], []).append(row)
     asked: dict[str, dict[Moment, Row]] = {}
     reasons = {}
@@ -45,7 +46,7 @@ def read_demand(path: Source) -> SalesHistory:
     }
     demand = {}
     for sku, periods in sorted(asked.items()):
-        units = {numbers[moment]: int(row.cells["qty"]) for moment, row in periods.items()}
+        units = {numbers[moment]: row.whole("qty", 0) for moment, row in periods.items()}
         gaps = [number for number in range(max(written) + 1) if number not in units]
         if gaps:
             missing = written.get(gaps[0]) or f"after {written[gaps[0] - 1]}"
@@ -59,7 +60,7 @@ def read_demand(path: Source) -> SalesHistory:
     refused = _refusals(by_article, reasons)
     if not demand:
         raise DataError(refuse_all(path, "article", refused))
-    return SalesHistory(str(path), demand, refused=refused)
+    return SalesHistory(str(path), demand, refused=refused, read=len(read.rows), notes=read.notes)
 
 
 def _refusals(

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import Row
+from tokengym.envs.intake.tables import Row
 
 _WEEK = re.compile(r"(\d{4})-?W(\d{2})(?:-?[1-7])?", re.ASCII | re.IGNORECASE)
 _MONTH = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
