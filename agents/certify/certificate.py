@@ -4,10 +4,10 @@ import datetime
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tokengym import __version__
 from tokengym.agents.certify.bench import Bench, CertifySettings
 from tokengym.agents.certify.checks import in_order
 from tokengym.agents.certify.finding import CHECKS, Finding, Severity
@@ -140,7 +140,7 @@ def certify(
         SCHEMA_VERSION,
         target,
         source.facts.package,
-        __version__,
+        version("tokengym"),
         datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         dict(options or {}),
         settings,

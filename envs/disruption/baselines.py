@@ -117,8 +117,10 @@ def _neighbours(world: DisruptionWorld, rng: np.random.Generator) -> str:
     sample = _sample(world.level)
     if evidence.examples:
         shown = [Evidence("", e["abstract"], 0, "", e["facts"]) for e in evidence.examples]
-        places = {t: [LABELS[t].index(e["labels"][t]) for e in evidence.examples] for t in LABELS}
-        labels = {target: np.array(found) for target, found in places.items()}
+        labels: dict[Target, npt.NDArray[np.int64]] = {
+            target: np.array([LABELS[target].index(e["labels"][target]) for e in evidence.examples])
+            for target in LABELS
+        }
         sample = Sample(np.array([*map(_features, shown)]), labels)
     pool = np.nan_to_num(sample.features)
     scale = np.where(pool.std(axis=0) > 0.0, pool.std(axis=0), np.inf)

@@ -88,9 +88,12 @@ def _car_power(grid: Microgrid, step: int, charged: float) -> float:
 
     known_Q, value_Q = charge_Q, np.zeros(len(charge_Q))
     for later in reversed(range(step + 1, int(departs))):
-        value_Q = sum(
-            chance * best(later, price, charge_Q, power_P, value_Q).min(axis=1)
-            for chance, price in _prices(grid, later)
+        value_Q = np.sum(
+            [
+                chance * best(later, price, charge_Q, power_P, value_Q).min(axis=1)
+                for chance, price in _prices(grid, later)
+            ],
+            axis=0,
         )
     rest = min(max((need - charged) / grid.dt, least), most)
     power_P = np.union1d(np.linspace(least, most, 24), [0.0, rest])

@@ -109,7 +109,7 @@ def searched(supply: Supply) -> int:
     weights = 0.7414 ** np.arange(len(seen))[::-1]
     weights /= weights.sum()
     mean = float(weights @ seen)
-    spread = float(weights @ (seen - mean) ** 2 / max(1.0 - weights @ weights, 0.05)) ** 0.5
+    spread = float(weights @ (seen - mean) ** 2 / max(1.0 - float(weights @ weights), 0.05)) ** 0.5
     safety = NormalDist().inv_cdf(terms.profit / (terms.profit + terms.holding))
     due = sum(units for at, units in supply.pending.items() if supply.period - at <= 4)
     level = 4.425 * mean + 1.4516 * safety * 4.425**0.5 * spread

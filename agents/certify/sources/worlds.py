@@ -1,9 +1,9 @@
 """Our own worlds, in their first role; scripts play the others."""
 
 from functools import lru_cache
+from importlib.metadata import version
 from typing import Any
 
-from tokengym import __version__
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.errors import OptionError
@@ -39,7 +39,7 @@ class TokengymWorld(Source):
         declared = world.spec.return_range[role]
         sizes = [size for split in SPLITS if (size := world.size(split)) is not None]
         self.facts = Facts(
-            package=f"tokengym {__version__}",
+            package=f"tokengym {version('tokengym')}",
             splits=SPLITS,
             size=min(sizes, default=None),
             declared=(declared.low, declared.high),

@@ -49,7 +49,7 @@ class BatchingInstances(Records):
     mode: ClassVar[str] = "batch"
     purpose: ClassVar[str] = "instances of order batching are data for the level batch only"
 
-    def entries(self, _level: BatchLevel) -> Entries:
+    def entries(self, level: BatchLevel) -> Entries:
         """Return the instances by split.
 
         Raises:
@@ -58,9 +58,7 @@ class BatchingInstances(Records):
         windows = Windows(range(len(self.instances)), "instances of order batching")
         return by_split((split, Entry(at)) for at, split in windows.items())
 
-    def instance(
-        self, _rng: np.random.Generator, _level: BatchLevel, entry: Entry
-    ) -> dict[str, Any]:
+    def instance(self, rng: np.random.Generator, level: BatchLevel, entry: Entry) -> dict[str, Any]:
         """Return an instance as its file has it."""
         return dict(self.instances[entry.start])
 

@@ -89,7 +89,7 @@ class InventoryBench(Records):
         return by_split((windows[numbers[self.instances[at].demand]], Entry(at)) for at in fits)
 
     def instance(
-        self, _rng: np.random.Generator, _level: BuyingLevel, entry: Entry
+        self, rng: np.random.Generator, level: BuyingLevel, entry: Entry
     ) -> dict[str, Any]:
         """Return an instance without its outcomes."""
         return dict(self.instances[entry.start].plain)

@@ -151,7 +151,7 @@ class OrderBook(Records):
             self._trips[capacity] = tuple(parts)
         return self._trips[capacity]
 
-    def instance(self, _rng: np.random.Generator, level: PickLevel, entry: Entry) -> dict[str, Any]:
+    def instance(self, rng: np.random.Generator, level: PickLevel, entry: Entry) -> dict[str, Any]:
         """Return the window of an entry; its first release is time 0.
 
         At levels whose books are complete from the start, every order can be picked at once.

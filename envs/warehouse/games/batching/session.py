@@ -40,7 +40,6 @@ class BatchSession(Session[Pool]):
         batches: the trips so far.
     """
 
-    form = FORM
     end = ("The orders left, if any, are walked for one by one.",)
 
     def __init__(self, compiled: Compiled[Pool]) -> None:
@@ -48,6 +47,11 @@ class BatchSession(Session[Pool]):
         self.left = list(range(len(compiled.problem.orders)))
         self.batches: list[list[int]] = []
         self._closed = False
+
+    @property
+    def form(self) -> Form:
+        """What the next reply must be."""
+        return FORM
 
     @property
     def objective(self) -> float:

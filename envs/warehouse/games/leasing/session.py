@@ -69,7 +69,6 @@ class LeaseSession(Session[Lease]):
         quotes: of every month over the bays taken, the price, and whether it was signed.
     """
 
-    form = _FORM
     end = ("The last month is over.",)
 
     def __init__(self, compiled: Compiled[Lease]) -> None:
@@ -82,6 +81,11 @@ class LeaseSession(Session[Lease]):
     def customer(self) -> Kind:
         """Who asks this month."""
         return self.compiled.problem.kinds[self.turns]
+
+    @property
+    def form(self) -> Form:
+        """What the next reply must be."""
+        return _FORM
 
     @property
     def objective(self) -> float:

@@ -63,8 +63,6 @@ class PickSession(Session[Shift]):
         on_plan: whether all replies were the plan's.
     """
 
-    form = FORM
-
     def __init__(self, compiled: Compiled[Shift]) -> None:
         super().__init__(compiled)
         shift = compiled.problem
@@ -72,6 +70,11 @@ class PickSession(Session[Shift]):
         self.picking = PickingState(shift.site, shift.orders, stock)
         self.on_plan = True
         self._last_shown = 0
+
+    @property
+    def form(self) -> Form:
+        """What the next reply must be."""
+        return FORM
 
     @property
     def objective(self) -> float:
