@@ -1,12 +1,17 @@
 """What policies earn on a set of Tasks, with 95 % intervals."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
-from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.envs.registry import baselines, import_object, scripted_opponent
+from tokengym.rewards.estimates import Estimate, Floats, mean_estimate
 
 
 def play_all(
@@ -57,6 +62,61 @@ def returns_on(
     """Return what a role earns on each of `tasks`, each played once; see `evaluate`."""
     role = world.spec.roles[0] if role is None else role
     return [record.returns[role] for record in play_all(world, tasks, policies, seed)]
+
+
+class BestBlind(NamedTuple):
+    """The blind policy that earns most on given Tasks.
+
+    Attributes:
+        name: what reports call it.
+        policy: the policy.
+        records: its episodes, one of each Task.
+    """
+
+    name: str
+    policy: Policy
+    records: Sequence[PlayedEpisode]
+
+
+def best_blind(
+    world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
+) -> BestBlind:
+    """Return the best of the world's blind policies on these Tasks; `null` if it has none.
+
+    Args:
+        world: the world.
+        tasks: Tasks of it.
+        role: the role it plays.
+        opponents: by other role, who plays it.
+    """
+    spec = world.spec
+    blind: Mapping[str, Policy] = import_object(spec.blind)(world) if spec.blind else {}
+    candidates = blind or {"null": baselines(spec)["null"]}
+    played = {
+        name: play_all(world, tasks, {**opponents, role: policy})
+        for name, policy in candidates.items()
+    }
+    best = max(played, key=lambda name: sum(record.returns[role] for record in played[name]))
+    return BestBlind(
+        f"{spec.blind_name} ({best})" if blind else best, candidates[best], played[best]
+    )
+
+
+def scripted_opponents(world: World) -> dict[str, Policy]:
+    """Return who plays the roles other than the first where nobody was named for them."""
+    return {
+        role: baselines(world.spec)[scripted_opponent(world.spec, role)]
+        for role in world.spec.roles[1:]
+    }
+
+
+def earned(records: Iterable[PlayedEpisode], role: str) -> Floats:
+    """Return what a role's replies earn on average over outcomes, where the last Turn says it.
+
+    Else it is the return as it was paid. Shape (T,), one of each episode.
+    """
+    name = expected_return(role)
+    return np.array([record.metrics.get(name, record.returns[role]) for record in records])
 
 
 def well_formed(records: Iterable[PlayedEpisode], role: str) -> list[float]:

@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tokengym.agents.analysis.evaluate import play_all
+from tokengym.agents.analysis.evaluate import best_blind, play_all
 from tokengym.agents.evaluation.models import ModelPlayer
 from tokengym.agents.evaluation.play_missing import play_missing
-from tokengym.agents.evaluation.worlds import best_blind
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segment
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
 from tokengym.agents.training.folder.run_summary import Evaluation, References

@@ -42,7 +42,7 @@ class PolicyResult:
         rollouts: of each.
         mean_return: mean return.
         expected: what the replies earn on average over outcomes; `None` where that is unknown.
-        skill: 0 is the best policy that ignores the Task, 1 the oracle.
+        skill: 0 is the best blind policy, 1 the oracle; reachable without the answer may be less.
         success: share of rollouts that earn no less than the margin below the oracle.
         violations: share of rollouts that broke a rule of the world's; `None` if it has none.
         malformed: share of malformed replies.

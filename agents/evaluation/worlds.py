@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Self
 
-from tokengym.agents.analysis.evaluate import play_all, returns_on
+from tokengym.agents.analysis.evaluate import best_blind, returns_on
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.play import PlayedEpisode, Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, import_object, make_world, scripted_opponent, spec
+from tokengym.envs.registry import baselines, make_world, scripted_opponent, spec
 from tokengym.rewards.skill import Yardstick
 
 
@@ -105,44 +105,6 @@ def _opponents(
                 f"{other} must be one of the baselines {sorted(scripts)}, got {name!r}"
             )
     return opponents
-
-
-class BestBlind(NamedTuple):
-    """The blind policy that earns most on given Tasks.
-
-    Attributes:
-        name: what reports call it.
-        policy: the policy.
-        records: its episodes, one of each Task.
-    """
-
-    name: str
-    policy: Policy
-    records: Sequence[PlayedEpisode]
-
-
-def best_blind(
-    world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
-) -> BestBlind:
-    """Return the best of the world's blind policies on these Tasks; `null` if it has none.
-
-    Args:
-        world: the world.
-        tasks: Tasks of it.
-        role: the role it plays.
-        opponents: by other role, who plays it.
-    """
-    spec = world.spec
-    blind: Mapping[str, Policy] = import_object(spec.blind)(world) if spec.blind else {}
-    candidates = blind or {"null": baselines(spec)["null"]}
-    played = {
-        name: play_all(world, tasks, {**opponents, role: policy})
-        for name, policy in candidates.items()
-    }
-    best = max(played, key=lambda name: sum(record.returns[role] for record in played[name]))
-    return BestBlind(
-        f"{spec.blind_name} ({best})" if blind else best, candidates[best], played[best]
-    )
 
 
 def yardstick_on(

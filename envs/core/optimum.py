@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Optimum(NamedTuple):
-    """The best expected return of a Task.
+    """The best expected return of a Task, over everything that no policy can know.
 
     Attributes:
         value: the return, or an upper bound of it.

@@ -130,6 +130,11 @@ class World(ABC, Generic[Compiled]):
         sizes = self._sizes()
         return None if sizes is None else sizes[split]
 
+    @property
+    def generates(self) -> bool:
+        """Whether the world makes its Tasks up, rather than from a user's data."""
+        return self.windows is None and self._sizes() is None
+
     def task(self, split: str = "train", index: int = 0) -> Task:
         """Return the Task at `index` of `split`, always and everywhere the same.
 
