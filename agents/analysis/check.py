@@ -11,24 +11,31 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tokengym.agents.analysis.evaluate import evaluate, play_all, play_group, well_formed
+from tokengym.agents.analysis.evaluate import (
+    best_blind,
+    earned,
+    play_all,
+    play_group,
+    scripted_opponents,
+    well_formed,
+)
+from tokengym.agents.analysis.search import DISHONEST, Search, search
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.seeding import SPLITS, generator
+from tokengym.envs.core.spec import Reachable
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.turn import Turn, expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import import_object
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
 from tokengym.rewards.bounds import GRID, Range
 from tokengym.rewards.chance import chance_of_mean
-from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.estimates import Estimate, Floats, mean_estimate
+from tokengym.rewards.skill import Yardstick
 from tokengym.rewards.ties import tie_counts
-
-Floats = npt.NDArray[np.float64]
 
 GROUP_SIZES = (2, 4, 8, 16)
 MOST_GROUPS = 40
@@ -72,12 +79,22 @@ class Certificate:
         role: whose returns these are.
         tasks: test Tasks played.
         declared: lowest and highest return the world declares.
-        observed: lowest and highest return any policy got.
-        returns: what each scripted policy earns.
+        observed: lowest and highest return that any policy was paid.
+        unit: what means of returns are: `expected` over outcomes, where the level states that of
+            every reply (see `Turn`), or `realised`, as they were paid.
+        returns: what each scripted policy earns; scripts play the other roles.
         blind: what the best policy earns that ignores the Task, on these Tasks; `null` where the
             world names none.
+        simple: the best simple baseline.
+        reached_by: the best policy known that reads only what the Turns say; `None` where the
+            world declares none, it was left out, or the Tasks are a user's.
+        reachable: what that earns; `None` without one.
+        headroom: (reachable - simple) / (reachable - blind), paired by Task, where simple is the
+            better one of that baseline and the rule that was found; `None` without a reachable
+            policy that earns more than the blind one.
         optimum: mean over the Tasks of the best expected return.
         exact: whether that is the optimum, rather than a bound of it, on every Task.
+        search: what a search for a better rule found; `None` without one.
         grouped: the policy whose rollouts make the groups: `noisy`, or `random` without one.
         groups: groups played, each of `max(GROUP_SIZES)` rollouts of one Task.
         ties: rates of its groups by name, with bootstrap intervals; see `TieCounts.intervals`.
@@ -96,10 +113,16 @@ class Certificate:
     tasks: int
     declared: tuple[float, float]
     observed: tuple[float, float]
+    unit: str
     returns: Mapping[str, Estimate]
     blind: Estimate
+    simple: str
+    reached_by: Reachable | None
+    reachable: Estimate | None
+    headroom: Estimate | None
     optimum: Estimate
     exact: bool
+    search: Search | None
     grouped: str
     groups: int
     ties: Mapping[str, Estimate]
@@ -112,15 +135,16 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; estimates and intervals as mappings."""
-        return asdict(self) | {
-            "returns": {name: value._asdict() for name, value in self.returns.items()},
-            "blind": self.blind._asdict(),
-            "optimum": self.optimum._asdict(),
-            "exploitability": {role: e._asdict() for role, e in self.exploitability.items()},
-            "ties": {name: value._asdict() for name, value in self.ties.items()},
-            "episode_bytes": self.episode_bytes._asdict(),
-            "broken": {str(contract): what for contract, what in self.broken.items()},
-        }
+        values: dict[str, Any] = _plain(asdict(self))
+        return values
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Estimate | Reachable):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    return value
 
 
 Keep = Callable[[str, Sequence[Sequence[PlayedEpisode]]], None]
@@ -134,6 +158,8 @@ def check(
     tasks: int = 40,
     seed: int = 0,
     keep: Keep | None = None,
+    strategies: int = 0,
+    chosen_on: int = 200,
 ) -> Certificate:
     """Certify one level.
 
@@ -143,31 +169,49 @@ def check(
         tasks: Tasks of each split, at least 2, or all of them where a split holds fewer.
         seed: seed of the policies' randomness.
         keep: takes all episodes that were played, if they are wanted.
+        strategies: how many of them to search for one that earns more than the honest rules; 0
+            for no search.
+        chosen_on: validation Tasks that the search chooses on, or all where there are fewer.
 
     Raises:
-        OptionError: if there are fewer than two test Tasks.
+        OptionError: if there are fewer than two test Tasks, or a search has no two to choose on.
         RewardRangeError: if a reward leaves its declared range; the world itself refuses it.
     """
     drawn = {split: world.first_tasks(split, tasks) for split in SPLITS}
     tested = drawn["test"]
     if len(tested) < 2:
         raise OptionError(f"a certificate needs at least 2 test Tasks, got {len(tested)}")
-    role = world.spec.roles[0]
-    records = {name: play_all(world, tested, policy, seed) for name, policy in policies.items()}
+    role, others = world.spec.roles[0], scripted_opponents(world)
+    records = {
+        name: play_all(world, tested, {**others, role: policy}, seed)
+        for name, policy in policies.items()
+    }
     grouped = "noisy" if "noisy" in policies else "random"
     groups = [
-        play_group(world, task, policies[grouped], max(GROUP_SIZES), seed)
+        play_group(world, task, {**others, role: policies[grouped]}, max(GROUP_SIZES), seed)
         for task in tested[:MOST_GROUPS]
     ]
-    bytes_policies = dict.fromkeys(world.spec.roles, policies["null"]) | {role: random_bytes}
-    noise = play_all(world, tested, bytes_policies, seed)
+    noise = play_all(world, tested, {**others, role: random_bytes}, seed)
     if keep is not None:
         for name, runs in records.items():
             keep(name, [[run] for run in runs])
         keep(f"{grouped} in groups", groups)
         keep("random bytes", [[run] for run in noise])
     played = [record for runs in (*records.values(), *groups, noise) for record in runs]
-    earned = {name: _returns(runs, role) for name, runs in records.items()}
+    earned_T = {name: earned(runs, role) for name, runs in records.items()}
+    blind_T = earned(best_blind(world, tested, role, others).records, role)
+    honest_T = {name: values for name, values in earned_T.items() if name not in DISHONEST}
+    simple_T = {name: honest_T[name] for name in honest_T if name not in world.spec.planners}
+    best = world.spec.reachable.get(world.level) if world.generates else None
+    best = best if best is not None and best.policy in earned_T else None
+    reach_T = None if best is None else earned_T[best.policy]
+    simple = max(simple_T, key=lambda name: float(simple_T[name].mean()))
+    hunt, best_simple_T = None, simple_T[simple]
+    if strategies:
+        rules = {name: policies[name] for name in simple_T}
+        counts = {"strategies": strategies, "tasks": chosen_on, "seed": seed}
+        hunt, found_T = search(world, rules, records, honest_T, reach_T, **counts)
+        best_simple_T = max(best_simple_T, found_T, key=np.mean)
     limits = [world.optimum(task)[role] for task in tested]
     limit_T = np.array([limit.value for limit in limits])
     ties = tie_counts([_returns(group, role).tolist() for group in groups]).intervals(
@@ -176,16 +220,19 @@ def check(
     lengths, changed = _replays(world, records[grouped], role)
     in_form = well_formed(noise, role)
     declared = world.spec.return_range[role]
-    everything = _returns(played, role)
+    paid = _returns(played, role)
+    expected = all(
+        expected_return(role) in run.metrics for runs in records.values() for run in runs
+    )
     found = {
         Contract.RANGE: _off_grid(played),
         Contract.SPLITS: _shared(drawn),
         Contract.DETERMINISM: changed or _drawn_otherwise(world, tested),
-        Contract.ORACLE: _beats_oracle(earned, declared),
-        Contract.OPTIMUM: _beats_optimum(earned, limit_T, declared, world.turn_limit / GRID),
+        Contract.ORACLE: _beats_oracle(earned_T, declared),
+        Contract.OPTIMUM: _beats_optimum(earned_T, limit_T, declared, world.turn_limit / GRID),
         Contract.MALFORMED: _paid_noise(noise, records, role),
         Contract.FORM: _untold(played, role),
-        Contract.SIGNAL: _silent(earned["oracle"] - earned["random"], ties),
+        Contract.SIGNAL: _silent(earned_T["oracle"] - earned_T["random"], ties),
     }
     return Certificate(
         world=world.spec.id,
@@ -193,11 +240,17 @@ def check(
         role=role,
         tasks=len(tested),
         declared=(declared.low, declared.high),
-        observed=(float(everything.min()), float(everything.max())),
-        returns={name: mean_estimate(values.tolist()) for name, values in earned.items()},
-        blind=_best_blind(world, tested, policies["null"], seed),
+        observed=(float(paid.min()), float(paid.max())),
+        unit="expected" if expected else "realised",
+        returns={name: mean_estimate(values.tolist()) for name, values in earned_T.items()},
+        blind=mean_estimate(blind_T.tolist()),
+        simple=simple,
+        reached_by=best,
+        reachable=None if reach_T is None else mean_estimate(reach_T.tolist()),
+        headroom=None if reach_T is None else _headroom(blind_T, best_simple_T, reach_T, seed),
         optimum=mean_estimate(limit_T.tolist()),
         exact=all(limit.exact for limit in limits),
+        search=hunt,
         grouped=grouped,
         groups=len(groups),
         ties=ties,
@@ -218,15 +271,13 @@ def _exploitability(world: World, tasks: Sequence[Task]) -> Mapping[str, Estimat
     return found
 
 
-def _best_blind(world: World, tasks: Sequence[Task], null: Policy, seed: int) -> Estimate:
-    """Return what the best of the world's blind policies earns, with no opponent arguing."""
-    role, silent = world.spec.roles[0], dict.fromkeys(world.spec.roles, null)
-    policies = import_object(world.spec.blind)(world) if world.spec.blind else {"null": null}
-    played = (
-        evaluate(world, tasks, silent | {role: policy}, role=role, seed=seed)
-        for policy in policies.values()
-    )
-    return max(played, key=lambda found: found.value)
+def _headroom(blind_T: Floats, simple_T: Floats, reach_T: Floats, seed: int) -> Estimate | None:
+    """Return what is left of the way from blind to reachable; `None` if there is no way."""
+    if reach_T.mean() <= blind_T.mean():
+        return None
+    ends = Yardstick(tuple(blind_T.tolist()), tuple(reach_T.tolist()), "")
+    closed = ends.skill(simple_T, generator("headroom", seed))
+    return Estimate(1.0 - closed.value, 1.0 - closed.high, 1.0 - closed.low, closed.samples)
 
 
 def random_bytes(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -276,33 +327,33 @@ def _shared(drawn: Mapping[str, Sequence[Task]]) -> str:
     return ""
 
 
-def _beats_oracle(earned: Mapping[str, Floats], declared: Range) -> str:
+def _beats_oracle(earned_T: Mapping[str, Floats], declared: Range) -> str:
     """Compare on the same Tasks, by Hoeffding's inequality.
 
     Standard errors would not do: of lotteries that hardly ever lose, a sample without a loss has a
     small one.
     """
-    best = max(earned, key=lambda name: float(earned[name].mean()))
-    lead = float((earned[best] - earned["oracle"]).mean())
+    best = max(earned_T, key=lambda name: float(earned_T[name].mean()))
+    lead = float((earned_T[best] - earned_T["oracle"]).mean())
     reach = 2.0 * (declared.high - declared.low)
-    margin = reach * math.sqrt(-math.log(_CHANCE) / (2.0 * len(earned["oracle"])))
+    margin = reach * math.sqrt(-math.log(_CHANCE) / (2.0 * len(earned_T["oracle"])))
     if lead <= margin:
         return ""
     return f"{best} earns {lead:.4f} more than the oracle, chance explains {margin:.4f}"
 
 
 def _beats_optimum(
-    earned: Mapping[str, Floats], limit_T: Floats, declared: Range, rounding: float
+    earned_T: Mapping[str, Floats], limit_T: Floats, declared: Range, rounding: float
 ) -> str:
     """Compare Task by Task where the oracle leaves nothing to chance, else means by Chernoff."""
-    certain = bool((np.abs(earned["oracle"] - limit_T) <= rounding).all())
-    for name, earned_T in earned.items():
-        excess_T = earned_T - limit_T
+    certain = bool((np.abs(earned_T["oracle"] - limit_T) <= rounding).all())
+    for name, values_T in earned_T.items():
+        excess_T = values_T - limit_T
         if certain and excess_T.max() > rounding:
             return f"{name} earns {excess_T.max():.6f} more than the optimum of a Task"
-        means = float(earned_T.mean()), float(limit_T.mean())
+        means = float(values_T.mean()), float(limit_T.mean())
         if excess_T.mean() > rounding and (
-            chance_of_mean(*means, declared, len(earned_T)) < _CHANCE
+            chance_of_mean(*means, declared, len(values_T)) < _CHANCE
         ):
             return f"{name} earns {excess_T.mean():.4f} more than the mean optimum"
     return ""

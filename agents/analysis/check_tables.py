@@ -1,6 +1,7 @@
 """Certificates as tables of a page: one row per level, or one per world for its first level."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tokengym.agents.analysis.markdown import markdown_table
@@ -10,115 +11,99 @@ Found = Mapping[str, Any]
 """A certificate as `Certificate.to_dict` gives it."""
 
 SIZES = (4, 8, 16)
+_DEAD = f"dead groups of {'/'.join(map(str, SIZES))}"
 
 LEVELS_HEADER = (
-    "world",
-    "level",
-    "declared",
-    "observed",
-    "null",
-    "random",
-    "best rule",
-    "oracle",
-    "optimum",
-    "tied pairs",
-    f"dead groups of {'/'.join(map(str, SIZES))}",
-    "malformed",
-    "bytes",
+    *("world", "level", "declared", "observed", "null", "random", "oracle", "tied pairs", _DEAD),
+    *("malformed", "bytes"),
 )
 HEADROOM_HEADER = (
-    *("world", "level", "Tasks", "best blind policy", "best simple rule", "best honest rule"),
-    *("optimum", "closed by the simple rule", "closed by the honest rule"),
+    *("world", "level", "Tasks", "returns", "best blind", "best simple", "best found by search"),
+    *("reachable (how)", "optimum", "headroom"),
 )
-WORLDS_HEADER = ("world", "what a policy does", "null", "random", "best rule", "optimum")
+WORLDS_HEADER = ("id", "what a policy does", "random", "best blind", "best simple", "reachable")
 
 
-def levels_table(certificates: Sequence[Found]) -> str:
-    """Return the table of levels; the text around it explains the columns."""
-    return markdown_table(LEVELS_HEADER, [_level_row(found) for found in certificates])
+def table(header: Sequence[str], certificates: Sequence[Found]) -> str:
+    """Return a table with a row of each certificate; the text around it explains the columns."""
+    return markdown_table(
+        header, [[CELLS[column](found) for column in header] for found in certificates]
+    )
 
 
-def worlds_table(certificates: Sequence[Found]) -> str:
-    """Return the table of worlds, from the certificate of each one's first level."""
-    firsts = [found for found in certificates if found["level"] == spec(found["world"]).levels[0]]
-    return markdown_table(WORLDS_HEADER, [_world_row(found) for found in firsts])
-
-
-def headroom_table(certificates: Sequence[Found]) -> str:
-    """Return how far rules get from the best blind policy to the optimum, by level."""
-    return markdown_table(HEADROOM_HEADER, [_headroom_row(found) for found in certificates])
+def _first_levels(certificates: Sequence[Found]) -> list[Found]:
+    return [found for found in certificates if found["level"] == spec(found["world"]).levels[0]]
 
 
 BLOCKS: Mapping[str, Callable[[Sequence[Found]], str]] = {
-    "tokengym check, by level": levels_table,
-    "tokengym check, by world": worlds_table,
-    "tokengym check, headroom": headroom_table,
+    "tokengym check, by level": partial(table, LEVELS_HEADER),
+    "tokengym check, by world": lambda found: table(WORLDS_HEADER, _first_levels(found)),
+    "tokengym check, headroom": partial(table, HEADROOM_HEADER),
 }
 """Blocks of pages that are made of certificates, by name."""
 
 
-def _level_row(found: Found) -> Sequence[str]:
-    returns, ties = found["returns"], found["ties"]
-    dead = [ties[f"zero_advantage_probability_{size}"]["value"] for size in SIZES]
-    malformed = "" if found["malformed"] is None else f"{found['malformed']:.0%}"
+def _searched(found: Found) -> str:
+    """Show what a search found, and how far it is above the best honest rule."""
+    if found["search"] is None:
+        return "not searched"
+    hunt = found["search"]
+    lead = f"{hunt['lead']['value']:+.3f}{_half(hunt['lead'])} to `{hunt['rule']}`"
+    lost = ", which loses its name" if hunt["loses_name"] else ""
+    return f"{_mean(hunt['scored'])} ({lead}{lost})"
+
+
+def _reachable(found: Found, *, how: bool = True) -> str:
+    best = found["reached_by"]
+    if best is None:
+        return "not declared"
+    proved = "proved" if best["proved"] else "best known"
     return (
-        spec(found["world"]).short_name,
-        f"`{found['level']}`",
-        "{:g} to {:g}".format(*found["declared"]),
-        "{:.2f} to {:.2f}".format(*found["observed"]),
-        _interval(returns["null"]),
-        _interval(returns["random"]),
-        _best_rule(found, _interval),
-        _interval(returns["oracle"]),
-        f"{found['optimum']['value']:.3f}{'' if found['exact'] else ' (bound)'}",
-        f"{ties['reward_tie_pair_rate']['value']:.3f}",
-        " / ".join(f"{rate:.3f}" for rate in dead),
-        malformed,
-        f"{found['episode_bytes']['value']:,.0f}",
+        f"{_mean(found['reachable'])} `{best['policy']}`" + f" ({best['method']}, {proved})" * how
     )
 
 
-def _world_row(found: Found) -> Sequence[str]:
-    world_spec = spec(found["world"])
-    return (
-        f"`{world_spec.id}`",
-        world_spec.summary,
-        _mean(found["returns"]["null"]),
-        _mean(found["returns"]["random"]),
-        _best_rule(found, _mean),
-        f"{_mean(found['optimum'])}{'' if found['exact'] else ' (bound)'}",
-    )
+def _headroom(found: Found) -> str:
+    warm_up = " (warm-up)" * (found["level"] in spec(found["world"]).warm_up)
+    return "" if found["headroom"] is None else _interval(found["headroom"]) + warm_up
 
 
-def _headroom_row(found: Found) -> Sequence[str]:
-    planners = spec(found["world"]).planners
-    rules = {
-        name: value for name, value in found["returns"].items() if name not in ("oracle", "noisy")
-    }
-    simple = {name: value for name, value in rules.items() if name not in planners}
-    best = [max(some, key=lambda name: some[name]["value"]) for some in (simple, rules)]
-    blind, optimum = found["blind"]["value"], found["optimum"]["value"]
-    return (
-        *(spec(found["world"]).short_name, f"`{found['level']}`", str(found["tasks"])),
-        _mean(found["blind"]),
-        *(f"{_mean(rules[name])} `{name}`" for name in best),
-        f"{optimum:.3f}{'' if found['exact'] else ' (bound)'}",
-        *(f"{(rules[name]['value'] - blind) / (optimum - blind):.0%}" for name in best),
-    )
-
-
-def _best_rule(found: Found, shown: Callable[[Mapping[str, float]], str]) -> str:
-    """The scripted policy with the highest mean; the oracle and its noisy variant know too much."""
-    rules = {
-        name: value for name, value in found["returns"].items() if name not in ("oracle", "noisy")
-    }
-    best = max(rules, key=lambda name: rules[name]["value"])
-    return f"{shown(rules[best])} `{best}`"
+def _half(value: Mapping[str, float]) -> str:
+    return f" ± {(value['high'] - value['low']) / 2:.3f}"
 
 
 def _interval(value: Mapping[str, float]) -> str:
-    return f"{value['value']:.3f} ± {(value['high'] - value['low']) / 2:.3f}"
+    return _mean(value) + _half(value)
 
 
 def _mean(value: Mapping[str, float]) -> str:
     return f"{value['value']:.3f}"
+
+
+CELLS: Mapping[str, Callable[[Found], str]] = {
+    "id": lambda found: f"`{found['world']}`",
+    "world": lambda found: spec(found["world"]).short_name,
+    "what a policy does": lambda found: spec(found["world"]).summary,
+    "level": lambda found: f"`{found['level']}`",
+    "Tasks": lambda found: str(found["tasks"]),
+    "returns": lambda found: found["unit"],
+    "declared": lambda found: "{:g} to {:g}".format(*found["declared"]),
+    "observed": lambda found: "{:.2f} to {:.2f}".format(*found["observed"]),
+    "null": lambda found: _interval(found["returns"]["null"]),
+    "random": lambda found: _interval(found["returns"]["random"]),
+    "oracle": lambda found: _interval(found["returns"]["oracle"]),
+    "best blind": lambda found: _mean(found["blind"]),
+    "best simple": lambda found: f"{_mean(found['returns'][found['simple']])} `{found['simple']}`",
+    "best found by search": _searched,
+    "reachable": lambda found: _reachable(found, how=False),
+    "reachable (how)": _reachable,
+    "optimum": lambda found: _mean(found["optimum"]) + " (bound)" * (not found["exact"]),
+    "headroom": _headroom,
+    "tied pairs": lambda found: _mean(found["ties"]["reward_tie_pair_rate"]),
+    _DEAD: lambda found: " / ".join(
+        _mean(found["ties"][f"zero_advantage_probability_{size}"]) for size in SIZES
+    ),
+    "malformed": lambda found: "" if found["malformed"] is None else f"{found['malformed']:.0%}",
+    "bytes": lambda found: f"{found['episode_bytes']['value']:,.0f}",
+}
+"""How each column shows a certificate."""

@@ -1,8 +1,9 @@
-"""A search for exploits: strategies from a grammar of replies that earn without solving the Task.
+"""A search for strategies that earn more than the honest rules: better rules, or exploits.
 
-Strategies are chosen on validation Tasks, by successive halving, and the best one is scored on test
-Tasks against the best honest rule. What earns more than it there is worth a look: either the world
-pays for something it should not, or there is a better rule.
+Strategies come from a grammar of replies and from rules with parameters. They are chosen on
+validation Tasks, by successive halving, then by changing parameters, and the best one is scored on
+test Tasks. Where it earns more there than the best honest rule, that rule is not the best; where it
+earns more than anything known, the world pays for something it should not.
 """
 
 import math
@@ -12,37 +13,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokengym.agents.analysis.evaluate import play_all
-from tokengym.agents.analysis.strategies import Strategy, StrategySpace
+from tokengym.agents.analysis.evaluate import play_all, scripted_opponents
+from tokengym.agents.analysis.strategies import Replies, Strategy, StrategySpace
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.play import Policy
+from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import scripted_opponent
-from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.estimates import Estimate, Floats, mean_estimate
 
 DISHONEST = ("oracle",)
 """Scripted policies that read the Task's answer."""
 _KEPT = 0.1
 """Share of the strategies that each round but the last keeps."""
+_ROUNDS, _PARENTS, _VARIANTS = 8, 3, 4
+"""Rounds in which parameters are varied, of how many strategies, and variants of each."""
 _STANDARD_ERRORS = 4.0
 """Standard errors by which a lead counts as found: chance explains one in 30,000."""
 
 
 class ReferencePlay(NamedTuple):
-    """A Task with what honest rules did on it: the role's replies and returns by rule."""
+    """A Task with what the simple rules replied on it, by rule, and what the first was shown."""
 
     task: Task
-    replies: Mapping[str, Sequence[str]]
-    returns: Mapping[str, float]
-
-
-class Candidate(NamedTuple):
-    """A strategy with its returns on the first validation Tasks."""
-
-    strategy: Strategy
-    returns: list[float]
+    texts: Sequence[str]
+    replies: Replies
 
 
 @dataclass(frozen=True)
@@ -50,118 +46,148 @@ class Search:
     """What a search of one level found.
 
     Attributes:
-        world: id of the world.
-        level: the level.
-        strategies: how many strategies were tried.
+        strategies: how many strategies were drawn.
         best: the best of them on the validation Tasks, in words.
-        chosen: what it earned on them.
         scored: what it earns on the test Tasks.
         rule: the honest rule that is best on the test Tasks.
-        honest: what the rule earns on the test Tasks.
-        lead: of the strategy over the rule on the test Tasks, paired by Task.
-        exploit: whether chance does not explain the lead.
+        lead: of the strategy over that rule on the test Tasks, paired by Task.
+        loses_name: whether the interval of the lead is above 0: the rule is not the best one.
+        exploit: whether the strategy earns more than that rule and the reachable policy, beyond
+            chance.
     """
 
-    world: str
-    level: str
     strategies: int
     best: str
-    chosen: Estimate
     scored: Estimate
     rule: str
-    honest: Estimate
     lead: Estimate
+    loses_name: bool
     exploit: bool
 
 
 def search(
     world: World,
-    policies: Mapping[str, Policy],
+    simple: Mapping[str, Policy],
+    played: Mapping[str, Sequence[PlayedEpisode]],
+    honest_T: Mapping[str, Floats],
+    reach_T: Floats | None = None,
     *,
     strategies: int = 1000,
-    tasks: int = 40,
+    tasks: int = 200,
     seed: int = 0,
-) -> Search:
+) -> tuple[Search, Floats]:
     """Search one level for a strategy that earns more than the best honest rule.
 
     Args:
         world: the level; an episode under way in it is dropped.
-        policies: scripted policies of the world; the oracle is left out.
-        strategies: strategies to try, at least 1.
-        tasks: validation Tasks they are chosen on, and test Tasks the best one is scored on; at
-            least 2, or all of them where a split holds fewer.
+        simple: simple policies of the world; strategies are made of their replies.
+        played: by policy, its episodes of the test Tasks, one of each, at least 2.
+        honest_T: by honest policy, what it earned in them, shape (T,).
+        reach_T: what the reachable policy earned in them, shape (T,), if there is one.
+        strategies: strategies to draw, at least 1.
+        tasks: validation Tasks they are chosen on, at least 2, or all of them if there are fewer.
         seed: seed of strategies and rules.
 
+    Returns:
+        What was found, and what the best strategy earns on each of the test Tasks.
+
     Raises:
-        OptionError: if there is no strategy, or fewer than two Tasks.
+        OptionError: if there is no strategy, or there are fewer than two validation Tasks.
     """
-    rules = {name: rule for name, rule in policies.items() if name not in DISHONEST}
-    ours, fresh = (_known(world, rules, split, tasks, seed) for split in ("validation", "test"))
-    if strategies < 1 or min(len(ours), len(fresh)) < 2:
+    role, others = world.spec.roles[0], scripted_opponents(world)
+    shown = world.first_tasks("validation", tasks)
+    if strategies < 1 or len(shown) < 2:
         raise OptionError(
-            "a search needs at least 1 strategy and 2 Tasks of each split, got "
-            f"{strategies}, {len(ours)} and {len(fresh)}"
+            "a search needs at least 1 strategy and 2 validation Tasks, got "
+            f"{strategies} and {len(shown)}"
         )
-    rng = generator("search", world.spec.id, world.level, seed)
-    grammar = StrategySpace.of([reference.replies for reference in ours], list(rules))
-    left = [Candidate(grammar.draw(rng, world.turn_limit), []) for _ in range(strategies)]
-    for upto in (len(ours) // 10 + 1, len(ours) // 3 + 1, len(ours)):
-        for strategy, returns in left:
-            for reference in ours[len(returns) : upto]:
-                returns.append(earned(world, reference, strategy, policies))
-        left.sort(key=lambda candidate: -math.fsum(candidate.returns))
-        left = left[: max(1, math.ceil(_KEPT * len(left)))]
-    best, chosen = left[0]
-    rule = max(rules, key=lambda name: math.fsum(reference.returns[name] for reference in fresh))
-    scored = np.array([earned(world, reference, best, policies) for reference in fresh])
-    honest = np.array([reference.returns[rule] for reference in fresh])
-    lead = scored - honest
-    margin = _STANDARD_ERRORS * float(lead.std(ddof=1)) / math.sqrt(len(lead))
-    return Search(
-        world.spec.id,
-        world.level,
+    rehearsed = {
+        name: play_all(world, shown, {**others, role: rule}, seed) for name, rule in simple.items()
+    }
+    trials = _Trials(world, _references(rehearsed, role), others)
+    best = trials.search(strategies, generator("search", world.spec.id, world.level, seed))
+    fresh = _Trials(world, _references({name: played[name] for name in simple}, role), others)
+    scored_T = np.array(fresh.best([Candidate(best, [])], 1)[0].returns)
+    rule = max(honest_T, key=lambda name: float(honest_T[name].mean()))
+    known_T = honest_T[rule] if reach_T is None else max(honest_T[rule], reach_T, key=np.mean)
+    over_T = scored_T - known_T
+    margin = _STANDARD_ERRORS * float(over_T.std(ddof=1)) / math.sqrt(len(over_T))
+    lead = mean_estimate((scored_T - honest_T[rule]).tolist())
+    found = Search(
         strategies,
         str(best),
-        mean_estimate(chosen),
-        mean_estimate(scored.tolist()),
+        mean_estimate(scored_T.tolist()),
         rule,
-        mean_estimate(honest.tolist()),
-        mean_estimate(lead.tolist()),
-        bool(lead.mean() > margin and lead.mean() > 0.0),
+        lead,
+        loses_name=lead.low > 0.0,
+        exploit=float(over_T.mean()) > max(margin, 0.0),
     )
+    return found, scored_T
 
 
-def earned(
-    world: World, reference: ReferencePlay, strategy: Strategy, policies: Mapping[str, Policy]
-) -> float:
-    """Return what a strategy earns in the first role of an episode; scripts play the others."""
-    role = world.spec.roles[0]
-    rng = generator("search episode", reference.task.fingerprint)
-    turn, spoken = world.start(reference.task), 0
-    while not turn.done:
-        if turn.role != role:
-            other = policies[scripted_opponent(world.spec.id, turn.role)]
-            turn = world.reply(other(world, turn, rng))
-            continue
-        reply = strategy.reply(turn.text, spoken, reference.replies)
-        turn = world.stop() if reply is None else world.reply(reply)
-        spoken += 1
-    return world.returns[role]
+class Candidate(NamedTuple):
+    """A strategy with its returns on the first Tasks."""
+
+    strategy: Strategy
+    returns: list[float]
 
 
-def _known(
-    world: World, rules: Mapping[str, Policy], split: str, count: int, seed: int
-) -> list[ReferencePlay]:
-    """Play every rule once on the first Tasks of a split."""
-    tasks, role = world.first_tasks(split, count), world.spec.roles[0]
-    others = {
-        other: rules[scripted_opponent(world.spec.id, other)] for other in world.spec.roles[1:]
-    }
-    replies: list[dict[str, list[str]]] = [{} for _ in tasks]
-    returns: list[dict[str, float]] = [{} for _ in tasks]
-    for name, rule in rules.items():
-        for place, record in enumerate(play_all(world, tasks, {role: rule, **others}, seed)):
-            asked = zip(record.turns, record.replies, strict=False)
-            replies[place][name] = [reply for turn, reply in asked if turn.role == role]
-            returns[place][name] = record.returns[role]
-    return [ReferencePlay(*parts) for parts in zip(tasks, replies, returns, strict=True)]
+class _Trials(NamedTuple):
+    """Tasks of a world to try strategies on, and who plays the other roles."""
+
+    world: World
+    references: Sequence[ReferencePlay]
+    others: Mapping[str, Policy]
+
+    def search(self, strategies: int, rng: np.random.Generator) -> Strategy:
+        """Return the best of as many strategies, its parameters varied."""
+        _, texts, replies = zip(*self.references, strict=True)
+        space = StrategySpace.of(texts, replies)
+        left = [Candidate(space.draw(rng), []) for _ in range(strategies)]
+        for share in (0.1, 0.3, 1.0):
+            left = self.best(left, math.ceil(_KEPT * len(left)), share)
+        for _ in range(_ROUNDS):
+            left = self.best(left, _PARENTS)
+            varied = [one.strategy.vary(rng) for one in left for _ in range(_VARIANTS)]
+            left += self.best([Candidate(strategy, []) for strategy in varied], _PARENTS, 0.3)
+        return self.best(left, 1)[0].strategy
+
+    def best(
+        self, candidates: Sequence[Candidate], kept: int, share: float = 1.0
+    ) -> list[Candidate]:
+        """Return the candidates that earn most on the first Tasks, a share of them."""
+        upto = math.ceil(share * len(self.references))
+        for strategy, returns in candidates:
+            for reference in self.references[len(returns) : upto]:
+                returns.append(self._play(reference, strategy))
+        return sorted(candidates, key=lambda one: -math.fsum(one.returns[:upto]))[:kept]
+
+    def _play(self, reference: ReferencePlay, strategy: Strategy) -> float:
+        """Return what a strategy earns in the first role of an episode; scripts play the others."""
+        world, role = self.world, self.world.spec.roles[0]
+        rng = generator("search episode", reference.task.fingerprint)
+        turn, spoken = world.start(reference.task), 0
+        while not turn.done:
+            if turn.role != role:
+                turn = world.reply(self.others[turn.role](world, turn, rng))
+                continue
+            reply = strategy.reply(turn.text, spoken, reference.replies)
+            turn = world.stop() if reply is None else world.reply(reply)
+            spoken += 1
+        return turn.metrics.get(expected_return(role), world.returns[role])
+
+
+def _references(played: Mapping[str, Sequence[PlayedEpisode]], role: str) -> list[ReferencePlay]:
+    """Return what each rule replied on each Task in its role."""
+    references = []
+    for records in zip(*played.values(), strict=True):
+        exchanges = [
+            [pair for pair in zip(one.turns, one.replies, strict=False) if pair[0].role == role]
+            for one in records
+        ]
+        replies = ([reply for _, reply in said] for said in exchanges)
+        texts = [turn.text for turn, _ in exchanges[0]]
+        references.append(
+            ReferencePlay(records[0].task, texts, dict(zip(played, replies, strict=True)))
+        )
+    return references

@@ -1,202 +1,250 @@
-"""Strategies without understanding: replies composed of forms, numbers and other replies.
+"""Strategies without understanding: rules with parameters, and replies that mean nothing.
 
-The grammar is learned from the replies of a world's own scripted policies, so it fits any world:
-their lines with other numbers in them, numbers copied from the text that is answered, honest
-replies cut short, changed or repeated, and nonsense.
+They are made of the replies of a world's own simple policies, so they fit any world: of a reply, or
+of lines of any replies, each number is mixed with another rule's, scaled, shifted, and changed by
+weighted numbers of the text that is answered, of which the turn's is the first; above a threshold
+of such a number, another strategy replies. Shares are changed in log-odds, so they stay shares.
 """
 
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 _NUMBER = re.compile(r"(?<![A-Za-z0-9_.])[+-]?[0-9]+(?:\.[0-9]+)?")
-_NAMED = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-"""A number in a reply may be a part of a name, such as that of an order: `O7`."""
-
 _MOST_LINES = 4
-_MOST_PHASES = 3
-_FORMS_KEPT = 400
+_DEPTH = 2
+"""Most thresholds, one above the other."""
+_LINES_KEPT = 400
+_PLACES = 40
+"""Numbers of a text that are looked at, from its beginning and from its end."""
+_LARGEST = 1e9
+"""Numbers are said to be no larger, however large those of a text are."""
+_SURE = 1e-3
+"""Shares nearer to 0 or 1 are taken for this near."""
 _NONSENSE = ("", "I cannot say.", "?", "0", "1 2 3", "DONE\n" * 50)
 
 Replies = Mapping[str, Sequence[str]]
-"""What each honest rule replied in an episode of the same Task, by its name."""
-Answer = Callable[[str, int, Replies], str | None]
-"""From the text to answer, the number of the turn and honest replies to a reply; `None` to stop."""
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Part of a strategy: how it answers up to a turn.
-
-    Attributes:
-        until: the first turn that it does not answer.
-        words: what it does.
-        answer: how it answers.
-    """
-
-    until: int
-    words: str
-    answer: Answer
+"""What each simple rule replied in an episode of the same Task, by its name."""
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """What to reply, by the number of the turn; the last phase has no end."""
+    """How to reply: what is said, and how its numbers are changed.
 
-    phases: tuple[Phase, ...]
+    Attributes:
+        space: what the parameters are drawn from.
+        rule: the simple rule whose reply it is, if any.
+        fixed: what is said otherwise; `None` ends the episode by the token budget.
+        copied: how many of the text's last lines are said instead; 0 for none.
+        mixed: the rule whose numbers are mixed in, where it replies with as many.
+        share: of the other rule's numbers.
+        scale: factor of the numbers, or of the log-odds of shares.
+        shift: what is added to them.
+        weights: by place in the text, the factor of the number there that is added.
+        above: place in the text, value, and who replies where the number there is above it.
+    """
 
-    def reply(self, text: str, turn: int, honest: Replies) -> str | None:
-        """Answer a text; `None` to end the episode by the token budget."""
-        phase = next((phase for phase in self.phases if turn < phase.until), self.phases[-1])
-        return phase.answer(text, turn, honest)
+    space: "StrategySpace"
+    rule: str = ""
+    fixed: str | None = None
+    copied: int = 0
+    mixed: str = ""
+    share: float = 0.0
+    scale: float = 1.0
+    shift: float = 0.0
+    weights: Mapping[int, float] = field(default_factory=dict)
+    above: "tuple[int, float, Strategy] | None" = None
+
+    def reply(self, text: str, turn: int, simple: Replies) -> str | None:
+        """Reply to a text at a turn, given the simple rules' replies."""
+        shown = _numbers(text, turn) if self.weights or self.above else []
+        if self.above is not None:
+            place, value, other = self.above
+            if _at_place(shown, place) > value:
+                return other.reply(text, turn, simple)
+        said = self.fixed
+        if self.copied:
+            said = "\n".join(text.splitlines()[-self.copied :])
+        elif self.rule:
+            said = _at_turn(simple[self.rule], turn)
+        if said is None or (self.share, self.scale, self.shift, *self.weights) == (0.0, 1.0, 0.0):
+            return said
+        odds = self.space.spreads[self.rule].odds
+        own = _NUMBER.findall(said)
+        others = _NUMBER.findall(_at_turn(simple[self.mixed], turn)) if self.share else own
+        mixed_in = iter(others if len(others) == len(own) else own)
+        added = self.shift + sum(w * _at_place(shown, place) for place, w in self.weights.items())
+
+        def change(match: re.Match[str]) -> str:
+            value, other = (
+                _log_odds(float(number)) if odds else float(number)
+                for number in (match[0], next(mixed_in))
+            )
+            value = self.scale * (value + self.share * (other - value)) + added
+            value = max(-_LARGEST, min(_LARGEST, value))
+            if odds:
+                value = 0.5 + 0.5 * math.tanh(0.5 * value)
+            return f"{value:.3f}" if odds or "." in match[0] else str(round(value))
+
+        return _NUMBER.sub(change, said)
+
+    def vary(self, rng: np.random.Generator) -> Self:
+        """Return a strategy some of whose parameters are changed a little."""
+
+        def step() -> float:
+            return 0.2 * float(rng.normal()) if rng.random() < 0.4 else 0.0
+
+        above = self.space.draw_threshold(rng, 0) if rng.random() < 0.1 else self.above
+        if above is not None and rng.random() < 0.5:
+            above = (*above[:2], above[2].vary(rng))
+        varied = replace(
+            self,
+            share=self.share + step() if self.mixed else 0.0,
+            scale=self.scale * math.exp(step()),
+            shift=self.shift + step() * self.space.spreads[self.rule].deviation,
+            above=above,
+        )
+        return varied.weighted(rng) if rng.random() < 0.4 else varied
+
+    def weighted(self, rng: np.random.Generator) -> Self:
+        """Return a strategy with one more number of the text in it, about its mean."""
+        if not self.space.places:
+            return self
+        place = int(rng.choice(list(self.space.places)))
+        values = self.space.places[place]
+        deviation = self.space.spreads[self.rule].deviation
+        weight = 0.3 * float(rng.normal()) * deviation / float(values.std())
+        weights = {**self.weights, place: self.weights.get(place, 0.0) + weight}
+        return replace(self, weights=weights, shift=self.shift - weight * float(values.mean()))
 
     def __str__(self) -> str:
         """Describe the strategy in words."""
-        *early, last = self.phases
-        return "".join(f"{phase.words} until turn {phase.until}, then " for phase in early) + (
-            last.words
-        )
+        said = "stop" if self.fixed is None else repr(self.fixed[:60])
+        if self.copied:
+            said = f"the last {self.copied} lines of the text"
+        elif self.rule:
+            said = f"{self.rule}'s reply"
+        said += f" mixed {self.share:.3g} with {self.mixed}" if self.share else ""
+        said += f" x {self.scale:.3g}" if self.scale != 1.0 else ""
+        said += f" {self.shift:+.3g}" if self.shift else ""
+        said += "".join(f" {weight:+.3g}<{place}>" for place, weight in self.weights.items())
+        if self.above is None:
+            return said
+        return "{}, where <{}> > {:g} {}".format(said, *self.above)
 
 
-@dataclass(frozen=True)
-class StrategySpace:
+class Spread(NamedTuple):
+    """How a rule's numbers are spread: their standard deviation, and whether they are shares.
+
+    The deviation of shares is that of log-odds, and taken for 1.
+    """
+
+    deviation: float
+    odds: bool
+
+    @classmethod
+    def of(cls, numbers: Sequence[float]) -> Self:
+        """Return the spread of numbers, if there are any."""
+        values = np.array(numbers or [0.0])
+        odds = values.min() >= 0.0 and values.max() <= 1.0 and bool((values % 1.0).any())
+        return cls(1.0 if odds else float(values.std()), odds)
+
+
+class StrategySpace(NamedTuple):
     """Draws strategies.
 
     Attributes:
-        forms: lines of honest replies, with `{}` for each number.
-        numbers: numbers that honest replies hold.
-        rules: names of the honest rules.
+        lines: lines of the rules' replies.
+        spreads: of the numbers in each rule's replies, and in all of them, under "".
+        places: at each place of the texts where numbers vary, its numbers.
     """
 
-    forms: tuple[str, ...]
-    numbers: tuple[str, ...]
-    rules: tuple[str, ...]
+    lines: Sequence[str]
+    spreads: Mapping[str, Spread]
+    places: Mapping[int, npt.NDArray[np.float64]]
 
     @classmethod
-    def of(cls, episodes: Iterable[Replies], rules: Sequence[str]) -> Self:
-        """Learn the grammar from honest episodes."""
-        replies = [reply for episode in episodes for said in episode.values() for reply in said]
-        lines = [line for reply in replies for line in reply.splitlines() if line]
-        forms = dict.fromkeys(_NAMED.sub("{}", re.sub("[{}]", "", line)) for line in lines)
-        numbers = dict.fromkeys(number for line in lines for number in _NAMED.findall(line))
-        return cls(tuple(forms)[:_FORMS_KEPT], tuple(numbers) or ("0",), tuple(rules))
+    def of(cls, texts: Sequence[Sequence[str]], episodes: Sequence[Replies]) -> Self:
+        """Learn from the texts to answer in each episode, and from replies of the simple rules."""
+        replies = {rule: [said for one in episodes for said in one[rule]] for rule in episodes[0]}
+        replies[""] = [said for spoken in replies.values() for said in spoken]
+        lines = dict.fromkeys(line for said in replies[""] for line in said.splitlines() if line)
+        shown = [_numbers(text, turn) for asked in texts for turn, text in enumerate(asked)]
+        places = {
+            place: np.array([row[place] for row in shown if -len(row) <= place < len(row)])
+            for place in range(-_PLACES, _PLACES)
+        }
+        return cls(
+            list(lines)[:_LINES_KEPT],
+            {rule: Spread.of(_numbers("\n".join(said))[1:]) for rule, said in replies.items()},
+            {place: row for place, row in places.items() if len(set(row.tolist())) > 1},
+        )
 
-    def draw(self, rng: np.random.Generator, turns: int) -> Strategy:
-        """Draw a strategy for episodes of at most `turns` turns of the role."""
-        count = int(rng.integers(1, min(turns, _MOST_PHASES) + 1))
-        ends = sorted(int(end) for end in rng.integers(1, max(turns, 2), size=count))
-        phases = []
-        for end in ends:
-            words, answer = self._draw_answer(rng)
-            phases.append(Phase(end, words, answer))
-        return Strategy(tuple(phases))
-
-    def _draw_answer(self, rng: np.random.Generator) -> tuple[str, Answer]:
+    def draw(self, rng: np.random.Generator, depth: int = _DEPTH) -> Strategy:
+        """Draw a strategy with at most `depth` thresholds."""
         kind = rng.choice(
-            ["lines", "rule", "edited rule", "nonsense", "copy", "stop"],
-            p=[0.45, 0.15, 0.2, 0.08, 0.08, 0.04],
+            ["rule", "lines", "number", "nonsense", "copy", "stop"],
+            p=[0.45, 0.25, 0.1, 0.08, 0.08, 0.04],
         )
-        if kind == "lines":
-            return self._draw_lines(rng)
-        if kind == "rule":
-            name = str(rng.choice(self.rules))
-            return f"{name}'s reply", lambda text, turn, honest: _at(honest[name], turn)
-        if kind == "edited rule":
-            return self._draw_edit(rng)
+        if kind == "stop":
+            return Strategy(self)
         if kind == "nonsense":
-            said = str(rng.choice(_NONSENSE))
-            return f"{said[:20]!r}", lambda text, turn, honest: said
+            return Strategy(self, fixed=str(rng.choice(_NONSENSE)))
         if kind == "copy":
-            lines = int(rng.integers(1, 6))
-            return (
-                f"the last {lines} lines of the text",
-                lambda text, turn, honest: "\n".join(text.splitlines()[-lines:]),
-            )
-        return "stop", lambda text, turn, honest: None
+            return Strategy(self, copied=int(rng.integers(1, 6)))
+        if kind == "rule":
+            drawn = self._draw_rule(rng)
+        else:
+            count = int(rng.integers(1, _MOST_LINES + 1))
+            drawn = Strategy(self, fixed="\n".join(rng.choice(self.lines or [""], size=count)))
+        if kind == "number" and self.places:
+            return replace(drawn, scale=0.0, weights={int(rng.choice(list(self.places))): 1.0})
+        changes = rng.random(4) < 0.3
+        if changes[0]:
+            drawn = replace(drawn, scale=float(rng.choice([0.0, 0.5, 0.9, 1.1, 2.0])))
+        if changes[1]:
+            drawn = replace(drawn, shift=float(rng.normal()) * self.spreads[drawn.rule].deviation)
+        if changes[2]:
+            drawn = drawn.weighted(rng)
+        threshold = depth > 0 and changes[3]
+        return replace(drawn, above=self.draw_threshold(rng, depth - 1) if threshold else None)
 
-    def _draw_lines(self, rng: np.random.Generator) -> tuple[str, Answer]:
-        """Draw well-formed lines, with numbers that are fixed or copied from the text."""
-        if not self.forms:
-            return "nothing", lambda text, turn, honest: ""
-        chosen = rng.choice(self.forms, size=int(rng.integers(1, _MOST_LINES + 1)))
-        lines = [str(form) for form in chosen]
-        slots = [self._draw_number(rng) for line in lines for _ in range(line.count("{}"))]
-        form = "\n".join(lines)
+    def _draw_rule(self, rng: np.random.Generator) -> Strategy:
+        """Draw a simple rule's reply as it is, or mixed with another's."""
+        rule, mixed = (str(rng.choice(list(self.spreads)[:-1])) for _ in range(2))
+        share = float(rng.uniform(-0.3, 1.3)) if rng.random() < 0.3 else 0.0
+        return Strategy(self, rule, mixed=mixed, share=share)
 
-        def answer(text: str, turn: int, honest: Replies) -> str:
-            numbers = _NUMBER.findall(text)
-            return form.format(*(slot(numbers) for _, slot in slots))
-
-        return repr(form.format(*(words for words, _ in slots))), answer
-
-    def _draw_number(self, rng: np.random.Generator) -> tuple[str, Callable[[Sequence[str]], str]]:
-        """Draw a number: one that rules state, any, or one from the text or made of two."""
-        kind = rng.integers(5)
-        if kind == 0:
-            fixed = str(rng.choice(self.numbers))
-            return fixed, lambda numbers: fixed
-        if kind == 1:
-            fixed = f"{rng.random():.3f}" if rng.random() < 0.5 else str(int(rng.integers(20)))
-            return fixed, lambda numbers: fixed
-        place = int(rng.integers(-12, 12))
-        if kind == 2:
-            return f"<{place}>", lambda numbers: _at_place(numbers, place)
-        other = int(rng.integers(-12, 12))
-        if kind == 3:
-
-            def ratio(numbers: Sequence[str]) -> str:
-                a, b = (abs(float(_at_place(numbers, n))) for n in (place, other))
-                return f"{(a + 1.0) / (a + b + 2.0):.3f}"
-
-            return f"<share of {place} and {other}>", ratio
-        scale = float(rng.choice([0.1, 0.5, 0.9, 1.1, 2.0]))
-        return (
-            f"<{scale:g} times {place}>",
-            lambda numbers: f"{scale * float(_at_place(numbers, place)):.2f}",
-        )
-
-    def _draw_edit(self, rng: np.random.Generator) -> tuple[str, Answer]:
-        """Draw a change of a rule's reply: other numbers, lines left out or repeated, delays."""
-        name = str(rng.choice(self.rules))
-        scale = float(rng.choice([1.0, 1.0, 0.0, 0.5, 0.9, 1.1, 2.0]))
-        shift = float(rng.choice([0.0, 0.0, -1.0, -0.1, 0.1, 1.0]))
-        lag = int(rng.choice([0, 0, 0, 1, -1]))
-        lines = [
-            slice(None),
-            slice(None),
-            slice(0, 1),
-            slice(1, None),
-            slice(0, 2),
-            slice(-1, None),
-        ]
-        part = lines[int(rng.integers(len(lines)))]
-        extra = str(rng.choice(self.forms)) if self.forms and rng.random() < 0.3 else ""
-        number = str(rng.choice(self.numbers))
-
-        def change(match: re.Match[str]) -> str:
-            value = scale * float(match[0]) + shift
-            return f"{value:.3f}" if "." in match[0] else str(round(value))
-
-        def answer(text: str, turn: int, honest: Replies) -> str:
-            said = _at(honest[name], max(turn + lag, 0))
-            lines_said = "\n".join(said.splitlines()[part])
-            changed = lines_said if scale == 1.0 else _NUMBER.sub(change, lines_said)
-            return f"{changed}\n{extra.replace('{}', number)}" if extra else changed
-
-        words = f"{name}'s reply {lag:+d} x {scale:g} {shift:+g}, lines {part.start}:{part.stop}"
-        return f"{words} and {extra.replace('{}', number)!r}" if extra else words, answer
+    def draw_threshold(
+        self, rng: np.random.Generator, depth: int
+    ) -> tuple[int, float, Strategy] | None:
+        """Draw a threshold, often of the turn, and the strategy above it; `None` without places."""
+        if not self.places:
+            return None
+        place = 0 if 0 in self.places and rng.random() < 0.5 else int(rng.choice(list(self.places)))
+        return place, float(rng.choice(self.places[place])), self.draw(rng, depth)
 
 
-def _at(replies: Sequence[str], turn: int) -> str:
+def _numbers(text: str, turn: int = 0) -> list[float]:
+    """Return the number of the turn, and those in a text that are no parts of names."""
+    return [float(turn), *map(float, _NUMBER.findall(text))]
+
+
+def _log_odds(share: float) -> float:
+    share = min(max(share, _SURE), 1.0 - _SURE)
+    return math.log(share / (1.0 - share))
+
+
+def _at_turn(replies: Sequence[str], turn: int) -> str:
     """Return the reply at a turn, the last one after the end."""
     return replies[min(turn, len(replies) - 1)] if replies else ""
 
 
-def _at_place(numbers: Sequence[str], place: int) -> str:
-    """Return the number of the text at a place, counted from its end if negative."""
-    if not numbers:
-        return "0"
-    return numbers[place % len(numbers)] if abs(place) <= len(numbers) else numbers[-1]
+def _at_place(numbers: Sequence[float], place: int) -> float:
+    """Return the number at a place, counted from the end if negative; the last if there is none."""
+    return numbers[place] if -len(numbers) <= place < len(numbers) else numbers[-1]

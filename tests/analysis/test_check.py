@@ -2,23 +2,28 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
+from tests.forecasting.questions_file import plain, write_csv
 from tokengym.agents.analysis.check import Certificate, Contract, check
-from tokengym.agents.analysis.check_tables import headroom_table
-from tokengym.agents.analysis.evaluate import evaluate
+from tokengym.agents.analysis.check_tables import HEADROOM_HEADER, table
+from tokengym.agents.analysis.evaluate import evaluate, returns_on
+from tokengym.agents.analysis.markdown import table_rows
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.play import PlayedEpisode, Policy
+from tokengym.envs.core.spec import Reachable
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.turn import Turn, expected_return
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, make_world
+from tokengym.envs.registry import baselines, import_object, make_world, spec
 from tokengym.rewards.bounds import RewardRangeError
 
 
@@ -218,14 +223,16 @@ def test_certificates_come_out_as_json_and_the_exit_status_says_all_contracts_ar
     assert found["returns"]["oracle"]["value"] > found["returns"]["null"]["value"] == 0.0
     assert found["malformed"] == 1.0
     assert found["broken"] == {}
-    row = headroom_table([found]).splitlines()[-1]
-    rules = {name: mean["value"] for name, mean in found["returns"].items() if name != "oracle"}
-    simple = {name: value for name, value in rules.items() if name != "noisy"}
-    best = max(simple, key=lambda name: simple[name])
-    blind, optimum = found["blind"]["value"], found["optimum"]["value"]
-    assert rules["half"] < simple[best] < optimum
-    closed = (simple[best] - blind) / (optimum - blind)
-    assert f"| {simple[best]:.3f} `{best}` | {optimum:.3f} | {closed:.0%} |" in row
+    header, row = table_rows(table(HEADROOM_HEADER, [found]))
+    cells = dict(zip(header, row, strict=True))
+    left = (found["reachable"]["value"] - found["returns"][found["simple"]]["value"]) / (
+        found["reachable"]["value"] - found["blind"]["value"]
+    )
+    assert 0.0 < left < 0.5
+    assert found["headroom"]["value"] == pytest.approx(left)
+    assert cells["headroom"].startswith(f"{left:.3f} ± ")
+    assert cells["best simple"].endswith(f"`{found['simple']}`")
+    assert cells["reachable (how)"].endswith("`oracle` (exact posterior, proved)")
     assert "all kept" in result.output
 
 
@@ -242,6 +249,76 @@ def test_every_episode_that_is_played_can_be_kept() -> None:
     found = check(world, policies, tasks=2, keep=lambda who, groups: kept.update({who: groups}))
     assert {*kept} == {*policies, "noisy in groups", "random bytes"}
     for name, value in found.returns.items():
-        returns = [group[0].returns[found.role] for group in kept[name]]
+        returns = [group[0].metrics[expected_return(found.role)] for group in kept[name]]
         assert sum(returns) / len(returns) == value.value
     assert [len(group) for group in kept["noisy in groups"]] == [16, 16]
+
+
+def best_of(world: World, tasks: Sequence[Task], policies: Mapping[str, Policy]) -> list[float]:
+    """What the best of some policies earns, against scripted opponents."""
+    role, *others = world.spec.roles
+    scripts = {other: baselines(world.spec)["scripted"] for other in others}
+    earned = [returns_on(world, tasks, {**scripts, role: one}) for one in policies.values()]
+    return max(earned, key=sum)
+
+
+@pytest.mark.parametrize("case", [("forecast", "hard"), ("disruption", "L2")], ids="-".join)
+def test_headroom_is_what_is_left_between_the_best_simple_and_the_reachable_policy(
+    case: tuple[str, str],
+) -> None:
+    world = make_world(*case, label="expected")
+    policies, declared = baselines(case[0]), spec(case[0])
+    found, tasks = check(world, policies, tasks=20), world.first_tasks("test", 20)
+    simple = {name: rule for name, rule in policies.items() if name != "oracle"}
+    ends = [
+        np.array(best_of(world, tasks, chosen))
+        for chosen in (
+            import_object(declared.blind)(world),
+            simple,
+            {"": policies[declared.reachable[case[1]].policy]},
+        )
+    ]
+    blind_T, simple_T, reach_T = ends
+    left = (reach_T.mean() - simple_T.mean()) / (reach_T.mean() - blind_T.mean())
+    assert found.headroom is not None
+    assert found.reachable is not None
+    assert found.headroom.value == pytest.approx(left)
+    assert found.reachable.value == pytest.approx(reach_T.mean())
+    # Fieller's interval of a ratio of means, whose ends a bootstrap over Tasks comes close to.
+    draws = reach_T - simple_T - left * (reach_T - blind_T)
+    half = 1.96 * draws.std(ddof=1) / np.sqrt(20) / (reach_T.mean() - blind_T.mean())
+    assert found.headroom.low < left < found.headroom.high
+    assert (found.headroom.high - found.headroom.low) / 2 == pytest.approx(half, rel=0.35)
+
+
+def test_luck_in_outcomes_is_in_no_figure() -> None:
+    policies = {name: baselines("forecast")[name] for name in ("null", "random", "oracle")}
+    lucky, exact = (
+        check(make_world("forecast", label=label), policies, tasks=12)
+        for label in ("outcome", "expected")
+    )
+    assert lucky.observed != exact.observed
+    assert (lucky.unit, exact.unit) == ("expected", "expected")
+    for field in ("returns", "reachable", "optimum"):
+        assert getattr(lucky, field) == getattr(exact, field)
+    assert certify(Digits(SPEC)).unit == "realised"
+
+
+def test_what_can_be_reached_is_not_said_without_its_policy_or_of_a_users_data(
+    tmp_path: Path,
+) -> None:
+    policies = dict(baselines("forecast"))
+    data = write_csv(tmp_path / "questions.csv", [plain(number) for number in range(60)])
+    for world in (make_world("forecast", data=data), Digits(SPEC)):
+        known = POLICIES if isinstance(world, Digits) else policies
+        found = check(world, known, tasks=3)
+        assert (found.reached_by, found.reachable, found.headroom) == (None, None, None)
+    world = make_world("warehouse", level="full")
+    few = {name: baselines("warehouse")[name] for name in ("null", "random", "oracle")}
+    assert check(world, few, tasks=2).reached_by is None
+
+
+def test_without_a_way_from_blind_to_reachable_there_is_no_headroom() -> None:
+    reached = Reachable("null", "nothing", proved=False)
+    found = certify(Digits(replace(SPEC, reachable={"only": reached})))
+    assert (found.reached_by, found.headroom) == (reached, None)

@@ -1,5 +1,6 @@
 """Laws of generated blocks: they change nothing around them, and hold what the code makes today."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,13 @@ from hypothesis import strategies as st
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tokengym.agents.analysis.check import check
-from tokengym.agents.analysis.check_tables import BLOCKS, LEVELS_HEADER, WORLDS_HEADER, levels_table
+from tokengym.agents.analysis.check_tables import (
+    BLOCKS,
+    HEADROOM_HEADER,
+    LEVELS_HEADER,
+    WORLDS_HEADER,
+    table,
+)
 from tokengym.agents.analysis.markdown import (
     block_names,
     markdown_table,
@@ -17,6 +24,7 @@ from tokengym.agents.analysis.markdown import (
     write_block,
 )
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.spec import Reachable
 from tokengym.envs.registry import baselines, specs
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +77,7 @@ def test_the_table_of_levels_has_a_row_for_every_level_there_is() -> None:
         low, high = map(float, row[2].split(" to "))
         seen = list(map(float, row[3].split(" to ")))
         assert low <= seen[0] <= seen[1] <= high
-        means = [float(cell.split()[0]) for cell in row[4:9]]
+        means = [float(cell.split()[0]) for cell in row[4:7]]
         assert low <= min(means) <= max(means) <= high
 
 
@@ -85,8 +93,8 @@ def test_the_tables_of_a_control_world_have_its_levels_and_policies(world: str) 
     row = next(row for row in specs().values() if row.short_name == world)
     returns, ties = [part for part in block.split("\n\n") if part.startswith("|")]
     assert table_rows(returns)[0] == ["level", "Tasks", *baselines(world)]
-    for table in (returns, ties):
-        assert [cells[0] for cells in table_rows(table)[1:]] == [f"`{x}`" for x in row.levels]
+    for text in (returns, ties):
+        assert [cells[0] for cells in table_rows(text)[1:]] == [f"`{x}`" for x in row.levels]
 
 
 def test_every_block_of_certificates_is_on_a_page() -> None:
@@ -97,11 +105,37 @@ def test_every_block_of_certificates_is_on_a_page() -> None:
 def test_a_row_says_what_the_certificate_says(monkeypatch: pytest.MonkeyPatch) -> None:
     found = check(Digits(SPEC), POLICIES, tasks=12)
     monkeypatch.setattr("tokengym.agents.analysis.check_tables.spec", lambda name: SPEC)
-    header, row = table_rows(levels_table([found.to_dict()]))
+    columns = tuple(dict.fromkeys(LEVELS_HEADER + HEADROOM_HEADER))
+    header, row = table_rows(table(columns, [found.to_dict()]))
     cells = dict(zip(header, row, strict=True))
     assert cells["declared"] == "0 to 1"
     assert cells["oracle"] == "1.000 ± 0.000"
-    assert not cells["best rule"].endswith(("`noisy`", "`oracle`"))
+    assert cells["best simple"] == f"{found.returns['noisy'].value:.3f} `noisy`"
+    assert cells["best blind"] == "0.000"
+    assert cells["returns"] == "realised"
+    assert (cells["reachable (how)"], cells["headroom"]) == ("not declared", "")
+    assert cells["best found by search"] == "not searched"
     assert cells["tied pairs"] == f"{found.ties['reward_tie_pair_rate'].value:.3f}"
     assert found.malformed is not None
     assert cells["malformed"] == f"{found.malformed:.0%}"
+
+
+def test_a_rule_that_a_search_beats_loses_its_name_on_the_page() -> None:
+    lead = {"value": 0.0125, "low": 0.005, "high": 0.02}
+    hunt = {"scored": {"value": 0.84}, "lead": lead, "rule": "noisy", "loses_name": True}
+    (shown,) = table_rows(table(("best found by search",), [{"search": hunt}]))[1]
+    assert shown == "0.840 (+0.013 ± 0.007 to `noisy`, which loses its name)"
+
+
+def test_the_table_says_which_level_is_a_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    reachable = {"only": Reachable("oracle", "reading", proved=True)}
+    warm = replace(SPEC, reachable=reachable, warm_up=("only",))
+    found = {"world": SPEC.id, "level": "only"}
+    left = {"headroom": {"value": 0.01, "low": 0.0, "high": 0.02}}
+    cells = []
+    for declared in (SPEC, warm):
+        monkeypatch.setattr(
+            "tokengym.agents.analysis.check_tables.spec", lambda name, declared=declared: declared
+        )
+        cells.append(table_rows(table(("headroom",), [{**found, **left}]))[1])
+    assert cells == [["0.010 ± 0.010"], ["0.010 ± 0.010 (warm-up)"]]

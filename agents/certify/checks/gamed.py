@@ -181,9 +181,9 @@ def _drawn(bench: Bench) -> dict[str, Policy]:
         for place in bench.chosen
         if bench.view(place).reference
     } or {"no": ("",)}
-    space = StrategySpace.of([known], list(known))
-    rng, turns = bench.rng("strategies"), bench.source.facts.turns
-    drawn = [space.draw(rng, turns) for _ in range(bench.settings.strategies)]
+    prompts = [[bench.view(place).prompt] for place in bench.chosen]
+    space, rng = StrategySpace.of(prompts, [known]), bench.rng("strategies")
+    drawn = [space.draw(rng) for _ in range(bench.settings.strategies)]
     return {
         str(strategy): lambda text, turn, strategy=strategy: strategy.reply(text, turn, known)  # type: ignore[misc]
         for strategy in drawn
