@@ -10,8 +10,8 @@ from tokengym.envs.registry import baselines, import_object, make_world, spec
 MUCH = {
     ("forecast", "expert"): 100,
     ("forecast", "twins"): 40,
-    ("energy", "ev"): 5,
-    ("energy", "comfort"): 8,
+    ("energy", "ev"): 10,
+    ("energy", "comfort"): 10,
     ("warehouse", "lease"): 20,
     ("warehouse", "full_volatile"): 20,
     ("disruption", "examples"): 40,
