@@ -267,7 +267,7 @@ def test_drawing_leaves_an_episode_under_way_alone() -> None:
 
 
 def test_a_record_of_other_options_is_refused() -> None:
-    _, record = played("energy", "day", "random", index=2)
+    _, record = played("energy", "day", "random", index=1)
     assert record.metrics["violation_depth"] > 0.0
     with pytest.raises(TaskError, match="options"):
         energy.replay_day(make_world("energy", "day", flat_floor=True), record)

@@ -232,9 +232,9 @@ PLAYED: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
     ],
     "warehouse": [
         (level, "random", {})
-        for level in ("pick_small", "stock_small", "full", "inventory_0", "lease_small")
+        for level in ("pick_small", "batch", "stock_small", "full", "inventory_0", "lease_small")
     ],
-    "disruption": [("L2", "noisy", {})],
+    "disruption": [("L2", "noisy", {}), ("private", "noisy", {})],
     "forecast": [("easy", "random", {}), ("twins", "random", {})],
 }
 """Levels, policies and options that between them report all there is."""

@@ -59,7 +59,7 @@ CASES = [
 
 ID_CASES = [
     (broken.RepeatsTasks, "neighbouring_tasks_differ", "Task 0 is the same"),
-    (broken.ShowsABook, "gymnasium_accepts_the_env", "no episode is under way"),
+    (broken.ShowsABook, "gymnasium_accepts_the_env", "it is not shown"),
     (broken.SharesItsDay, "envs_of_one_seed_are_identical", "answer differently"),
     (broken.DrawsAnew, "infos_are_complete", "another Task"),
     (broken.CannotBePickled, "a_pickled_env_goes_on", "pickle"),
