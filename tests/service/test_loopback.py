@@ -32,7 +32,9 @@ class Proxy(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.asked.append(self.path)
+        # Sessions that earlier tests left open report to their own services at any time.
+        if not self.path.endswith("/api/v1/telemetry"):
+            self.asked.append(self.path)
         self.send_error(404)
 
     do_GET = do_POST = answer
