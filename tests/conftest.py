@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 from importlib.util import find_spec
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -56,28 +55,6 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[execnet.XSpec]) -
     config.add_cleanup(stop)
     for spec in specs:
         spec.python = str(python)
-
-
-_LONG = ("docs", "training")
-"""Folders of long tests, which wait for services."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let each folder of long tests begin the share of one worker.
-
-    Run last, one of them could leave all but one processor idle; one after the other on the same
-    worker, both wait while that worker could do something else. Workers get equal shares in order.
-    """
-    long = [[item for item in items if item.path.parent.name == folder] for folder in _LONG]
-    short = [item for item in items if item.path.parent.name not in _LONG]
-    items.clear()
-    for workers in range(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 0, -1):
-        share = (sum(map(len, long)) + len(short)) // workers
-        first = long.pop(0) if long else []
-        rest = max(share - len(first), 0)
-        items += [*first, *short[:rest]]
-        del short[:rest]
-    items += [*chain.from_iterable(long), *short]
 
 
 def pytest_collection_finish() -> None:
