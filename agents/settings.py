@@ -149,12 +149,8 @@ def typed_words(settings: Settings) -> list[str]:
         value = getattr(settings, name)
         if value == setting.default:
             continue
-        several = value if isinstance(value, tuple) else (value,)
-        words += [
-            word
-            for one in several
-            for word in ([setting.flag] if one is True else [setting.flag, str(one)])
-        ]
+        for one in value if isinstance(value, tuple) else (value,):
+            words += [setting.flag] if one is True else [setting.flag, str(one)]
     return words
 
 

@@ -182,6 +182,8 @@ def _blocks_of(page: Path) -> list[str]:
 def _table(certificate: "Certificate") -> "Table":
     from rich.table import Table
 
+    from tokengym.agents.analysis.check import GROUP_SIZES
+
     found = certificate.to_dict()
     title = f"{found['world']} {found['level']}, {found['tasks']} test Tasks"
     table = Table("", "", title=title, title_justify="left", show_header=False)
@@ -195,7 +197,7 @@ def _table(certificate: "Certificate") -> "Table":
     for role, gain in certificate.exploitability.items():
         table.add_row(f"exploitable as {role}", str(gain))
     size = certificate.ties["effective_group_size"].value
-    table.add_row("effective group size", f"{size:.1f} of 16")
+    table.add_row("effective group size", f"{size:.1f} of {max(GROUP_SIZES)}")
     table.add_row(
         "instances compared", f"{found['instances']}, {found['repeated']} repeated in a split"
     )
