@@ -24,7 +24,6 @@ from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
 Predictor = Callable[[DisruptionWorld, np.random.Generator], str]
 """How a scripted policy replies as predictor."""
 
-_Position = tuple[Evidence, tuple[Target, ...], PredictorAnswer, Judge]
 _FALSE_SHARE = 0.5
 
 
@@ -38,15 +37,15 @@ def scripted(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 
     A challenger with notes says what its kind says of them; see `inference.said_by`.
     """
-    return _argue(_position(world)).write()
+    return _argue(DisruptionWorld.cast(world)).write()
 
 
 def noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
     """Argue like `scripted`, but make every second claim a false one, drawn at random."""
-    position = _position(world)
-    evidence, argument = position[0], _argue(position)
+    world = DisruptionWorld.cast(world)
+    argument, noted = _argue(world), world.compiled.evidence.noted
     claims = tuple(
-        falsified(claim, evidence.noted, rng) if rng.random() < _FALSE_SHARE else claim
+        falsified(claim, noted, rng) if rng.random() < _FALSE_SHARE else claim
         for claim in argument.claims
     )
     return Argument(argument.label, claims).write()
@@ -67,15 +66,17 @@ def with_challenger(challenge: Policy) -> Callable[[Predictor], Policy]:
     return made
 
 
-def _argue(position: _Position) -> Argument:
-    evidence, targets, answer, judge = position
+def _argue(world: DisruptionWorld) -> Argument:
+    evidence, answer = world.compiled.evidence, world.first_answer
+    if answer is None:
+        raise RuntimeError("a challenger replies after the predictor's first answer")
     if not evidence.notes:
-        return strongest_argument(evidence, targets, answer, judge)
+        return _strongest_argument(evidence, world.targets, answer, world.compiled.judge)
     counts = [evidence.notes[name] for name in CITER_FEATURES]
-    return said_by(evidence.kind, counts, answer.labels[targets.index("disruption")])
+    return said_by(evidence.kind, counts, answer.labels[world.targets.index("disruption")])
 
 
-def strongest_argument(
+def _strongest_argument(
     evidence: Evidence, targets: tuple[Target, ...], answer: PredictorAnswer, judge: Judge
 ) -> Argument:
     """The label other than the predictor's that true claims support best, with two of them.
@@ -122,14 +123,6 @@ def _of_different_subjects(
         if len(chosen) == MOST_CHALLENGER_CLAIMS:
             break
     return tuple(chosen.values())
-
-
-def _position(world: World) -> _Position:
-    world = DisruptionWorld.cast(world)
-    answer = world.first_answer
-    if answer is None:
-        raise RuntimeError("a challenger replies after the predictor's first answer")
-    return world.compiled.evidence, world.targets, answer, world.compiled.judge
 
 
 CHALLENGERS: Mapping[str, Policy] = MappingProxyType(
