@@ -179,7 +179,6 @@ class DisruptionWorld(World[CompiledDebate]):
         self.data_report = self._papers and self._papers.report
         self._first: PredictorAnswer | None = None
         self._argument: Argument | None = None
-        self._claims = self._false = 0
         self._challenge_costs: Mapping[str, float] = {}
 
     @property
@@ -294,7 +293,6 @@ class DisruptionWorld(World[CompiledDebate]):
 
     def _begin(self, task: Task) -> Turn:
         self._first = self._argument = None
-        self._claims = self._false = 0
         return Turn(PREDICTOR, self.compiled.opening)
 
     def _respond(self, text: str, complete: bool) -> Turn:
@@ -314,7 +312,6 @@ class DisruptionWorld(World[CompiledDebate]):
 
     def _hand_on(self, text: str, complete: bool) -> Turn:
         """Check the challenger's argument and pass it to the predictor."""
-        evidence = self.compiled.evidence
         lost = 0.0
         argument = read_argument(text, self.targets, complete=complete)
         form = 1.0
@@ -324,9 +321,7 @@ class DisruptionWorld(World[CompiledDebate]):
             lost = debate.challenger_form(form)
         in_form = {"well_formed": float(argument is not None), "form": form}
         self._argument = argument = argument or Argument(None, ())
-        self._claims = len(argument.claims)
-        self._false = sum(not claim.holds(evidence.known) for claim in argument.claims)
-        self._challenge_costs = {"form": lost, **costs_of(argument, evidence)}
+        self._challenge_costs = {"form": lost, **costs_of(argument, self.compiled.evidence)}
         said = WRITERS[self.prompt].rejoinder(self.compiled.case, argument)
         return Turn(PREDICTOR, said, metrics=in_form)
 
@@ -372,7 +367,8 @@ class DisruptionWorld(World[CompiledDebate]):
         if self._argument is not None:
             flipped = first.labels != final.labels
             kind = compiled.evidence.kind
-            metrics |= challenge_metrics(flipped, gain, self._claims, self._false, kind)
+            lies = len(heard) - len(granted)
+            metrics |= challenge_metrics(flipped, gain, len(heard), lies, kind)
         if compiled.known:
             mean = scored(compiled.posteriors)
             changed = change(mean.before, mean.after)
