@@ -73,7 +73,7 @@ def draw_evidence(rng: np.random.Generator, level: str) -> Evidence:
                 for paper, outcome in papers
             ]
         )
-    return with_challenger(rng, evidence)
+    return draw_challenger(rng, evidence)
 
 
 def draw_paper(
@@ -96,7 +96,7 @@ def draw_paper(
             return evidence, CitationDraw(*counts, *scores)
 
 
-def with_challenger(rng: np.random.Generator, evidence: Evidence) -> Evidence:
+def draw_challenger(rng: np.random.Generator, evidence: Evidence) -> Evidence:
     """Draw which kind of challenger a paper meets, and what it notes of the first year.
 
     Args:

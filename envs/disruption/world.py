@@ -26,7 +26,7 @@ from tokengym.envs.disruption.evidence import (
     instance_of,
 )
 from tokengym.envs.disruption.fitted_judge import fitted_judge
-from tokengym.envs.disruption.generator import draw_evidence, draw_outcome, with_challenger
+from tokengym.envs.disruption.generator import draw_challenger, draw_evidence, draw_outcome
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
 from tokengym.envs.disruption.judge import LITERATURE, Judge
 from tokengym.envs.disruption.labels import LABELS, Target
@@ -224,7 +224,7 @@ class DisruptionWorld(World[CompiledDebate]):
         split = split_of_paper(paper) if split is None else split
         evidence = evidence_of_paper(paper, self.level)
         rng = generator("disruption challenger", evidence.text, evidence.year)
-        instance = instance_of(with_challenger(rng, evidence))
+        instance = instance_of(draw_challenger(rng, evidence))
         answer = {
             "source": paper.openalex_id,
             "labels": labels,
