@@ -4,10 +4,7 @@ from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.rewards.bounds import UNIT, dyadic
 from tokengym.rewards.control import FlatFloor
 
-_TURNS = {
-    **{"easy": 1, "medium": 1, "hard": 1, "expert": 1},
-    **{"update": 2, "ordered": 1, "twins": 5},
-}
+_TURNS = {"easy": 1, "medium": 1, "hard": 1, "expert": 1, "update": 2, "ordered": 1, "twins": 5}
 
 SPEC = WorldSpec(
     id="tokengym/Forecast-v0",
