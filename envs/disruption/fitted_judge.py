@@ -73,12 +73,14 @@ class FittedJudge(Judge):
 
     def quotes(self, evidence: Evidence) -> list[Claim]:
         """Return the words of the paper that tell labels apart best."""
-        quotes: list[Claim] = [Quote(word) for word in sorted(set(_words(evidence.text)))]
+        quotes = map(Quote, sorted(set(_words(evidence.text))))
+        # A word of a script without blanks may be longer than a quote can be.
+        offers: list[Claim] = [quote for quote in quotes if quote.holds(evidence)]
 
         def telling(quote: Claim) -> float:
             return max(float(np.ptp(np.log(self.likelihood(quote, t)))) for t in LABELS)
 
-        return sorted(quotes, key=telling, reverse=True)[:_MOST_QUOTES]
+        return sorted(offers, key=telling, reverse=True)[:_MOST_QUOTES]
 
 
 @lru_cache(maxsize=8)

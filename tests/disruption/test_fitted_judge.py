@@ -1,5 +1,6 @@
 """Laws of a judge fitted to a user's papers: it reads those, and not our constants."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,11 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.data.dataset import load_papers
 from tokengym.envs.disruption.data.jsonl import write_papers
+from tokengym.envs.disruption.evidence import evidence_of_paper
 from tokengym.envs.disruption.fitted_judge import fitted_judge
 from tokengym.envs.disruption.judge import LITERATURE
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS
+from tokengym.envs.disruption.oracle import true_claims
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.envs.registry import baselines, make_world
@@ -94,6 +97,20 @@ def test_a_world_over_papers_pays_claims_by_them(file: Path) -> None:
         told.append(turn.terms["predictor"]["reasoning"])
         assert turn.metrics["claim_validity"] == 1.0
     assert np.mean(told) > 0.17
+
+
+def test_it_asks_for_no_quote_longer_than_may_be_quoted(tmp_path: Path) -> None:
+    """Texts without blanks between words, as in Chinese, are one word of any length."""
+    rng, path = np.random.default_rng(0), tmp_path / "papers.jsonl"
+    texts = ("".join(map(chr, rng.integers(0x4E00, 0x4F00, 120))) for _ in range(30))
+    papers = [
+        dataclasses.replace(paper(number, rng), abstract=text) for number, text in enumerate(texts)
+    ]
+    write_papers(path, papers)
+    judge = fitted_judge(load_papers(path))
+    for one in papers:
+        evidence = evidence_of_paper(one, "L1")
+        assert all(claim.holds(evidence) for claim in true_claims(evidence, judge))
 
 
 def test_a_level_that_draws_its_literature_plays_no_papers_of_a_user(file: Path) -> None:
