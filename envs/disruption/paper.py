@@ -133,7 +133,7 @@ class Paper:
         for name in ("openalex_id", *_TEXTS):
             value = getattr(self, name)
             if not isinstance(value, str) or _NO_TEXT.search(value):
-                raise self._error(f"{name} must be text in UTF-8, got {_quoted(value)}")
+                raise self._error(f"{name} must be text in UTF-8, got {value!r:.60}")
         self._check_count("publication_year", self.publication_year, LAST_YEAR)
         for facts in (self.references, self.first_year):
             for name in facts.__slots__ if facts is not None else ():
@@ -144,20 +144,20 @@ class Paper:
             if value is not None and (
                 isinstance(value, bool) or not isinstance(value, int | float)
             ):
-                raise self._error(f"{name} must be a number or null, got {_quoted(value)}")
+                raise self._error(f"{name} must be a number or null, got {value!r:.60}")
 
     def _check_windows(self) -> None:
         years = [window for window, _ in self.cd_by_window]
         for window, cd in self.cd_by_window:
             self._check_count("a window of cd_by_window", window, LAST_YEAR)
             if isinstance(cd, bool) or not isinstance(cd, int | float) or not -1.0 <= cd <= 1.0:
-                raise self._error(f"cd_by_window must lie in [-1, 1], got {_quoted(cd)}")
+                raise self._error(f"cd_by_window must lie in [-1, 1], got {cd!r:.60}")
         if years != sorted(set(years)):
             raise self._error(f"windows of cd_by_window must ascend, got {years}")
 
     def _check_count(self, name: str, value: object, most: int) -> None:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-            raise self._error(f"{name} must be a whole number >= 0, got {_quoted(value)}")
+            raise self._error(f"{name} must be a whole number >= 0, got {value!r:.60}")
 
     def _check_disruption(self) -> None:
         score, label = self.cd_index, self.disruption_label
@@ -208,9 +208,4 @@ class Paper:
             )
 
     def _error(self, what: str) -> DataError:
-        return DataError(f"paper {_quoted(self.openalex_id)}: {what}")
-
-
-def _quoted(value: object) -> str:
-    """Return the start of a value, for an error."""
-    return (value if isinstance(value, str) else repr(value))[:60]
+        return DataError(f"paper {self.openalex_id!s:.60}: {what}")

@@ -44,6 +44,8 @@ SHARES = {"novelty_score": 0.82, "conventionality_score": 0.35, "novelty_label":
         ({"field_median": 2.0}, "mean novelty_label=novel, got 'balanced'"),
         ({"novelty_label": "fresh"}, "'fresh'"),
         ({"cited_by_count": -1}, "cited_by_count"),
+        ({"publication_year": "2003"}, "whole number >= 0, got '2003'"),
+        ({"novelty_score": "-0.4"}, "novelty_score must be a number or null, got '-0.4'"),
         ({"label_rule": "guess"}, "label_rule"),
         ({"novelty_scale": "percent"}, "novelty_scale must be one of"),
         ({"novelty_scale": "share"}, r"shares must lie in \[0, 1\], got -0.4 and 1.2"),
