@@ -127,8 +127,8 @@ def paper_given_notes(evidence: Evidence) -> Probabilities:
     first = first_years()
     counts = [evidence.notes[name] for name in CITER_FEATURES]
     noted = (first.counts == counts).all(axis=1)
-    right, any_paper = first.joint[:, noted].sum(axis=1), first.joint.sum(axis=1)
-    weights = KINDS["honest"] * right + KINDS["careless"] * first.chance[noted].sum() * any_paper
+    right, another = first.joint[:, noted].sum(axis=1), first.chance[noted].sum() * first.any_paper
+    weights = KINDS["honest"] * right + KINDS["careless"] * another
     known = right if evidence.kind == "adversarial" else weights
     return normalised(np.array(class_posterior(evidence, "disruption")) @ known)
 
@@ -147,8 +147,7 @@ def _weights(evidence: Evidence, label: int, argument: Argument) -> FloatArray:
     """Return P(kind, label, argument) up to a factor, shape (kind, label)."""
     told = _told(label)
     place = told.places.get(message(argument))
-    any_paper = np.broadcast_to(first_years().joint.sum(axis=1), (len(KINDS), 3, 3))
-    said = any_paper if place is None else told.joint[:, place]
+    said = first_years().any_paper[None] if place is None else told.joint[:, place]
     classes = np.array(class_posterior(evidence, "disruption"))
     weights: FloatArray = _SHARES[:, None] * np.einsum("c,kcl->kl", classes, said)
     return weights
@@ -179,8 +178,7 @@ def _told(label: int) -> _Told:
     for spoken in (one for messages in said.values() for one in messages):
         places.setdefault(spoken, len(places))
     joint = np.zeros((len(KINDS), len(places), 3, 3))
-    any_paper = first.joint.sum(axis=1)
-    of_another = first.chance[:, None, None] * any_paper
+    of_another = first.chance[:, None, None] * first.any_paper
     for k, kind in enumerate(KINDS):
         messages = said["adversarial" if kind == "adversarial" else "honest"]
         weight = of_another if kind == "careless" else first.joint.transpose(1, 0, 2)
@@ -194,11 +192,13 @@ class FirstYears(NamedTuple):
     Attributes:
         counts: n_i, n_j and n_k, shape (n, 3).
         joint: P(counts, label, paper kept | class) up to a factor, shape (class, n, label).
+        any_paper: P(label, paper kept | class) up to the same factor, shape (class, label).
         chance: P(counts) over all papers kept, shape (n,).
     """
 
     counts: npt.NDArray[np.int64]
     joint: FloatArray
+    any_paper: FloatArray
     chance: FloatArray
 
 
@@ -214,4 +214,4 @@ def first_years() -> FirstYears:
     ]
     joint = chances[:, *counts.T][..., None] * np.array(rates) / often
     of_all = joint.sum(axis=(0, 2))
-    return FirstYears(counts, joint, of_all / of_all.sum())
+    return FirstYears(counts, joint, joint.sum(axis=1), of_all / of_all.sum())
