@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.data.dataset import PaperSet
 from tokengym.envs.disruption.evidence import FEATURES, Evidence, evidence_of_paper
-from tokengym.envs.disruption.judge import FLOOR, Judge
+from tokengym.envs.disruption.judge import FLOOR, Judge, Verified
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import FloatArray
 
@@ -70,6 +71,14 @@ class FittedJudge(Judge):
         if isinstance(claim, Fact):
             return frozenset({claim.feature})
         return frozenset(_words(claim.words)) if isinstance(claim, Quote) else frozenset()
+
+    def verify(
+        self, claims: Sequence[Claim], evidence: Evidence, granted: Sequence[Claim] = ()
+    ) -> Verified:
+        """Check claims; of the true ones a quote of a part of a word is not counted."""
+        found, used = super().verify(claims, evidence, granted), set(_words(evidence.text))
+        whole = (c for c in found.claims if isinstance(c, Fact) or used.issuperset(_words(c.words)))
+        return found._replace(claims=tuple(whole))
 
     def quotes(self, evidence: Evidence) -> list[Claim]:
         """Return the words of the paper that tell labels apart best."""

@@ -99,6 +99,14 @@ def test_a_world_over_papers_pays_claims_by_them(file: Path) -> None:
     assert np.mean(told) > 0.17
 
 
+def test_a_part_of_a_word_tells_it_nothing(file: Path) -> None:
+    judge = fitted_judge(load_papers(file))
+    hidden = dataclasses.replace(paper(1, np.random.default_rng(0)), abstract="Impartly, rocks.")
+    evidence = evidence_of_paper(hidden, "L1")
+    assert judge.verify([Quote("partly")], evidence) == ((), 0)
+    assert judge.verify([Quote("rocks")], evidence) == ((Quote("rocks"),), 0)
+
+
 def test_it_asks_for_no_quote_longer_than_may_be_quoted(tmp_path: Path) -> None:
     """Texts without blanks between words, as in Chinese, are one word of any length."""
     rng, path = np.random.default_rng(0), tmp_path / "papers.jsonl"
