@@ -1,6 +1,7 @@
 """Claims about a paper: their form, whether they hold, and the integers they leave open."""
 
 import math
+import operator
 from typing import NamedTuple
 
 from tokengym.envs.disruption.evidence import Evidence
@@ -8,6 +9,10 @@ from tokengym.envs.disruption.evidence import Evidence
 MOST_QUOTED_WORDS = 8
 MOST_QUOTED_CHARACTERS = 80
 _SHOWN_CHARACTERS = 40
+_COMPARED = {
+    **{"=": operator.eq, ">=": operator.ge, ">": operator.gt},
+    **{"<=": operator.le, "<": operator.lt},
+}
 
 
 class Fact(NamedTuple):
@@ -43,10 +48,7 @@ class Fact(NamedTuple):
     def holds(self, evidence: Evidence) -> bool:
         """Return whether the feature is shown and its value satisfies the claim."""
         value = evidence.facts.get(self.feature)
-        if value is None:
-            return False
-        low, high = self.interval()
-        return low <= value <= high
+        return value is not None and _COMPARED[self.op](value, self.value)
 
 
 class Quote(NamedTuple):
