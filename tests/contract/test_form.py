@@ -10,36 +10,18 @@ from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import spec
+from tokengym.envs.testing.replies import LINE_DECORATIONS, WHOLE_DECORATIONS
 from tokengym.testing import Subject
 
 WORLDS = ("energy", "forecast", "warehouse", "disruption")
 CASES = [(world, level) for world in WORLDS for level in spec(world).levels]
 
-LINES = (
-    "**{}**",
-    "_{}_",
-    "`{}`",
-    "- {}",
-    "* {}",
-    "1. {}",
-    "> {}",
-    "### {}",
-    '"{}"',
-    "\u00a0{}\u200b",
-    "{}.",
-)
+LINES = (*LINE_DECORATIONS.values(), "* {}")
 """Decorations of every line of a reply."""
 WHOLES = (
-    "```\n{}\n```",
-    "```text\n{}\n```\n",
-    "Answer:\n{}",
-    "Answer: {}",
-    "**Final answer:** {}",
-    "<answer>{}</answer>",
-    "<answer>\n{}\n</answer>",
+    *WHOLE_DECORATIONS.values(),
     "$\\boxed{{\\text{{{}}}}}$",
     "Let me think about it first. The price is 3.\n\n{}",
-    "{}\nThat is all.",
     "{} # cheap",
     "{} (as prices are low)",
     "{}\r\n",

@@ -7,42 +7,19 @@ from typing import NamedTuple
 from tokengym.agents.certify.bench import NUMBER, Bench, Untold, shown
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import Place, say
+from tokengym.envs.testing.replies import DECORATIONS
 from tokengym.rewards.estimates import Estimate, mean_estimate
 
 Dress = Callable[[str], str]
 
-SPACES: Mapping[str, Dress] = {
+_BLANKS: Mapping[str, Dress] = {
     "a trailing newline": "{}\n".format,
     "a leading newline": "\n{}".format,
     "spaces around it": "  {} ".format,
     "Windows line ends": lambda reply: reply.replace("\n", "\r\n") + "\r\n",
 }
-"""Blanks, which nobody means anything by."""
-DECORATIONS: Mapping[str, Dress] = {
-    "bold": "**{}**".format,
-    "italics": "_{}_".format,
-    "code": "`{}`".format,
-    "a list": "- {}".format,
-    "a number": "1. {}".format,
-    "a quotation": "> {}".format,
-    "a heading": "### {}".format,
-    "quotation marks": '"{}"'.format,
-    "a full stop": "{}.".format,
-    "a block of code": "```\n{}\n```".format,
-    "a named block of code": "```text\n{}\n```\n".format,
-    "a line before it": "Answer:\n{}".format,
-    "a word before it": "Answer: {}".format,
-    "a bold word before it": "**Final answer:** {}".format,
-    "tags": "<answer>{}</answer>".format,
-    "tags on lines": "<answer>\n{}\n</answer>".format,
-    "a box": lambda reply: f"\\boxed{{{reply}}}",
-    "reasoning before it": "Let me think about it first. That is enough.\n\n{}".format,
-    "a sentence after it": "{}\nThat is all.".format,
-    "closed thinking": "<think>\nIs this right?\n</think>\n\n{}".format,
-    "no-break and zero-width spaces": "\u00a0{}\u200b".format,
-}
-"""What chat models put around an answer, 21 kinds."""
-LANGUAGES: Mapping[str, Dress] = {
+_DECORATIONS: Mapping[str, Dress] = {name: form.format for name, form in DECORATIONS.items()}
+_LANGUAGES: Mapping[str, Dress] = {
     "English": "The answer is {}.".format,
     "French": "La réponse est {}.".format,
     "Italian": "La risposta è {}.".format,
@@ -116,20 +93,20 @@ def _costs(bench: Bench, ways: Mapping[str, Dress], what: str, places: Sequence[
 @check("fair.blanks", "fair", Severity.RISK, "play", "references")
 def blanks(bench: Bench) -> Verdict:
     """Blanks and line ends around a right reply cost nothing."""
-    return _costs(bench, SPACES, "blanks around it", bench.chosen[:8])
+    return _costs(bench, _BLANKS, "blanks around it", bench.chosen[:8])
 
 
 @check("fair.decoration", "fair", Severity.PROPERTY, "play", "references")
 def decoration(bench: Bench) -> Verdict:
     """A right reply is right in the dress that chat models give it."""
-    return _costs(bench, DECORATIONS, f"{len(DECORATIONS)} decorations", bench.chosen[:8])
+    return _costs(bench, _DECORATIONS, f"{len(DECORATIONS)} decorations", bench.chosen[:8])
 
 
 @check("fair.decoration_pays", "fair", Severity.RISK, "play", "references")
 def decoration_pays(bench: Bench) -> Verdict:
     """No decoration of a wrong reply earns more than the bare one."""
     done = f"dressed another Task's reference in {len(DECORATIONS)} ways"
-    return _pays(bench, DECORATIONS, done, bench.other)
+    return _pays(bench, _DECORATIONS, done)
 
 
 _NUMBERS: Mapping[str, Callable[[str], str]] = {
@@ -161,7 +138,7 @@ def numbers(bench: Bench) -> Verdict:
 @check("fair.language", "fair", Severity.PROPERTY, "play", "references")
 def language(bench: Bench) -> Verdict:
     """A right reply earns the same in a sentence of any language."""
-    worn = _dress(bench, LANGUAGES, bench.chosen[:8])
+    worn = _dress(bench, _LANGUAGES, bench.chosen[:8])
     english = worn["English"].changes
     apart = [
         name
@@ -180,16 +157,11 @@ def length(bench: Bench) -> Verdict:
     if bench.source.rollouts:
         return _recorded_length(bench)
     done = f"added {40 * len(_FILLER):,} characters to another Task's reference"
-    return _pays(bench, _LENGTHS, done, bench.other)
+    return _pays(bench, _LENGTHS, done)
 
 
-def _pays(
-    bench: Bench,
-    ways: Mapping[str, Dress],
-    done: str,
-    replies: Callable[[Place], Sequence[str]],
-) -> Verdict:
-    """Choose the way that adds most reward on one half of the Tasks, and score it on the other."""
+def _pays(bench: Bench, ways: Mapping[str, Dress], done: str) -> Verdict:
+    """Dress other Tasks' references; the way that adds most on one half is scored on the other."""
     reach = bench.top - bench.low
     if reach <= 0.0:
         raise Untold("no right reply earns more than the least")
@@ -197,8 +169,9 @@ def _pays(
     def gains(name: str, places: Sequence[Place]) -> tuple[list[float], str]:
         found, example = [], ""
         for place in places:
-            bare = bench.earned(place, say(*replies(place)))
-            trace = bench.play(place, say(*map(ways[name], replies(place))))
+            wrong = bench.other(place)
+            bare = bench.earned(place, say(*wrong))
+            trace = bench.play(place, say(*map(ways[name], wrong)))
             found.append((bench.paid(trace) - bare) / reach)
             example = example if found[-1] < max(found) else f"{shown(trace)}, bare {bare:g}"
         return found, example
