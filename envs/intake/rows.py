@@ -28,7 +28,7 @@ from tokengym.envs.intake.tables import csv_rows
 
 _LISTS = ("questions", "results", "resolutions", "data")
 """Keys under which an object may hold rows."""
-_OWN = frozenset({"question", "title", "openalex_id", "publication_year"})
+_OWN = frozenset({"prompt", "question", "title", "openalex_id", "publication_year"})
 """Fields of an object that is a row itself, whatever lists it holds."""
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _PARQUET = b"PAR1"

@@ -134,7 +134,7 @@ def test_the_command_writes_a_certificate_and_fails_by_what_is_required(tmp_path
     done = CliRunner().invoke(app, [*words, *strict])
     assert done.exit_code == 1
     assert "breaks statistical.training_signal<=0.1" in done.output
-    assert isinstance(CliRunner().invoke(app, words).exception, FileNotFoundError)
+    assert isinstance(CliRunner().invoke(app, words).exception, DataError)
     same = ["certify", "diff", str(folder), str(folder)]
     assert "nothing changed" in CliRunner().invoke(app, same).output
 

@@ -165,15 +165,32 @@ def test_rollouts_of_ours_are_read(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("", "has no rollouts"),
-        ('{"prompt": "a", "reward": 1}\n', "row 1: there is no 'reply'"),
-        ('{"reply": "a", "prompt": "b"}\n', "row 1: there is no 'reward'"),
-        ("[]\n", "line 1: expected an object"),
+        ('{"prompt": "a", "reward": 1}\n', "line 1: there is no 'reply'"),
+        ('{"reply": "a", "prompt": "b"}\n', "line 1: there is no 'reward'"),
+        ("[]\n", "has no rollouts"),
+        ("7\n", "line 1: a row must be an object, got 7"),
         ("{\n", "line 1: "),
     ],
 )
 def test_damaged_records_are_refused_by_row(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "rows.jsonl").write_text(text)
     with pytest.raises(DataError, match=words):
+        open_source(f"{tmp_path}/rows.jsonl", {})
+
+
+def test_files_are_read_as_tools_write_them(tmp_path: Path) -> None:
+    rows = [{**row, "prompt": "1\u2028+ 1?", "data": [1]} for row in ROWS]
+    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    (tmp_path / "rows.jsonl").write_text(text, encoding="utf-8-sig")
+    (read, _) = open_source(f"{tmp_path}/rows.jsonl", {}).rollouts
+    assert (read.prompt, read.reply) == ("1\u2028+ 1?", "2")
+    (tmp_path / "grader.py").write_text("def reward(prompt, reply):\n    return len(prompt)\n")
+    options = {"prompts": f"{tmp_path}/rows.jsonl"}
+    assert open_source(f"{tmp_path}/grader.py:reward", options).start(Place("", 0, 0)).prompt
+    with pytest.raises(OptionError, match=r"take no options, got \['prompts'\]"):
+        open_source(f"{tmp_path}/rows.jsonl", options)
+    (tmp_path / "rows.jsonl").write_bytes('{"prompt": "\u00e9"}\n'.encode("latin-1"))
+    with pytest.raises(DataError, match="line 1: not UTF-8 text"):
         open_source(f"{tmp_path}/rows.jsonl", {})
 
 

@@ -1,13 +1,14 @@
 """Sources: anybody's environments behind one interface; each imports its package when opened."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from tokengym.agents.certify.source import Source
-from tokengym.envs.core.errors import OptionError, UnknownWorldError
+from tokengym.envs.core.errors import DataError, OptionError, UnknownWorldError
+from tokengym.envs.intake.rows import read_rows
 from tokengym.envs.registry import import_object
 
 _MODULES = "tokengym.agents.certify.sources"
@@ -52,7 +53,9 @@ def _open(target: str, options: Mapping[str, Any]) -> Source:
     if is_recorded(target):
         from tokengym.agents.certify.sources.records import Records
 
-        return Records(Path(target), **options)
+        if options:
+            raise OptionError(f"recorded rollouts take no options, got {list(options)}")
+        return Records(Path(target))
     if target.rpartition(":")[0].endswith(".py"):
         from tokengym.agents.certify.sources.python import open_python
 
@@ -83,3 +86,16 @@ def package(name: str) -> str:
         return f"{name} {version(name)}"
     except PackageNotFoundError:
         return name
+
+
+def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows of a file, JSON or Parquet, and where each stands, for messages.
+
+    Raises:
+        DataError: if the file cannot be read, or a row is damaged.
+    """
+    for read in read_rows(path, common=False, tables=path.suffix == ".parquet"):
+        where = f"{path}, line {read.line}" if read.line else f"{path}, row {read.number}"
+        if read.row is None:
+            raise DataError(f"{where}: {read.reason}")
+        yield where, read.row

@@ -2,7 +2,6 @@
 
 import importlib.util
 import inspect
-import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.sources import rows_of
 from tokengym.envs.core.errors import DataError, OptionError
 
 
@@ -65,13 +65,9 @@ class RewardFunction(Source):
         self._reward, self._best = reward, best
         self._with_row = len(inspect.signature(reward).parameters) > 2
         self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for number, line in enumerate(prompts.read_text(encoding="utf-8").splitlines(), 1):
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise DataError(f"{prompts}, line {number}: {error}") from error
-            if not isinstance(row, dict) or not isinstance(row.get("prompt"), str):
-                raise DataError(f"{prompts}, line {number}: expected an object with a prompt")
+        for where, row in rows_of(prompts):
+            if not isinstance(row.get("prompt"), str):
+                raise DataError(f"{where}: expected an object with a prompt that is text")
             self._rows[str(row.get("split", ""))].append(row)
         if not self._rows:
             raise DataError(f"{prompts} has no prompts")

@@ -1,11 +1,11 @@
 """Recorded rollouts of anybody: what records alone can tell is told."""
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Recorded, Source
+from tokengym.agents.certify.sources import rows_of
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.envs.core.errors import DataError, OptionError
 
@@ -13,7 +13,7 @@ from tokengym.envs.core.errors import DataError, OptionError
 class Records(Source):
     """Rollouts in a file or folder: ours, or rows with `prompt`, `reply`, `reward` and `group`.
 
-    Rows are JSON lines or Parquet. Without `group`, rollouts of equal prompts are a group; `split`
+    Rows are JSON or Parquet. Without `group`, rollouts of equal prompts are a group; `split`
     is optional. The results of verifiers, with `completion` and `example_id`, are read too.
 
     Args:
@@ -24,7 +24,8 @@ class Records(Source):
     """
 
     def __init__(self, path: Path) -> None:
-        self.rollouts = tuple(_ours(path) if path.is_dir() else _rows(path))
+        read = map(_recorded, RolloutLog(path).read()) if path.is_dir() else _rows(path)
+        self.rollouts = tuple(read)
         if not self.rollouts:
             raise DataError(f"{path} has no rollouts")
         splits = tuple(dict.fromkeys(rollout.split for rollout in self.rollouts))
@@ -33,10 +34,6 @@ class Records(Source):
     def start(self, place: Place) -> Episode:
         """Refuse: what was recorded cannot be played."""
         raise OptionError(f"recorded rollouts cannot be played, got {place}")
-
-
-def _ours(folder: Path) -> Iterator[Recorded]:
-    return map(_recorded, RolloutLog(folder).read())
 
 
 def _recorded(record: RolloutRecord) -> Recorded:
@@ -48,14 +45,14 @@ def _recorded(record: RolloutRecord) -> Recorded:
 
 
 def _rows(path: Path) -> Iterator[Recorded]:
-    for number, row in enumerate(_read(path), 1):
+    for where, row in rows_of(path):
         if "turns" in row:
             yield _recorded(RolloutRecord.from_dict(row))
             continue
         said = row.get("reply", row.get("completion"))
         missing = [name for name in ("prompt", "reward") if name not in row]
         if missing or said is None:
-            raise DataError(f"{path}, row {number}: there is no {(*missing, 'reply')[0]!r}")
+            raise DataError(f"{where}: there is no {(*missing, 'reply')[0]!r}")
         prompt = _text(row["prompt"])
         group = row.get("group", row.get("example_id", prompt))
         yield Recorded(prompt, _text(said), row["reward"], str(group), str(row.get("split", "")))
@@ -66,20 +63,3 @@ def _text(said: Any) -> str:
     if isinstance(said, list):
         return "\n".join(str(message["content"]) for message in said)
     return str(said)
-
-
-def _read(path: Path) -> Iterator[Mapping[str, Any]]:
-    if path.suffix == ".parquet":
-        from pyarrow import parquet  # type: ignore[import-untyped]
-
-        yield from parquet.read_table(path).to_pylist()
-        return
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise DataError(f"{path}, line {number}: {error}") from error
-            if not isinstance(row, dict):
-                raise DataError(f"{path}, line {number}: expected an object")
-            yield row
