@@ -1,9 +1,12 @@
 """A Check, and the Finding that it ends in."""
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+
+import numpy as np
 
 from tokengym.agents.certify.bench import Bench, Inapplicable, Untold
 from tokengym.agents.certify.source import SourceFailure
@@ -130,11 +133,17 @@ class Check:
             for what in self.needs:
                 if missing := bench.lacks(what):
                     raise Inapplicable(missing)
-            verdict = self.run(bench)
+            with np.errstate(over="ignore", invalid="ignore"):
+                verdict = self.run(bench)
+            if not all(map(math.isfinite, verdict.estimate or ())):
+                raise OverflowError
         except Inapplicable as reason:
             return replace(found, status=Status.INAPPLICABLE, found=str(reason))
         except Untold as reason:
             return replace(found, status=Status.UNTOLD, found=str(reason))
+        except OverflowError:
+            words = "returns are too large for their mean and its interval"
+            return replace(found, status=Status.UNTOLD, found=words)
         except SourceFailure as failure:
             return replace(found, severity=Severity.DEFECT, found=str(failure))
         return replace(

@@ -72,6 +72,13 @@ class Episode:
     reference: Sequence[str] = ()
     claim: float | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse messages for a prompt, and a text for a sequence of texts."""
+        if isinstance(self.reference, str) or not all(
+            isinstance(text, str) for text in (self.prompt, *self.reference)
+        ):
+            raise TypeError("an Episode takes a prompt that is text, and a sequence of references")
+
 
 class Recorded(NamedTuple):
     """A rollout that somebody recorded.
@@ -79,14 +86,14 @@ class Recorded(NamedTuple):
     Attributes:
         prompt: what was read first.
         reply: what was replied, all turns.
-        reward: the return; as it was recorded, hence perhaps no number at all.
+        reward: the return, or the text of what is no number.
         group: rollouts of a group are compared with each other.
         split: the Task's split; empty if not known.
     """
 
     prompt: str
     reply: str
-    reward: Any
+    reward: float | str
     group: str
     split: str = ""
 
@@ -159,7 +166,7 @@ class Trace:
         prompt: what was read first.
         replies: the replies.
         texts: the answer to each.
-        rewards: the reward of each, as they came.
+        rewards: the reward of each, or the text of what is no number.
         seconds: the time that each took.
         done: whether the environment ended the episode.
         error: what a reply raised, or why a reward is no number; empty if all went well.
@@ -256,8 +263,13 @@ def play(source: Source, place: Place, policy: Policy) -> Trace:
 
 def plain_reward(reward: Any) -> float | str:
     """Return a reward as a plain number, or the text of what is none."""
-    value = reward.item() if hasattr(reward, "item") else reward
-    return value if isinstance(value, int | float) else repr(value)
+    try:
+        value = reward.item() if hasattr(reward, "item") else reward
+        return float(value) if isinstance(value, int | float) else repr(value)
+    except OverflowError:
+        return math.inf if reward > 0 else -math.inf
+    except (RuntimeError, ValueError):  # of a tensor or an array with several items
+        return repr(reward)
 
 
 def in_words(error: Exception) -> str:

@@ -1,12 +1,14 @@
 """Every check catches a fault that was planted for it, and passes the same environment without."""
 
 import itertools
+import json
 import math
 import random
 import time
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.certify.synthetic import QUICK, Guesses, Products, Seeded, number
@@ -286,13 +288,45 @@ class PaysAlmostAlike(Products):
         return 0.999 + 0.001 * super().reward(place, text)
 
 
+class PaysWholeNumbers(Products):
+    """More than a float holds, for near misses and for hostile replies."""
+
+    def reward(self, place: Place, text: str) -> Any:
+        return 10 ** len(text) if text.strip().isdecimal() else super().reward(place, text)
+
+
+class PaysAnArray(Products):
+    def reward(self, place: Place, text: str) -> Any:
+        return np.ones(2)
+
+
+class AsksInMessages(Products):
+    def prompt(self, place: Place) -> Any:
+        return [{"role": "user", "content": super().prompt(place)}]
+
+
+class GivesOneTextForReferences(Products):
+    def start(self, place: Place) -> Episode:
+        return replace(super().start(place), reference=self.answer(place))
+
+
+class PaysHugeSums(Products):
+    facts = replace(Products.facts, declared=None)
+
+    def reward(self, place: Place, text: str) -> Any:
+        return -1.7e308 if number(text) is None else 1.7e308
+
+
 PLANTED: dict[str, list[type[Products]]] = {
     "runtime.seed_control": [DrawsAnew, IgnoresTheSeed],
     "semantic.verifier_determinism": [NoisyReward],
     "runtime.episode_determinism": [NoisyHint],
     "runtime.episode_isolation": [SharesState, TiresOfReplies],
     "semantic.replayability": [Hashed],
-    "runtime.reward_well_formed": [NotANumber, NoReward, OutOfRange],
+    "runtime.reward_well_formed": [
+        *(NotANumber, NoReward, OutOfRange, PaysWholeNumbers, PaysAnArray),
+        *(AsksInMessages, GivesOneTextForReferences),
+    ],
     "sound.no_reply_raises": [RaisesOnText, RaisesOnSurrogates],
     "semantic.oracle_max": [WrongReference, PaysHalfForAll],
     "sound.claim_unbeaten": [PaysMoreForSilence],
@@ -351,6 +385,13 @@ def test_a_source_that_raises_when_it_starts_is_a_defect_and_other_checks_go_on(
     failed = [found for found in certificate.findings if found.status is Status.FAILED]
     assert {found.severity for found in failed} == {Severity.DEFECT}
     assert "KeyError: 0" in failed[0].found
+
+
+def test_sums_that_no_float_holds_end_in_findings() -> None:
+    certificate = certify(PaysHugeSums(), "huge", QUICK)
+    assert json.loads(certificate.to_json())
+    (floor,) = (found for found in certificate.findings if found.check == "semantic.floor_gap")
+    assert (floor.status, floor.estimate) == (Status.UNTOLD, None)
 
 
 def test_a_check_that_takes_too_long_gives_up_and_others_go_on() -> None:

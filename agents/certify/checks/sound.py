@@ -179,7 +179,7 @@ def reward_well_formed(bench: Bench) -> Verdict:
         seen += [(trace.total, shown(trace)) for trace in traces if trace.done and not trace.error]
     for value, where in seen:
         if not isinstance(value, int | float) or not math.isfinite(value):
-            return Verdict(False, done, f"a reward is {value!r}", example=where)
+            return Verdict(False, done, f"a reward is {value}", example=where)
         if not low - _SLACK <= value <= high + _SLACK and declared:
             found = f"{value:g} is outside of the declared {low:g} to {high:g}"
             return Verdict(False, done, found, example=where)

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.certify.source import Episode, Facts, Place, Recorded, Source
+from tokengym.agents.certify.source import (
+    Episode,
+    Facts,
+    Place,
+    Recorded,
+    Source,
+    plain_reward,
+)
 from tokengym.agents.certify.sources import rows_of
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.envs.core.errors import DataError, OptionError
@@ -55,11 +62,12 @@ def _rows(path: Path) -> Iterator[Recorded]:
             raise DataError(f"{where}: there is no {(*missing, 'reply')[0]!r}")
         prompt = _text(row["prompt"])
         group = row.get("group", row.get("example_id", prompt))
-        yield Recorded(prompt, _text(said), row["reward"], str(group), str(row.get("split", "")))
+        split = str(row.get("split") or "")
+        yield Recorded(prompt, _text(said), plain_reward(row["reward"]), str(group), split)
 
 
 def _text(said: Any) -> str:
     """Return a text, or the contents of a list of messages."""
     if isinstance(said, list):
-        return "\n".join(str(message["content"]) for message in said)
+        return "\n".join(str(message.get("content") or "") for message in said)
     return str(said)
