@@ -6,10 +6,10 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from tokengym.agents.settings import Settings, option, settings_of
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.seeding import generator
 from tokengym.rewards.estimates import Estimate, mean_estimate
+
+T = TypeVar("T")
 
 CANARIES = (
     "canary 7f3a9c52-1f0e-4d0b-a6c2-90b1c2d3e4f5",
@@ -98,8 +100,6 @@ class Bench:
         settings: how thoroughly to look.
         options: of the source.
         most: the highest return of each Task seen so far, and what earned it.
-        blind: the best blind policy of a search and how many were tried, once it was made.
-        noisy: returns of groups of a noisy policy, once they were played.
     """
 
     source: Source
@@ -107,9 +107,8 @@ class Bench:
     settings: CertifySettings = field(default_factory=CertifySettings)
     options: Mapping[str, Any] = field(default_factory=dict)
     most: dict[Place, Trace] = field(default_factory=dict)
-    blind: tuple[Blind, int] | None = None
-    noisy: list[list[float]] | None = None
     _views: dict[Place, View] = field(default_factory=dict)
+    _shared: dict[Callable[["Bench"], Any], Any] = field(default_factory=dict)
     _until: float = math.inf
 
     def begin(self) -> None:
@@ -119,6 +118,13 @@ class Bench:
     def _require_time(self) -> None:
         if time.monotonic() > self._until:
             raise Untold(f"it was not finished in {self.settings.patience:g} s (--patience)")
+
+    def once(self, made: Callable[["Bench"], T]) -> T:
+        """Return what a function makes of the bench, which several checks use."""
+        if made not in self._shared:
+            self._shared[made] = made(self)
+        known: T = self._shared[made]
+        return known
 
     def command(self, check: str) -> str:
         """Return the command that runs one check as here."""
@@ -134,7 +140,8 @@ class Bench:
     def lacks(self, what: str) -> str:
         """Return why there is no such thing here; empty if there is."""
         facts, recorded = self.source.facts, bool(self.source.rollouts)
-        views = [] if recorded else [self.view(place) for place in self.chosen]
+        asked = self.chosen if what in ("references", "claims") else ()
+        views = [self.view(place) for place in asked]
         there, words = {
             "play": (not recorded, "recorded rollouts cannot be played"),
             "references": (any(view.reference for view in views), "no reply is said to be right"),

@@ -91,7 +91,7 @@ def override(bench: Bench) -> Verdict:
 @check("gamed.other_reference", "not gamed", Severity.RISK, "play", "references")
 def other_reference(bench: Bench) -> Verdict:
     """The right reply to another Task earns far less than the right one."""
-    blind = _others(bench)
+    blind = bench.once(_others)
     return _judged(bench, blind, f"gave {len(blind.scored)} Tasks the reference of another one")
 
 
@@ -124,7 +124,7 @@ def several_answers(bench: Bench) -> Verdict:
         lists.append(bench.blind_of(f"{_SEVERAL} answers joined by {name}", traces))
     best = max(lists, key=lambda blind: sum(blind.scored))
     done = f"listed the right reply among {_SEVERAL - 1} others in {len(lists)} ways"
-    wrong = bench.share(_others(bench).scored).value
+    wrong = bench.share(bench.once(_others).scored).value
     verdict = _judged(bench, best, done)
     listed = bench.share(best.scored)
     passed = wrong >= 1.0 or (listed.low - wrong) / (1.0 - wrong) <= HALF
@@ -150,28 +150,26 @@ def executes_reply(bench: Bench) -> Verdict:
 @check("statistical.adversarial_floor", "not gamed", Severity.RISK, "play")
 def adversarial_floor(bench: Bench) -> Verdict:
     """The best policy that a search finds without solving Tasks earns far less than a solution."""
-    blind, tried = best_blind(bench)
+    blind, tried = bench.once(_best_blind)
     return _judged(bench, blind, f"searched {tried} policies, among them a grammar of replies")
 
 
 @check("statistical.gameability_gap", "not gamed", Severity.PROPERTY, "play")
 def gameability_gap(bench: Bench) -> Verdict:
     """A tenth of the range at least lies between a solution and the best blind policy."""
-    blind, tried = best_blind(bench)
+    blind, tried = bench.once(_best_blind)
     share = bench.share(blind.scored)
     gap = Estimate(1.0 - share.value, 1.0 - share.high, 1.0 - share.low, share.samples)
     found = f"a solution earns {gap} of the range more than {blind.name}"
     return Verdict(gap.low >= 0.1, f"searched {tried} policies", found, gap, blind.example)
 
 
-def best_blind(bench: Bench) -> tuple[Blind, int]:
+def _best_blind(bench: Bench) -> tuple[Blind, int]:
     """Return the best blind policy that can be found, and how many were tried."""
-    if bench.blind is None:
-        policies: dict[str, Policy] = {"nothing": say(""), **_ECHOES, **_NUMBERS, **bench.fixed()}
-        policies |= {f"always {shorten(text)!r}": say(text) for text in (*OVERRIDES, *CANARIES)}
-        policies |= _drawn(bench)
-        bench.blind = bench.best(policies), len(policies)
-    return bench.blind
+    policies: dict[str, Policy] = {"nothing": say(""), **_ECHOES, **_NUMBERS, **bench.fixed()}
+    policies |= {f"always {shorten(text)!r}": say(text) for text in (*OVERRIDES, *CANARIES)}
+    policies |= _drawn(bench)
+    return bench.best(policies), len(policies)
 
 
 def _drawn(bench: Bench) -> dict[str, Policy]:

@@ -98,7 +98,7 @@ def _compare(
 @check("semantic.verifier_determinism", "sound", Severity.DEFECT, "play")
 def verifier_determinism(bench: Bench) -> Verdict:
     """The same replies to the same Task earn the same rewards."""
-    first, second = _repeated(bench)
+    first, second = bench.once(_repeated)
     done = f"played {len(first)} episodes twice"
     return _compare(done, first, second, ["rewards"])
 
@@ -106,7 +106,7 @@ def verifier_determinism(bench: Bench) -> Verdict:
 @check("runtime.episode_determinism", "sound", Severity.DEFECT, "play")
 def episode_determinism(bench: Bench) -> Verdict:
     """The same replies to the same Task are answered by the same texts and end at the same turn."""
-    first, second = _repeated(bench)
+    first, second = bench.once(_repeated)
     done = f"played {len(first)} episodes twice"
     return _compare(done, first, second, ["texts", "done", "error"])
 
@@ -117,7 +117,7 @@ def _steady(bench: Bench) -> list[Trace]:
     Raises:
         Untold: if one does not.
     """
-    first, second = _repeated(bench)
+    first, second = bench.once(_repeated)
     if not _compare("", first, second).passed:
         raise Untold("equal episodes differ already when they are played one after the other")
     return first
@@ -173,7 +173,7 @@ def reward_well_formed(bench: Bench) -> Verdict:
             for rollout in bench.source.rollouts
         ]
     else:
-        traces = [*_hostile(bench), *_repeated(bench)[0]]
+        traces = [*bench.once(_hostile), *bench.once(_repeated)[0]]
         done = f"played {len(traces)} episodes of right, wrong and hostile replies"
         seen = [(reward, shown(trace)) for trace in traces for reward in trace.rewards]
         seen += [(trace.total, shown(trace)) for trace in traces if trace.done and not trace.error]
@@ -193,7 +193,7 @@ def reward_well_formed(bench: Bench) -> Verdict:
 @check("sound.no_reply_raises", "sound", Severity.DEFECT, "play")
 def no_reply_raises(bench: Bench) -> Verdict:
     """No reply raises an error: a model's bad reply is data."""
-    traces = _hostile(bench)
+    traces = bench.once(_hostile)
     done = f"replied {len(traces)} times with nothing, nonsense, and nearly right texts"
     raised = [trace for trace in traces if trace.error and len(trace.rewards) < len(trace.replies)]
     if not raised:

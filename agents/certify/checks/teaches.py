@@ -21,7 +21,7 @@ _DEAD = 0.5
 @check("statistical.training_signal", "teaches", Severity.PROPERTY)
 def training_signal(bench: Bench) -> Verdict:
     """Most groups of eight rollouts of a noisy policy have an advantage to learn from."""
-    groups, who = _groups(bench)
+    groups, who = bench.once(_groups)
     return _dead(bench, groups, f"played {len(groups)} groups of {who}")
 
 
@@ -66,7 +66,7 @@ def _dead(bench: Bench, groups: Sequence[Sequence[float]], done: str) -> Verdict
 @check("statistical.variance_bound", "teaches", Severity.PROPERTY)
 def variance_bound(bench: Bench) -> Verdict:
     """Rewards of a group spread by a hundredth of the range at least, and by no more than it."""
-    groups, who = _groups(bench)
+    groups, who = bench.once(_groups)
     everything = [value for group in groups for value in group]
     reach = _reach(bench, everything)
     spread = mean_estimate([float(np.std(group)) / reach for group in groups])
@@ -77,7 +77,7 @@ def variance_bound(bench: Bench) -> Verdict:
 @check("statistical.reward_reachability", "teaches", Severity.PROPERTY)
 def reward_reachability(bench: Bench) -> Verdict:
     """On half of the Tasks at least something that was tried earns more than the least."""
-    groups, who = _groups(bench)
+    groups, who = bench.once(_groups)
     low = min(value for group in groups for value in group)
     low = low if bench.source.rollouts else min(low, bench.low)
     reached = sum(max(group) > low + 1e-6 for group in groups)
@@ -90,7 +90,7 @@ def reward_reachability(bench: Bench) -> Verdict:
 @check("statistical.headroom", "teaches", Severity.PROPERTY, "play")
 def headroom(bench: Bench) -> Verdict:
     """A solution earns more than the noisy policy, so that there is something to learn."""
-    groups, who = _groups(bench)
+    groups, who = bench.once(_groups)
     share = mean_estimate([1.0 - bench.share(group).value for group in groups])
     done = f"played {len(groups)} groups of {who}"
     found = f"a solution earns {share} of the range more"
@@ -100,7 +100,7 @@ def headroom(bench: Bench) -> Verdict:
 @check("teaches.recorded_return", "teaches", Severity.PROPERTY, "records")
 def recorded_return(bench: Bench) -> Verdict:
     """The recorded policy neither always fails nor always succeeds."""
-    groups, _ = _groups(bench)
+    groups, _ = bench.once(_groups)
     values = [value for group in groups for value in group]
     number = [index for index, group in enumerate(groups) for _ in group]
     mean = mean_over_clusters(values, number)
@@ -116,9 +116,8 @@ def _groups(bench: Bench) -> tuple[list[list[float]], str]:
         Untold: if no group has two rewards.
     """
     if not bench.source.rollouts:
-        if bench.noisy is None:
-            bench.noisy = [_noisy_group(bench, place) for place in bench.chosen]
-        return bench.noisy, f"{max(GROUP_SIZES)} noisy replies"
+        noisy = [_noisy_group(bench, place) for place in bench.chosen]
+        return noisy, f"{max(GROUP_SIZES)} noisy replies"
     recorded: dict[str, list[float]] = {}
     for rollout in bench.source.rollouts:
         if isinstance(rollout.reward, int | float) and math.isfinite(rollout.reward):
