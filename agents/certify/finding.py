@@ -26,6 +26,11 @@ class Severity(StrEnum):
     PROPERTY = "property"
     """Worth knowing; whether it matters depends on what the environment is for."""
 
+    @property
+    def plural(self) -> str:
+        """Several of them, as `--require` names the class."""
+        return "properties" if self is Severity.PROPERTY else f"{self}s"
+
 
 class Status(StrEnum):
     """How a check ended."""

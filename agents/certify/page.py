@@ -8,8 +8,6 @@ from tokengym.agents.certify.finding import GROUPS, Finding, Severity, Status
 from tokengym.atomic_write import write_whole
 from tokengym.rewards.estimates import Estimate
 
-_PLURALS = {Severity.DEFECT: "defects", Severity.RISK: "risks", Severity.PROPERTY: "properties"}
-
 
 def save(certificate: Certificate, folder: Path) -> None:
     """Write `certificate.json` and the page `certificate.html` into a folder."""
@@ -21,7 +19,7 @@ def save(certificate: Certificate, folder: Path) -> None:
 def certificate_report(certificate: Certificate) -> Report:
     """Lay a certificate out."""
     counts = {severity: len(certificate.failed(severity)) for severity in Severity}
-    counted = ", ".join(f"{count} {_PLURALS[severity]}" for severity, count in counts.items())
+    counted = ", ".join(f"{count} {severity.plural}" for severity, count in counts.items())
     by_status = [
         f"{sum(found.status is status for found in certificate.findings)} {status}"
         for status in Status
@@ -46,7 +44,7 @@ def certificate_report(certificate: Certificate) -> Report:
         f"{certificate.target}: {certificate.package}",
         lines,
         (*parts, Text(details, "What was done, and how to repeat it")),
-        facts=[(_PLURALS[severity], str(count)) for severity, count in counts.items()],
+        facts=[(severity.plural, str(count)) for severity, count in counts.items()],
     )
 
 

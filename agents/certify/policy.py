@@ -9,10 +9,11 @@ from pathlib import Path
 
 from tokengym.agents.certify.certificate import Certificate
 from tokengym.agents.certify.finding import CHECKS, Finding, Severity, Status
+from tokengym.agents.settings import read_plain
 from tokengym.envs.core.errors import DataError, OptionError
 
-_CLASSES = {"defects": Severity.DEFECT, "risks": Severity.RISK, "properties": Severity.PROPERTY}
-_REQUIREMENT = re.compile(r"([a-z_.]+)(?:(<=|>=)(-?[0-9.]+))?", re.ASCII)
+_CLASSES = {severity.plural: severity for severity in Severity}
+_REQUIREMENT = re.compile(r"([a-z_.]+)(?:(<=|>=)(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)))?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ def read_waivers(path: Path) -> list[Waiver]:
         DataError: if it is damaged, or a waiver has no reason or names no check.
     """
     try:
-        waivers = [Waiver(**table) for table in tomllib.loads(path.read_text()).get("waiver", [])]
-    except (tomllib.TOMLDecodeError, TypeError) as error:
+        tables = tomllib.loads(path.read_text(encoding="utf-8-sig")).get("waiver", [])
+        waivers = [read_plain(Waiver, table) for table in tables]
+    except (ValueError, OptionError) as error:
         raise DataError(f"{path}: {error}") from error
     for waiver in waivers:
         if waiver.check not in CHECKS or not waiver.reason.strip():

@@ -1,5 +1,6 @@
 """`tokengym certify`: certificates of anybody's environments; fails if a requirement is not met."""
 
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -46,8 +47,8 @@ def run(
     target: Annotated[
         list[str] | None,
         typer.Argument(
-            help="reasoning-gym:NAME, textarena:ID, gymnasium:ID, FILE.py:NAME, a file or folder "
-            "of recorded rollouts, or a world such as energy:day"
+            help="KIND:NAME (cookbook, gymnasium, openenv, reasoning-gym, textarena, verifiers), "
+            "FILE.py:NAME, a file or folder of recorded rollouts, or a world such as energy:day"
         ),
     ] = None,
     *,
@@ -84,7 +85,8 @@ def run(
     from tokengym.agents.certify.page import save
     from tokengym.agents.certify.policy import Requirement, read_waivers, waive
 
-    named = [*(target or ()), *(targets.read_text().splitlines() if targets else ())]
+    listed = targets.read_text(encoding="utf-8-sig").splitlines() if targets else ()
+    named = [name for line in (*(target or ()), *listed) if (name := line.strip())]
     if not named:
         raise OptionError("name at least one TARGET")
     requirements = [Requirement.parse(text) for text in require or ["defects"]]
@@ -100,7 +102,7 @@ def run(
         try:
             if resume and not only and (folder / _CERTIFICATE).exists():
                 known = read_certificate(folder)
-                if (known.options, known.settings) == (options, settings):
+                if (known.target, known.options, known.settings) == (name, options, settings):
                     return waive(known, accepted)
             progress = _progress(name) if workers == 1 else None
             made = certify_target(
@@ -132,16 +134,16 @@ def _end(
 
     from tokengym.agents.certify.page import certificate_report
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     unmet = False
     failed = [(name, error) for name, error in results if isinstance(error, TokengymError)]
     for _, made in results:
         if isinstance(made, TokengymError):
             continue
         report = certificate_report(made)
-        console.print(report.title, style="bold", markup=False)
+        console.print(report.title, style="bold")
         for line in report.lines:
-            console.print(line, markup=False, soft_wrap=True)
+            console.print(line, soft_wrap=True)
         for table in report.tables if len(results) == 1 else ():
             console.print(table.for_terminal())
         for requirement in requirements:
@@ -155,7 +157,7 @@ def _end(
             raise error
         typer.secho(f"{name}: {error}", fg="red", err=True)
     if saved:
-        console.print(f"{out}: {_CERTIFICATE} and certificate.html of each target", markup=False)
+        console.print(f"{out}: {_CERTIFICATE} and certificate.html of each target")
     if unmet or failed:
         raise typer.Exit(1)
 
@@ -181,7 +183,7 @@ def diff(
     table = Table("check", "before", "after", "found now", title=title, title_justify="left")
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    Console(markup=False).print(table)
     earlier = {found.check for found in before.findings if found.counts}
     if any(found.counts and found.check not in earlier for found in after.findings):
         raise typer.Exit(1)
@@ -193,8 +195,8 @@ def _pair(text: str) -> list[float]:
         low, high = map(float, text.split(","))
     except ValueError:
         low, high = 0.0, 0.0
-    if not low < high:
-        raise OptionError(f"--declared takes LOW,HIGH, the lower number first, got {text!r}")
+    if not -math.inf < low < high < math.inf:
+        raise OptionError(f"--declared takes LOW,HIGH, finite, the lower first, got {text!r}")
     return [low, high]
 
 

@@ -64,7 +64,8 @@ def test_requirements_name_classes_checks_and_bounds(
         assert not broken(text, clean)
     assert not broken("defects", gamed)
     assert broken("statistical.training_signal>=0.9", clean)
-    for text in ("risk", "defects<=1", "no.such_check", "semantic.floor_gap=1"):
+    bounds = ("semantic.floor_gap=1", "semantic.floor_gap<=.")
+    for text in ("risk", "defects<=1", "no.such_check", *bounds):
         with pytest.raises(OptionError, match="--require takes"):
             Requirement.parse(text)
 
@@ -85,6 +86,12 @@ def test_a_failure_is_accepted_for_a_reason_and_a_target(
         file.write_text(f"[[waiver]]\n{damaged}\n")
         with pytest.raises(DataError, match="names a check and a reason"):
             read_waivers(file)
+    file.write_bytes('[[waiver]]\nreason = "\u00e9"\n'.encode("latin-1"))
+    with pytest.raises(DataError, match="utf-8"):
+        read_waivers(file)
+    file.write_text('waiver = ["gamed.echo"]\n')
+    with pytest.raises(DataError, match=r"waivers\.toml: "):
+        read_waivers(file)
 
 
 def test_differences_are_those_of_results_and_of_intervals_that_do_not_meet(
@@ -137,10 +144,24 @@ def test_the_command_writes_a_certificate_and_fails_by_what_is_required(tmp_path
     assert isinstance(CliRunner().invoke(app, words).exception, DataError)
     same = ["certify", "diff", str(folder), str(folder)]
     assert "nothing changed" in CliRunner().invoke(app, same).output
+    last = replace(made.findings[-1], status=Status.UNTOLD, found="[/red]")
+    save(replace(made, findings=(*made.findings[:-1], last)), tmp_path / "new")
+    other = CliRunner().invoke(app, ["certify", "diff", str(folder), str(tmp_path / "new")])
+    assert "[/red]" in other.output
+
+
+def test_targets_are_listed_one_a_line_in_utf_8(tmp_path: Path) -> None:
+    row = {"prompt": "a", "reply": "b", "reward": 1.0}
+    (tmp_path / "\u00e9.jsonl").write_text(json.dumps(row))
+    (tmp_path / "targets").write_text(f"\n{tmp_path}/\u00e9.jsonl \n\n", encoding="utf-8-sig")
+    words = ["certify", "--targets", f"{tmp_path}/targets", "--out", f"{tmp_path}/out"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert len([*(tmp_path / "out").iterdir()]) == 1
 
 
 def test_a_range_is_given_low_end_first() -> None:
-    for text in ("1", "1,0", "a,b"):
+    for text in ("1", "1,0", "a,b", "nan,1", "0,inf"):
         done = CliRunner().invoke(app, ["certify", "forecast", "--declared", text])
         assert isinstance(done.exception, OptionError)
 
