@@ -24,10 +24,11 @@ _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
 
 def main() -> None:
     """Serve one source until the parent closes the pipe."""
-    # What the environment prints must not reach the parent's pipe.
-    answers = os.fdopen(os.dup(1), "w")
+    # What the environment reads and prints must not be the parent's pipes.
+    asks, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    asked = json.loads(sys.stdin.readline())
+    asked = json.loads(asks.readline())
     isolated = not asked["network"] and _leave_network()
     _limit_memory(asked["memory"])
     sys.path[:] = asked["path"]
@@ -41,7 +42,7 @@ def main() -> None:
         _answer(answers, {"error": in_words(error)})
         return
     episodes: OrderedDict[int, Episode] = OrderedDict()
-    for line in sys.stdin:
+    for line in asks:
         try:
             said = _do(source, episodes, json.loads(line))
         except Exception as error:

@@ -22,6 +22,8 @@ def reward(prompt, reply, row):
         time.sleep(60)
     if reply == "exit":
         sys.exit(3)
+    if reply == "input":
+        return input()
     if reply == "raise":
         raise KeyError("no such thing")
     if reply == "allocate":
@@ -86,6 +88,7 @@ def test_a_process_that_hangs_or_dies_is_told_and_started_again(
     [
         ("raise", "KeyError: 'no such thing'"),
         ("allocate", "MemoryError"),
+        ("input", "EOFError"),
         ("number", "not a number"),
     ],
 )
