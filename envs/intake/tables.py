@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.files import LONGEST_ROW, open_unpacked, read_whole
 from tokengym.envs.intake.names import name_unknown, repeated
-from tokengym.envs.intake.numbers import read_identifier, read_number, whole_number
+from tokengym.envs.intake.numbers import read_number, whole_number
 from tokengym.envs.intake.text import clean_line
 
 Source = str | Path
@@ -27,12 +27,8 @@ _QUOTED = re.compile(r'"[^"]*"')
 _DECIMAL = re.compile(r"[-+]?\d*([.,])\d+(?:[eE][-+]?\d+)?", re.ASCII)
 
 
-def read_text(path: Source, *, damaged: str = "strict") -> str:
+def read_text(path: Source) -> str:
     """Return the text of a file in UTF-8, without its byte order mark, uncompressed if gzipped.
-
-    Args:
-        path: the file.
-        damaged: what becomes of bytes that are no text, as `bytes.decode` has it.
 
     Raises:
         DataError: if it cannot be read.
@@ -40,7 +36,7 @@ def read_text(path: Source, *, damaged: str = "strict") -> str:
     try:
         with open_unpacked(Path(path)) as file:
             content = read_whole(file, b"")
-        text = content.decode("utf-8-sig", errors=damaged)
+        text = content.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -116,10 +112,6 @@ class Row(NamedTuple):
         if not text:
             raise DataError(f"{self.place}: {column} is empty")
         return text
-
-    def key(self, column: str) -> str:
-        """Return the identifier under `column`: of a number with `.0` the number."""
-        return read_identifier(self.text(column))
 
     def whole(self, column: str, least: int, most: int = MOST_WHOLE) -> int:
         """Return the cell under `column` as a whole number from `least` to `most`."""
