@@ -6,7 +6,6 @@ Every file has good rows and faulty ones. A format that is read as a whole refus
 first faulty row.
 """
 
-import argparse
 import csv
 import gzip
 import io
@@ -18,8 +17,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paper_formats import make_papers
-from tokengym.agents.analysis.markdown import markdown_table, write_block
+from benchmarks.paper_formats import make_papers, print_or_write
+from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.agents.cli.data_audit import levels_of
 from tokengym.envs.core.errors import TokengymError
 
@@ -175,18 +174,5 @@ def formats_table() -> str:
     return markdown_table(("world", "format", "rows read", "rows refused", "why"), rows)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table, or write it into a page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--markdown", type=Path, help="a page with a block for the table")
-    chosen = parser.parse_args(arguments)
-    if chosen.markdown is None:
-        print(formats_table())
-    else:
-        write_block(chosen.markdown, BLOCK, formats_table())
-
-
 if __name__ == "__main__":
-    main()
+    print_or_write(__doc__, BLOCK, formats_table)

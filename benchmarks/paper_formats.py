@@ -191,18 +191,18 @@ def table() -> str:
     return markdown_table(("format", "source", "rows read", "rows refused", "why"), rows)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table, or write it into a page."""
+def print_or_write(description: str | None, block: str, text: Callable[[], str]) -> None:
+    """Print a text, or write it into the block of the page that the command line names."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--markdown", type=Path, help="a page with a block for the table")
-    chosen = parser.parse_args(arguments)
-    if chosen.markdown is None:
-        print(table())
+    page = parser.parse_args().markdown
+    if page is None:
+        print(text())
     else:
-        write_block(chosen.markdown, BLOCK, table())
+        write_block(page, block, text())
 
 
 if __name__ == "__main__":
-    main()
+    print_or_write(__doc__, BLOCK, table)
