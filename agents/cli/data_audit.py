@@ -49,7 +49,9 @@ def audit(
     for line in (f"{name}; rows: {rows}", *report.notes):
         console.print(line, markup=False, soft_wrap=True)
     kept = [
-        (level, *(["", "", "", found] if isinstance(found, str) else [*_numbers(found), ""]))
+        (level, "", "", "", found)
+        if isinstance(found, str)
+        else (level, *(f"{found[split]:,}" for split in SPLITS), "")
         for level, found in levels.items()
     ]
     console.print(_table("Kept", ("level", *SPLITS, "why not"), kept))
@@ -79,7 +81,7 @@ def levels_of(
     from tokengym.envs.registry import make_world, spec
 
     report: IntakeReport | None = None
-    refused: OptionError | None = None
+    not_taken: list[OptionError] = []
     levels: dict[str, Mapping[str, int] | str] = {}
     for level in spec(name).levels:
         try:
@@ -92,7 +94,7 @@ def levels_of(
             continue
         except OptionError as error:
             # A level that takes no data, or not these options.
-            refused = refused or error
+            not_taken.append(error)
             continue
         report = report or played.data_report.summary
         sizes = {split: played.size(split) for split in SPLITS}
@@ -102,7 +104,7 @@ def levels_of(
             sizes = {split: splits.count(split) for split in SPLITS}
         levels[level] = sizes
     if report is None:
-        raise refused or DataError(next(iter(levels.values())))
+        raise DataError(next(iter(levels.values()))) if levels else not_taken[0]
     return report, levels
 
 
@@ -130,10 +132,6 @@ def _world_of(files: Sequence[Path]) -> str:
             if recognises(file):
                 return "energy"
     return "forecast"
-
-
-def _numbers(sizes: Mapping[str, int]) -> list[str]:
-    return [f"{sizes[split]:,}" for split in SPLITS]
 
 
 def _plain(

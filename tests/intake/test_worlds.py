@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from tests.energy.test_data import BUILDING, PLAIN, building_rows, plain_rows, write
 from tests.forecasting.questions_file import plain, prompts_of, world_of, write_lines
 from tokengym.agents.cli.data import data
-from tokengym.envs.core.errors import DataError
+from tokengym.agents.cli.data_audit import levels_of
+from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.data import read_papers
 from tokengym.envs.disruption.data.openalex import read_works
@@ -322,3 +323,15 @@ def test_the_audit_says_the_same_of_the_files_of_every_world(tmp_path: Path) -> 
             assert played
             assert all(kept["train"] for kept in played)
             assert set(found) == {*["world", "rows", "kept", "dropped", "leaks", "notes", "every"]}
+
+
+@pytest.mark.parametrize("name", ["forecast", "energy", "warehouse", "disruption"])
+def test_the_audit_of_a_file_that_no_level_can_read_says_what_is_wrong_with_it(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "utf16.csv"
+    path.write_bytes("id,question\n1,Will it?\n".encode("utf-16"))
+    with pytest.raises(DataError, match=r"utf16\.csv"):
+        levels_of(name, {"data": str(path)})
+    with pytest.raises(OptionError, match="nonesuch"):
+        levels_of(name, {"data": str(path), "nonesuch": 1})
