@@ -1,7 +1,7 @@
 """Reading a point in time as users' files write it."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -22,12 +22,19 @@ def zones_that_change(earlier: datetime, later: datetime, step: timedelta) -> se
         later: the next one, after it.
         step: the time that passed between them.
     """
+    shift = later - earlier - step
     return {
         zone.key
-        for zone in _zones()
-        if step + _offset(later, zone, 0) - _offset(earlier, zone, 0) == later - earlier
-        or step + _offset(later, zone, 1) - _offset(earlier, zone, 0) == later - earlier
+        for zone in _changing(earlier.date(), later.date())
+        if shift in [_offset(later, zone, fold) - _offset(earlier, zone, 0) for fold in (0, 1)]
     }
+
+
+@lru_cache(maxsize=1 << 10)
+def _changing(first: date, last: date) -> tuple[ZoneInfo, ...]:
+    """Return the zones whose clocks change from the start of a day to the end of another."""
+    start, end = datetime.combine(first, time.min), datetime.combine(last, time.max)
+    return tuple(zone for zone in _zones() if _offset(start, zone, 0) != _offset(end, zone, 1))
 
 
 def _offset(local: datetime, zone: ZoneInfo, fold: int) -> timedelta:
