@@ -10,6 +10,7 @@ from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 from tokengym.envs.intake.names import name_unknown
+from tokengym.envs.intake.quoting import quoted
 from tokengym.envs.intake.rows import read_objects, refuse
 
 _FIELDS = dataclasses.fields(Paper)
@@ -33,13 +34,20 @@ def read_papers(path: Path | str, skipped: list[str] | None = None) -> Iterator[
             _check_names(fields, _REQUIRED, _KNOWN)
             for name, kind in (("references", ReferenceFacts), ("first_year", FirstYear)):
                 if fields.get(name) is not None:
-                    _check_names(fields[name], kind.__slots__, kind.__slots__)
-                    fields[name] = kind(**_with_whole(fields[name], kind.__slots__))
-            windows = fields.get("cd_by_window") or {}
+                    facts = _object(name, fields[name])
+                    _check_names(facts, kind.__slots__, kind.__slots__)
+                    fields[name] = kind(**_with_whole(facts, kind.__slots__))
+            windows = _object("cd_by_window", fields.get("cd_by_window") or {})
             fields["cd_by_window"] = tuple((int(years), cd) for years, cd in windows.items())
             yield Paper(**_with_whole(fields, _COUNTS))
-        except (DataError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        except (DataError, TypeError, ValueError, OverflowError) as error:
             refuse(f"{where}: {error}", skipped, error)
+
+
+def _object(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DataError(f"{name} must be an object, got {quoted(value)}")
+    return value
 
 
 def _check_names(fields: Mapping[str, Any], required: Iterable[str], known: Iterable[str]) -> None:
