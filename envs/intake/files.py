@@ -4,10 +4,13 @@ A few megabytes of gzip unpack to gigabytes, so every bound counts what is unpac
 """
 
 import gzip
+import hashlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, AnyStr, cast
+
+from tokengym.envs.core.errors import DataError
 
 LONGEST_FILE = 1 << 28
 """Longest file, in bytes, that is read whole; others are read row by row."""
@@ -61,6 +64,19 @@ class _Unpacked(io.RawIOBase):
         self._file.close()
         self._packed.close()
         super().close()
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file.
+
+    Raises:
+        DataError: if it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error}") from error
 
 
 def read_whole(file: IO[AnyStr], start: AnyStr) -> AnyStr:

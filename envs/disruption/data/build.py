@@ -24,8 +24,9 @@ from tokengym.envs.disruption.data.manifest import (
 from tokengym.envs.disruption.data.reading import Stages
 from tokengym.envs.disruption.data.recipe import Recipe, find_inputs
 from tokengym.envs.disruption.data.stages import collect, label, select
-from tokengym.envs.disruption.data.steps import Progress, ignore_progress, sha256
+from tokengym.envs.disruption.data.steps import Progress, ignore_progress
 from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.intake.files import sha256
 
 STEPS = ".steps"
 

@@ -12,10 +12,10 @@ from tokengym.envs.core.seeding import SPLITS, split_of
 from tokengym.envs.core.task import canonical_json, fingerprint
 from tokengym.envs.disruption.data.jsonl import read_papers
 from tokengym.envs.disruption.data.manifest import MANIFEST, check_files
-from tokengym.envs.disruption.data.steps import sha256
 from tokengym.envs.disruption.evidence import evidence_of_paper, instance_of
 from tokengym.envs.disruption.labels import Target
 from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.intake.files import sha256
 from tokengym.envs.intake.near import group_by, group_near, normal_form
 from tokengym.envs.intake.report import Guard, IntakeReport, note_empty
 

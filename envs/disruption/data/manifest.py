@@ -8,7 +8,7 @@ from typing import Any
 from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
-from tokengym.envs.disruption.data.steps import sha256
+from tokengym.envs.intake.files import sha256
 
 MANIFEST = "manifest.json"
 FOLDER_FORMAT = 1

@@ -17,9 +17,10 @@ from tokengym.envs.disruption.data.sources import (
     Kind,
     find_files,
 )
-from tokengym.envs.disruption.data.steps import Progress, sha256
+from tokengym.envs.disruption.data.steps import Progress
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.paper import LABEL_RULES, LabelRule
+from tokengym.envs.intake.files import sha256
 
 Role = Literal["works", "merged", "scores", "citations", "papers"]
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.task import canonical_json
+from tokengym.envs.intake.files import sha256
 
 FORMAT = 4
 """Goes up whenever a step gives another result from the same inputs."""
@@ -134,19 +135,6 @@ def _read_intact(path: Path) -> Done | None:
     except (OSError, DataError, ValueError, KeyError, TypeError):
         return None
     return done if intact else None
-
-
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file.
-
-    Raises:
-        DataError: if it cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error}") from error
 
 
 def _hash_json(value: Any) -> str:

@@ -5,7 +5,6 @@ are refused, questions asked when the answer was known are rejected, repeats are
 left is split by event and time. What may be shown of a record is decided in `instance.py`.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -20,6 +19,7 @@ from tokengym.envs.forecasting.data.reading import Reading
 from tokengym.envs.forecasting.data.record import QuestionRecord, RowError
 from tokengym.envs.forecasting.data.report import DataReport, Leaks
 from tokengym.envs.forecasting.data.splits import split
+from tokengym.envs.intake.files import sha256
 from tokengym.envs.intake.report import note_empty
 
 _SHOWN = 20
@@ -71,19 +71,19 @@ def load_dataset(paths: str | Path | Sequence[str | Path], cutoff: str | None = 
     files = [file for path in origins for file in _files(Path(path).expanduser().resolve())]
     if not files:
         raise DataError(f"data needs at least one file, got {[str(path) for path in origins]}")
-    names = tuple(map(str, files))
-    return _load(names, cutoff, tuple(map(_digest, names)))
+    return _load(tuple(files), cutoff, tuple(map(sha256, files)))
 
 
 @lru_cache(maxsize=8)
-def _load(names: tuple[str, ...], cutoff: str | None, digests: tuple[str, ...]) -> Dataset:
+def _load(files: tuple[Path, ...], cutoff: str | None, digests: tuple[str, ...]) -> Dataset:
     """Read files that have these contents, once per process."""
-    if tuple(map(_digest, names)) != digests:
-        raise DataError(f"the files have changed since they were read: {', '.join(names)}")
+    if tuple(map(sha256, files)) != digests:
+        names = ", ".join(map(str, files))
+        raise DataError(f"the files have changed since they were read: {names}")
     moment_of_cutoff = _cutoff(cutoff)
     reading = Reading()
-    for name in names:
-        reading.read(Path(name))
+    for file in files:
+        reading.read(file)
     records = reading.usable()
     parts = split(records, moment_of_cutoff)
     times = list(reading.repeats())
@@ -123,7 +123,7 @@ def _load(names: tuple[str, ...], cutoff: str | None, digests: tuple[str, ...]) 
         notes=(*note_empty(sizes), *notes),
         spans=tuple(_span(name, part) for name, part in parts.records.items() if part),
     )
-    return Dataset((names, cutoff, digests), parts.records, report)
+    return Dataset((files, cutoff, digests), parts.records, report)
 
 
 def _span(name: str, records: Sequence[QuestionRecord]) -> str:
@@ -149,11 +149,3 @@ def _cutoff(cutoff: str | None) -> datetime | None:
         return moment({"cutoff": cutoff}, "cutoff")
     except RowError as error:
         raise DataError(str(error)) from error
-
-
-def _digest(name: str) -> str:
-    try:
-        with Path(name).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise DataError(f"{name}: cannot be read: {error}") from error
