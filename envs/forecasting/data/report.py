@@ -27,7 +27,7 @@ GUARDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "near": ("questions worded like one on another event", "in one split for one date"),
     }
 )
-"""By guard what it finds and what is done about it; see `Leaks`."""
+"""By guard what it finds and what is done about it."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,9 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Leaks:
-    """What would have leaked the answer, or joined train and test, without the guards.
+    """How often each guard in `GUARDS` found what would have leaked the answer or joined splits.
 
-    Attributes:
-        late_sources: sources dated after their question was asked; left out.
-        undated_sources: sources without a date, which cannot be checked; shown.
-        prices: questions with a market price; hidden unless `show_prices` is set.
-        closing_times: questions whose closing time was not known when they were asked, since it is
-            earlier than the schedule or there is none; never shown.
-        asked_late: questions that were asked when the answer was out; rejected.
-        straddling: questions asked on both sides of the cutoff; only the first time is kept.
-        repeated: training questions that test repeats for the same date; dropped.
-        telling: training questions that tell the outcome of one held out; dropped.
-        near: questions worded like one on another event. Split by event they are in one split,
-            split by time those for the same date are.
+    Split by event, near questions are in one split; split by time, those for the same date are.
     """
 
     late_sources: int
