@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from benchmarks.paper_formats import make_papers, print_or_write
@@ -159,7 +160,7 @@ def measure(folder: Path, world: str, files: Files) -> tuple[str, str, str]:
     try:
         report, _ = levels_of(world, {"data": paths})
     except TokengymError as error:
-        return "0", "all", _PLACE.sub("", str(error))[:_WHY]
+        return "0", "all", shorten(_PLACE.sub("", str(error)), _WHY, placeholder=" …")
     refused = sum(one.rows for one in report.dropped)
     return f"{sum(report.rows.values())}", f"{refused}", "; ".join(d.why for d in report.dropped)
 
