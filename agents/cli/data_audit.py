@@ -104,7 +104,8 @@ def levels_of(
             sizes = {split: splits.count(split) for split in SPLITS}
         levels[level] = sizes
     if report is None:
-        raise DataError(next(iter(levels.values()))) if levels else not_taken[0]
+        reasons = "\n".join(dict.fromkeys(map(str, levels.values())))
+        raise DataError(reasons) if levels else not_taken[0]
     return report, levels
 
 

@@ -345,3 +345,9 @@ def test_the_audit_of_a_file_that_no_level_can_read_says_what_is_wrong_with_it(
         levels_of(name, {"data": str(path)})
     with pytest.raises(OptionError, match="nonesuch"):
         levels_of(name, {"data": str(path), "nonesuch": 1})
+
+
+def test_the_audit_of_data_that_no_level_can_play_says_why_at_each(tmp_path: Path) -> None:
+    path = sales(tmp_path / "few.csv", rows=5)
+    with pytest.raises(DataError, match=r"keep stock only(.|\n)*windows of \d+ periods"):
+        levels_of("warehouse", {"data": str(path)})
