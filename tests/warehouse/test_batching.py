@@ -17,6 +17,7 @@ from tokengym.envs.warehouse.games.batching import heuristics
 from tokengym.envs.warehouse.games.batching.generator import BatchLevel, draw
 from tokengym.envs.warehouse.games.batching.oracle import best_batches, kinds, worth
 from tokengym.envs.warehouse.games.batching.rules import MOST_ORDERS, Pool
+from tokengym.envs.warehouse.games.batching.session import read_batch
 
 SMALL = BatchLevel(7, (1, 4), 7, 4, 5)
 SETTINGS = """no_aisles_: 10
@@ -181,9 +182,12 @@ def test_files_are_played_whole_at_their_own_capacity(tmp_path: Path) -> None:
     for number in range(4):
         write(tmp_path, f"{number}s-8-30-0.txt", orders_of(number), SETTINGS)
     write(tmp_path, "9s-1-30-0.txt", [[(20, 3)]], SETTINGS)
-    with pytest.warns(UserWarning, match="2 rows are left out: .*article off the floor"):
+    (tmp_path / "8s-1-30-0.txt").write_bytes(b"Order 0 \xff")  # in no text: counts as one row
+    with pytest.warns(UserWarning, match="3 rows are left out: .*cannot .*article off the floor"):
         records = read(tmp_path)
     assert isinstance(records, BatchingInstances)
+    kept = sum(1 + len(order) for number in range(4) for order in orders_of(number))
+    assert records.read == kept + 3
     played = make_world("warehouse", "batch", data=records)
     assert [played.size(split) for split in ("train", "validation", "test")] == [2, 1, 1]
     task = played.task("train", 0)
@@ -203,8 +207,12 @@ def test_files_are_played_whole_at_their_own_capacity(tmp_path: Path) -> None:
         (["Order 0\tnumber of articles 1", "0\tAisle 1"], SETTINGS, "line 2: '<article> Aisle"),
         (["0\tAisle 1\tLocation 2"], SETTINGS, "line 1: 'Order <order> number of articles"),
         (["Order 0\tnumber of articles 2", "0\tAisle 1\tLocation 2"], SETTINGS, "lacks 1 articles"),
+        (["Order 0\tnumber of articles 0"], SETTINGS, "order 1 has 0 articles"),
+        (["Order 0\tnumber of articles " + "9" * 5000], SETTINGS, "line 1: 'Order <order> number"),
         ([], SETTINGS.replace("routing___: s", "routing___: l"), "walked in S-shape, sett7"),
         ([], SETTINGS.replace("no_cells__", "no_c"), "no_cells__"),
+        ([], SETTINGS.replace("cell_lengt: 1", "cell_lengt: nan"), "cells and a pitch above 0"),
+        ([], SETTINGS.replace("dis_ais_wa: 1", "dis_ais_wa: inf"), "a margin >= 0"),
         ([], SETTINGS.replace("no_aisles_: 10", "no_aisles_: 13"), "1 to 12 aisles"),
     ],
 )
@@ -236,3 +244,12 @@ def test_orders_that_cannot_be_batched_are_refused(
     with pytest.raises(TaskError, match=reason):
         Pool.of({**instance, "orders": orders})
     assert spec("warehouse").turn_limits["batch"] == MOST_ORDERS
+
+
+def test_trips_that_no_reply_can_name_are_refused() -> None:
+    instance = draw(np.random.default_rng(0), BatchLevel(65, (1, 1), 64, 6, 12))
+    assert len(Pool.of(instance).orders) == 65
+    with pytest.raises(TaskError, match="more orders than a reply can name, 64"):
+        Pool.of({**instance, "capacity": 65})
+    assert read_batch(f"TRIP O1{',O2' * 63}", complete=True) == ("O1", *["O2"] * 63)
+    assert read_batch(f"TRIP O1{',O2' * 64}", complete=True) is None

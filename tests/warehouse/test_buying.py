@@ -165,8 +165,11 @@ def test_a_folder_of_inventory_bench_is_played(tmp_path: Path) -> None:
         folder = tmp_path / f"lead_time_{kind}" / f"item{number}"
         write_instance(folder, [100 + number] * len(leads), leads, profit=1 + number % 3)
     (tmp_path / "lead_time_0" / "item7" / "test.csv").write_text("version https://git-lfs.github\n")
-    with pytest.warns(UserWarning, match="a Git LFS pointer, not the file; run git lfs pull"):
+    write_instance(tmp_path / "item8", [100], ["0"])
+    (tmp_path / "item8" / "test.csv").write_bytes(b"demand_\xff")  # no text: counts as one row
+    with pytest.warns(UserWarning, match="cannot be read.*a Git LFS pointer, .*run git lfs pull"):
         records = read(tmp_path)
+    assert records.read == 23 * 10 + 2
     assert isinstance(records, InventoryBench)
     assert len(records.instances) == 23
     owners: dict[int, set[str]] = {}

@@ -17,7 +17,7 @@ import numpy as np
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.split_windows import Windows
 from tokengym.envs.intake.tables import Source, read_text
-from tokengym.envs.warehouse.data.columns import Refusal
+from tokengym.envs.warehouse.data.columns import refuse_file
 from tokengym.envs.warehouse.data.records import (
     Entries,
     Entry,
@@ -32,7 +32,7 @@ from tokengym.envs.warehouse.games.batching.rules import Pool
 _SIDES = 2
 _ORDERS = re.compile(r"(\d+)[a-z]-\d+-\d+-\d+\.txt")
 _SETTING = re.compile(r"(\w{10}):\s*(\S+)", re.ASCII)
-_HEAD = re.compile(r"Order\s+\d+\s+number of articles\s+(\d+)", re.ASCII)
+_HEAD = re.compile(r"Order\s+\d+\s+number of articles\s+(\d{1,4})", re.ASCII)
 _ARTICLE = re.compile(r"\d+\s+Aisle\s+(\d{1,3})\s+Location\s+(\d{1,3})", re.ASCII)
 
 
@@ -78,12 +78,16 @@ def read_batching(folder: Source) -> BatchingInstances:
             try:
                 instances.append(_instance(path, path.with_name(f"sett{found[1]}.txt")))
             except DataError as error:
-                refused.append(Refusal(len(read_text(path).splitlines()), str(error)))
+                refused.append(refuse_file(path, error))
     if not instances:
         raise DataError(refuse_all(folder, "instance of order batching", refused))
     instances.sort(key=digest_of)
+    kept = sum(1 + len(places) for instance in instances for places in instance["orders"])
     return BatchingInstances(
-        str(folder), tuple(instances), refused=tuple(refused), read=len(instances) + len(refused)
+        str(folder),
+        tuple(instances),
+        refused=tuple(refused),
+        read=kept + sum(one.rows for one in refused),
     )
 
 
@@ -115,11 +119,11 @@ def _orders(path: Path) -> Iterator[list[list[int]]]:
         if found is None:
             form = "<article> Aisle <side> Location" if left else "Order <order> number of articles"
             raise DataError(f"{path}, line {number}: '{form} <number>' is expected, got {line!r}")
-        if not left:
+        if left:
+            places.append([int(found[1]) // _SIDES, int(found[2]) + 1])
+            left -= 1
+        else:
             left, places = int(found[1]), []
-            continue
-        places.append([int(found[1]) // _SIDES, int(found[2]) + 1])
-        left -= 1
         if not left:
             yield places
     if left:

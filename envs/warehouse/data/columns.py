@@ -53,6 +53,15 @@ class Refusal(NamedTuple):
     reason: str
 
 
+def refuse_file(path: Source, error: DataError, headers: int = 0) -> Refusal:
+    """Leave out a file with all its rows; it counts as one row if it cannot be read."""
+    try:
+        rows = len(read_text(path).strip().splitlines()) - headers
+    except DataError:
+        rows = 1
+    return Refusal(max(rows, 1), str(error))
+
+
 def kind_of(path: Source) -> str:
     """Return the kind of a file by its first line; empty if it is of no known kind."""
     first = next(iter(read_text(path).strip().splitlines()), "")

@@ -16,7 +16,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.split_windows import Windows
 from tokengym.envs.intake.tables import CsvTable, Row, Source, read_text
 from tokengym.envs.intake.text import clean_line
-from tokengym.envs.warehouse.data.columns import Refusal
+from tokengym.envs.warehouse.data.columns import refuse_file
 from tokengym.envs.warehouse.data.records import (
     Entries,
     Entry,
@@ -119,7 +119,7 @@ def read_inventory_bench(folder: Source) -> InventoryBench:
             instances += found
             notes |= dict.fromkeys([f"columns that are not used: {unused}"] if unused else [])
         except DataError as error:
-            refused.append(Refusal(max(0, len(read_text(test).splitlines()) - 1), str(error)))
+            refused.append(refuse_file(test, error, headers=1))
     if not instances:
         if not refused:
             raise DataError(f"{folder}: no folder below it holds a test.csv and a train.csv")

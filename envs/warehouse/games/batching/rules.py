@@ -9,6 +9,7 @@ Source: Henn and Wäscher, European Journal of Operational Research 222 (2012).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +26,8 @@ MOST_AISLES = 12
 """The bound looks at all 2^12 sets of aisles."""
 MOST_ORDERS = 100
 """Replies of an episode: every order may take one."""
+_MOST_NAMED = 64
+"""Orders that a reply can name, see `grammar`."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,9 @@ class Pool(Immutable):
         """Refuse orders that cannot be batched."""
         if not 1 <= self.aisles <= MOST_AISLES or self.rows < 1:
             raise TaskError(f"a floor has 1 to {MOST_AISLES} aisles with rows, got {self.aisles}")
-        if min(self.cell, self.pitch) <= 0.0 or self.margin < 0.0:
-            raise TaskError("a floor has cells and a pitch above 0 and a margin >= 0")
+        lengths = (self.cell, self.pitch, self.margin)
+        if min(self.cell, self.pitch) <= 0.0 or self.margin < 0.0 or not isfinite(sum(lengths)):
+            raise TaskError(f"a floor has cells and a pitch above 0, a margin >= 0: {lengths}")
         if not 1 <= len(self.orders) <= MOST_ORDERS:
             raise TaskError(f"1 to {MOST_ORDERS} orders are batched, got {len(self.orders)}")
         for number, places in enumerate(self.orders, start=1):
@@ -68,6 +72,9 @@ class Pool(Immutable):
                 )
             if any(not (0 <= a < self.aisles and 1 <= row <= self.rows) for a, row in places):
                 raise TaskError(f"order {number} has an article off the floor")
+        smallest = sorted(map(len, self.orders))[: _MOST_NAMED + 1]
+        if len(smallest) > _MOST_NAMED and sum(smallest) <= self.capacity:
+            raise TaskError(f"a trip can carry more orders than a reply can name, {_MOST_NAMED}")
 
     @classmethod
     def of(cls, instance: Mapping[str, Any], plan: Sequence[Any] = (), bound: float = 0.0) -> Self:
