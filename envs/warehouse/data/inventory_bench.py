@@ -153,7 +153,7 @@ def _instances(name: str, train: Path, test: Path) -> tuple[list[Instance], str]
 
 
 def _instance(name: str, past: CsvTable, future: CsvTable, article: str) -> Instance:
-    about = f"description_{article}"
+    about, demand = f"description_{article}", f"{_DEMAND}{article}"
     text = next((t.texts(about)[0] for t in (future, past) if t.has(about)), "")
     dated = future.has(f"exact_dates_{article}")
     dates = future.texts(dated) if dated else []
@@ -169,13 +169,12 @@ def _instance(name: str, past: CsvTable, future: CsvTable, article: str) -> Inst
         "reliable": set(leads) == {promised},
         "profit": _constant(future, f"profit_{article}"),
         "holding": _constant(future, f"holding_cost_{article}"),
-        "history": [_units(row, past.require(f"{_DEMAND}{article}")) for row in past.rows],
+        "history": _units(past, demand),
         "about": clean_line(text)[:_LONGEST_TEXT],
         "dates": [] if all(map(_NUMBERED.fullmatch, dates)) else list(map(clean_line, dates)),
         "name": name,
     }
-    demand = tuple(_units(row, f"{_DEMAND}{article}") for row in future.rows)
-    return Instance(plain, demand, leads)
+    return Instance(plain, tuple(_units(future, demand)), leads)
 
 
 def _constant(table: CsvTable, column: str) -> float:
@@ -186,16 +185,10 @@ def _constant(table: CsvTable, column: str) -> float:
     return values[0]
 
 
-def _units(row: Row, column: str) -> int:
-    """Return a whole number of units, also where it is written `108.0`."""
-    value = row.number(column)
-    if not value.is_integer() or not 0 <= value <= MOST_UNITS:
-        raise DataError(
-            f"{row.place}: {column} is {row.cells[column]!r}, not a whole number from 0 to "
-            f"{MOST_UNITS}"
-        )
-    return int(value)
+def _units(table: CsvTable, column: str) -> list[int]:
+    name = table.require(column)
+    return [row.whole(name, 0, MOST_UNITS) for row in table.rows]
 
 
 def _lead(row: Row, column: str) -> int | None:
-    return None if row.cells[column].lower() == "inf" else _units(row, column)
+    return None if row.cells[column].lower() == "inf" else row.whole(column, 0, MOST_UNITS)
