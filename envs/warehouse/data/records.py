@@ -19,7 +19,7 @@ from tokengym.envs.intake.tables import Source
 from tokengym.envs.warehouse.data.columns import Refusal
 from tokengym.envs.warehouse.games.picking.generator import PickLevel
 from tokengym.envs.warehouse.games.picking.orders import Order
-from tokengym.envs.warehouse.games.stock.generator import StockLevel, draw_item, draw_shared
+from tokengym.envs.warehouse.games.stock.generator import StockLevel, draw_item, instance_of
 from tokengym.envs.warehouse.layout import Layout
 
 LEAST_HISTORY = 20
@@ -216,9 +216,7 @@ class SalesHistory(Records):
             mean = float(np.mean(past))
             item = draw_item(rng, level, number, [mean] * level.reviews * level.review)
             items.append({**item, "demand": {"shares": _shares(past)}, "article": article})
-        days = level.reviews * level.review
-        shared = draw_shared(rng, level, items)
-        return {"mode": "stock", "days": days, "review": level.review, "items": items, **shared}
+        return instance_of(rng, level, items)
 
     def outcomes(self, at: int, instance: Mapping[str, Any]) -> list[list[int]]:
         """Return the units asked for in the window, by item and period."""

@@ -6,10 +6,8 @@ from types import MappingProxyType
 import numpy as np
 
 from tokengym.envs.warehouse.games.batching import heuristics
-from tokengym.envs.warehouse.games.batching.generator import BatchLevel
 from tokengym.envs.warehouse.games.batching.rules import Pool
 from tokengym.envs.warehouse.games.batching.session import BatchSession
-from tokengym.envs.warehouse.games.picking.baselines import TRIPS
 from tokengym.envs.warehouse.grammar import Done, Trip, write_pick
 
 Pick = Callable[[Pool, Sequence[int], np.random.Generator], Sequence[int]]
@@ -66,8 +64,3 @@ POLICIES: Mapping[str, Callable[[BatchSession, np.random.Generator], str]] = Map
         "oracle": lambda session, _rng: _write(_planned(session)),
     }
 )
-
-
-def blind(_level: BatchLevel) -> Mapping[str, Callable[[int], str]]:
-    """Return policies that ship the next orders by number."""
-    return TRIPS

@@ -15,7 +15,7 @@ from scaled prices: Farley, Operations Research 38 (1990).
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,15 +33,12 @@ _NODES = 8
 """Nodes of the search for a plan: a limit of time would make plans depend on the machine."""
 
 
-class Kinds(NamedTuple):
-    """The kinds of batches, K of them: which of N orders may be in one, and how long it is."""
+def kinds(pool: Pool) -> tuple[npt.NDArray[np.bool_], FloatArray]:
+    """Return the kinds of batches; those whose orders fit in a shorter one are left out.
 
-    fits_KN: npt.NDArray[np.bool_]
-    length_K: FloatArray
-
-
-def kinds(pool: Pool) -> Kinds:
-    """Return the kinds of batches; those whose orders fit in a shorter one are left out."""
+    Returns:
+        which of N orders may be in a batch of each of K kinds, (K, N), and how long it is, (K,).
+    """
     visited = pool.reach > 0.0
     rows = []
     for aisles in range(1, 1 << pool.aisles):
@@ -54,7 +51,7 @@ def kinds(pool: Pool) -> Kinds:
             if (visited[within].any(axis=0) == inside).all():
                 rows.append(within)
     lengths = pool.lengths(np.array([pool.reach[within].max(axis=0) for within in rows]))
-    return Kinds(np.array(rows), lengths)
+    return np.array(rows), lengths
 
 
 def worth(

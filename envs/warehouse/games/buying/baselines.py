@@ -9,6 +9,7 @@ from tokengym.envs.warehouse.games.buying import heuristics
 from tokengym.envs.warehouse.games.buying.generator import BuyingLevel
 from tokengym.envs.warehouse.games.buying.rules import MOST_UNITS, SKU, Supply
 from tokengym.envs.warehouse.games.buying.session import BuyingSession
+from tokengym.envs.warehouse.games.stock.baselines import same_reorders
 from tokengym.envs.warehouse.grammar import write_reorder
 
 _NOISE = 0.2
@@ -44,8 +45,4 @@ POLICIES: Mapping[str, Callable[[BuyingSession, np.random.Generator], str]] = Ma
 
 def blind(_level: BuyingLevel) -> dict[str, Callable[[int], str]]:
     """Return policies that order the same every period."""
-    return {f"orders of {units}": _same(units) for units in _UNITS}
-
-
-def _same(units: int) -> Callable[[int], str]:
-    return lambda _turns: write_reorder([(SKU, units)])
+    return {f"orders of {units}": same_reorders(1, units) for units in _UNITS}

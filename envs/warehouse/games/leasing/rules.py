@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
+from tokengym.envs.warehouse.plain import scalars
 
 MOST_PRICE = 999
 """Highest price that a reply can quote."""
@@ -94,10 +95,7 @@ class LeaseModel(Immutable):
         Raises:
             TaskError: if it cannot be leased out.
         """
-        kinds = tuple(
-            Kind(str(kind["name"]), *(int(kind[x]) for x in ("bays", "months", "low", "high")))
-            for kind in data["kinds"]
-        )
+        kinds = tuple(Kind(**scalars(Kind, kind)) for kind in data["kinds"])
         chances = tuple(tuple(percent / 100 for percent in row) for row in data["chances"])
         return cls(int(data["bays"]), kinds, chances, tuple(map(int, data["start"])))
 

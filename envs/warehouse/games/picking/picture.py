@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from tokengym.envs.core.palette import BLACK, PALE, RED, figure
 from tokengym.envs.warehouse.games.picking.floor_picture import plot_layout, tour_style
 from tokengym.envs.warehouse.games.picking.rules import PickingState
-from tokengym.envs.warehouse.games.picking.session import PickSession
+from tokengym.envs.warehouse.games.picking.session import PickSession, write_earned
 
 _WRAP = 52
 _ON_A_SLOT = 6
@@ -58,11 +58,7 @@ def _in_words(picking: PickingState) -> list[Line2D]:
     for number, trip in enumerate(picking.shipments):
         colour, line = tour_style(number)
         text = f"trip {number + 1}: t={trip.start} to {trip.finish}, {trip.walked} steps. "
-        text += ", ".join(
-            f"{name} ${value:.1f} ({late} late)" if late else f"{name} ${value:g}"
-            for name, value, late in trip.earned
-        )
-        handles.append(_handle(text, color=colour, ls=line, lw=2.5))
+        handles.append(_handle(text + write_earned(trip), color=colour, ls=line, lw=2.5))
     for time, reason in picking.refusals:
         handles.append(_handle(f"refused at t={time}: {reason}", color=RED, marker="x", ls=""))
     if picking.open:

@@ -117,7 +117,7 @@ class PickSession(Session[Shift]):
 
     def over(self) -> StopReason | None:
         """End when nothing more can be shipped, or after the last reply."""
-        if self.picking.closed or not self.picking.can_ship():
+        if self.picking.over:
             return StopReason.COMPLETED
         return StopReason.TURN_LIMIT if self.turns >= self.compiled.replies else None
 
@@ -150,13 +150,17 @@ def carry_out(picking: PickingState, command: Command) -> list[str]:
 
 def _shipped(shipment: Shipment) -> str:
     """Write what a trip earned, as in `Walked 14, back t=17: O1 $8, O2 $4.5 (6 late)`."""
-    earned = ", ".join(
+    return f"Walked {shipment.walked}, back t={shipment.finish}: {write_earned(shipment)}."
+
+
+def write_earned(shipment: Shipment) -> str:
+    """Write what each order of a trip earned."""
+    return ", ".join(
         [
             f"{name} ${value:.1f} ({late} late)" if late else f"{name} ${value:.12g}"
             for name, value, late in shipment.earned
         ]
     )
-    return f"Walked {shipment.walked}, back t={shipment.finish}: {earned}."
 
 
 def follows(plan: Sequence[object], turn: int, command: object) -> bool:

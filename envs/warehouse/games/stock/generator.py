@@ -55,19 +55,20 @@ def draw(rng: np.random.Generator, level: StockLevel) -> dict[str, Any]:
         usual = rng.uniform(*level.usual)
         means = np.maximum(usual * rng.choice(_PACES, size=days) * rng.uniform(0.8, 1.2, days), 0.1)
         items.append(draw_item(rng, level, number, means.round(1).tolist()))
-    shared = draw_shared(rng, level, items)
-    return {"mode": "stock", "days": days, "review": level.review, "items": items, **shared}
+    return instance_of(rng, level, items)
 
 
-def draw_shared(
+def instance_of(
     rng: np.random.Generator, level: StockLevel, items: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Draw what the items of a level share, if anything: deliveries and room."""
+    """Return the instance of items; what they share, if anything, is drawn: deliveries, room."""
+    days = level.reviews * level.review
+    instance = {"mode": "stock", "days": days, "review": level.review, "items": items}
     if level.delivery is None:
-        return {}
+        return instance
     low, high = level.delivery
     room = max(round(_SHARED_ROOM * sum(i["room"] for i in items)), sum(i["stock"] for i in items))
-    return {"shared": {"delivery": int(rng.integers(low, high + 1)), "room": room}}
+    return {**instance, "shared": {"delivery": int(rng.integers(low, high + 1)), "room": room}}
 
 
 def draw_item(
