@@ -24,7 +24,7 @@ from tokengym.envs.energy.levels import LEVELS
 from tokengym.envs.energy.oracle import is_broken, optimum
 from tokengym.envs.energy.plants import Plant, foreseen, plant_from
 from tokengym.envs.energy.rules import reference
-from tokengym.envs.energy.step_result import Commands, State, StepResult, rounded_up
+from tokengym.envs.energy.step_result import TOLERANCE, Commands, State, StepResult, rounded_up
 from tokengym.envs.intake.report import IntakeReport
 from tokengym.envs.intake.tables import Source
 from tokengym.rewards.bounds import dyadic
@@ -245,10 +245,10 @@ class EnergyWorld(World[CompiledEnergyTask]):
         least = _LEAST_GAP
         if self._series is not None:
             mean = sum(map(abs, plant.price)) / plant.steps
-            least = min(least, _LEAST_GAP_KWH * mean)
+            least = max(min(least, _LEAST_GAP_KWH * mean), TOLERANCE)  # where energy is free
         if hold.money - best.cost < least:
             return Unusable(
-                f"perfect foresight saves less than {least:.2f} over leaving the plant alone"
+                f"perfect foresight saves less than {least:.2g} over leaving the plant alone"
             )
         return {"optimum": best.cost, "reference": hold.money, "plan": best.commands}
 

@@ -71,6 +71,15 @@ def test_why_no_instance_is_usable_is_said(tmp_path: Path, world_of: WorldOf) ->
         world_of("small", data=path, import_cap_kw=0.5).task()
 
 
+def test_free_energy_is_played_only_where_something_can_be_saved(
+    tmp_path: Path, world_of: WorldOf
+) -> None:
+    """Only wear costs anything then; holding still costs none where the reserve is kept anyway."""
+    path = days_file(tmp_path / "free.csv", price=lambda hour: 0.0, resale=lambda hour: 0.0)
+    for task in world_of("small", data=path).first_tasks("train", 6):
+        assert task.answer["optimum"] < task.answer["reference"]
+
+
 @pytest.mark.parametrize("level", ["small", "comfort"])
 def test_a_budget_may_be_spent_to_the_last_and_no_more(level: str, world_of: WorldOf) -> None:
     world, strict = world_of(level, cost_budget=1.5), world_of(level)
