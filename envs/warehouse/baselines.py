@@ -4,7 +4,7 @@
 |---|---|---|---|---|---|
 | `null` | nothing | nothing | nothing | nothing | nothing |
 | `random` | up to three orders | what fits | up to twice the mean | the same | any price |
-| `fcfs` | one order a time | in order | lean | what was usual | the lowest |
+| `fcfs` | one at a time | in order | lean | what was usual | the lowest |
 | `edd_sshape` | by due date, S-shape | as `fcfs` | lean | what was usual | the lowest |
 | `worked` | the same, with its sums | as `fcfs` | lean | what was usual | the lowest |
 | `edd_exact` | by due date, shortest | as `fcfs` | lean | what was usual | the lowest |
