@@ -65,13 +65,13 @@ def local_search(pool: Pool, batches: Sequence[Sequence[int]]) -> Batches:
     while improved:
         improved = False
         for one, other in permutations(range(len(current)), 2):
+            before = pool.total([batch for batch in (current[one], current[other]) if batch])
             for moved, back in product(current[one], [None, *current[other]]):
                 giver = [order for order in current[one] if order != moved]
                 taker = [moved, *(order for order in current[other] if order != back)]
                 if back is not None:
                     giver.append(back)
                 changed = [giver, taker] if giver else [taker]
-                before = pool.total([batch for batch in (current[one], current[other]) if batch])
                 if all(map(pool.fits, changed)) and pool.total(changed) < before - 1e-6:
                     current[one], current[other] = giver, taker
                     improved = True
