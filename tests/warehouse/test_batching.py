@@ -224,6 +224,9 @@ def test_files_that_cannot_be_played_are_refused(
     (tmp_path / "sett7.txt").write_text(settings)
     with pytest.raises(DataError, match=f"no instance of order batching is left: .*{reason}"):
         read(tmp_path)
+    (tmp_path / "7s-1-30-0.txt").unlink()
+    with pytest.raises(DataError, match=r"there is no instance of order batching$"):
+        read(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,9 @@ def by_split(entries: Iterable[tuple[str, Entry]]) -> Entries:
 
 
 def refuse_all(path: Source, what: str, refused: Sequence[Refusal]) -> str:
-    """Raise an error that a file has nothing usable, with the reasons."""
+    """Say that a file or folder has nothing usable, with the reasons."""
+    if not refused:
+        return f"{path}: there is no {what}"
     reasons = "; ".join(refusal.reason for refusal in refused[:_SHOWN])
     more = f"; and {len(refused) - _SHOWN} others" if len(refused) > _SHOWN else ""
     return f"{path}: no {what} is left: {reasons}{more}"
