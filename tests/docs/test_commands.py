@@ -28,9 +28,9 @@ from tests.warm import Interpreter, run_python, run_tokengym, start_tokengym
 from tokengym.agents.service import LocalService
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import COMMANDS
+from tokengym.agents.training.connection import KEY_VARIABLE
 
 BIN = Path(sys.executable).parent
-KEYS = ("TINKER_API_KEY", "TINKER_BASE_URL", "TOKENGYM_SERVICE_KEY")
 PORT = "8000"
 """The port the pages name; a free one takes its place."""
 
@@ -56,9 +56,8 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.service: LocalService | None = None
-        kept = {name: value for name, value in os.environ.items() if name not in KEYS}
         # Small models gain nothing from threads that wait for each other.
-        self.environment = {**kept, "OMP_NUM_THREADS": "1"}
+        self.environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.services: list[BaseProcess] = []
         self.interpreter: Interpreter | None = None
         self.jobs = 0
@@ -117,7 +116,7 @@ class Reader:
     def run_tokengym(self, *arguments: str, status: int = 0, key: str = "") -> str:
         """Run a subcommand of `tokengym`; it must end with `status`."""
         printed = self.folder / "printed.txt"
-        environment = {**self.environment, **({KEYS[0]: key} if key else {})}
+        environment = {**self.environment, **({KEY_VARIABLE: key} if key else {})}
         ended = run_tokengym(arguments, self.folder, environment, printed)
         shown = printed.read_text()
         assert ended == status, f"{arguments} ended with {ended}:\n{shown[-3000:]}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +10,7 @@ import torch
 
 from tests.service.toy import make_model
 from tokengym.agents.service import LocalService
+from tokengym.agents.training.connection import KEY_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,13 +44,14 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def service(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
     state = tmp_path_factory.mktemp("state")
     with LocalService(model_dir, state_dir=state, threads=1) as running:
-        former = os.environ.get("TINKER_API_KEY")
-        os.environ["TINKER_API_KEY"] = running.api_key
         yield running
-        if former is None:
-            del os.environ["TINKER_API_KEY"]
-        else:
-            os.environ["TINKER_API_KEY"] = former
+
+
+@pytest.fixture(autouse=True)
+def key_of_the_service(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients of a test find the key; what other tests of the process start must not see it."""
+    if "service" in request.fixturenames:
+        monkeypatch.setenv(KEY_VARIABLE, request.getfixturevalue("service").api_key)
 
 
 @pytest.fixture(scope="session")
