@@ -87,15 +87,17 @@ class MapLayout:
 
     def __post_init__(self) -> None:
         """Refuse a map that cannot be walked."""
-        if not self.lines or not self.lines[0] or len({len(line) for line in self.lines}) != 1:
-            raise TaskError("a map has lines of one length, at least one character long")
-        if strange := sorted(set("".join(self.lines)) - {_SHELF, _GOAL, _WALKWAY}):
-            raise TaskError(f"a map is made of 'x', 'g' and '.', got {strange}")
-        if _GOAL not in "".join(self.lines):
-            raise TaskError("a map needs at least one goal 'g', where trips start and end")
+        width = len(self.lines[0]) if self.lines else 0
+        for number, line in enumerate(self.lines, start=1):
+            if strange := sorted(set(line) - {_SHELF, _GOAL, _WALKWAY}):
+                raise TaskError(f"line {number}: {strange}: a map is made of 'x', 'g' and '.'")
+            if len(line) != width:
+                raise TaskError(f"line {number}: {len(line)} cells, the first line has {width}")
+        if not self._cells(_GOAL):
+            raise TaskError("line 1: a map needs a goal 'g', where trips start and end")
         reached = self.steps_from(self.depot)
         if lost := [cell.name for cell in self.slots() if cell not in reached]:
-            raise TaskError(f"no walkway leads from the goal to the shelves {lost}")
+            raise TaskError(f"line 1: no walkway leads from the goal to the shelves {lost}")
 
     @property
     def depot(self) -> Cell:

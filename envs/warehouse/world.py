@@ -1,7 +1,6 @@
 """The warehouse as a World: one turn per decision of the shift lead, scored at the end."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -80,11 +79,7 @@ class WarehouseWorld(World[Compiled]):
         prompt: str = "full",
     ) -> None:
         super().__init__(spec, level, prompt=prompt)
-        self._records: Records | None
-        if isinstance(data, str | Path) or (data is not None and isinstance(data, Sequence)):
-            self._records = read(data)
-        else:
-            self._records = data
+        self._records = data if data is None or isinstance(data, Records) else read(data)
         self._game = GAMES[LEVELS[self.level].mode]
         if self._records is not None:
             if self._records.mode != self._game.mode:
@@ -187,7 +182,9 @@ class WarehouseWorld(World[Compiled]):
             instance = to_plain_json({**drawn, "source": records.digest, "window": entry.start})
             answer = _solve(instance, rng, records.outcomes(entry.start, instance))
             if answer is not None:
-                return self._new_task(split, index, instance, to_plain_json(_with_gap(answer)))
+                reference = min(answer["reference"], _most_reference(answer))
+                answer = to_plain_json({**answer, "reference": reference})
+                return self._new_task(split, index, instance, answer)
         raise TaskError(
             f"the window at entry {entry.start} leaves nothing to gain, whatever the costs"
         )
@@ -196,7 +193,8 @@ class WarehouseWorld(World[Compiled]):
         self, instance: Mapping[str, Any], rng: np.random.Generator
     ) -> Mapping[str, Any] | None:
         answer = _solve(instance, rng, None)
-        return answer if answer is not None and _gap(answer) >= _least_gap(answer) else None
+        fits = answer is not None and answer["reference"] <= _most_reference(answer)
+        return answer if fits else None
 
     def _compile_options(self) -> tuple[object, ...]:
         return (self.prompt, self.turn_limit)
@@ -251,16 +249,7 @@ def _solve(
     return game.solve(instance, rng, outcomes)
 
 
-def _gap(answer: Mapping[str, Any]) -> float:
-    return float(answer["optimum"]) - float(answer["reference"])
-
-
-def _least_gap(answer: Mapping[str, Any]) -> float:
-    return _LEAST_GAP * max(1.0, float(answer["optimum"]))
-
-
-def _with_gap(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an answer whose reference leaves something to gain, so that every window is usable."""
-    if _gap(answer) >= _least_gap(answer):
-        return answer
-    return {**answer, "reference": answer["optimum"] - _least_gap(answer)}
+def _most_reference(answer: Mapping[str, Any]) -> float:
+    """Return the value up to which a reference leaves enough to gain."""
+    optimum = float(answer["optimum"])
+    return optimum - _LEAST_GAP * max(1.0, optimum)

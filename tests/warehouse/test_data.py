@@ -10,14 +10,10 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.play import play
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.registry import baselines, make_world
-from tokengym.envs.warehouse.data import (
-    read,
-    read_demand,
-    read_layout,
-    read_orders,
-    read_slots,
-)
-from tokengym.envs.warehouse.data.records import LEAST_HISTORY, OrderBook, SalesHistory
+from tokengym.envs.warehouse.data import OrderBook, SalesHistory, read
+from tokengym.envs.warehouse.data.orders_file import read_layout, read_orders, read_slots
+from tokengym.envs.warehouse.data.records import LEAST_HISTORY
+from tokengym.envs.warehouse.data.sales_file import read_demand
 from tokengym.envs.warehouse.layout import AisleLayout, MapLayout
 from tokengym.envs.warehouse.world import WarehouseWorld
 
@@ -61,7 +57,7 @@ def test_a_layout_is_read_without_blanks_and_case(tmp_path: Path) -> None:
 
 
 def test_slots_without_a_layout_lie_in_the_smallest_floor_of_aisles(tmp_path: Path) -> None:
-    layout, slots = read_slots(write(tmp_path, "slots.csv", SLOTS))
+    layout, slots, _ = read_slots(write(tmp_path, "slots.csv", SLOTS))
     assert layout == AisleLayout(4, 2)
     assert slots["gear"] == ("A2-2", 40)
 
@@ -133,7 +129,7 @@ def test_a_user_s_sales_are_what_customers_ask_for(tmp_path: Path, level: str) -
         ("...\n.x\n", "floor.txt, line 2: 2 cells"),
         ("...\n.x.\n", "goal"),
         ("gxx", "A2-0"),
-        ("", "one length"),
+        ("", "floor.txt, line 1: a map needs a goal"),
     ],
 )
 def test_a_damaged_layout_is_refused(tmp_path: Path, text: str, reason: str) -> None:

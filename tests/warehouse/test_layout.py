@@ -62,11 +62,11 @@ def test_the_plain_form_reads_back(layout: AisleLayout | MapLayout) -> None:
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        ((".x", "..."), "one length"),
+        ((".x", "..."), "line 2: 3 cells, the first line has 2"),
         (("..", ".x"), "goal"),
         (("gx?",), "made of"),
         (("gxx",), "A2-0"),
-        ((), "one length"),
+        ((), "goal"),
     ],
 )
 def test_a_map_that_cannot_be_walked_is_refused(lines: tuple[str, ...], reason: str) -> None:

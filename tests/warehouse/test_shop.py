@@ -151,7 +151,7 @@ def test_lots_are_the_cheapest_that_serve_all(
     choices = itertools.product(range(sum(units) + 1), repeat=len(units))
     best = min(cost(lots) for lots in choices if sum(lots) <= sum(units))
     found = cheapest_lots(item, units)
-    assert (math.inf if found is None else cost(tuple(found))) == pytest.approx(best)
+    assert (cost(tuple(found)) if found else math.inf) == pytest.approx(best)
 
 
 def test_an_order_for_an_empty_slot_is_refused() -> None:

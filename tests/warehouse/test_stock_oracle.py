@@ -20,13 +20,13 @@ from tokengym.envs.warehouse.games.stock.heuristics import (
 )
 from tokengym.envs.warehouse.games.stock.model import Joint, StockModel, poisson
 from tokengym.envs.warehouse.games.stock.oracle import (
+    Choice,
     Solution,
     evaluate,
-    evaluate_jointly,
     optimal,
-    solve_jointly,
 )
-from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, read_items, read_joint
+from tokengym.envs.warehouse.games.stock.oracle import order_up_to as ordering_up_to
+from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, read_groups, read_items
 
 ROOMS = {1: 24, 2: 28, 3: 26}
 LONG = {1: 400, 2: 200, 3: 60}
@@ -84,6 +84,12 @@ def items(draw: st.DrawFn) -> StockModel:
     )
 
 
+def cost_of(model: StockModel, rule: Callable[[StockModel, int], int]) -> np.ndarray:
+    """Return the expected costs of an item that a rule keeps, by review and state."""
+    joint = Joint.alone(model)
+    return evaluate(joint, ordering_up_to(joint, [levels(rule, model)])).at_review
+
+
 def mean_over_paths(model: StockModel, choose: Callable[[int, Inventory], int]) -> float:
     """Return the expected cost of a policy, playing every path of demand and of late orders."""
     mean = 0.0
@@ -116,7 +122,7 @@ def played(
 def test_a_day_more_of_a_long_stretch_costs_the_published_average(
     lead: int, lost: int, optimum: float
 ) -> None:
-    values = optimal(long_item(lead, lost)).at_review
+    values = optimal(Joint.alone(long_item(lead, lost))).at_review
     empty = (0,) * lead
     assert values[(0, *empty)] - values[(1, *empty)] == pytest.approx(optimum, abs=1e-3)
 
@@ -125,8 +131,7 @@ def test_a_day_more_of_a_long_stretch_costs_the_published_average(
     ("lead", "lost", "cost", "level"), [(a, b, d, e) for a, b, _, d, e in AVERAGES if a < 3]
 )
 def test_base_stock_costs_what_is_published(lead: int, lost: int, cost: float, level: int) -> None:
-    model = long_item(lead, lost)
-    values = evaluate(model, np.full(model.reviews, level)).at_review
+    values = cost_of(long_item(lead, lost), lambda _model, _review: level)
     empty = (0,) * lead
     assert values[(0, *empty)] - values[(1, *empty)] == pytest.approx(cost, abs=1e-3)
 
@@ -136,7 +141,7 @@ def test_base_stock_costs_what_is_published(lead: int, lost: int, cost: float, l
 def test_the_cost_of_a_rule_is_the_mean_over_every_path(
     model: StockModel, rule: Callable[[StockModel, int], int]
 ) -> None:
-    found = evaluate(model, levels(rule, model)).at_review[(0, *(1,) * model.longest)]
+    found = cost_of(model, rule)[(0, *(1,) * model.longest)]
 
     def follow(review: int, inventory: Inventory) -> int:
         return max(0, min(rule(model, review) - inventory.position, inventory.room))
@@ -155,7 +160,7 @@ def test_the_cost_of_a_rule_on_fixed_items_is_the_mean_over_every_path(
     model: StockModel, rule: Callable[[StockModel, int], int]
 ) -> None:
     start = (0, *(1,) * model.longest)
-    found = evaluate(model, levels(rule, model)).at_review[start]
+    found = cost_of(model, rule)[start]
     mean = mean_over_paths(model, lambda review, one: order_up_to(rule, one, review))
     assert found == pytest.approx(mean, abs=1e-9)
 
@@ -186,7 +191,7 @@ def least_cost(model: StockModel, day: int, on_hand: int, due: tuple[int, ...]) 
 @pytest.mark.parametrize("model", FIXED)
 def test_the_optimum_of_fixed_items_is_what_trying_every_order_finds(model: StockModel) -> None:
     start = (1, (1,) * (model.longest - 1))
-    found = optimal(model).at_review[(0, start[0], *start[1])]
+    found = optimal(Joint.alone(model)).at_review[(0, start[0], *start[1])]
     assert found == pytest.approx(least_cost(model, 0, *start), abs=1e-9)
 
 
@@ -195,7 +200,7 @@ def test_the_optimum_of_fixed_items_is_what_trying_every_order_finds(model: Stoc
 def test_no_policy_costs_less_than_the_optimum_on_the_mean_of_every_path(
     model: StockModel, seed: int
 ) -> None:
-    least = optimal(model).at_review[(0, *(1,) * model.longest)]
+    least = optimal(Joint.alone(model)).at_review[(0, *(1,) * model.longest)]
     choices: dict[tuple[int, ...], int] = {}
     rng = np.random.default_rng(seed)
 
@@ -209,15 +214,14 @@ def test_no_policy_costs_less_than_the_optimum_on_the_mean_of_every_path(
 @settings(max_examples=20)
 @given(items())
 def test_the_optimum_never_exceeds_the_rules(model: StockModel) -> None:
-    fits = model.position <= model.room
-    best = optimal(model).at_review[0][fits]
+    best = optimal(Joint.alone(model)).at_review[0]
     for rule in (lean_base_stock, newsvendor):
-        assert (best <= evaluate(model, levels(rule, model)).at_review[0][fits] + 1e-9).all()
+        assert (best <= cost_of(model, rule)[0] + 1e-9).all()
 
 
 def test_nothing_is_ordered_that_arrives_after_the_end() -> None:
     model = StockModel((poisson(3.0),) * 4, 1, 0.0, 1, 1.0, 9.0, 0.0, 2.0, 15)
-    last = optimal(model)
+    last = optimal(Joint.alone(model))
     # An order of the last day costs its leftover and nothing else.
     assert newsvendor(model, 3) == 0
     assert last.at_review[3][0] == pytest.approx(9.0 * 3.0, abs=1e-6)
@@ -261,6 +265,15 @@ def test_poisson_shares_sum_to_one() -> None:
         assert math.isclose(sum(n * p for n, p in enumerate(shares)), mean, rel_tol=1e-6)
 
 
+def capped(joint: Joint, level: int, cap: int) -> Choice:
+    """Return the policy that orders an item up to a level, but at most `cap` units."""
+    ((position,), _) = joint.axes()
+    position = sum(position)
+    free = np.maximum(joint.room - position, 0)
+    orders = np.minimum(np.clip(level - position, 0, cap), free)
+    return lambda _review, costs: np.take_along_axis(costs, orders, axis=-1)[..., 0]
+
+
 def test_the_best_capped_base_stock_is_far_from_the_optimum() -> None:
     """Even with the level and the cap that suit each item best: costs and days differ too much."""
     shares = []
@@ -268,8 +281,9 @@ def test_the_best_capped_base_stock_is_far_from_the_optimum() -> None:
         task = task_of("stock_small", index)
         (item,) = read_items(task.instance)
         model, start = item.model, (0, item.stock, *item.due)
+        joint = Joint.alone(model)
         least = min(
-            float(evaluate(model, np.full(model.reviews, level), cap).at_review[start])
+            float(evaluate(joint, capped(joint, level, cap)).at_review[start])
             for level in range(model.room + 1)
             for cap in (model.room // 6, model.room // 4, model.room // 2, model.room)
         )
@@ -318,28 +332,29 @@ def test_the_optimum_of_items_that_share_is_what_trying_every_order_finds(
     delivery: float, room: int, review: int
 ) -> None:
     joint = coupled(delivery, room, review)
-    found = solve_jointly(joint).at_review[(0, 1, 1)]
+    found = optimal(joint).at_review[(0, 1, 1)]
     assert found == pytest.approx(least_joint_cost(joint, 0, (1, 1)), abs=1e-9)
 
 
 def test_items_that_share_nothing_cost_the_sum_of_each() -> None:
     joint = coupled(0.0, 6)
-    apart = [optimal(model).at_review[(0, 1)] for model in joint.models]
-    assert solve_jointly(joint).at_review[(0, 1, 1)] == pytest.approx(sum(apart), abs=1e-9)
+    apart = [optimal(Joint.alone(model)).at_review[(0, 1)] for model in joint.models]
+    assert optimal(joint).at_review[(0, 1, 1)] == pytest.approx(sum(apart), abs=1e-9)
 
 
 def orders_apart(joint: Joint, alone: list[Solution]) -> Callable[[int, np.ndarray], np.ndarray]:
     """Return the policy that orders what is best for each item on its own, while room lasts."""
 
     def choose(review: int, costs: np.ndarray) -> np.ndarray:
-        chosen = np.full(joint.shape, np.inf)
-        for state in np.ndindex(*joint.shape):
+        shape = costs.shape[: len(alone)]
+        chosen = np.full(shape, np.inf)
+        for state in np.ndindex(*shape):
             left, orders = joint.room - sum(state), []
             for solution, units in zip(alone, state, strict=True):
-                if units > solution.model.room or left < 0:
+                if left < 0:
                     break
-                shelf = Inventory(Item("S1", units, (), solution.model, "poisson"))
-                order = solution.best_order(review, shelf)
+                shelf = Inventory(Item("S1", units, (), solution.joint.models[0], "poisson"))
+                (order,) = solution.best_orders(review, [shelf])
                 orders.append(order if order <= left else 0)
                 left -= orders[-1]
             else:
@@ -354,12 +369,11 @@ def test_items_planned_apart_cost_much_more_than_together() -> None:
     shares = []
     for index in range(4):
         task = task_of("stock_large", index)
-        items, joint = read_items(task.instance), read_joint(task.instance)
-        assert joint is not None
-        alone = [Solution(item.model, optimal(item.model)) for item in items]
+        items, (joint,) = read_items(task.instance), read_groups(task.instance)
+        alone = [Solution.of(Joint.alone(item.model)) for item in items]
 
         start = (0, *(item.stock for item in items))
-        cost = evaluate_jointly(joint, orders_apart(joint, alone)).at_review[start]
+        cost = evaluate(joint, orders_apart(joint, alone)).at_review[start]
         reference, optimum = task.answer["reference"], task.answer["optimum"]
         shares.append((-cost - reference) / (optimum - reference))
     assert np.mean(shares) < 0.8

@@ -15,16 +15,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.split_windows import Windows
 from tokengym.envs.intake.tables import Source, read_text
 from tokengym.envs.warehouse.data.columns import refuse_file
 from tokengym.envs.warehouse.data.records import (
     Entries,
     Entry,
     Records,
-    by_split,
     digest_of,
     refuse_all,
+    windows_of,
 )
 from tokengym.envs.warehouse.games.batching.generator import BatchLevel, instance_of
 from tokengym.envs.warehouse.games.batching.rules import Pool
@@ -55,8 +54,7 @@ class BatchingInstances(Records):
         Raises:
             DataError: if they are fewer than the splits.
         """
-        windows = Windows(range(len(self.instances)), "instances of order batching")
-        return by_split((split, Entry(at)) for at, split in windows.items())
+        return windows_of(range(len(self.instances)), "instances of order batching")
 
     def instance(self, rng: np.random.Generator, level: BatchLevel, entry: Entry) -> dict[str, Any]:
         """Return an instance as its file has it."""

@@ -39,6 +39,8 @@ NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
 
 
 _KEYS = frozenset({"sku", "order_id", "period"})
+_SHOWN = 3
+"""Refusals that an error or a warning quotes."""
 
 
 class Refusal(NamedTuple):
@@ -51,6 +53,13 @@ class Refusal(NamedTuple):
 
     rows: int
     reason: str
+
+
+def quote_refusals(refused: Sequence[Refusal]) -> str:
+    """Write the first reasons, and how many others there are."""
+    others = len(refused) - _SHOWN
+    reasons = "; ".join(refusal.reason for refusal in refused[:_SHOWN])
+    return f"{reasons}; and {others} others" if others > 0 else reasons
 
 
 def refuse_file(path: Source, error: DataError, headers: int = 0) -> Refusal:

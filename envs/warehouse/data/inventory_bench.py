@@ -121,9 +121,9 @@ def read_inventory_bench(folder: Source) -> InventoryBench:
         except DataError as error:
             refused.append(refuse_file(test, error, headers=1))
     if not instances:
-        if not refused:
-            raise DataError(f"{folder}: no folder below it holds a test.csv and a train.csv")
-        raise DataError(refuse_all(folder, "instance", refused))
+        raise DataError(
+            refuse_all(folder, "instance (folder with train.csv and test.csv)", refused)
+        )
     return InventoryBench(
         str(folder),
         tuple(instances),

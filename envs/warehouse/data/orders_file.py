@@ -30,6 +30,20 @@ class Slot(NamedTuple):
     units: int
 
 
+class Shelves(NamedTuple):
+    """Where articles are.
+
+    Attributes:
+        layout: slots and walkways.
+        slots: slot and units by article.
+        notes: what was understood of the file, a sentence each.
+    """
+
+    layout: Layout
+    slots: Mapping[str, Slot]
+    notes: tuple[str, ...]
+
+
 def read_layout(path: Source) -> MapLayout:
     """Read a map of shelves, goals and walkways.
 
@@ -37,44 +51,28 @@ def read_layout(path: Source) -> MapLayout:
         DataError: naming file, line and reason.
     """
     lines = [line.replace(" ", "").lower() for line in read_text(path).strip().splitlines()]
-    for number, line in enumerate(lines, start=1):
-        strange = sorted(set(line) - set("xg."))
-        if strange:
-            raise DataError(f"{path}, line {number}: {strange} are none of 'x', 'g' and '.'")
-        if len(line) != len(lines[0]):
-            raise DataError(
-                f"{path}, line {number}: {len(line)} cells, the first line has {len(lines[0])}"
-            )
     try:
         return MapLayout(tuple(lines))
     except TaskError as error:
-        raise DataError(f"{path}, line 1: {error}") from error
+        raise DataError(f"{path}, {error}") from error
 
 
-def read_slots(path: Source, layout: Layout | None = None) -> tuple[Layout, dict[str, Slot]]:
+def read_slots(path: Source, layout: Layout | None = None) -> Shelves:
     """Read the slot of every article.
 
     Args:
         path: a CSV with the columns `sku,aisle,row,qty`.
         layout: the layout; the smallest one of parallel aisles that has all slots if `None`.
 
-    Returns:
-        the layout, and slot and units by article.
-
     Raises:
         DataError: naming file, line and reason.
     """
-    return _slots(path, rows_of(path, SLOTS).rows, layout)
-
-
-def _slots(
-    path: Source, rows: Sequence[Row], layout: Layout | None
-) -> tuple[Layout, dict[str, Slot]]:
     cells: dict[str, Cell] = {}
     slots: dict[str, Slot] = {}
     lowest = 1 if layout is None else 0
     known = None if layout is None else set(layout.slots())
-    for row in rows:
+    read = rows_of(path, SLOTS)
+    for row in read.rows:
         sku = row.text("sku")
         cell = Cell(row.whole("aisle", 0), row.whole("row", lowest))
         if sku in slots:
@@ -91,7 +89,7 @@ def _slots(
             layout = AisleLayout(most[0] + 1, most[1])
         except TaskError as error:
             raise DataError(f"{path}: {error}") from error
-    return layout, slots
+    return Shelves(layout, slots, read.notes)
 
 
 def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) -> OrderBook:
@@ -106,41 +104,38 @@ def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) 
     Raises:
         DataError: naming file, line and reason: if the file is no such CSV, or no order is left.
     """
-    shelved, read = rows_of(slots_path, SLOTS), rows_of(path, ORDERS)
-    layout, slots = _slots(slots_path, shelved.rows, layout)
+    layout, slots, notes = read_slots(slots_path, layout)
+    read = rows_of(path, ORDERS)
     by_order: dict[str, list[Row]] = {}
     for row in read.rows:
         by_order.setdefault(row.cells["order_id"], []).append(row)
     kind: str | None = None
-    orders: list[tuple[Order, int]] = []
+    orders = []
     refused = []
     for order_id, rows in by_order.items():
         try:
             rows[0].text("order_id")
             kind = kind or _time(rows[0], "release_min", None).kind
-            orders.append((_order(order_id, rows, slots, kind), rows[0].line))
+            orders.append(_order(order_id, rows, slots, kind))
         except DataError as error:
             refused.append(Refusal(len(rows), str(error)))
     if not orders:
         raise DataError(refuse_all(path, "order", refused))
     if kind != "number":
-        start = min(order.release for order, _ in orders) // _DAY_MINUTES * _DAY_MINUTES
+        start = min(order.release for order in orders) // _DAY_MINUTES * _DAY_MINUTES
         orders = [
-            (replace(order, release=order.release - start, due=order.due - start), line)
-            for order, line in orders
+            replace(order, release=order.release - start, due=order.due - start) for order in orders
         ]
-    orders.sort(key=lambda entry: (entry[0].release, entry[1]))
+    orders.sort(key=lambda order: order.release)
     stock = {slot.name: slot.units for slot in sorted(slots.values())}
-    book, lines = zip(*orders, strict=True)
     return OrderBook(
         str(path),
         layout,
         stock,
-        book,
-        lines,
+        tuple(orders),
         refused=tuple(refused),
         read=len(read.rows),
-        notes=(*shelved.notes, *read.notes),
+        notes=(*notes, *read.notes),
     )
 
 

@@ -16,14 +16,11 @@ from pathlib import Path
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.tables import Source
 from tokengym.envs.warehouse.data.batching import read_batching
-from tokengym.envs.warehouse.data.columns import describe, kind_of
+from tokengym.envs.warehouse.data.columns import describe, kind_of, quote_refusals
 from tokengym.envs.warehouse.data.inventory_bench import read_inventory_bench
 from tokengym.envs.warehouse.data.orders_file import read_layout, read_orders
 from tokengym.envs.warehouse.data.records import Records
 from tokengym.envs.warehouse.data.sales_file import read_demand
-
-_SHOWN = 3
-"""Refusals that a warning quotes."""
 
 
 def read(paths: Source | Sequence[Source]) -> Records:
@@ -44,14 +41,9 @@ def read(paths: Source | Sequence[Source]) -> Records:
     records = _read(files)
     if records.refused:
         rows = sum(refusal.rows for refusal in records.refused)
-        reasons = [refusal.reason for refusal in records.refused[:_SHOWN]]
-        more = len(records.refused) - len(reasons)
-        warnings.warn(
-            f"{rows} rows are left out: {'; '.join(reasons)}"
-            + (f"; and {more} others, listed in `refused` of the records" if more else ""),
-            UserWarning,
-            stacklevel=3,
-        )
+        reasons = quote_refusals(records.refused)
+        text = f"{rows} rows are left out: {reasons}; `refused` of the records lists all"
+        warnings.warn(text, UserWarning, stacklevel=3)
     return records
 
 

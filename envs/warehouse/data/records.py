@@ -16,7 +16,7 @@ from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.split_windows import Windows
 from tokengym.envs.intake.report import IntakeReport, group_dropped
 from tokengym.envs.intake.tables import Source
-from tokengym.envs.warehouse.data.columns import Refusal
+from tokengym.envs.warehouse.data.columns import Refusal, quote_refusals
 from tokengym.envs.warehouse.games.picking.generator import PickLevel
 from tokengym.envs.warehouse.games.picking.orders import Order
 from tokengym.envs.warehouse.games.stock.generator import StockLevel, draw_item, instance_of
@@ -26,8 +26,6 @@ LEAST_HISTORY = 20
 """Periods before a window that its demand is estimated from, at least."""
 _LONGEST = 24 * 60
 """Minutes between the first release of a window and its last one, where releases count."""
-_SHOWN = 3
-"""Refusals that an error quotes."""
 
 
 class Entry(NamedTuple):
@@ -112,13 +110,11 @@ class OrderBook(Records):
         stock: units by slot; empty if slots never run out.
         orders: the orders, by release; the time unit is a minute, and a step takes one. Those
             larger than a trip are split where they are played.
-        lines: line of the file each order begins on.
     """
 
     layout: Layout
     stock: Mapping[str, int]
     orders: tuple[Order, ...]
-    lines: tuple[int, ...] = field(compare=False)
 
     mode: ClassVar[str] = "pick"
     purpose: ClassVar[str] = "orders are data for the levels that pick only"
@@ -141,8 +137,7 @@ class OrderBook(Records):
                 at += size
             else:
                 at += 1
-        windows = Windows(starts, f"windows of {size} orders")
-        return by_split((split, Entry(start)) for start, split in windows.items())
+        return windows_of(starts, f"windows of {size} orders")
 
     def trips(self, capacity: int) -> tuple[Order, ...]:
         """Return the orders, each one larger than a trip as several with a share of its value."""
@@ -195,13 +190,7 @@ class SalesHistory(Records):
             )
         periods, size = len(next(iter(self.demand.values()))), level.reviews * level.review
         starts = range(LEAST_HISTORY, periods - size + 1, size)
-        windows = Windows(starts, f"windows of {size} periods")
-        articles = sorted(self.demand)
-        return by_split(
-            (split, Entry(start, article))
-            for start, split in windows.items()
-            for article in articles
-        )
+        return windows_of(starts, f"windows of {size} periods", sorted(self.demand))
 
     def instance(self, rng: np.random.Generator, level: StockLevel, entry: Entry) -> dict[str, Any]:
         """Return the window of an entry: its article, with others and costs drawn.
@@ -224,6 +213,16 @@ class SalesHistory(Records):
         return [list(self.demand[item["article"]][periods]) for item in instance["items"]]
 
 
+def windows_of(starts: Sequence[int], kind: str, articles: Sequence[str] = ("",)) -> Entries:
+    """Return the entries of windows by split, see `Windows`; each has one an article.
+
+    Raises:
+        DataError: if they are fewer than the splits.
+    """
+    windows = Windows(starts, kind).items()
+    return by_split((split, Entry(start, one)) for start, split in windows for one in articles)
+
+
 def by_split(entries: Iterable[tuple[str, Entry]]) -> Entries:
     """Return entries by their given splits."""
     found: dict[str, list[Entry]] = {split: [] for split in SPLITS}
@@ -236,9 +235,7 @@ def refuse_all(path: Source, what: str, refused: Sequence[Refusal]) -> str:
     """Say that a file or folder has nothing usable, with the reasons."""
     if not refused:
         return f"{path}: there is no {what}"
-    reasons = "; ".join(refusal.reason for refusal in refused[:_SHOWN])
-    more = f"; and {len(refused) - _SHOWN} others" if len(refused) > _SHOWN else ""
-    return f"{path}: no {what} is left: {reasons}{more}"
+    return f"{path}: no {what} is left: {quote_refusals(refused)}"
 
 
 def _split(order: Order, capacity: int) -> Iterator[Order]:

@@ -1,7 +1,5 @@
 """Reading sales. An article with a gap or a damaged row is left out; the others are used."""
 
-from collections.abc import Mapping, Sequence
-
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.tables import Row, Source
 from tokengym.envs.warehouse.data.columns import DEMAND, Refusal, rows_of
@@ -27,7 +25,7 @@ def read_demand(path: Source) -> SalesHistory:
     for row in read.rows:
         by_article.setdefault(row.cells["sku"], []).append(row)
     asked: dict[str, dict[Moment, Row]] = {}
-    reasons = {}
+    refused = []
     kind: str | None = None
     for sku, rows in by_article.items():
         try:
@@ -35,9 +33,9 @@ def read_demand(path: Source) -> SalesHistory:
             kind = kind or moment_of(rows[0], "period", None).kind
             asked[sku] = _article(sku, rows, kind)
         except DataError as error:
-            reasons[sku] = str(error)
+            refused.append(Refusal(len(rows), str(error)))
     if not asked:
-        raise DataError(refuse_all(path, "article", _refusals(by_article, reasons)))
+        raise DataError(refuse_all(path, "article", refused))
     numbers = numbered(moment for periods in asked.values() for moment in periods)
     written = {
         numbers[moment]: row.cells["period"]
@@ -51,22 +49,16 @@ def read_demand(path: Source) -> SalesHistory:
         if gaps:
             missing = written.get(gaps[0]) or f"after {written[gaps[0] - 1]}"
             others = f" and {len(gaps) - 1} others" if len(gaps) > 1 else ""
-            reasons[sku] = (
-                f"{path}: a gap: {sku!r} has no row for period {missing}{others}; a period without "
-                "sales needs a row with 0"
-            )
+            reason = f"{path}: a gap: {sku!r} has no row for period {missing}{others}"
+            hint = "a period without sales needs a row with 0"
+            refused.append(Refusal(len(periods), f"{reason}; {hint}"))
         else:
             demand[sku] = tuple(units[number] for number in range(len(units)))
-    refused = _refusals(by_article, reasons)
     if not demand:
         raise DataError(refuse_all(path, "article", refused))
-    return SalesHistory(str(path), demand, refused=refused, read=len(read.rows), notes=read.notes)
-
-
-def _refusals(
-    by_article: Mapping[str, Sequence[Row]], reasons: Mapping[str, str]
-) -> tuple[Refusal, ...]:
-    return tuple(Refusal(len(by_article[sku]), reason) for sku, reason in reasons.items())
+    return SalesHistory(
+        str(path), demand, refused=tuple(refused), read=len(read.rows), notes=read.notes
+    )
 
 
 def _article(sku: str, rows: list[Row], kind: str) -> dict[Moment, Row]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.tables import Row
 
-_WEEK = re.compile(r"(\d{4})-?W(\d{2})(?:-?[1-7])?", re.ASCII | re.IGNORECASE)
-_MONTH = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
+_WEEK = re.compile(r"\d{4}-?W\d{2}(-?[1-7])?", re.ASCII | re.IGNORECASE)
+_MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
 _DAY_MINUTES = 24 * 60
 _FORMS = "a whole number, a time like 2024-05-03 08:15, a date, a month or an ISO week 2024-W05"
@@ -38,13 +38,12 @@ def read_moment(cell: str) -> Moment:
     """
     if re.fullmatch(r"-?\d{1,9}(\.0)?", cell, re.ASCII):
         return Moment("number", int(float(cell)))
-    if found := _WEEK.fullmatch(cell):
-        return Moment("week", _monday(cell, int(found[1]), int(found[2])) // 7)
-    if found := _MONTH.fullmatch(cell):
-        if not 1 <= int(found[2]) <= 12:
-            raise ValueError(f"{cell!r} is not a month")
-        return Moment("month", 12 * int(found[1]) + int(found[2]) - 1)
     try:
+        if _WEEK.fullmatch(cell):
+            return Moment("week", (date.fromisoformat(cell.upper()).toordinal() - 1) // 7)
+        if _MONTH.fullmatch(cell):
+            first = date.fromisoformat(f"{cell}-01")
+            return Moment("month", 12 * first.year + first.month)
         moment = datetime.fromisoformat(cell)
     except ValueError:
         raise ValueError(f"{cell!r} is not {_FORMS}") from None
@@ -70,14 +69,6 @@ def moment_of(row: Row, column: str, kind: str | None) -> Moment:
     if moment.kind == "number":
         row.whole(column, 0)
     return moment
-
-
-def _monday(cell: str, year: int, week: int) -> int:
-    """Return the day number of a week's Monday."""
-    try:
-        return date.fromisocalendar(year, week, 1).toordinal()
-    except ValueError:
-        raise ValueError(f"{cell!r} is no ISO week") from None
 
 
 def numbered(moments: Iterable[Moment]) -> dict[Moment, int]:

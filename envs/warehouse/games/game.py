@@ -146,6 +146,8 @@ class Session(ABC, Generic[P]):
         malformed: replies so far without a command.
     """
 
+    form: Form
+    """What the next reply must be."""
     end: ClassVar[tuple[str, ...]] = ()
     """The last lines of an episode."""
 
@@ -154,11 +156,6 @@ class Session(ABC, Generic[P]):
         self.turns = 0
         self.refused = 0
         self.malformed = 0
-
-    @property
-    @abstractmethod
-    def form(self) -> Form:
-        """What the next reply must be."""
 
     @property
     @abstractmethod
@@ -174,13 +171,13 @@ class Session(ABC, Generic[P]):
     def play(self, command: Any) -> list[str]:
         """Carry out a command, and return lines on what came of it."""
 
-    @abstractmethod
     def state(self) -> list[str]:
         """Return lines on what the next reply decides on."""
+        return [self.compiled.texts.state(self)]
 
-    @abstractmethod
     def over(self) -> StopReason | None:
         """Return why the episode is over, if it is."""
+        return StopReason.COMPLETED if self.turns == self.compiled.problem.turns else None
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the episode so far."""

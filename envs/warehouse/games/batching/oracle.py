@@ -92,16 +92,6 @@ def _batches(pool: Pool, taken: npt.NDArray[np.bool_]) -> set[tuple[int, ...]]:
     return found
 
 
-def _cover(
-    pool: Pool, found: set[tuple[int, ...]]
-) -> tuple[list[tuple[int, ...]], FloatArray, FloatArray]:
-    """Return batches, the rows of orders and of trips that they cover, and their lengths."""
-    columns = sorted(found)
-    covers = np.ones((1 + len(pool.orders), len(columns)))
-    covers[1:] = [[order in batch for batch in columns] for order in range(len(pool.orders))]
-    return columns, covers, np.array([pool.length(batch) for batch in columns])
-
-
 def best_batches(pool: Pool) -> tuple[float, heuristics.Batches]:
     """Return a length that no batches fall below, and the shortest batches found."""
     everything = range(len(pool.orders))
@@ -110,9 +100,13 @@ def best_batches(pool: Pool) -> tuple[float, heuristics.Batches]:
     fits_KN, length_K = kinds(pool)
     least = np.ones(1 + len(pool.orders))
     least[0] = -(-pool.units.sum() // pool.capacity)
-    bound = 0.0
-    columns, covers, lengths = _cover(pool, found)
-    for _ in range(_MOST_ROUNDS):
+    bound, rounds = 0.0, 0
+    while True:
+        rounds += 1
+        columns = sorted(found)
+        lengths = np.array([pool.length(batch) for batch in columns])
+        covers = np.ones((len(least), len(columns)))
+        covers[1:] = [[order in batch for batch in columns] for order in everything]
         program = linprog(lengths, A_ub=-covers, b_ub=-least, method="highs")
         prices = np.maximum(-program.ineqlin.marginals, _LEAST_PRICE)
         worth_K, taken = worth(pool, fits_KN, prices[1:])
@@ -121,10 +115,9 @@ def best_batches(pool: Pool) -> tuple[float, heuristics.Batches]:
         gains_K = worth_K - length_K
         best = np.argsort(-gains_K, kind="stable")[:_ADDED]
         new = _batches(pool, taken[:, best[gains_K[best] > 1e-6]]) - found
-        if not new:
+        if not new or rounds == _MOST_ROUNDS:
             break
         found |= new
-        columns, covers, lengths = _cover(pool, found)
     chosen = milp(
         lengths,
         constraints=LinearConstraint(covers, lb=least),

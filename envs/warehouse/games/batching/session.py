@@ -23,15 +23,6 @@ def read_batch(text: str, *, complete: bool) -> tuple[str, ...] | None:
     return () if isinstance(command, Done) else None
 
 
-FORM = Form(
-    words="TRIP <orders>, or DONE",
-    single_line=True,
-    read=read_batch,
-    nearness=lambda text: nearness(text, "TRIP O0,O0"),
-    nothing=None,
-)
-
-
 class BatchSession(Session[Pool]):
     """Orders being batched.
 
@@ -40,6 +31,13 @@ class BatchSession(Session[Pool]):
         batches: the trips so far.
     """
 
+    form = Form(
+        words="TRIP <orders>, or DONE",
+        single_line=True,
+        read=read_batch,
+        nearness=lambda text: nearness(text, "TRIP O0,O0"),
+        nothing=None,
+    )
     end = ("The orders left, if any, are walked for one by one.",)
 
     def __init__(self, compiled: Compiled[Pool]) -> None:
@@ -47,11 +45,6 @@ class BatchSession(Session[Pool]):
         self.left = list(range(len(compiled.problem.orders)))
         self.batches: list[list[int]] = []
         self._closed = False
-
-    @property
-    def form(self) -> Form:
-        """What the next reply must be."""
-        return FORM
 
     @property
     def objective(self) -> float:
@@ -83,10 +76,6 @@ class BatchSession(Session[Pool]):
             return [f"Walked {pool.length(batch):g}, {units} of {pool.capacity} articles."]
         self.refused += 1
         return [f"Refused: {reason}."]
-
-    def state(self) -> list[str]:
-        """Show the orders left."""
-        return [self.compiled.texts.state(self)]
 
     def over(self) -> StopReason | None:
         """End when no order is left, at `DONE`, or after as many replies as there are orders."""

@@ -103,19 +103,14 @@ class Scenario(Immutable):
         return self.terms.periods
 
     @cached_property
-    def arrivals(self) -> tuple[int, ...]:
-        """Periods in which an order can arrive, ascending."""
-        found = {at + lead for at, lead in enumerate(self.leads) if lead is not None}
-        return tuple(sorted(period for period in found if period < self.terms.periods))
-
-    @cached_property
     def served(self) -> dict[int, list[int]]:
         """By arrival, the periods whose demand is worth serving with it.
 
         A unit is cheapest if it comes as late as it can, and worth it if that earns more than
         keeping it until then costs.
         """
-        served: dict[int, list[int]] = {arrival: [] for arrival in self.arrivals}
+        arrivals = sorted(at + lead for at, lead in enumerate(self.leads) if lead is not None)
+        served = {arrival: list[int]() for arrival in arrivals if arrival < self.terms.periods}
         latest = None
         for period in range(self.terms.periods):
             latest = period if period in served else latest

@@ -7,9 +7,8 @@ no policy need reach. Buying nothing earns 0, the reference.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.buying.rules import SKU, Scenario, Supply, Terms
-from tokengym.envs.warehouse.games.game import Compiled, Form, Session
+from tokengym.envs.warehouse.games.game import Compiled, Session
 from tokengym.envs.warehouse.games.stock.rules import bullwhip
 from tokengym.envs.warehouse.games.stock.session import reorder_form
 
@@ -26,16 +25,12 @@ class BuyingSession(Session[Scenario]):
         supply: the state.
     """
 
+    form = reorder_form(1)
     end = ("The last period is over.",)
 
     def __init__(self, compiled: Compiled[Scenario]) -> None:
         super().__init__(compiled)
         self.supply = Supply(compiled.problem)
-
-    @property
-    def form(self) -> Form:
-        """Units to order."""
-        return reorder_form(1)
 
     @property
     def objective(self) -> float:
@@ -61,11 +56,3 @@ class BuyingSession(Session[Scenario]):
         arrivals, sold, lost = self.supply.order(dict(command).get(SKU, 0))
         lines.append(self.compiled.texts.news(self.supply, arrivals, sold, lost))
         return lines
-
-    def state(self) -> list[str]:
-        """Show the period, the units on hand and the orders that have not arrived."""
-        return [self.compiled.texts.state(self.supply)]
-
-    def over(self) -> StopReason | None:
-        """End after the last period."""
-        return StopReason.COMPLETED if self.supply.period == self.compiled.problem.turns else None

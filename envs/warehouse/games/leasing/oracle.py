@@ -71,10 +71,7 @@ class Values:
 
 def _prices(kind: Kind, rule: Quote | None) -> tuple[FloatArray, FloatArray]:
     """Return earnings and odds by price that may be quoted; without a rule, also by none."""
-    if rule is not None:
-        price = rule(kind)
-        return np.array([kind.earns(price)], float), np.array([kind.signs(price)])
-    prices = range(kind.low, kind.high + 2)
+    prices = range(kind.low, kind.high + 2) if rule is None else [rule(kind)]
     return np.array([*map(kind.earns, prices)], float), np.array([*map(kind.signs, prices)])
 
 

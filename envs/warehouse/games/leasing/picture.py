@@ -1,5 +1,6 @@
 """The picture of leasing: the bays taken by contract, and the price quoted every month."""
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -10,7 +11,7 @@ from tokengym.envs.warehouse.games.leasing.session import LeaseSession
 def picture(session: LeaseSession, title: str) -> Figure:
     """Plot occupancy above, and prices with the range of the customer's limits below."""
     lease, metrics = session.compiled.problem, session.metrics()
-    months = range(1, len(session.quotes) + 1)
+    months = np.arange(len(session.quotes)) + 1
     kinds = lease.kinds[: len(months)]
     made = figure(
         10.0,
@@ -18,21 +19,17 @@ def picture(session: LeaseSession, title: str) -> Figure:
         f"{title}\nearned ${metrics['earned']:.0f}, {metrics['occupancy']:.0%} of the bays leased",
     )
     above, below = made.subplots(2, 1, sharex=True)
-    before = [bays for bays, *_ in session.quotes]
-    new = [kind.bays * signed for kind, (*_, signed) in zip(kinds, session.quotes, strict=True)]
+    before, prices, signed = np.array(session.quotes, dtype=np.int64).reshape(-1, 3).T
+    new = signed * [kind.bays for kind in kinds]
     above.bar(months, before, 0.7, color=SKY, label="leased before")
     above.bar(months, new, 0.7, before, color=GREEN, label="new contract")
     above.axhline(lease.model.bays, color=BLACK, lw=1.0, ls="--", label="all bays")
     above.set_ylabel("bays")
     low, high = [kind.low for kind in kinds], [kind.high for kind in kinds]
     below.vlines(months, low, high, color=PALE, lw=8, label="range of limits")
-    for chosen, color, label in ((True, GREEN, "signed"), (False, RED, "not signed")):
-        at = [
-            m
-            for m, (_, price, signed) in zip(months, session.quotes, strict=True)
-            if price and signed is chosen
-        ]
-        below.plot(at, [session.quotes[m - 1][1] for m in at], "o", color=color, label=label)
+    for chosen, color, label in ((1, GREEN, "signed"), (0, RED, "not signed")):
+        shown = (signed == chosen) & (prices > 0)
+        below.plot(months[shown], prices[shown], "o", color=color, label=label)
     below.set_ylim(0.0, 1.15 * max(kind.high for kind in lease.model.kinds))
     for month, kind in zip(months, kinds, strict=True):
         below.annotate(

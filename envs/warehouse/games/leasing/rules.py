@@ -5,7 +5,7 @@ not above a limit that nobody else knows. States are the bays that come back in 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Self
@@ -143,22 +143,3 @@ def lowest(kind: Kind) -> int:
 def myopic(kind: Kind) -> int:
     """Quote what earns most from this customer, as if bays were never short."""
     return max(range(kind.low, kind.high + 1), key=lambda price: price * kind.signs(price))
-
-
-def read_customers(
-    model: LeaseModel, answer: Mapping[str, Any]
-) -> tuple[tuple[Kind, ...], tuple[int, ...]]:
-    """Return the customer and the limit of every month.
-
-    Raises:
-        TaskError: if there is not one a month, or a limit is none of its kind.
-    """
-    numbers: Sequence[int] = [int(number) for number in answer["kinds"]]
-    limits = tuple(int(limit) for limit in answer["limits"])
-    kinds = tuple(model.kinds[number] for number in numbers)
-    if not len(kinds) == len(limits) == model.months:
-        raise TaskError(f"{model.months} months need as many customers and limits")
-    for kind, limit in zip(kinds, limits, strict=True):
-        if not kind.low <= limit <= kind.high:
-            raise TaskError(f"{limit} is not a limit of {kind}")
-    return kinds, limits

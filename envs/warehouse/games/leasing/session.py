@@ -9,19 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
 from tokengym.envs.warehouse.games.leasing.oracle import Values, solve_lease
-from tokengym.envs.warehouse.games.leasing.rules import Kind, LeaseModel, State, read_customers
+from tokengym.envs.warehouse.games.leasing.rules import Kind, LeaseModel, State
 from tokengym.envs.warehouse.grammar import quote_nearness, read_quote
-
-_FORM = Form(
-    words="QUOTE <price>, or REFUSE",
-    single_line=True,
-    read=read_quote,
-    nearness=quote_nearness,
-    nothing=0,
-)
 
 
 @dataclass(frozen=True)
@@ -52,10 +43,17 @@ def read(instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Lease:
     """Read months of leasing from the two parts of a Task.
 
     Raises:
-        TaskError: if the first customer, who is shown at the start, is not certain.
+        TaskError: if there is not a customer a month, a limit is none of its kind, or the first
+            customer, who is shown at the start, is not certain.
     """
     model = LeaseModel.of(instance)
-    kinds, limits = read_customers(model, answer)
+    kinds = tuple(model.kinds[int(number)] for number in answer["kinds"])
+    limits = tuple(map(int, answer["limits"]))
+    if not len(kinds) == len(limits) == model.months:
+        raise TaskError(f"{model.months} months need as many customers and limits")
+    for kind, limit in zip(kinds, limits, strict=True):
+        if not kind.low <= limit <= kind.high:
+            raise TaskError(f"{limit} is not a limit of {kind}")
     if model.chances[0][model.kinds.index(kinds[0])] != 1.0:
         raise TaskError(f"the first month's customer must be certain, got {model.chances[0]}")
     return Lease(model, solve_lease(model), kinds, limits)
@@ -69,6 +67,7 @@ class LeaseSession(Session[Lease]):
         quotes: of every month over the bays taken, the price, and whether it was signed.
     """
 
+    form = Form("QUOTE <price>, or REFUSE", True, read_quote, quote_nearness, nothing=0)
     end = ("The last month is over.",)
 
     def __init__(self, compiled: Compiled[Lease]) -> None:
@@ -81,11 +80,6 @@ class LeaseSession(Session[Lease]):
     def customer(self) -> Kind:
         """Who asks this month."""
         return self.compiled.problem.kinds[self.turns]
-
-    @property
-    def form(self) -> Form:
-        """What the next reply must be."""
-        return _FORM
 
     @property
     def objective(self) -> float:
@@ -131,11 +125,3 @@ class LeaseSession(Session[Lease]):
         self.quotes.append((sum(self.taken), command, signed is not None))
         self.taken = lease.model.next_month(self.taken, signed)
         return [news]
-
-    def state(self) -> list[str]:
-        """Show the month, the bays that are free or will be, and who asks."""
-        return [self.compiled.texts.state(self)]
-
-    def over(self) -> StopReason | None:
-        """End after the last month."""
-        return StopReason.COMPLETED if self.turns == self.compiled.problem.turns else None

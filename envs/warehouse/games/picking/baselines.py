@@ -1,6 +1,6 @@
 """Scripted policies of picking. All but the oracle use only what the Turns have shown."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -10,13 +10,11 @@ from tokengym.envs.warehouse.games.picking.oracle import best_command
 from tokengym.envs.warehouse.games.picking.orders import needs
 from tokengym.envs.warehouse.games.picking.rules import PickingState
 from tokengym.envs.warehouse.games.picking.session import PickSession
-from tokengym.envs.warehouse.grammar import Command, Done, Trip, Wait, write_pick
+from tokengym.envs.warehouse.grammar import Done, Trip, Wait, write_pick
 
 Pick = Callable[[PickingState, np.random.Generator], str]
 """From the state of picking and randomness to a reply."""
 
-_MOST_REPLANNED = 8
-"""Open orders up to which the oracle replans when disturbed: twelve would take half a second."""
 _MOST_TOGETHER = 3
 _LONGEST_WAIT = 9
 _DUE_NOISE = 15.0
@@ -40,22 +38,11 @@ def best_reply(picking: PickingState, penalties: Mapping[str, float] | None = No
 
 
 def _oracle(session: PickSession, _rng: np.random.Generator) -> str:
-    """Follow the plan; where the session has left it, replan a small book, else resume the plan."""
-    plan, picking = session.compiled.problem.plan, session.picking
+    """Follow the plan; where the session has left it, make a new one."""
+    plan = session.compiled.problem.plan
     if session.on_plan:
         return write_pick(plan[session.turns] or Done())
-    if len(picking.open) > _MOST_REPLANNED:
-        return write_pick(_resume(plan, picking))
-    return best_reply(picking)
-
-
-def _resume(plan: Sequence[Command | None], picking: PickingState) -> Command:
-    """Return the first trip of a plan whose orders are all open, or a wait until they can go."""
-    for trip in plan:
-        if isinstance(trip, Trip) and picking.open.keys() >= set(trip.ids):
-            early = max(picking.open[name].release for name in trip.ids) - picking.now
-            return Wait(early) if early > 0 else trip
-    return heuristics.earliest_due_exact(picking)
+    return best_reply(session.picking)
 
 
 def _at_random(picking: PickingState, rng: np.random.Generator) -> str:

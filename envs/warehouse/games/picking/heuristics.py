@@ -15,13 +15,8 @@ _BLIND_WAIT = 5
 
 def available(state: PickingState) -> list[Order]:
     """Return the orders that can be picked now, in the order of their ids."""
-    stock = state.stock
-    return [
-        order
-        for order in state.open.values()
-        if order.release <= state.now
-        and (stock is None or all(stock[slot] >= units for slot, units in order.lines))
-    ]
+    orders = state.open.values()
+    return [one for one in orders if one.release <= state.now and state.in_stock(one.lines)]
 
 
 def singles(state: PickingState) -> Trip | Wait:
@@ -62,9 +57,7 @@ def fill(state: PickingState, ranked: Iterable[Order]) -> list[Order]:
     batch: list[Order] = []
     for order in ranked:
         wanted = needs([*batch, order])
-        fits = sum(wanted.values()) <= state.site.capacity
-        stock = state.stock
-        if fits and (stock is None or all(stock[slot] >= wanted[slot] for slot in wanted)):
+        if sum(wanted.values()) <= state.site.capacity and state.in_stock(wanted.items()):
             batch.append(order)
     return batch
 

@@ -1,7 +1,7 @@
 """The rules of picking: clocks, trips, refusals, lateness. No text, no scores."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs
@@ -34,9 +34,8 @@ class PickingState:
     """The state of picking a set of orders.
 
     Every decision is that of the picker who is free first. A refused trip costs that picker one
-    time unit. `late` counts the orders shipped after they were due, `tardiness` by how much;
-    `shipments` are the trips so far, `refusals` the times and reasons of those refused, and
-    `closed` is set when the lead ends the shift.
+    time unit. `shipments` are the trips so far, `refusals` the times and reasons of those refused,
+    and `closed` is set when the lead ends the shift.
 
     Args:
         site: the site.
@@ -50,10 +49,6 @@ class PickingState:
         self.site = site
         self.stock = stock
         self.open: dict[str, Order] = {order.id: order for order in orders}
-        self.earned = 0.0
-        self.walked = 0
-        self.late = 0
-        self.tardiness = 0
         self.shipments: list[Shipment] = []
         self.refusals: list[tuple[int, str]] = []
         self.closed = False
@@ -73,7 +68,13 @@ class PickingState:
     @property
     def objective(self) -> float:
         """Value earned less the cost of walking."""
-        return self.earned - self.site.walk_cost * self.walked
+        earned = sum(value for trip in self.shipments for _, value, _ in trip.earned)
+        return earned - self.site.walk_cost * self.walked
+
+    @property
+    def walked(self) -> int:
+        """Steps of all trips."""
+        return sum(trip.walked for trip in self.shipments)
 
     @property
     def over(self) -> bool:
@@ -88,16 +89,12 @@ class PickingState:
 
     def can_ship(self) -> bool:
         """Whether any open order could be picked, now or after its release."""
+        return any(self.in_stock(order.lines) for order in self.open.values())
+
+    def in_stock(self, lines: Iterable[tuple[str, int]]) -> bool:
+        """Return whether slots hold the units that are asked for."""
         stock = self.stock
-        if stock is None:
-            return bool(self.open)
-        for order in self.open.values():
-            for slot, units in order.lines:
-                if stock[slot] < units:
-                    break
-            else:
-                return True
-        return False
+        return stock is None or all(stock[slot] >= units for slot, units in lines)
 
     def wait(self, time: int) -> None:
         """Let the free picker wait `time` units, `>= 0`."""
@@ -135,23 +132,15 @@ class PickingState:
         start = free[0]
         finish = start + walked + carried
         waiting, stock = self.open, self.stock
-        total, earned = self.earned, []
+        earned = []
         for order in orders:
-            name, value, late = order.id, order.value, finish - order.due
-            if late > 0:
-                value *= math.exp(-late / self.site.decay)
-                self.late += 1
-                self.tardiness += late
-            else:
-                late = 0
-            total += value
-            earned.append((name, value, late))
-            del waiting[name]
+            late = max(0, finish - order.due)
+            value = order.value * math.exp(-late / self.site.decay)
+            earned.append((order.id, value, late))
+            del waiting[order.id]
             if stock is not None:
                 for slot, units in order.lines:
                     stock[slot] -= units
-        self.earned = total
-        self.walked += walked
         free[0] = finish
         if len(free) > 1:
             free.sort()

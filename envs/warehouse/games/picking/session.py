@@ -63,6 +63,8 @@ class PickSession(Session[Shift]):
         on_plan: whether all replies were the plan's.
     """
 
+    form = FORM
+
     def __init__(self, compiled: Compiled[Shift]) -> None:
         super().__init__(compiled)
         shift = compiled.problem
@@ -70,11 +72,6 @@ class PickSession(Session[Shift]):
         self.picking = PickingState(shift.site, shift.orders, stock)
         self.on_plan = True
         self._last_shown = 0
-
-    @property
-    def form(self) -> Form:
-        """What the next reply must be."""
-        return FORM
 
     @property
     def objective(self) -> float:
@@ -89,12 +86,12 @@ class PickSession(Session[Shift]):
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the shift so far."""
         picking = self.picking
-        unshipped = len(picking.open)
+        late = [late for trip in picking.shipments for *_, late in trip.earned]
         return super().metrics() | {
             "walked": float(picking.walked),
-            "unshipped": float(unshipped),
-            "tardiness": float(picking.tardiness),
-            "on_time": 1.0 - (unshipped + picking.late) / len(picking.orders),
+            "unshipped": float(len(picking.open)),
+            "tardiness": float(sum(late)),
+            "on_time": late.count(0) / len(picking.orders),
         }
 
     def play(self, command: Command) -> list[str]:

@@ -11,7 +11,8 @@ from tokengym.envs.warehouse.games.picking import baselines as picking
 from tokengym.envs.warehouse.games.shop.generator import ShopLevel
 from tokengym.envs.warehouse.games.shop.session import ShopSession
 from tokengym.envs.warehouse.games.stock.baselines import REORDERS, UNITS, Reorder, same_reorders
-from tokengym.envs.warehouse.games.stock.oracle import Solution, optimal
+from tokengym.envs.warehouse.games.stock.model import Joint
+from tokengym.envs.warehouse.games.stock.oracle import Solution
 from tokengym.envs.warehouse.grammar import write_pick, write_reorder
 
 Shopkeeper = Callable[[ShopSession, np.random.Generator], str]
@@ -47,7 +48,7 @@ def _replan(session: ShopSession, _rng: np.random.Generator) -> str:
     for inventory in inventories:
         model = inventory.item.model
         dear = replace(model, lost=model.lost + worth)
-        order = Solution(dear, optimal(dear)).best_order(day, inventory)
+        (order,) = Solution.of(Joint.alone(dear)).best_orders(day, [inventory])
         placed.append((inventory.item.sku, order))
     return write_reorder(placed)
 

@@ -29,6 +29,7 @@ class ShopLevel:
         due: latest due date of an order.
         capacity: units of a trip.
         holding: cost of a unit left in the evening.
+        fixed: cost of a reorder of an item.
     """
 
     days: int
@@ -41,6 +42,7 @@ class ShopLevel:
     due: int
     capacity: int = 6
     holding: float = 0.2
+    fixed: float = 0.5
 
     mode: ClassVar[str] = "full"
 
@@ -70,7 +72,7 @@ def draw(rng: np.random.Generator, level: ShopLevel) -> dict[str, Any]:
                 "slow": 0,
                 "holding": level.holding,
                 "lost": 1,
-                "fixed": 0.5,
+                "fixed": level.fixed,
                 "leftover": 0,
                 "room": room,
             }

@@ -17,7 +17,7 @@ import numpy as np
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.warehouse.games.picking.heuristics import follow, singles
 from tokengym.envs.warehouse.games.picking.oracle import Plan, best_plan, commands
-from tokengym.envs.warehouse.games.picking.orders import needs
+from tokengym.envs.warehouse.games.picking.orders import Order, needs
 from tokengym.envs.warehouse.games.shop.generator import draw_books
 from tokengym.envs.warehouse.games.shop.rules import Days, Shop, read_shop
 from tokengym.envs.warehouse.games.stock.heuristics import lean_base_stock, order_up_to
@@ -41,7 +41,7 @@ def upper_bound(shop: Shop, plans: Sequence[Plan]) -> float:
         plans: `daily_plans(shop)`.
     """
     bound = math.fsum(plan.value for plan in plans)
-    for item, asked in zip(shop.items, _units_by_day(shop, None), strict=True):
+    for item, asked in zip(shop.items, _units_by_day(shop, shop.books), strict=True):
         due = [0, *item.due, *[0] * len(shop.books)]
         supply = item.stock
         for day, demand in enumerate(accumulate(asked)):
@@ -52,11 +52,7 @@ def upper_bound(shop: Shop, plans: Sequence[Plan]) -> float:
 
 def can_serve(shop: Shop) -> bool:
     """Return whether reorders made in hindsight could serve every unit asked for."""
-    asked = _units_by_day(shop, None)
-    return all(
-        cheapest_lots(item, units) is not None
-        for item, units in zip(shop.items, asked, strict=True)
-    )
+    return all(map(cheapest_lots, shop.items, _units_by_day(shop, shop.books)))
 
 
 def hindsight_replies(shop: Shop, plans: Sequence[Plan]) -> list[str] | None:
@@ -65,12 +61,13 @@ def hindsight_replies(shop: Shop, plans: Sequence[Plan]) -> list[str] | None:
     Returns:
         the replies, or `None` if the first stock or the room does not allow it.
     """
-    lots = []
-    for item, units in zip(shop.items, _units_by_day(shop, plans), strict=True):
-        lot = cheapest_lots(item, units)
-        if lot is None:
-            return None
-        lots.append(lot)
+    shipped = [
+        [order for order in book if any(order.id in leg.ids for leg in plan.legs)]
+        for book, plan in zip(shop.books, plans, strict=True)
+    ]
+    lots = list(map(cheapest_lots, shop.items, _units_by_day(shop, shipped)))
+    if not all(lots):
+        return None
     days = Days(shop)
     written = []
     for day, plan in enumerate(plans):
@@ -102,23 +99,19 @@ def reference_value(shop: Shop) -> float:
     return days.objective
 
 
-def _units_by_day(shop: Shop, plans: Sequence[Plan] | None) -> list[list[int]]:
-    """Return the units asked for, by item and day; only what `plans` ship if they are given."""
-    totals = []
-    for day, book in enumerate(shop.books):
-        shipped = None if plans is None else {name for leg in plans[day].legs for name in leg.ids}
-        wanted = [order for order in book if shipped is None or order.id in shipped]
-        totals.append(needs(wanted))
+def _units_by_day(shop: Shop, books: Sequence[Sequence[Order]]) -> list[list[int]]:
+    """Return the units that the orders of every day ask for, by item and day."""
+    totals = [needs(book) for book in books]
     return [[total.get(slot, 0) for total in totals] for slot in shop.slots]
 
 
-def cheapest_lots(item: Item, units: Sequence[int]) -> list[int] | None:
+def cheapest_lots(item: Item, units: Sequence[int]) -> list[int]:
     """Return the cheapest reorders by day that serve `units` by day, known in advance.
 
     Source: Wagner and Whitin, Management Science 5 (1958).
 
     Returns:
-        units to order by day, or `None` if what arrives before the first reorder is too little.
+        units to order by day; nothing if what arrives before the first reorder is too little.
     """
     model = item.model
     needed = list(units)
@@ -129,25 +122,22 @@ def cheapest_lots(item: Item, units: Sequence[int]) -> list[int] | None:
         needed[day] -= served
         have -= served
     if any(needed[: model.lead]):
-        return None
+        return []
     best: list[tuple[float, int]] = [(0.0, 0)] * (len(units) + 1)
-    for first in range(len(units) - 1, -1, -1):
-        if not needed[first]:
-            best[first] = (best[first + 1][0], first)
-            continue
+    for first in reversed(range(len(units))):
+        kept = model.fixed if needed[first] else 0.0
         costs = []
-        kept = model.fixed
-        for last in range(first, len(units)):
-            kept += model.holding * (last - first) * needed[last]
-            costs.append((kept + best[last + 1][0], last + 1))
-        best[first] = min(costs)
+        for end in range(first + 1, len(units) + 1):
+            kept += model.holding * (end - 1 - first) * needed[end - 1]
+            costs.append((kept + best[end][0], end))
+        best[first] = min(costs) if needed[first] else costs[0]
     lots = [0] * len(units)
     day = 0
     while day < len(units):
         end = best[day][1]
-        if end > day:
+        if needed[day]:
             lots[day - model.lead] = sum(needed[day:end])
-        day = max(end, day + 1)
+        day = end
     return lots
 
 

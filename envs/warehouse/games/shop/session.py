@@ -7,7 +7,7 @@ from typing import Any
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.turn import StopReason
-from tokengym.envs.warehouse.games.game import Compiled, Form, Session
+from tokengym.envs.warehouse.games.game import Compiled, Session
 from tokengym.envs.warehouse.games.picking.rules import PickingState
 from tokengym.envs.warehouse.games.picking.session import FORM, carry_out, follows, time_and_orders
 from tokengym.envs.warehouse.games.shop.rules import Days, Shop, read_shop
@@ -78,15 +78,11 @@ class ShopSession(Session[Run]):
     def __init__(self, compiled: Compiled[Run]) -> None:
         super().__init__(compiled)
         self.days = Days(compiled.problem.shop)
+        self.form = reorder_form(len(self.days.inventories))
         self.picking: PickingState | None = None
         self.shifts: list[PickingState] = []
         self.on_plan = True
         self._decisions = 0
-
-    @property
-    def form(self) -> Form:
-        """In the morning a reorder, then what picks."""
-        return reorder_form(len(self.days.inventories)) if self.picking is None else FORM
 
     @property
     def objective(self) -> float:
@@ -125,7 +121,7 @@ class ShopSession(Session[Run]):
             self.refused += bool(refusals)
             lines.append(self.compiled.texts.book(self.compiled.problem.shop.books[days.day]))
             days.open(units)
-            self.picking = days.picking
+            self.picking, self.form = days.picking, FORM
             self.shifts.append(self.picking)
             self._decisions = len(self.picking.open) + 1
         else:
@@ -135,7 +131,7 @@ class ShopSession(Session[Run]):
             self._decisions -= 1
         if self._decisions and not self.picking.over:
             return lines
-        self.picking = None
+        self.picking, self.form = None, reorder_form(len(days.inventories))
         lost = days.close()
         return [*lines, f"Day over, {lost} units lost." if lost else "Day over."]
 

@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import chain, islice
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +74,7 @@ class StockModel:
             raise TaskError(f"{self.days} days cannot be cut into reviews every {self.review} days")
         if sum(self.means) <= 0.0:
             raise TaskError("an item must be asked for at least now and then, got no demand")
-        if self.room < 1 or (self.room + 1) ** (self.longest + 1) > MOST_CHOICES:
+        if self.room < 1 or self.choices > MOST_CHOICES:
             raise TaskError(
                 f"room {self.room} with orders that take {self.longest} days is empty or too large "
                 "to solve exactly"
@@ -93,6 +94,11 @@ class StockModel:
     def longest(self) -> int:
         """Most days from order to arrival: a state has what is on hand and due before that."""
         return self.lead + (self.slow > 0.0)
+
+    @property
+    def choices(self) -> int:
+        """Number of states times orders."""
+        return int((self.room + 1) ** (self.longest + 1))
 
     @cached_property
     def means(self) -> tuple[float, ...]:
@@ -114,19 +120,10 @@ class StockModel:
     @cached_property
     def cost(self) -> FloatArray:
         """Expected cost of a day by units on hand, without the fixed cost: (days, room + 1)."""
-        on_hand = np.arange(self.room + 1)[:, None]
-        cost = np.zeros((self.days, self.room + 1))
-        for day, shares in enumerate(self.demand):
-            units = np.arange(len(shares))[None, :]
-            over = self.holding * np.maximum(on_hand - units, 0)
-            cost[day] = (over + self.lost * np.maximum(units - on_hand, 0)) @ np.array(shares)
-        return cost
-
-    @cached_property
-    def position(self) -> IntArray:
-        """Units on hand and on order by state: shape (room + 1,) * longest."""
-        position: IntArray = np.indices((self.room + 1,) * self.longest).sum(axis=0)
-        return position
+        on_hand = np.arange(self.room + 1.0)
+        left = self.left @ on_hand
+        lost = np.array(self.means)[:, None] - on_hand + left
+        return self.holding * left + self.lost * lost
 
 
 def poisson(mean: float) -> tuple[float, ...]:
@@ -140,10 +137,13 @@ def poisson(mean: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Joint(Immutable):
-    """Items, and what they share.
+    """Items that are planned together, and what they share; an item alone shares nothing.
+
+    Arrays have an axis for what an item has on hand and one for what is due on each of the next
+    `longest - 1` days, item after item; those over orders have an axis an item after these.
 
     Attributes:
-        models: the items; what is ordered of them arrives the next morning.
+        models: the items, reviewed on the same days.
         delivery: cost of a delivery, whatever is on it.
         room: most units on hand and on order of all items together.
     """
@@ -154,56 +154,77 @@ class Joint(Immutable):
 
     def __post_init__(self) -> None:
         """Refuse items that cannot be solved together."""
-        if any(model.lead != 1 or model.slow for model in self.models):
-            raise TaskError("items that share deliveries have a lead time of 1 and no slow orders")
         if self.delivery < 0.0 or self.room < 1:
             raise TaskError(f"shared deliveries cost >= 0 and room is >= 1, got {self}")
-        if math.prod(self.shape) ** 2 > MOST_CHOICES:
-            raise TaskError(f"{len(self.models)} items with room for {self.shape} are too many")
+        rooms = [model.room for model in self.models]
+        if math.prod(one.choices for one in self.models) > MOST_CHOICES:
+            raise TaskError(f"{len(rooms)} items with room for {rooms} are too many")
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Numbers of units on hand there can be, by item."""
-        return tuple(model.room + 1 for model in self.models)
+    @classmethod
+    def alone(cls, model: StockModel) -> Self:
+        """Return an item that shares nothing."""
+        return cls((model,), 0.0, model.room)
 
-    @cached_property
-    def placing(self) -> FloatArray:
-        """What placing every order costs, with an axis an item."""
-        ordered = np.indices(self.shape) > 0
-        fixed = np.array([model.fixed for model in self.models])
-        together = self.delivery * ordered.any(axis=0)
-        return np.asarray(np.tensordot(fixed, ordered, axes=1) + together, dtype=np.float64)
+    def axes(self, on_hand: Sequence[int] | None = None) -> tuple[list[list[IntArray]], list[Any]]:
+        """Return the units along every axis of states, item by item, and of orders.
 
-    def costs(self, day: int, on_hand: Sequence[IntArray], morning: FloatArray) -> FloatArray:
+        Args:
+            on_hand: the units on hand to look at, one an item; `None` for all there can be.
+        """
+        every = [np.arange(model.room + 1) for model in self.models]
+        held = every if on_hand is None else [np.array([units]) for units in on_hand]
+        states = [
+            [first, *[units] * (model.longest - 1)]
+            for first, units, model in zip(held, every, self.models, strict=True)
+        ]
+        mesh = iter(np.ix_(*chain(*states), *every))
+        return [list(islice(mesh, model.longest)) for model in self.models], list(mesh)
+
+    def costs(
+        self, day: int, morning: FloatArray, on_hand: Sequence[int] | None = None
+    ) -> FloatArray:
         """Return expected costs by state and order from a day on; infinite without room.
 
         Args:
             day: the day.
-            on_hand: the units on hand to look at, by item.
             morning: expected costs by state from the next morning on.
+            on_hand: see `axes`.
         """
-        units = [np.arange(size) for size in self.shape]
-        places = np.ix_(*units, *units)
-        left, ordered = places[: len(units)], places[len(units) :]
-        costs = morning[
-            tuple(
-                np.minimum(rest + order, model.room)
-                for rest, order, model in zip(left, ordered, self.models, strict=True)
-            )
-        ]
-        for axis, (model, held) in enumerate(zip(self.models, on_hand, strict=True)):
-            rows = model.left[day][held]
-            costs = np.moveaxis(np.tensordot(rows, costs, axes=(1, axis)), 0, axis)
-        held_S = np.ix_(*on_hand, *[np.zeros(1, np.int64)] * len(units))[: len(units)]
-        costs = costs + self.placing
-        free = np.asarray(self.room - sum(held_S) - sum(ordered))
-        for model, held, order in zip(self.models, held_S, ordered, strict=True):
-            costs += model.cost[day][held]
-            free = np.minimum(free, model.room - held - order)
+        states, orders = self.axes(on_hand)
+        costs, shape = morning, list[int]()
+        for model, (held, *due) in zip(self.models, states, strict=True):
+            left = model.left[day][held.ravel()]
+            # The other items are columns; when all had their turn, the first is in front again.
+            later = _later(model, left, costs.reshape(*[model.room + 1] * model.longest, -1))
+            costs = later.reshape(-1, later.shape[-1]).T
+            shape += [held.size, *[model.room + 1] * (len(due) + 1)]
+        places = np.cumsum([model.longest + 1 for model in self.models]) - 1
+        costs = np.moveaxis(costs.reshape(shape), places, range(-len(places), 0))
+        placed = np.any(np.broadcast_arrays(*orders), axis=0)
+        costs = costs + self.delivery * placed
+        free = self.room - sum(chain(*states, orders))
+        for model, state, order in zip(self.models, states, orders, strict=True):
+            costs += model.cost[day][state[0]] + model.fixed * (order > 0)
+            free = np.minimum(free, model.room - sum(state) - order)
         return np.where(free < 0, np.inf, costs)
 
-    def pass_day(self, day: int, morning: FloatArray) -> FloatArray:
-        """Return the expected cost by state from a day without orders on."""
-        for axis, model in enumerate(self.models):
-            morning = np.moveaxis(np.tensordot(model.left[day], morning, axes=(1, axis)), 0, axis)
-        return morning + sum(np.ix_(*(model.cost[day] for model in self.models)))
+
+def _later(model: StockModel, left: FloatArray, value: FloatArray) -> FloatArray:
+    """Return the expected `value` of an item's next morning by its state and order.
+
+    Args:
+        model: the item.
+        left: by units on hand, the probabilities of units left in the evening.
+        value: by state of the next morning; the last axis is over anything else.
+    """
+    units = np.arange(model.room + 1)
+    together = np.minimum(units[:, None] + units, model.room)
+    size, *rest = value.shape
+    # One small product for each delivery: a single large one would wake threads for little work.
+    by_delivery = np.matmul(left, value[together].reshape(size, size, -1))
+    later = by_delivery.swapaxes(0, 1).reshape(len(left), size, *rest)
+    if model.slow > 0.0:
+        # On time, the order comes with what is due that day; late, it comes alone, a day later.
+        on_time = later[..., 0, :][..., together, :]
+        later = (1.0 - model.slow) * on_time + model.slow * later
+    return later

@@ -1,4 +1,4 @@
-"""The exact optimum of keeping an item in stock for a number of days, by dynamic programming.
+"""The exact optimum of keeping items in stock for a number of days, by dynamic programming.
 
 A day: what is due arrives, the order is placed (on review days), customers buy, unmet demand is
 lost, costs are charged. After the last day every unit left or still to arrive is charged. An order
@@ -6,8 +6,9 @@ may take a day longer than the lead time; by the next morning that is known. Sta
 (on hand, due in 1 day, ..., due in longest - 1 days).
 
 Items that share deliveries and room wait for each other, and what is kept of one leaves less room
-for the others: one program over all of them, whose states and orders have an axis an item, solves
-the joint replenishment problem (Balintfy, Management Science 10, 1964).
+for the others: one program over all of them, whose states and orders have axes for every item,
+solves the joint replenishment problem (Balintfy, Management Science 10, 1964). Items that share
+nothing are solved one by one.
 
 Source: Karlin and Scarf, in Studies in the Mathematical Theory of Inventory and Production (1958);
 Zipkin, Operations Research 56 (2008), whose long-run costs of long horizons this reproduces.
@@ -16,21 +17,16 @@ Zipkin, Operations Research 56 (2008), whose long-run costs of long horizons thi
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from itertools import chain, islice
+from typing import Any, Self
 
 import numpy as np
 
+from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.warehouse.games.stock.generator import draw_demand, draw_late
 from tokengym.envs.warehouse.games.stock.heuristics import lean_base_stock, levels
-from tokengym.envs.warehouse.games.stock.model import (
-    SLACK,
-    FloatArray,
-    IntArray,
-    Joint,
-    StockModel,
-    Values,
-)
-from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, read_items, read_joint
+from tokengym.envs.warehouse.games.stock.model import SLACK, FloatArray, IntArray, Joint, Values
+from tokengym.envs.warehouse.games.stock.rules import Inventory, read_groups, read_items
 
 LEAST_GAP = 0.2
 """Least gap between reference and optimum in expectation, as a share of it: costs must matter."""
@@ -40,155 +36,59 @@ Choice = Callable[[int, FloatArray], FloatArray]
 
 
 @lru_cache(maxsize=64)
-def optimal(model: StockModel) -> Values:
+def optimal(joint: Joint) -> Values:
     """Return the expected costs of the optimal policy; they are shared, do not change them."""
-    return _go_back(model, lambda _review, costs: costs.min(axis=-1))
+    items = len(joint.models)
+    return evaluate(joint, lambda _, costs: costs.min(axis=tuple(range(-items, 0))))
 
 
-def evaluate(model: StockModel, levels: IntArray, cap: int | None = None) -> Values:
-    """Return the expected costs of ordering up to `levels` (by review) as far as there is room.
-
-    Args:
-        model: the item.
-        levels: units on hand and on order by review.
-        cap: most units of an order; `None` for as many as the level takes.
-    """
-
-    def follow(review: int, costs: FloatArray) -> FloatArray:
-        orders = np.clip(levels[review] - model.position, 0, cap)
-        orders = np.minimum(orders, np.maximum(model.room - model.position, 0))
-        return np.take_along_axis(costs, orders[..., None], axis=-1)[..., 0]
-
-    return _go_back(model, follow)
-
-
-def _go_back(model: StockModel, choose: Choice) -> Values:
-    value = model.leftover * model.position.astype(np.float64)
-    fits = model.position <= model.room
+def evaluate(joint: Joint, choose: Choice) -> Values:
+    """Return the expected costs of a policy."""
+    model, no_order = joint.models[0], (..., *[0] * len(joint.models))
+    states, _ = joint.axes()
+    ends = (one.leftover * sum(held) for one, held in zip(joint.models, states, strict=True))
+    value: FloatArray = np.asarray(sum(ends), dtype=np.float64)[no_order]
     at_review = np.zeros((model.reviews, *value.shape))
     next_day = np.zeros_like(at_review)
-    for review in reversed(range(model.reviews)):
-        first = review * model.review
-        for day in reversed(range(first + 1, first + model.review)):
-            value = _later(model, day, value)[..., 0] + _by_on_hand(model, day, model.longest)
-        next_day[review] = value
-        costs = choose(review, order_costs(model, first, value))
-        value = at_review[review] = np.where(fits, costs, 0.0)
+    for day in reversed(range(model.days)):
+        review, later = divmod(day, model.review)
+        costs = joint.costs(day, value)
+        nothing = costs[no_order]
+        if not later:
+            next_day[review] = value
+        value = np.where(np.isfinite(nothing), nothing if later else choose(review, costs), 0.0)
+        if not later:
+            at_review[review] = value
     return Values(at_review, next_day)
 
 
-def order_costs(model: StockModel, day: int, next_day: FloatArray) -> FloatArray:
-    """Return cost of the day plus expected cost-to-go by state and order; infinite if no room."""
-    units = np.arange(model.room + 1)
-    costs = _later(model, day, next_day)
-    if model.slow > 0.0:
-        # On time, the order comes with what is due that day; late, it comes alone, a day later.
-        together = np.minimum(units[:, None] + units[None, :], model.room)
-        costs = (1.0 - model.slow) * costs[..., 0][..., together] + model.slow * costs
-    costs = costs + _by_on_hand(model, day, model.longest + 1)
-    costs[..., 1:] += model.fixed
-    costs[model.position[..., None] + units > model.room] = np.inf
-    return costs
+def order_up_to(joint: Joint, targets: Sequence[IntArray]) -> Choice:
+    """Return the policy that orders up to levels; those first in order have shared room first.
 
-
-def _later(model: StockModel, day: int, value: FloatArray) -> FloatArray:
-    """Return the expected `value` of the next state by on hand and due in 1, ..., longest days.
-
-    Shape (room + 1,) * (longest + 1). Entries that exceed the room mean nothing.
+    Args:
+        joint: the items.
+        targets: units on hand and on order by item and review.
     """
-    size = model.room + 1
-    units = np.arange(size)
-    arrived = np.minimum(units[:, None] + units[None, :], model.room)
-    # One small product for each delivery: a single large one would wake threads for little work.
-    by_delivery = np.matmul(model.left[day], value[arrived].reshape(size, size, -1))
-    expected: FloatArray = by_delivery.swapaxes(0, 1).reshape((size,) * (model.longest + 1))
-    return expected
+    states, orders = joint.axes()
+    state = [axis[(..., *[0] * len(orders))] for axis in chain(*states)]
 
+    def choose(review: int, costs: FloatArray) -> FloatArray:
+        free, units = joint.room - sum(state), []
+        axes = iter(state)
+        for model, target in zip(joint.models, targets, strict=True):
+            held = sum(islice(axes, model.longest))
+            wanted = np.clip(target[review] - held, 0, np.maximum(model.room - held, 0))
+            units.append(np.where(wanted <= free, wanted, 0))
+            free = free - units[-1]
+        chosen: FloatArray = costs[(*state, *units)]
+        return chosen
 
-def _by_on_hand(model: StockModel, day: int, axes: int) -> FloatArray:
-    cost: FloatArray = model.cost[day].reshape(-1, *(1,) * (axes - 1))
-    return cost
+    return choose
 
 
 @dataclass(frozen=True)
-class Solution:
-    """The value function of an item in the form a step reads.
-
-    Attributes:
-        model: the item.
-        values: expected costs of the optimal policy.
-    """
-
-    model: StockModel
-    values: Values
-    _costs: dict[tuple[int, ...], list[float]] = field(default_factory=dict, compare=False)
-
-    def costs(self, review: int, inventory: Inventory) -> list[float]:
-        """Return the expected cost from a review to the end by order, acting best after it.
-
-        The rollouts of a Task meet the same states, so what was worked out is kept.
-        """
-        state = (review, inventory.on_hand, *inventory.due)
-        costs = self._costs.get(state)
-        if costs is None:
-            costs = self._costs[state] = [
-                self._cost(review, inventory, order) for order in range(inventory.room + 1)
-            ]
-        return costs
-
-    def _cost(self, review: int, inventory: Inventory, order: int) -> float:
-        model, on_hand = self.model, inventory.on_hand
-        day = review * model.review
-        cost = float(model.cost[day, on_hand]) + (model.fixed if order else 0.0)
-        for chance, late in ((1.0 - model.slow, 0), (model.slow, 1)):
-            if chance:
-                due = [*inventory.due, 0]
-                due[model.lead - 1 + late] += order
-                arriving, *rest = due
-                follows = self.values.next_day[review]
-                row = follows[(slice(arriving, arriving + on_hand + 1), *rest)]
-                cost += chance * float(model.left[day, on_hand, : on_hand + 1] @ row)
-        return cost
-
-    def regret(self, review: int, inventory: Inventory, order: int) -> float:
-        """Return by how much `order` raises the expected cost above the least, `>= 0`."""
-        costs = self.costs(review, inventory)
-        return costs[order] - min(costs)
-
-    def best_order(self, review: int, inventory: Inventory) -> int:
-        """Return the order of the least expected cost, the smallest of equals."""
-        costs = self.costs(review, inventory)
-        least = min(costs) + SLACK
-        return next(order for order, cost in enumerate(costs) if cost <= least)
-
-
-def evaluate_jointly(joint: Joint, choose: Choice) -> Values:
-    """Return the expected costs of a policy."""
-    model, states = joint.models[0], [np.arange(size) for size in joint.shape]
-    fits = np.indices(joint.shape).sum(axis=0) <= joint.room
-    ends = np.ix_(*(one.leftover * np.arange(one.room + 1.0) for one in joint.models))
-    value: FloatArray = np.asarray(sum(ends))
-    at_review = np.zeros((model.reviews, *joint.shape))
-    next_day = np.zeros_like(at_review)
-    for review in reversed(range(model.reviews)):
-        first = review * model.review
-        for day in reversed(range(first + 1, first + model.review)):
-            value = joint.pass_day(day, value)
-        next_day[review] = value
-        costs = choose(review, joint.costs(first, states, value))
-        value = at_review[review] = np.where(fits, costs, 0.0)
-    return Values(at_review, next_day)
-
-
-@lru_cache(maxsize=64)
-def solve_jointly(joint: Joint) -> Values:
-    """Return the expected costs of the optimal policy; they are shared, do not change them."""
-    return evaluate_jointly(joint, lambda _, costs: costs.reshape(*joint.shape, -1).min(axis=-1))
-
-
-@dataclass(frozen=True)
-class JointSolution:
-    """The value function of items that share deliveries, in the form a step reads.
+class Solution(Immutable):
+    """The value function of items that are planned together, in the form a step reads.
 
     Attributes:
         joint: the items.
@@ -199,14 +99,23 @@ class JointSolution:
     values: Values
     _costs: dict[tuple[int, ...], FloatArray] = field(default_factory=dict, compare=False)
 
+    @classmethod
+    def of(cls, joint: Joint) -> Self:
+        """Solve items."""
+        return cls(joint, optimal(joint))
+
     def costs(self, review: int, inventories: Sequence[Inventory]) -> FloatArray:
-        """Return the expected cost from a review to the end by order, acting best after it."""
-        state = (review, *(inventory.on_hand for inventory in inventories))
+        """Return the expected cost from a review to the end by order, acting best after it.
+
+        The rollouts of a Task meet the same states, so what was worked out is kept.
+        """
+        held = [one.on_hand for one in inventories]
+        due = [tuple(one.due) for one in inventories]
+        state = (review, *held, *chain(*due))
         if state not in self._costs:
             day = review * self.joint.models[0].review
-            held = [np.array([units]) for units in state[1:]]
-            costs = self.joint.costs(day, held, self.values.next_day[review])
-            self._costs[state] = costs.reshape(self.joint.shape)
+            costs = self.joint.costs(day, self.values.next_day[review], held)
+            self._costs[state] = costs[tuple(chain(*((0, *units) for units in due)))]
         return self._costs[state]
 
     def regret(self, review: int, inventories: Sequence[Inventory], orders: Sequence[int]) -> float:
@@ -219,32 +128,6 @@ class JointSolution:
         costs = self.costs(review, inventories)
         best: list[int] = np.argwhere(costs <= costs.min() + SLACK)[0].tolist()
         return best
-
-
-@dataclass(frozen=True)
-class Separate:
-    """The value functions of items that share nothing."""
-
-    solutions: tuple[Solution, ...]
-
-    def regret(self, review: int, inventories: Sequence[Inventory], orders: Sequence[int]) -> float:
-        """Return by how much `orders` raise the expected cost above the least, `>= 0`."""
-        return sum(
-            solution.regret(review, inventory, order)
-            for solution, inventory, order in zip(self.solutions, inventories, orders, strict=True)
-        )
-
-    def best_orders(self, review: int, inventories: Sequence[Inventory]) -> list[int]:
-        """Return the order of the least expected cost of every item, the smallest of equals."""
-        pairs = zip(self.solutions, inventories, strict=True)
-        return [solution.best_order(review, inventory) for solution, inventory in pairs]
-
-
-def solution_of(items: Sequence[Item], joint: Joint | None) -> Separate | JointSolution:
-    """Return the value function of items, which share something or nothing."""
-    if joint is not None:
-        return JointSolution(joint, solve_jointly(joint))
-    return Separate(tuple(Solution(item.model, optimal(item.model)) for item in items))
 
 
 def solve(
@@ -262,17 +145,14 @@ def solve(
     """
     demand = draw_demand(instance, rng) if outcomes is None else outcomes
     late = draw_late(instance, rng)
-    items, joint = read_items(instance), read_joint(instance)
-    if joint is None:
-        least = reference = 0.0
-        for item in items:
-            model, start = item.model, (0, item.stock, *item.due)
-            least += float(optimal(model).at_review[start])
-            reference += float(evaluate(model, levels(lean_base_stock, model)).at_review[start])
-    else:
-        start = (0, *(item.stock for item in items))
-        least = float(solve_jointly(joint).at_review[start])
-        reference = float(evaluate_jointly(joint, _lean_orders(joint)).at_review[start])
+    items = iter(read_items(instance))
+    least = reference = 0.0
+    for joint in read_groups(instance):
+        held = [next(items) for _ in joint.models]
+        start = (0, *chain(*((item.stock, *item.due) for item in held)))
+        lean = order_up_to(joint, [levels(lean_base_stock, model) for model in joint.models])
+        least += float(optimal(joint).at_review[start])
+        reference += float(evaluate(joint, lean).at_review[start])
     if reference - least < LEAST_GAP * least:
         return None
     return {
@@ -281,20 +161,3 @@ def solve(
         "optimum": -least,
         "reference": -reference,
     }
-
-
-def _lean_orders(joint: Joint) -> Choice:
-    """Return the reference policy of items that share room: those first in order have it first."""
-    targets = [levels(lean_base_stock, model) for model in joint.models]
-
-    def choose(review: int, costs: FloatArray) -> FloatArray:
-        held = np.indices(joint.shape)
-        left, orders = joint.room - held.sum(axis=0), []
-        for target, units, model in zip(targets, held, joint.models, strict=True):
-            order = np.clip(target[review] - units, 0, model.room - units)
-            orders.append(np.where(order <= left, order, 0))
-            left = left - orders[-1]
-        chosen: FloatArray = costs[(*held, *orders)]
-        return chosen
-
-    return choose

@@ -99,17 +99,15 @@ class Inventory:
         item: the item.
         on_hand: units that can be sold today.
         due: units arriving on the next days, the first tomorrow.
-        room: units that can still be ordered.
         days: the days over.
     """
 
-    __slots__ = ("_ordered", "days", "due", "item", "on_hand", "room")
+    __slots__ = ("_ordered", "days", "due", "item", "on_hand")
 
     def __init__(self, item: Item) -> None:
         self.item = item
         self.on_hand = item.stock
         self.due = list(item.due)
-        self.room = item.model.room - item.stock - sum(item.due)
         self.days: list[Day] = []
         self._ordered = 0
 
@@ -117,6 +115,11 @@ class Inventory:
     def position(self) -> int:
         """Units on hand and on order."""
         return self.on_hand + sum(self.due)
+
+    @property
+    def room(self) -> int:
+        """Units that can still be ordered."""
+        return self.item.model.room - self.position
 
     @property
     def cost(self) -> float:
@@ -153,14 +156,11 @@ class Inventory:
         due, model = self.due, self.item.model
         due.append(0)
         due[model.lead - 1 + late] += units
-        self.room -= units
         self._ordered = units
 
     def end_day(self, left: int, lost: int) -> None:
         """End the day with `left` units, `lost` having been asked for, and receive what is due."""
-        sold = self.on_hand - left
-        self.days.append(Day(self.on_hand, self._ordered, sold, lost))
-        self.room += sold
+        self.days.append(Day(self.on_hand, self._ordered, self.on_hand - left, lost))
         self.on_hand = left + self.due.pop(0)
 
 
@@ -177,9 +177,7 @@ def reorder(
     Returns:
         the units to place by item, 0 where a line was refused or missing, and the refusals.
     """
-    numbers = {}
-    for at, inventory in enumerate(inventories):
-        numbers[inventory.item.sku] = at
+    numbers = {inventory.item.sku: at for at, inventory in enumerate(inventories)}
     units = [0] * len(inventories)
     refusals = []
     taken = sum(inventory.position for inventory in inventories)
@@ -230,18 +228,17 @@ def read_items(instance: Mapping[str, Any]) -> tuple[Item, ...]:
     return items
 
 
-def read_joint(instance: Mapping[str, Any]) -> Joint | None:
-    """Read what the items of an instance share, if anything.
+def read_groups(instance: Mapping[str, Any]) -> tuple[Joint, ...]:
+    """Read which items of an instance are planned together: all that share something, or none.
 
     Raises:
-        TaskError: if items that share it cannot be solved together, or their start exceeds it.
+        TaskError: if they cannot be solved together, or their start exceeds what they share.
     """
-    shared = instance.get("shared")
+    items, shared = read_items(instance), instance.get("shared")
     if shared is None:
-        return None
-    items = read_items(instance)
+        return tuple(Joint.alone(item.model) for item in items)
     models = tuple(item.model for item in items)
     joint = Joint(models, float(shared["delivery"]), int(shared["room"]))
-    if sum(item.stock for item in items) > joint.room:
+    if sum(item.stock + sum(item.due) for item in items) > joint.room:
         raise TaskError(f"all items together have room for {joint.room} units at the start")
-    return joint
+    return (joint,)

@@ -8,19 +8,19 @@ demand drawn, so the optimal policy earns 1 on every path and no policy earns mo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
 from tokengym.envs.warehouse.games.stock.model import Joint
-from tokengym.envs.warehouse.games.stock.oracle import JointSolution, Separate, solution_of
+from tokengym.envs.warehouse.games.stock.oracle import Solution
 from tokengym.envs.warehouse.games.stock.rules import (
     Inventory,
     Item,
     bullwhip,
+    read_groups,
     read_items,
-    read_joint,
     reorder,
 )
 from tokengym.envs.warehouse.grammar import read_reorder, reorder_nearness
@@ -33,14 +33,14 @@ class Stretch:
     Attributes:
         items: what is kept.
         joint: what the items share; `None` for nothing.
-        solution: the value function of the items.
+        solutions: the value functions of items that are planned together, or of each.
         demand: units asked for, by item and day.
         late: whether an order placed then takes a day longer, by item and review.
     """
 
     items: tuple[Item, ...]
     joint: Joint | None
-    solution: Separate | JointSolution
+    solutions: tuple[Solution, ...]
     demand: tuple[tuple[int, ...], ...]
     late: tuple[tuple[bool, ...], ...]
 
@@ -74,8 +74,9 @@ def read(instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Stretch:
     for item, path in zip(items, late, strict=True):
         if any(path) and not item.model.slow:
             raise TaskError(f"an order of {item.sku} is late, which no order of it can be")
-    joint = read_joint(instance)
-    return Stretch(items, joint, solution_of(items, joint), demand, late)
+    groups = read_groups(instance)
+    joint = groups[0] if instance.get("shared") else None
+    return Stretch(items, joint, tuple(map(Solution.of, groups)), demand, late)
 
 
 def reorder_form(items: int) -> Form:
@@ -101,13 +102,14 @@ class StockSession(Session[Stretch]):
     def __init__(self, compiled: Compiled[Stretch]) -> None:
         super().__init__(compiled)
         self.inventories = [Inventory(item) for item in compiled.problem.items]
+        self.form = reorder_form(len(self.inventories))
+        rest = iter(self.inventories)
+        self._parts = [
+            (solution, list(islice(rest, len(solution.joint.models))))
+            for solution in compiled.problem.solutions
+        ]
         self._regret = 0.0
         self._deliveries = 0
-
-    @property
-    def form(self) -> Form:
-        """Units to reorder."""
-        return reorder_form(len(self.inventories))
 
     @property
     def objective(self) -> float:
@@ -133,16 +135,18 @@ class StockSession(Session[Stretch]):
 
     def best_orders(self) -> list[tuple[str, int]]:
         """Return the optimal order of every item."""
-        orders = self.compiled.problem.solution.best_orders(self.turns, self.inventories)
+        best = [solution.best_orders(self.turns, part) for solution, part in self._parts]
         names = [inventory.item.sku for inventory in self.inventories]
-        return list(zip(names, orders, strict=True))
+        return list(zip(names, chain(*best), strict=True))
 
     def play(self, command: Sequence[tuple[str, int]]) -> list[str]:
         """Place orders and play the days to the next review."""
         stretch, review = self.compiled.problem, self.turns
         shared = None if stretch.joint is None else stretch.joint.room
         orders, refusals = reorder(self.inventories, command, shared)
-        self._regret += stretch.solution.regret(review, self.inventories, orders)
+        placed = iter(orders)
+        for solution, part in self._parts:
+            self._regret += solution.regret(review, part, list(islice(placed, len(part))))
         self._deliveries += any(orders)
         days = slice(review * stretch.review, (review + 1) * stretch.review)
         for number, (inventory, order) in enumerate(zip(self.inventories, orders, strict=True)):
@@ -159,7 +163,3 @@ class StockSession(Session[Stretch]):
             for days in (inventory.days[-review:] for inventory in self.inventories)
         ]
         return [self.compiled.texts.state(self.turns * review + 1, self.inventories, sales)]
-
-    def over(self) -> StopReason | None:
-        """End after the last review cycle."""
-        return StopReason.COMPLETED if self.turns == self.compiled.problem.turns else None
