@@ -1,6 +1,7 @@
 """Policies that ignore the Task: orders by number, the same reorders or price every time."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -19,11 +20,8 @@ def blind(world: World) -> Mapping[str, Policy]:
     slots, stock or costs.
     """
     level = LEVELS[world.level]
-    return {name: _policy(rule) for name, rule in GAMES[level.mode].blind(level).items()}
+    return {name: partial(_reply, rule) for name, rule in GAMES[level.mode].blind(level).items()}
 
 
-def _policy(rule: Callable[[int], str]) -> Policy:
-    def reply(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-        return rule(WarehouseWorld.cast(world).session.turns)
-
-    return reply
+def _reply(rule: Callable[[int], str], world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+    return rule(WarehouseWorld.cast(world).session.turns)

@@ -17,13 +17,9 @@ METRICS: Mapping[str, Metric] = {
     ),
     "walked": Metric("Steps walked", "an episode", "Each step costs money and time."),
     "trips": Metric("Trips", "an episode", "Trips that all orders took, at the level `batch`."),
-    "unshipped": Metric(
-        "Orders not shipped", "an episode", "Orders still open at the end; they earn nothing."
-    ),
+    "unshipped": Metric("Orders not shipped", "an episode", "Open at the end; they earn nothing."),
     "on_time": Metric("Orders on time", "", "Share of the orders shipped by the time due."),
-    "tardiness": Metric(
-        "Tardiness", "an episode", "Time by which shipped orders were late, summed; 0 is best."
-    ),
+    "tardiness": Metric("Tardiness", "an episode", "Lateness of shipped orders, summed."),
     "lost": Metric("Units lost", "an episode", "Units asked for that could not be shipped."),
     "fill_rate": Metric("Fill rate", "", "Share of the demand that was met from stock."),
     "normalized_reward": Metric(
@@ -42,7 +38,5 @@ METRICS: Mapping[str, Metric] = {
     ),
     "turns": Metric("Replies", "an episode", "Replies until the shift was over."),
     "refused": Metric("Replies refused", "an episode", "Well-formed, but against a rule."),
-    "malformed_replies": Metric(
-        "Malformed replies", "an episode", "Each counts as waiting or ordering nothing."
-    ),
+    "malformed_replies": Metric("Malformed replies", "an episode", "Each counts as doing nothing."),
 }

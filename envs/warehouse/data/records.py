@@ -107,7 +107,7 @@ class OrderBook(Records):
 
     Attributes:
         layout: slots and walkways.
-        stock: units by slot; empty if slots never run out.
+        stock: units by slot.
         orders: the orders, by release; the time unit is a minute, and a step takes one. Those
             larger than a trip are split where they are played.
     """
@@ -158,11 +158,9 @@ class OrderBook(Records):
             release = order.release - first if level.spread else 0
             times = {"release": release, "due": order.due - first}
             orders.append({**order.plain(), **times, "id": f"O{number}"})
-        stock = {
-            slot: self.stock[slot] for order in window for slot, _ in order.lines if self.stock
-        }
+        stock = {slot: self.stock[slot] for order in window for slot, _ in order.lines}
         site = level.site(self.layout).plain()
-        return {"mode": "pick", "site": site, "orders": orders, "stock": stock or None}
+        return {"mode": "pick", "site": site, "orders": orders, "stock": stock}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ from tokengym.envs.warehouse.games.buying.session import BuyingSession
 from tokengym.envs.warehouse.games.stock.baselines import same_reorders
 from tokengym.envs.warehouse.grammar import write_reorder
 
+Buy = Callable[[Supply, np.random.Generator], int]
+"""From the state of buying and randomness to the units to order."""
+
 _NOISE = 0.2
 _UNITS = (0, 20, 40, 60, 80, 100, 120, 160)
 
@@ -21,7 +24,7 @@ def _off_target(supply: Supply, rng: np.random.Generator) -> int:
     return max(0, min(heuristics.base_stock(supply) + round(off), MOST_UNITS))
 
 
-_BUYS: Mapping[str, Callable[[Supply, np.random.Generator], int]] = {
+_BUYS: Mapping[str, Buy] = {
     "null": lambda _supply, _rng: 0,
     "random": lambda supply, rng: int(rng.integers(2 * heuristics.mean_past_demand(supply) + 1)),
     "fcfs": lambda supply, _rng: heuristics.mean_past_demand(supply),
@@ -32,9 +35,7 @@ _BUYS: Mapping[str, Callable[[Supply, np.random.Generator], int]] = {
 }
 
 
-def _buying(
-    buy: Callable[[Supply, np.random.Generator], int],
-) -> Callable[[BuyingSession, np.random.Generator], str]:
+def _buying(buy: Buy) -> Callable[[BuyingSession, np.random.Generator], str]:
     return lambda session, rng: write_reorder([(SKU, buy(session.supply, rng))])
 
 

@@ -70,8 +70,8 @@ def exact_trip(state: PickingState, batch: Sequence[Order]) -> Trip:
 
 def until_release(state: PickingState) -> Wait:
     """Wait for the next announced order, or a short while if orders are unannounced."""
-    coming = [order.release - state.now for order in state.open.values()]
-    coming = [time for time in coming if time > 0]
+    releases = [order.release for order in state.open.values()]
+    coming = [release - state.now for release in releases if release > state.now]
     if not coming or not state.site.announced:
         return Wait(_BLIND_WAIT)
     return Wait(min(*coming, MOST_WAIT))

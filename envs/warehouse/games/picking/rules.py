@@ -185,8 +185,7 @@ class PickingState:
 
 
 def _wrong_route(wanted: Collection[str], stops: Sequence[str]) -> str:
-    missing = [slot for slot in wanted if slot not in stops]
-    if missing:
+    if missing := [slot for slot in wanted if slot not in stops]:
         return f"the route leaves out {missing[0]}"
     extra = [stop for stop in stops if stop not in wanted]
     return f"no order of the trip needs {extra[0]}" if extra else "a slot is visited twice"

@@ -141,17 +141,13 @@ def carry_out(picking: PickingState, command: Command) -> list[str]:
         outcome = picking.trip(*command)
         if isinstance(outcome, str):
             return [f"Refused: {outcome}. It cost 1."]
-        return [_shipped(outcome)]
+        walk = f"Walked {outcome.walked}, back t={outcome.finish}"
+        return [f"{walk}: {write_earned(outcome)}."]
     return []
 
 
-def _shipped(shipment: Shipment) -> str:
-    """Write what a trip earned, as in `Walked 14, back t=17: O1 $8, O2 $4.5 (6 late)`."""
-    return f"Walked {shipment.walked}, back t={shipment.finish}: {write_earned(shipment)}."
-
-
 def write_earned(shipment: Shipment) -> str:
-    """Write what each order of a trip earned."""
+    """Write what each order of a trip earned, as in `O1 $8, O2 $4.5 (6 late)`."""
     return ", ".join(
         [
             f"{name} ${value:.1f} ({late} late)" if late else f"{name} ${value:.12g}"

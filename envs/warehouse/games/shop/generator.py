@@ -99,12 +99,10 @@ def _mean_units(weights: Sequence[int], orders: float) -> list[float]:
 
     The first line of an order is drawn by weight, the second one, if any, by weight among the rest.
     """
-    share = [weight / sum(weights) for weight in weights]
-    units = orders * (1 + LARGER_LINE)
-    second = [
-        sum(p * q / (1 - p) for j, p in enumerate(share) if j != i) for i, q in enumerate(share)
-    ]
-    return [round(units * (p + _SECOND_LINE * q), 2) for p, q in zip(share, second, strict=True)]
+    share = np.array(weights) / sum(weights)
+    odds = share / (1 - share)
+    lines = share + _SECOND_LINE * share * (odds.sum() - odds)
+    return [round(units, 2) for units in (orders * (1 + LARGER_LINE) * lines).tolist()]
 
 
 def draw_books(instance: Mapping[str, Any], rng: np.random.Generator) -> list[list[dict[str, Any]]]:

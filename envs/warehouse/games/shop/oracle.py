@@ -50,11 +50,6 @@ def upper_bound(shop: Shop, plans: Sequence[Plan]) -> float:
     return bound
 
 
-def can_serve(shop: Shop) -> bool:
-    """Return whether reorders made in hindsight could serve every unit asked for."""
-    return all(map(cheapest_lots, shop.items, _units_by_day(shop, shop.books)))
-
-
 def hindsight_replies(shop: Shop, plans: Sequence[Plan]) -> list[str] | None:
     """Write the replies that ship every day's best plan and reorder for it at the least cost.
 
@@ -156,7 +151,7 @@ def solve(
     """
     books = draw_books(instance, rng) if outcomes is None else outcomes
     shop = read_shop(instance, books)
-    if not can_serve(shop):
+    if not all(map(cheapest_lots, shop.items, _units_by_day(shop, shop.books))):
         return None
     plans = daily_plans(shop)
     plan = hindsight_replies(shop, plans)

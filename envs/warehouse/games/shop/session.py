@@ -28,8 +28,8 @@ class Run(Immutable):
     """
 
     shop: Shop
-    values: tuple[float, float]
-    order_counts: tuple[int, int]
+    values: tuple[float, ...]
+    order_counts: tuple[int, ...]
     plan: tuple[Any, ...]
 
     exact = False
@@ -46,19 +46,15 @@ def read(instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Run:
     Raises:
         TaskError: if there is not a book of orders a day.
     """
-    low, high = instance["book"]["values"]
-    fewest, most = instance["book"]["orders"]
+    book = instance["book"]
     if len(answer["books"]) != int(instance["days"]):
         raise TaskError(f"{instance['days']} days need as many books of orders")
-    plan = []
-    for reply in answer["plan"]:
-        lines = read_reorder(reply, complete=True)
-        plan.append(read_pick(reply, complete=True) if lines is None else lines)
+    plan = [(read_reorder(reply, complete=True), reply) for reply in answer["plan"]]
     return Run(
         read_shop(instance, answer["books"]),
-        (float(low), float(high)),
-        (int(fewest), int(most)),
-        tuple(plan),
+        tuple(map(float, book["values"])),
+        tuple(map(int, book["orders"])),
+        tuple(read_pick(reply, complete=True) if lines is None else lines for lines, reply in plan),
     )
 
 

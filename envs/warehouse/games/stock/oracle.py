@@ -93,24 +93,26 @@ class Solution(Immutable):
     Attributes:
         joint: the items.
         values: expected costs of the optimal policy.
+        at: where among all inventories and orders theirs are.
     """
 
     joint: Joint
     values: Values
+    at: slice
     _costs: dict[tuple[int, ...], FloatArray] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, joint: Joint) -> Self:
+    def of(cls, joint: Joint, at: slice = slice(None)) -> Self:
         """Solve items."""
-        return cls(joint, optimal(joint))
+        return cls(joint, optimal(joint), at)
 
     def costs(self, review: int, inventories: Sequence[Inventory]) -> FloatArray:
         """Return the expected cost from a review to the end by order, acting best after it.
 
         The rollouts of a Task meet the same states, so what was worked out is kept.
         """
-        held = [one.on_hand for one in inventories]
-        due = [tuple(one.due) for one in inventories]
+        held = [one.on_hand for one in inventories[self.at]]
+        due = [tuple(one.due) for one in inventories[self.at]]
         state = (review, *held, *chain(*due))
         if state not in self._costs:
             day = review * self.joint.models[0].review
@@ -121,7 +123,7 @@ class Solution(Immutable):
     def regret(self, review: int, inventories: Sequence[Inventory], orders: Sequence[int]) -> float:
         """Return by how much `orders` raise the expected cost above the least, `>= 0`."""
         costs = self.costs(review, inventories)
-        return float(costs[tuple(orders)] - costs.min())
+        return float(costs[tuple(orders[self.at])] - costs.min())
 
     def best_orders(self, review: int, inventories: Sequence[Inventory]) -> list[int]:
         """Return the orders of the least expected cost, of equals the first in order of items."""

@@ -43,11 +43,6 @@ class Item(Immutable):
                 f"{self.sku} has room for {model.room} units, got {self.stock} and {self.due}"
             )
 
-    @property
-    def chances(self) -> list[tuple[int, float]]:
-        """Units asked for on the first day with their probabilities, where those are not 0."""
-        return [(units, share) for units, share in enumerate(self.model.demand[0]) if share]
-
     @classmethod
     def of(cls, data: Mapping[str, Any], review: int, days: int) -> Self:
         """Read an item from its plain form.

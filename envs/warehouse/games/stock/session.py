@@ -8,7 +8,7 @@ demand drawn, so the optimal policy earns 1 on every path and no policy earns mo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 from tokengym.envs.core.errors import TaskError
@@ -76,7 +76,8 @@ def read(instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Stretch:
             raise TaskError(f"an order of {item.sku} is late, which no order of it can be")
     groups = read_groups(instance)
     joint = groups[0] if instance.get("shared") else None
-    return Stretch(items, joint, tuple(map(Solution.of, groups)), demand, late)
+    parts = [slice(None)] if joint else [slice(n, n + 1) for n in range(len(items))]
+    return Stretch(items, joint, tuple(map(Solution.of, groups, parts)), demand, late)
 
 
 def reorder_form(items: int) -> Form:
@@ -103,11 +104,6 @@ class StockSession(Session[Stretch]):
         super().__init__(compiled)
         self.inventories = [Inventory(item) for item in compiled.problem.items]
         self.form = reorder_form(len(self.inventories))
-        rest = iter(self.inventories)
-        self._parts = [
-            (solution, list(islice(rest, len(solution.joint.models))))
-            for solution in compiled.problem.solutions
-        ]
         self._regret = 0.0
         self._deliveries = 0
 
@@ -135,8 +131,11 @@ class StockSession(Session[Stretch]):
 
     def best_orders(self) -> list[tuple[str, int]]:
         """Return the optimal order of every item."""
-        best = [solution.best_orders(self.turns, part) for solution, part in self._parts]
-        names = [inventory.item.sku for inventory in self.inventories]
+        solutions, names = (
+            self.compiled.problem.solutions,
+            [one.item.sku for one in self.inventories],
+        )
+        best = [solution.best_orders(self.turns, self.inventories) for solution in solutions]
         return list(zip(names, chain(*best), strict=True))
 
     def play(self, command: Sequence[tuple[str, int]]) -> list[str]:
@@ -144,9 +143,8 @@ class StockSession(Session[Stretch]):
         stretch, review = self.compiled.problem, self.turns
         shared = None if stretch.joint is None else stretch.joint.room
         orders, refusals = reorder(self.inventories, command, shared)
-        placed = iter(orders)
-        for solution, part in self._parts:
-            self._regret += solution.regret(review, part, list(islice(placed, len(part))))
+        for solution in stretch.solutions:
+            self._regret += solution.regret(review, self.inventories, orders)
         self._deliveries += any(orders)
         days = slice(review * stretch.review, (review + 1) * stretch.review)
         for number, (inventory, order) in enumerate(zip(self.inventories, orders, strict=True)):
