@@ -29,6 +29,6 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
         "lease": LeaseLevel(8, 12, 4, 6),
         "full": ShopLevel(3, 5, (3, 4), (1,), 1, 4, 6, 40),
         "full_pickers": ShopLevel(4, 6, (4, 5), (1, 2), 2, 4, 8, 30),
-        "full_volatile": ShopLevel(6, 6, (1, 6), (2,), 2, 4, 8, 30, holding=0.3),
+        "full_volatile": ShopLevel(6, 6, (1, 6), (2,), 2, 4, 8, 30, fixed=1.5),
     }
 )

@@ -45,7 +45,7 @@ class WarehouseWorld(World[Compiled]):
     - `lease_small`, `lease`: quote prices to customers who ask for storage, scored on the expected
       earnings of the quotes; the optimum is exact.
     - `full`, `full_pickers`: every day a reorder, then picking. The optimum is a bound.
-      `full_volatile`: few orders or many, a lead time of two days, and units left cost much.
+      `full_volatile`: few orders or many, a lead time of two days, and a reorder costs much.
 
     The objective is the value of orders, less exp(-lateness/decay) of it lost, less walking, and
     less holding, lost sales and reorders. Paid once, at the end: .95 h(s) of `rewards.control`,

@@ -162,7 +162,7 @@ def test_sensible_rules_that_differ_seldom_earn_the_same(level: str) -> None:
     assert np.mean(ties) < 0.05
 
 
-def test_a_shop_that_never_reorders_or_looks_no_day_ahead_is_far_below_the_best_rule() -> None:
+def test_a_shop_that_never_reorders_or_is_myopic_is_clearly_below_the_best_rule() -> None:
     picks = baselines("warehouse")["replan"]
 
     def with_reorders(name: str) -> Policy:
@@ -175,8 +175,8 @@ def test_a_shop_that_never_reorders_or_looks_no_day_ahead_is_far_below_the_best_
         return reply
 
     best = mean_return("full_volatile", picks, 20)
-    assert mean_return("full_volatile", with_reorders("null"), 20) < best - 0.15
-    assert mean_return("full_volatile", with_reorders("fcfs"), 20) < best - 0.05
+    for name, gap in (("null", 0.15), ("fcfs", 0.1), ("newsvendor", 0.03)):
+        assert mean_return("full_volatile", with_reorders(name), 20) < best - gap
 
 
 @pytest.mark.parametrize("level", ONLINE)

@@ -46,8 +46,11 @@ def test_no_policy_exceeds_the_bound(level: str, name: str) -> None:
         assert record.turns[-1].metrics["objective"] <= task.answer["optimum"] + 1e-9
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_the_plan_made_in_hindsight_comes_close_to_the_bound(level: str) -> None:
+@pytest.mark.parametrize(
+    ("level", "least"), [("full", 0.9), ("full_pickers", 0.9), ("full_volatile", 0.83)]
+)
+def test_the_plan_made_in_hindsight_comes_close_to_the_bound(level: str, least: float) -> None:
+    """The bound charges no reorders, which cost three times as much at `full_volatile`."""
     world = world_of(level)
     scores = []
     for index in range(10):
@@ -60,7 +63,7 @@ def test_the_plan_made_in_hindsight_comes_close_to_the_bound(level: str) -> None
         assert record.turns[-1].metrics["refused"] == 0
         assert record.turns[-1].metrics["malformed_replies"] == 0
         scores.append(record.turns[-1].metrics["normalized_score"])
-    assert 0.9 < np.mean(scores) <= 1.0
+    assert least < np.mean(scores) <= 1.0
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -342,6 +342,33 @@ def test_items_that_share_nothing_cost_the_sum_of_each() -> None:
     assert optimal(joint).at_review[(0, 1, 1)] == pytest.approx(sum(apart), abs=1e-9)
 
 
+def test_items_whose_orders_take_different_times_are_solved_together() -> None:
+    """Sharing nothing, they cost the sum of each, in every state and whatever is ordered."""
+    demand = ((0.5, 0.5), (0.1, 0.2, 0.7), (0.6, 0.4))
+    models = (
+        StockModel(demand, 2, 0.0, 1, 0.5, 9.0, 0.25, 4.0, 3),
+        StockModel(demand[::-1], 1, 0.25, 1, 1.0, 5.0, 1.0, 0.5, 4),
+    )
+    joint = Joint(models, 0.0, 7)
+    one, other = (optimal(Joint.alone(model)).at_review[0] for model in models)
+    for on_hand, due, held, coming in np.ndindex(4, 4, 5, 5):
+        if on_hand + due > 3 or held + coming > 4:
+            continue
+        shelves = [
+            Inventory(Item("S1", on_hand, (due,), models[0], "shares")),
+            Inventory(Item("S2", held, (coming,), models[1], "shares")),
+        ]
+        least = optimal(joint).at_review[0, on_hand, due, held, coming]
+        assert least == pytest.approx(one[on_hand, due] + other[held, coming], abs=1e-9)
+        costs = Solution.of(joint).costs(0, shelves)
+        apart = [
+            Solution.of(Joint.alone(model)).costs(0, [shelf])
+            for model, shelf in zip(models, shelves, strict=True)
+        ]
+        assert costs.min() == pytest.approx(least, abs=1e-9)
+        assert np.allclose(costs, np.add.outer(*apart), atol=1e-9)
+
+
 def orders_apart(joint: Joint, alone: list[Solution]) -> Callable[[int, np.ndarray], np.ndarray]:
     """Return the policy that orders what is best for each item on its own, while room lasts."""
 
