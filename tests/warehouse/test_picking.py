@@ -1,12 +1,17 @@
 """Laws of picking: what a trip takes and earns, what is refused and what a refusal costs."""
 
 import math
+import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.warehouse.books import books, sites
+from tests.warehouse.drawn import task_of, world_of
+from tokengym.envs.core.play import play
+from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.games.picking.heuristics import (
     earliest_due_exact,
     earliest_due_s_shape,
@@ -109,3 +114,18 @@ def test_every_rule_ships_every_order(site: Site, orders: list[Order], name: str
     state = PickingState(site, orders)
     follow(rule, state)
     assert not state.open
+
+
+@pytest.mark.parametrize("name", ["edd_sshape", "random", "null"])
+def test_metrics_are_what_the_turns_have_said(name: str) -> None:
+    world, orders = world_of("pick"), 8
+    for index in range(3):
+        rng = np.random.default_rng(index)
+        record = play(world, task_of("pick", index), baselines("warehouse")[name], rng)
+        news = "\n".join(re.findall(r"Walked .*", "\n".join(turn.text for turn in record.turns)))
+        late = [int(units or 0) for units in re.findall(r"\$[\d.]+(?: \((\d+) late\))?", news)]
+        metrics = record.turns[-1].metrics
+        assert metrics["walked"] == sum(map(int, re.findall(r"Walked (\d+)", news)))
+        assert metrics["tardiness"] == sum(late)
+        assert metrics["unshipped"] == orders - len(late)
+        assert metrics["on_time"] == pytest.approx(late.count(0) / orders)

@@ -130,11 +130,6 @@ class Scenario(Immutable):
             for period in periods
         )
 
-    @property
-    def foresight(self) -> float:
-        """What InventoryBench divides by: every unit asked for sold and none ever left."""
-        return self.terms.profit * sum(self.demand)
-
 
 class Supply:
     """The state of buying.

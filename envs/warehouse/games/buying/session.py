@@ -39,7 +39,9 @@ class BuyingSession(Session[Scenario]):
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the periods so far."""
-        supply, foresight = self.supply, self.compiled.problem.foresight
+        supply, scenario = self.supply, self.compiled.problem
+        # InventoryBench divides by every unit asked for sold and none ever left.
+        foresight = scenario.terms.profit * sum(scenario.demand)
         asked, sold = sum(supply.asked), sum(period.sold for period in supply.days)
         return {
             **super().metrics(),

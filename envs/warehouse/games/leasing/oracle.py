@@ -81,11 +81,6 @@ def solve_lease(model: LeaseModel) -> Values:
     return Values(model)
 
 
-def reference_value(model: LeaseModel) -> float:
-    """Return what leasing to everybody at the lowest limit is expected to earn."""
-    return Values(model, lowest).expected(0, model.start)
-
-
 def solve(
     instance: Mapping[str, Any], rng: np.random.Generator, outcomes: Any
 ) -> dict[str, Any] | None:
@@ -102,7 +97,7 @@ def solve(
     customers = draw_customers(instance, rng) if outcomes is None else outcomes
     model = LeaseModel.of(instance)
     best = solve_lease(model).expected(0, model.start)
-    reference = reference_value(model)
+    reference = Values(model, lowest).expected(0, model.start)
     if best - reference < _LEAST_GAP * best:
         return None
     return {**customers, "optimum": best, "reference": reference}

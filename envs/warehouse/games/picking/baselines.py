@@ -27,9 +27,8 @@ _BATCHES = (1, 2, 3)
 def replan(picking: PickingState, penalties: Mapping[str, float] | None = None) -> str:
     """Return the first reply of the best plan for the orders that are shown."""
     command = best_command(picking, list(picking.known().values()), penalties)
-    if command is None:
-        command = Done() if picking.site.announced else heuristics.until_release(picking)
-    return write_pick(command)
+    nothing = Done() if picking.site.announced else heuristics.until_release(picking)
+    return write_pick(command or nothing)
 
 
 def best_reply(picking: PickingState, penalties: Mapping[str, float] | None = None) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -165,48 +165,51 @@ class Joint(Immutable):
         """Return an item that shares nothing."""
         return cls((model,), 0.0, model.room)
 
-    def axes(self, on_hand: Sequence[int] | None = None) -> tuple[list[list[IntArray]], list[Any]]:
-        """Return the units along every axis of states, item by item, and of orders.
-
-        Args:
-            on_hand: the units on hand to look at, one an item; `None` for all there can be.
-        """
-        every = [np.arange(model.room + 1) for model in self.models]
-        held = every if on_hand is None else [np.array([units]) for units in on_hand]
-        states = [
-            [first, *[units] * (model.longest - 1)]
-            for first, units, model in zip(held, every, self.models, strict=True)
-        ]
-        mesh = iter(np.ix_(*chain(*states), *every))
+    def axes(self) -> tuple[list[list[IntArray]], list[IntArray]]:
+        """Return the units along every axis of states, item by item, and of orders."""
+        units = [np.arange(model.room + 1) for model in self.models]
+        states = ([axis] * model.longest for axis, model in zip(units, self.models, strict=True))
+        mesh = iter(np.ix_(*chain(*states), *units))
         return [list(islice(mesh, model.longest)) for model in self.models], list(mesh)
 
+    @cached_property
+    def placing(self) -> FloatArray:
+        """What placing an order costs, by state and order; infinite without room."""
+        states, orders = self.axes()
+        cost = self.delivery * np.any(np.broadcast_arrays(*orders), axis=0)
+        free = self.room - sum(chain(*states, orders))
+        for model, state, order in zip(self.models, states, orders, strict=True):
+            cost = cost + model.fixed * (order > 0)
+            free = np.minimum(free, model.room - sum(state) - order)
+        return np.where(free < 0, np.inf, cost)
+
     def costs(
-        self, day: int, morning: FloatArray, on_hand: Sequence[int] | None = None
+        self, day: int, morning: FloatArray, held: Sequence[slice] | None = None
     ) -> FloatArray:
         """Return expected costs by state and order from a day on; infinite without room.
 
         Args:
             day: the day.
             morning: expected costs by state from the next morning on.
-            on_hand: see `axes`.
+            held: the units on hand to look at, item by item; `None` for all there can be.
         """
-        states, orders = self.axes(on_hand)
-        costs, shape = morning, list[int]()
-        for model, (held, *due) in zip(self.models, states, strict=True):
-            left = model.left[day][held.ravel()]
+        held = held or [slice(None)] * len(self.models)
+        costs, shape, index = morning, list[int](), list[slice]()
+        for model, row in zip(self.models, held, strict=True):
+            left, size = model.left[day][row], model.room + 1
             # The other items are columns; when all had their turn, the first is in front again.
-            later = _later(model, left, costs.reshape(*[model.room + 1] * model.longest, -1))
+            later = _later(model, left, costs.reshape(*[size] * model.longest, -1))
             costs = later.reshape(-1, later.shape[-1]).T
-            shape += [held.size, *[model.room + 1] * (len(due) + 1)]
+            shape += [len(left), *[size] * model.longest]
+            index += [row, *[slice(None)] * (model.longest - 1)]
         places = np.cumsum([model.longest + 1 for model in self.models]) - 1
         costs = np.moveaxis(costs.reshape(shape), places, range(-len(places), 0))
-        placed = np.any(np.broadcast_arrays(*orders), axis=0)
-        costs = costs + self.delivery * placed
-        free = self.room - sum(chain(*states, orders))
-        for model, state, order in zip(self.models, states, orders, strict=True):
-            costs += model.cost[day][state[0]] + model.fixed * (order > 0)
-            free = np.minimum(free, model.room - sum(state) - order)
-        return np.where(free < 0, np.inf, costs)
+        costs = costs + self.placing[tuple(index)]
+        axes = costs.ndim
+        for model, row in zip(self.models, held, strict=True):
+            costs += model.cost[day][row].reshape(-1, *[1] * (axes - 1))
+            axes -= model.longest
+        return costs
 
 
 def _later(model: StockModel, left: FloatArray, value: FloatArray) -> FloatArray:

@@ -111,13 +111,13 @@ class Solution(Immutable):
 
         The rollouts of a Task meet the same states, so what was worked out is kept.
         """
-        held = [one.on_hand for one in inventories[self.at]]
-        due = [tuple(one.due) for one in inventories[self.at]]
-        state = (review, *held, *chain(*due))
+        units = [(one.on_hand, *one.due) for one in inventories[self.at]]
+        state = (review, *chain(*units))
         if state not in self._costs:
             day = review * self.joint.models[0].review
+            held = [slice(on_hand, on_hand + 1) for on_hand, *_ in units]
             costs = self.joint.costs(day, self.values.next_day[review], held)
-            self._costs[state] = costs[tuple(chain(*((0, *units) for units in due)))]
+            self._costs[state] = costs[tuple(chain(*((0, *due) for _, *due in units)))]
         return self._costs[state]
 
     def regret(self, review: int, inventories: Sequence[Inventory], orders: Sequence[int]) -> float:
