@@ -95,6 +95,19 @@ def test_a_user_s_orders_are_played_window_by_window(
     assert max(seen["train"]) < min(seen["validation"]) < min(seen["test"])
 
 
+def test_a_window_in_which_the_reference_is_optimal_can_be_played(tmp_path: Path) -> None:
+    """Each order fills a trip and none is late in any order: there is nothing to gain."""
+    rows = [f"W-{number},0,900,nut,3,5" for number in range(12)]
+    header = "order_id,release_min,due_min,sku,qty,value"
+    orders = write(tmp_path, "orders.csv", "\n".join([header, *rows]))
+    world = make_world("warehouse", "pick_small", data=[orders, write(tmp_path, "s.csv", SLOTS)])
+    task = world.task("train", 0)
+    assert task.answer["optimum"] >= task.answer["reference"] + 0.05
+    for name in ("oracle", "fcfs"):
+        record = play(world, task, baselines("warehouse")[name], np.random.default_rng(0))
+        assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
+
+
 def test_the_same_files_give_the_same_tasks_and_others_others(tmp_path: Path) -> None:
     slots = write(tmp_path, "slots.csv", SLOTS)
     one = [write(tmp_path, "one.csv", orders_csv(60)), slots]

@@ -342,6 +342,17 @@ def test_items_that_share_nothing_cost_the_sum_of_each() -> None:
     assert optimal(joint).at_review[(0, 1, 1)] == pytest.approx(sum(apart), abs=1e-9)
 
 
+def test_items_that_share_start_within_their_room_with_what_is_due() -> None:
+    item = {"stock": 1, "due": [1], "lead": 2, "slow": 0, "demand": {"shares": [0.5, 0.5]}}
+    item |= {"holding": 1, "lost": 5, "fixed": 1, "leftover": 0, "room": 3}
+    items = [{**item, "sku": "S1"}, {**item, "sku": "S2"}]
+    instance = {"review": 1, "days": 2, "items": items, "shared": {"delivery": 2, "room": 4}}
+    (joint,) = read_groups(instance)
+    assert (joint.delivery, joint.room) == (2.0, 4)
+    with pytest.raises(TaskError, match="all items together have room for 3"):
+        read_groups(instance | {"shared": {"delivery": 2, "room": 3}})
+
+
 def test_items_whose_orders_take_different_times_are_solved_together() -> None:
     """Sharing nothing, they cost the sum of each, in every state and whatever is ordered."""
     demand = ((0.5, 0.5), (0.1, 0.2, 0.7), (0.6, 0.4))
