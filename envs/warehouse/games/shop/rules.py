@@ -80,8 +80,7 @@ class Days:
         stock = self._stock = {}
         for slot, inventory, count in zip(shop.slots, self.inventories, units, strict=True):
             inventory.place(count)
-            if count:
-                self.objective -= inventory.item.model.fixed
+            self.objective -= inventory.item.model.fixed * (count > 0)
             stock[slot] = inventory.on_hand
         self.picking = PickingState(shop.site, shop.books[self.day], stock)
 

@@ -8,6 +8,7 @@ demand drawn, so the optimal policy earns 1 on every path and no policy earns mo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -86,7 +87,7 @@ def reorder_form(items: int) -> Form:
         words="a line REORDER <item> <units> for each item to reorder, or REORDER NONE",
         single_line=False,
         read=read_reorder,
-        nearness=lambda text: reorder_nearness(text, items),
+        nearness=partial(reorder_nearness, items=items),
         nothing=[],
     )
 
