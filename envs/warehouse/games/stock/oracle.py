@@ -50,15 +50,14 @@ def evaluate(joint: Joint, choose: Choice) -> Values:
     value: FloatArray = np.asarray(sum(ends), dtype=np.float64)[no_order]
     at_review = np.zeros((model.reviews, *value.shape))
     next_day = np.zeros_like(at_review)
+    # Of the days of a review cycle the first comes last: what it leaves in the arrays stays.
     for day in reversed(range(model.days)):
-        review, later = divmod(day, model.review)
+        review, since = divmod(day, model.review)
+        next_day[review] = value
         costs = joint.costs(day, value)
         nothing = costs[no_order]
-        if not later:
-            next_day[review] = value
-        value = np.where(np.isfinite(nothing), nothing if later else choose(review, costs), 0.0)
-        if not later:
-            at_review[review] = value
+        chosen = nothing if since else choose(review, costs)
+        at_review[review] = value = np.where(np.isfinite(nothing), chosen, 0.0)
     return Values(at_review, next_day)
 
 
