@@ -83,8 +83,8 @@ class Certificate:
         unit: what means of returns are: `expected` over outcomes, where the level states that of
             every reply (see `Turn`), or `realised`, as they were paid.
         returns: what each scripted policy earns; scripts play the other roles.
-        blind: what the best policy earns that ignores the Task, on these Tasks; `null` where the
-            world names none.
+        blind: what a policy earns that ignores the Task, the one that is best on the validation
+            Tasks; `null` where the world names none.
         simple: the best simple baseline.
         reached_by: the best policy known that reads only what the Turns say; `None` where the
             world declares none, it was left out, or the Tasks are a user's.
@@ -199,7 +199,9 @@ def check(
         keep("random bytes", [[run] for run in noise])
     played = [record for runs in (*records.values(), *groups, noise) for record in runs]
     earned_T = {name: earned(runs, role) for name, runs in records.items()}
-    blind_T = earned(best_blind(world, tested, role, others).records, role)
+    # Chosen on other Tasks: the best of many on these owes much of its lead to chance.
+    blind = best_blind(world, drawn["validation"] or tested, role, others).policy
+    blind_T = earned(play_all(world, tested, {**others, role: blind}, seed), role)
     honest_T = {name: values for name, values in earned_T.items() if name not in DISHONEST}
     simple_T = {name: honest_T[name] for name in honest_T if name not in world.spec.planners}
     best = world.spec.reachable.get(world.level) if world.generates else None

@@ -83,6 +83,8 @@ def best_blind(
 ) -> BestBlind:
     """Return the best of the world's blind policies on these Tasks; `null` if it has none.
 
+    The best one has the highest expected return where the world knows it; see `earned`.
+
     Args:
         world: the world.
         tasks: Tasks of it.
@@ -96,7 +98,7 @@ def best_blind(
         name: play_all(world, tasks, {**opponents, role: policy})
         for name, policy in candidates.items()
     }
-    best = max(played, key=lambda name: sum(record.returns[role] for record in played[name]))
+    best = max(played, key=lambda name: float(earned(played[name], role).mean()))
     return BestBlind(
         f"{spec.blind_name} ({best})" if blind else best, candidates[best], played[best]
     )

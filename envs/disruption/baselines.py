@@ -18,9 +18,16 @@ from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import CITER_FEATURES, FEATURES, Evidence
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer
-from tokengym.envs.disruption.inference import after
+from tokengym.envs.disruption.inference import after, notes_of, said_by
 from tokengym.envs.disruption.labels import LABELS, Target, disruption_label
-from tokengym.envs.disruption.literature import ALL_CUES, Probabilities, cues_in, normalised, peaked
+from tokengym.envs.disruption.literature import (
+    ALL_CUES,
+    Probabilities,
+    cues_in,
+    normalised,
+    peaked,
+    posterior,
+)
 from tokengym.envs.disruption.oracle import best_claims, likeliest, true_claims
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.rewards.debate import MOST_CLAIMS
@@ -68,24 +75,37 @@ def _majority(world: DisruptionWorld, rng: np.random.Generator) -> str:
 def _scripted(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """The label the first year's citers would give, at even odds, with the claims that support it.
 
-    Without them, and for novelty, all labels are alike.
+    Where only the challenger has notes on them, it is taken at its word. Without them, and for
+    novelty, all labels are alike.
     """
-    evidence = world.compiled.evidence
+    evidence = _heard(world.compiled.evidence, world.argument)
     reports = tuple(_first_year_report(evidence, target) for target in world.targets)
     return _answer(world, reports, _best_claims(world, reports))
 
 
+def _heard(evidence: Evidence, argument: Argument | None) -> Evidence:
+    """Return the evidence with what a challenger says of its notes, taken at its word."""
+    if argument is None or not evidence.notes:
+        return evidence
+    facts = [claim for claim in argument.claims if isinstance(claim, Fact) and claim.op == "="]
+    stated = {fact.feature: int(fact.value) for fact in facts if fact.feature in CITER_FEATURES}
+    return evidence._replace(facts={**evidence.facts, **stated})
+
+
 def _first_year_report(evidence: Evidence, target: Target) -> Probabilities:
-    counts = [evidence.facts.get(name) for name in CITER_FEATURES]
-    if target == "novelty" or None in counts:
+    counts = [evidence.facts.get(name, 0) for name in CITER_FEATURES]
+    if target == "novelty":
         return _THIRD
-    label = disruption_label(*(int(count or 0) for count in counts))
+    label = disruption_label(*counts)
     return _THIRD if label is None else peaked(LABELS[target].index(label), 0.5)
 
 
 @with_challenger(challengers.scripted)
 def _logistic(world: DisruptionWorld, rng: np.random.Generator) -> str:
-    """Multinomial logistic regression on the evidence, and the claims that fit its report."""
+    """Multinomial logistic regression on the evidence, and the claims that fit its report.
+
+    What a challenger says of its notes is evidence too, weighed as it was worth in other debates.
+    """
     reports = _logistic_reports(world)
     claims = _best_claims(world, reports)
     return _answer(world, reports, claims)
@@ -219,13 +239,22 @@ class Sample(NamedTuple):
 
 
 @cache
-def _sample(tier: str) -> Sample:
-    """Draw a sample from a separate stream: none of its papers is a Task."""
+def _sample(tier: str, argued: bool = False) -> Sample:
+    """Draw a sample from a separate stream: none of its papers is a Task.
+
+    Args:
+        tier: the level.
+        argued: whether what a challenger with notes says of each is among the features.
+    """
     rng = generator("disruption record", tier)
     rows, outcomes = [], []
     for _ in range(_SAMPLE):
         evidence = draw_evidence(rng, tier)
-        rows.append(_features(evidence))
+        argument = None
+        if argued:
+            label = likeliest(posterior(evidence, "disruption"))
+            argument = said_by(evidence.kind, notes_of(evidence), label)
+        rows.append(_features(evidence, argument))
         outcomes.append(draw_outcome(rng, evidence).labels())
     labels: dict[Target, npt.NDArray[np.int64]] = {
         target: np.array([LABELS[target].index(outcome[target]) for outcome in outcomes])
@@ -246,18 +275,18 @@ class Regression(NamedTuple):
     deviation: FloatArray
     weights: FloatArray
 
-    def report(self, evidence: Evidence) -> Probabilities:
+    def report(self, features: Sequence[float]) -> Probabilities:
         """Probabilities of the labels; a feature that is not shown counts as its mean."""
-        x = np.nan_to_num((np.array(_features(evidence)) - self.mean) / self.deviation)
+        x = np.nan_to_num((np.array(features) - self.mean) / self.deviation)
         return _softmax(np.append(x, 1.0) @ self.weights)
 
 
 @cache
-def _regression(target: Target, tier: str) -> Regression:
+def _regression(target: Target, tier: str, argued: bool) -> Regression:
     """Fit by penalised maximum likelihood on the sample."""
     from scipy.optimize import minimize
 
-    sample = _sample(tier)
+    sample = _sample(tier, argued)
     ever_shown = ~np.isnan(sample.features).all(axis=0)
     mean = np.where(ever_shown, np.nan_to_num(sample.features).mean(axis=0), 0.0)
     deviation = np.nan_to_num(sample.features).std(axis=0)
@@ -280,14 +309,21 @@ def _regression(target: Target, tier: str) -> Regression:
 
 def _logistic_reports(world: DisruptionWorld) -> tuple[Probabilities, ...]:
     evidence = world.compiled.evidence
-    return tuple(_regression(target, world.level).report(evidence) for target in world.targets)
+    argument = world.argument if evidence.notes else None
+    features, argued = _features(evidence, argument), argument is not None
+    return tuple(_regression(t, world.level, argued).report(features) for t in world.targets)
 
 
-def _features(evidence: Evidence) -> list[float]:
-    """Seven facts (NaN if not shown) and whether the text uses each class's phrases of each cue."""
-    facts = [float(evidence.facts.get(name, np.nan)) for name in FEATURES]
-    groups = cues_in(evidence.text)
-    return facts + [float(groups.get(cue) == k) for cue in ALL_CUES for k in range(3)]
+def _features(evidence: Evidence, argument: Argument | None = None) -> list[float]:
+    """Seven facts (NaN if not shown) and whether the text uses each class's phrases of each cue.
+
+    Then which label a challenger argues for that has notes, whose counts stand among the facts.
+    """
+    shown, groups = _heard(evidence, argument).facts, cues_in(evidence.text)
+    facts = [float(shown.get(name, np.nan)) for name in FEATURES]
+    cues = [float(groups.get(cue) == k) for cue in ALL_CUES for k in range(3)]
+    label = argument and argument.label
+    return [*facts, *cues, *(float(label == name) for name in LABELS["disruption"])]
 
 
 def _softmax(scores: FloatArray) -> Probabilities:

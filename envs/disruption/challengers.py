@@ -11,9 +11,9 @@ from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
-from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
+from tokengym.envs.disruption.evidence import Evidence
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer
-from tokengym.envs.disruption.inference import said_by
+from tokengym.envs.disruption.inference import notes_of, said_by
 from tokengym.envs.disruption.judge import Judge
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import PHRASES
@@ -72,8 +72,8 @@ def _argue(world: DisruptionWorld) -> Argument:
         raise RuntimeError("a challenger replies after the predictor's first answer")
     if not evidence.notes:
         return _strongest_argument(evidence, world.targets, answer, world.compiled.judge)
-    counts = [evidence.notes[name] for name in CITER_FEATURES]
-    return said_by(evidence.kind, counts, answer.labels[world.targets.index("disruption")])
+    label = answer.labels[world.targets.index("disruption")]
+    return said_by(evidence.kind, notes_of(evidence), label)
 
 
 def _strongest_argument(

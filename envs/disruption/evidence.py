@@ -11,15 +11,18 @@ from tokengym.envs.disruption.paper import LABEL_RULES, Paper
 PAPER_LEVELS = ("L2", "L1", "L0", "private")
 LEVELS = (*PAPER_LEVELS, "examples")
 """L0: title, abstract, year, field. L1: and the reference list. L2: and the first year's citers.
-private: as L1, but the challenger has notes on the first year's citers. examples: as L1, but of a
-literature of its own, of which further papers are shown with their labels."""
+private: venues and fields alone of the list; the challenger has notes on the first year's citers,
+and what it noted of earlier papers is shown with their labels. examples: as L1, but of a literature
+of its own, of which further papers are shown with their labels."""
 
-KINDS: Mapping[str, int] = {"honest": 1, "adversarial": 1, "careless": 2}
-"""The challengers of `private`, and how many of four are of each kind; `inference` has what they
-say. The notes of a careless one are of another paper."""
+KINDS: Mapping[str, int] = {"honest": 1, "adversarial": 1, "careless": 4}
+"""The challengers of `private`, and how many of six are of each kind; `inference` has what they
+say. A careless one has mixed up the columns of its notes."""
 
 REFERENCE_FEATURES = ("references", "age", "venues", "fields")
 CITER_FEATURES = ("n_i", "n_j", "n_k")
+_SAY_LITTLE = ("venues", "fields")
+"""Facts about the reference list that say nothing of disruption."""
 FEATURES = (*REFERENCE_FEATURES, *CITER_FEATURES)
 """Features a claim can be about; all are integers."""
 
@@ -37,6 +40,7 @@ class Evidence(NamedTuple):
         private: value of each feature that the predictor is not shown, by name.
         kind: one of `KINDS` where the challenger has notes on them, else empty.
         notes: what the challenger's notes say of them, by name.
+        record: the `notes` that the challenger made of earlier papers, and the `label` of each.
         examples: labelled papers of the same literature: `abstract`, `facts` and `labels` of each;
             if there are none, the literature is the usual one.
     """
@@ -50,6 +54,7 @@ class Evidence(NamedTuple):
     private: Mapping[str, int] = {}
     kind: str = ""
     notes: Mapping[str, int] = {}
+    record: Sequence[Mapping[str, Any]] = ()
     examples: Sequence[Mapping[str, Any]] = ()
 
     @property
@@ -63,7 +68,12 @@ class Evidence(NamedTuple):
         return self._with(self.notes) if self.notes else self
 
     def _with(self, facts: Mapping[str, int]) -> Self:
-        return self._replace(facts={**self.facts, **facts}, private={}, kind="", notes={})
+        return self.unnoted._replace(facts={**self.facts, **facts})
+
+    @property
+    def unnoted(self) -> Self:
+        """The evidence as it is where no challenger has notes."""
+        return self._replace(private={}, kind="", notes={}, record=())
 
     @property
     def text(self) -> str:
@@ -91,13 +101,14 @@ def evidence_of(instance: Mapping[str, Any]) -> Evidence:
         TypeError, AttributeError: if a field is missing, unknown, or no mapping.
     """
     evidence = Evidence(**instance)
+    noted = (evidence.notes, *(paper["notes"] for paper in evidence.record))
     well_typed = (
         all(isinstance(v, str) for v in (evidence.title, evidence.abstract, evidence.field))
         and isinstance(evidence.year, int)
         and evidence.rule in LABEL_RULES
         and all(
             k in FEATURES and isinstance(v, int)
-            for facts in (evidence.known.facts, evidence.notes)
+            for facts in (evidence.known.facts, *noted)
             for k, v in facts.items()
         )
         and (evidence.kind in KINDS if evidence.notes else not evidence.kind)
@@ -109,19 +120,22 @@ def evidence_of(instance: Mapping[str, Any]) -> Evidence:
 
 def evidence_of_paper(paper: Paper, level: str) -> Evidence:
     """Return the evidence that `level` shows of `paper`, without facts that the record lacks."""
-    facts: dict[str, int] = {}
+    references: dict[str, int] = {}
     citers: dict[str, int] = {}
-    if level != "L0" and paper.references is not None:
-        facts |= zip(REFERENCE_FEATURES, astuple(paper.references), strict=True)
+    if paper.references is not None:
+        references |= zip(REFERENCE_FEATURES, astuple(paper.references), strict=True)
     if paper.first_year is not None:
         citers |= zip(CITER_FEATURES, astuple(paper.first_year), strict=True)
-    seen, private = share_citers(level, facts, citers)
+    seen, private = share_facts(level, references, citers)
     about = (paper.title, paper.abstract, paper.publication_year, paper.primary_field)
     return Evidence(*about, seen, paper.label_rule, private)
 
 
-def share_citers(
-    level: str, facts: dict[str, int], citers: dict[str, int]
+def share_facts(
+    level: str, references: dict[str, int], citers: dict[str, int]
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Return the facts that a level shows to both roles, and those for the challenger alone."""
-    return (facts | citers if level == "L2" else facts), (citers if level == "private" else {})
+    if level == "private":
+        return {name: references[name] for name in _SAY_LITTLE if name in references}, citers
+    shown = {} if level == "L0" else references
+    return (shown | citers if level == "L2" else shown), {}

@@ -14,7 +14,7 @@ from tokengym.envs.disruption.evidence import (
     KINDS,
     REFERENCE_FEATURES,
     Evidence,
-    share_citers,
+    share_facts,
 )
 from tokengym.envs.disruption.labels import (
     LABELS,
@@ -50,6 +50,8 @@ _SETTINGS = ("at scale", "under stress", "in two regimes", "over time", "in smal
 _YEARS = (1990, 2015)
 EXAMPLES = 12
 """Labelled papers that the level `examples` shows."""
+EARLIER = 4
+"""Earlier papers whose notes the level `private` shows."""
 # Lists: looking up one number in a short array takes longer than all the rest of a draw.
 _CUMULATIVE = {
     name: [list(accumulate(pmf.tolist())) for pmf in feature.pmf]
@@ -106,11 +108,18 @@ def draw_challenger(rng: np.random.Generator, evidence: Evidence) -> Evidence:
     if not evidence.private:
         return evidence
     kind = list(KINDS)[_pick(rng, list(accumulate(KINDS.values())))]
-    notes = dict(evidence.private)
-    if kind == "careless":
-        another = draw_evidence(rng, "L2").facts
-        notes = {name: another[name] for name in CITER_FEATURES}
-    return evidence._replace(kind=kind, notes=notes)
+    mixed_up = int(rng.integers(1, len(ORDERS))) if kind == "careless" else 0
+    columns = [CITER_FEATURES[k] for k in ORDERS[mixed_up]]
+
+    def noted(facts: Mapping[str, int]) -> dict[str, int]:
+        return {name: facts[column] for name, column in zip(CITER_FEATURES, columns, strict=True)}
+
+    earlier = [draw_paper(rng, "L2", {}) for _ in range(EARLIER)]
+    record = [
+        {"notes": noted(paper.facts), "label": outcome.labels()["disruption"]}
+        for paper, outcome in earlier
+    ]
+    return evidence._replace(kind=kind, notes=noted(evidence.private), record=record)
 
 
 class CitationDraw(NamedTuple):
@@ -190,14 +199,14 @@ def _describe(
     classes: Mapping[Target, int] = {"disruption": character, "novelty": reach}
     first = _draw_cue(rng, "aim", classes, orders)
     second = _draw_cue(rng, "mix", classes, orders)
-    facts: dict[str, int] = {}
+    references: dict[str, int] = {}
     if level != "L0":
         for name in REFERENCE_FEATURES:
             feature = FEATURE_TABLE[name]
             c = orders.get(name, range(3))[classes[feature.target]]
-            facts[name] = feature.least + _pick(rng, _CUMULATIVE[name][c])
+            references[name] = feature.least + _pick(rng, _CUMULATIVE[name][c])
     citers: dict[str, int] = dict(zip(CITER_FEATURES, seen, strict=True))
-    facts, private = share_citers(level, facts, citers)
+    facts, private = share_facts(level, references, citers)
     year = int(rng.integers(_YEARS[0], _YEARS[1] + 1))
     abstract = f"{first} a view of {topic} {second}."
     return Evidence(

@@ -1,13 +1,14 @@
 """Exact beliefs where challengers of several kinds hold notes that the predictor cannot check.
 
 An honest challenger says what its notes support, an adversary what speaks against the predictor's
-label, a careless one what an honest one would say of another paper (`evidence.KINDS`). What is said
-is evidence of the kind and of the paper at once: all first years, a finite number, of which each
-kind would say just that.
+label, a careless one what an honest one would say if its columns were in order (`evidence.KINDS`).
+What it noted of earlier papers is evidence of its columns; what it says of this one is evidence of
+the kind and of the paper at once: all first years, a finite number, of which each kind would say
+just that.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +21,10 @@ from tokengym.envs.disruption.judge import LITERATURE
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS
 from tokengym.envs.disruption.literature import (
     FEATURE_TABLE,
+    ORDERS,
     FloatArray,
     Probabilities,
+    class_likelihood,
     class_posterior,
     frequencies,
     label_rates,
@@ -31,7 +34,37 @@ from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
 
 _NEGLIGIBLE = 1e-7
 """First years this improbable in every class are left out of sums."""
-_SHARES = np.array(list(KINDS.values())) / sum(KINDS.values())
+
+
+class Voice(NamedTuple):
+    """A kind of challenger with its columns in some order.
+
+    Attributes:
+        kind: one of `KINDS`.
+        columns: positions in `CITER_FEATURES` of what stands in the columns of its notes.
+        share: of all challengers.
+    """
+
+    kind: str
+    columns: tuple[int, ...]
+    share: float
+
+    def noted(self, counts: Sequence[int]) -> tuple[int, ...]:
+        """Return what its notes say of a first year."""
+        return tuple(counts[column] for column in self.columns)
+
+    def true(self, notes: Sequence[int]) -> tuple[int, ...]:
+        """Return the first year of which its notes say that."""
+        return tuple(notes[self.columns.index(axis)] for axis in range(3))
+
+
+_COLUMNS = {"honest": ORDERS[:1], "adversarial": ORDERS[:1], "careless": ORDERS[1:]}
+VOICES = tuple(
+    Voice(kind, columns, count / sum(KINDS.values()) / len(_COLUMNS[kind]))
+    for kind, count in KINDS.items()
+    for columns in _COLUMNS[kind]
+)
+"""Every kind with every order that its columns may have."""
 
 Message = tuple[str | None, frozenset[Claim]]
 
@@ -41,7 +74,8 @@ def message(argument: Argument) -> Message:
     return argument.label, frozenset(argument.claims)
 
 
-def said_by(kind: str, counts: Sequence[int], label: int) -> Argument:
+@lru_cache(maxsize=65536)
+def said_by(kind: str, counts: tuple[int, ...], label: int) -> Argument:
     """Return the argument of a scripted challenger: a label, and two counts of its notes.
 
     An honest or careless one argues for the label that is likeliest given all three counts and
@@ -54,7 +88,7 @@ def said_by(kind: str, counts: Sequence[int], label: int) -> Argument:
         counts: n_i, n_j and n_k of the first year by its notes.
         label: position of the predictor's label.
     """
-    beliefs = np.array([_belief(axis, int(count)) for axis, count in enumerate(counts)])
+    beliefs = np.array([_belief(axis, count) for axis, count in enumerate(counts)])
     if kind == "adversarial":
         favour = beliefs / beliefs[:, [label]]
         favour[:, label] = 0.0
@@ -67,10 +101,17 @@ def said_by(kind: str, counts: Sequence[int], label: int) -> Argument:
     return Argument(DISRUPTION_LABELS[argued], _exact(counts, sorted(axes.tolist())))
 
 
+def notes_of(evidence: Evidence) -> tuple[int, ...]:
+    """Return n_i, n_j and n_k of the first year by the challenger's notes."""
+    return tuple(evidence.notes[name] for name in CITER_FEATURES)
+
+
 def kinds_given(evidence: Evidence, label: int, argument: Argument) -> Mapping[str, float]:
     """Return the probability of each kind of challenger given what it said; see `after`."""
-    weights = _weights(evidence, label, argument).sum(axis=1)
-    return dict(zip(KINDS, (weights / weights.sum()).tolist(), strict=True))
+    weights = dict.fromkeys(KINDS, 0.0)
+    for voice, weight in zip(VOICES, _weights(evidence, label, argument).sum(axis=1), strict=True):
+        weights[voice.kind] += float(weight)
+    return {kind: weight / sum(weights.values()) for kind, weight in weights.items()}
 
 
 def after(evidence: Evidence, label: int, argument: Argument) -> Probabilities:
@@ -109,28 +150,49 @@ def replies_to(evidence: Evidence, label: int) -> Replies:
     """
     told = _told(label)
     classes = np.array(class_posterior(evidence, "disruption"))
-    weights_ML = np.einsum("k,kmcl,c->ml", _SHARES, told.joint, classes)
+    weights_ML = np.einsum("v,vmcl,c->ml", voices_given(evidence), told.joint, classes)
     chances = weights_ML.sum(axis=1)
-    beliefs = weights_ML / chances[:, None]
-    return Replies(tuple(told.places), chances / chances.sum(), beliefs)
+    possible = chances > 0.0
+    beliefs = weights_ML[possible] / chances[possible, None]
+    messages = tuple(m for m, heard in zip(told.places, possible, strict=True) if heard)
+    return Replies(messages, chances[possible] / chances.sum(), beliefs)
+
+
+def voices_given(evidence: Evidence) -> FloatArray:
+    """Return the probability of each of `VOICES` given what it noted of earlier papers."""
+    weights = np.array([voice.share for voice in VOICES])
+    for paper in evidence.record:
+        notes = tuple(paper["notes"][name] for name in CITER_FEATURES)
+        place = DISRUPTION_LABELS.index(paper["label"])
+        weights *= [_joint(voice.true(notes))[:, place].sum() for voice in VOICES]
+        weights /= weights.sum()
+    return weights
 
 
 def paper_given_notes(evidence: Evidence) -> Probabilities:
     """Return the posterior of the labels as a challenger holds it, which knows its aim and notes.
 
-    Whether an honest challenger's notes are of this paper it does not know: a careless one takes
-    itself for honest.
+    One that is paid to help does not know whether its columns are in order.
 
     Args:
         evidence: with notes.
     """
-    first = first_years()
-    counts = [evidence.notes[name] for name in CITER_FEATURES]
-    noted = (first.counts == counts).all(axis=1)
-    right, another = first.joint[:, noted].sum(axis=1), first.chance[noted].sum() * first.any_paper
-    weights = KINDS["honest"] * right + KINDS["careless"] * another
-    known = right if evidence.kind == "adversarial" else weights
+    misleads = evidence.kind == "adversarial"
+    known = sum(
+        weight * _joint(voice.true(notes_of(evidence)))
+        for voice, weight in zip(VOICES, voices_given(evidence), strict=True)
+        if (voice.kind == "adversarial") == misleads
+    )
     return normalised(np.array(class_posterior(evidence, "disruption")) @ known)
+
+
+@lru_cache(maxsize=65536)
+def _joint(counts: tuple[int, int, int]) -> FloatArray:
+    """Return P(first year, label, paper kept | class) up to a factor, shape (class, label)."""
+    shown = Evidence("", "", 0, "", dict(zip(CITER_FEATURES, counts, strict=True)))
+    rates = np.array([label_rates("disruption", c, counts) for c in range(3)])
+    chance = np.array(class_likelihood(shown, "disruption"))
+    return np.asarray(chance[:, None] * rates / np.array(frequencies("disruption")))
 
 
 def _exact(counts: Sequence[int], axes: Sequence[int]) -> tuple[Claim, ...]:
@@ -144,21 +206,21 @@ def _belief(axis: int, count: int) -> Probabilities:
 
 
 def _weights(evidence: Evidence, label: int, argument: Argument) -> FloatArray:
-    """Return P(kind, label, argument) up to a factor, shape (kind, label)."""
+    """Return P(voice, label, argument) up to a factor, shape (voice, label)."""
     told = _told(label)
     place = told.places.get(message(argument))
-    said = first_years().any_paper[None] if place is None else told.joint[:, place]
+    said = told.joint.sum(axis=1) if place is None else told.joint[:, place]
     classes = np.array(class_posterior(evidence, "disruption"))
-    weights: FloatArray = _SHARES[:, None] * np.einsum("c,kcl->kl", classes, said)
+    weights: FloatArray = voices_given(evidence)[:, None] * np.einsum("c,vcl->vl", classes, said)
     return weights
 
 
 class _Told(NamedTuple):
-    """What each kind says against a label.
+    """What each voice says against a label.
 
     Attributes:
         places: position of each message.
-        joint: P(message, label, paper kept | kind, class) up to a factor, shape (kind, m, class,
+        joint: P(message, label, paper kept | voice, class) up to a factor, shape (voice, m, class,
             label).
     """
 
@@ -169,21 +231,19 @@ class _Told(NamedTuple):
 @cache
 def _told(label: int) -> _Told:
     first = first_years()
-    rows = first.counts.tolist()
-    said = {
-        kind: [message(said_by(kind, row, label)) for row in rows]
-        for kind in ("honest", "adversarial")
-    }
+    rows = [tuple(row) for row in first.counts.tolist()]
     places: dict[Message, int] = {}
-    for spoken in (one for messages in said.values() for one in messages):
-        places.setdefault(spoken, len(places))
-    joint = np.zeros((len(KINDS), len(places), 3, 3))
-    of_another = first.chance[:, None, None] * first.any_paper
-    for k, kind in enumerate(KINDS):
-        messages = said["adversarial" if kind == "adversarial" else "honest"]
-        weight = of_another if kind == "careless" else first.joint.transpose(1, 0, 2)
-        np.add.at(joint[k], [places[one] for one in messages], weight)
-    return _Told(places, joint)
+    told = []
+    for voice in VOICES:
+        # What an honest one says does not depend on the label.
+        against = label if voice.kind == "adversarial" else 0
+        kind = "adversarial" if voice.kind == "adversarial" else "honest"
+        said = [message(said_by(kind, voice.noted(row), against)) for row in rows]
+        told.append([places.setdefault(one, len(places)) for one in said])
+    by_voice = np.zeros((len(VOICES), len(places), 3, 3))
+    for v, found in enumerate(told):
+        np.add.at(by_voice[v], found, first.joint)
+    return _Told(places, by_voice)
 
 
 class FirstYears(NamedTuple):
@@ -191,15 +251,11 @@ class FirstYears(NamedTuple):
 
     Attributes:
         counts: n_i, n_j and n_k, shape (n, 3).
-        joint: P(counts, label, paper kept | class) up to a factor, shape (class, n, label).
-        any_paper: P(label, paper kept | class) up to the same factor, shape (class, label).
-        chance: P(counts) over all papers kept, shape (n,).
+        joint: P(counts, label, paper kept | class) up to a factor, shape (n, class, label).
     """
 
     counts: npt.NDArray[np.int64]
     joint: FloatArray
-    any_paper: FloatArray
-    chance: FloatArray
 
 
 @cache
@@ -208,10 +264,4 @@ def first_years() -> FirstYears:
     pmfs = [np.array(FEATURE_TABLE[name].pmf) for name in CITER_FEATURES]
     chances = np.einsum("ci,cj,ck->cijk", *pmfs)
     counts = np.argwhere(chances.max(axis=0) > _NEGLIGIBLE)
-    often = np.array(frequencies("disruption"))
-    rates = [
-        [label_rates("disruption", c, (i, j, k)) for i, j, k in counts.tolist()] for c in range(3)
-    ]
-    joint = chances[:, *counts.T][..., None] * np.array(rates) / often
-    of_all = joint.sum(axis=(0, 2))
-    return FirstYears(counts, joint, joint.sum(axis=1), of_all / of_all.sum())
+    return FirstYears(counts, np.array([_joint((i, j, k)) for i, j, k in counts.tolist()]))

@@ -242,11 +242,15 @@ def class_posterior(evidence: Evidence, target: Target) -> Probabilities:
     if evidence.examples:
         weights_O = order_posterior(evidence.examples, target)
         return normalised(weights_O @ in_orders(_seen(evidence, target), target))
+    return normalised(class_likelihood(evidence, target))
+
+
+def class_likelihood(evidence: Evidence, target: Target) -> Probabilities:
+    """Return how likely each class of the usual literature makes what is shown."""
     a, b, c = 1.0, 1.0, 1.0
     for _, (x, y, z) in _seen(evidence, target):
         a, b, c = a * x, b * y, c * z
-    whole = a + b + c
-    return a / whole, b / whole, c / whole
+    return a, b, c
 
 
 def _seen(evidence: Evidence, target: Target) -> Iterator[tuple[str, Probabilities]]:

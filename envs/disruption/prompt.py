@@ -7,7 +7,7 @@ from tokengym.envs.disruption.claims import MOST_QUOTED_CHARACTERS, MOST_QUOTED_
 from tokengym.envs.disruption.evidence import FEATURES, KINDS, Evidence
 from tokengym.envs.disruption.grammar import NO_LABEL, Argument
 from tokengym.envs.disruption.labels import LABELS, Target
-from tokengym.envs.disruption.texts import Case, Writer, describe, examples, has_references
+from tokengym.envs.disruption.texts import Case, Writer, describe, examples, record
 from tokengym.rewards import debate
 from tokengym.rewards.form import FORM_SHARE
 
@@ -32,6 +32,12 @@ _NOVELTY = (
     "if some are atypical and the median pair is very typical, and conventional if hardly any "
     "is atypical."
 )
+
+_REFERENCES = {
+    "references": "references: length of its reference list",
+    "age": "age: median age of the references in years",
+    "venues": "venues and fields: different journals and different fields among the references",
+}
 
 # Described, not shown: a model that learns from rewards alone copies an answer it is shown.
 _WORD = "<word>"
@@ -78,8 +84,8 @@ def _challenge(case: Case, answer: str) -> str:
         "",
         *describe(evidence),
         *_examples(case),
-        *_about_notes(case),
         *_legend(evidence),
+        *_about_notes(case),
         *_questions(case),
         "",
         f"A predictor answered:\n{answer}",
@@ -138,20 +144,16 @@ def _about_notes(case: Case) -> list[str]:
     if case.aim == "critic":
         wrong, right = KINDS["careless"], KINDS["honest"]
         lines.append(
-            f"In {wrong} of {wrong + right} debates in which one is paid as you are, the first "
-            "year shown is that of another paper."
+            f"In {wrong} of {wrong + right} debates in which one is paid as you are, the columns "
+            "of the notes are in a wrong order, the same in all of them."
         )
-    return lines
+    return [*lines, "The notes on earlier papers, and what became of them:", *record(case.evidence)]
 
 
 def _legend(evidence: Evidence) -> list[str]:
     """Explain the facts about the reference list."""
-    if not has_references(evidence):
-        return []
-    return [
-        "references: length of its reference list; age: median age of the references in years; "
-        "venues and fields: different journals and different fields among the references."
-    ]
+    shown = [words for name, words in _REFERENCES.items() if name in evidence.facts]
+    return [f"{'; '.join(shown)}."] if shown else []
 
 
 def _questions(case: Case) -> list[str]:
@@ -194,9 +196,12 @@ def _course(case: Case) -> list[str]:
         "alone, and states the two that by themselves make it likeliest. "
         f"{adversarial} is an adversary: it argues for the other label than yours that any one of "
         "its counts favours most over yours, and states the two that do so most. "
-        f"{careless} are careless: they speak as an honest one does, but their notes are of "
-        "another paper. You may repeat what it says as a claim of your own, true or false. "
-        f"{ending}"
+        f"{careless} are careless: they speak as an honest one does, but the columns of their "
+        "notes are in a wrong order, the same in all their notes; the five wrong orders are "
+        "equally likely. You may repeat what it says as a claim of your own, true or false. "
+        f"{ending}",
+        "What it noted of earlier papers, and what became of them:",
+        *record(case.evidence),
     ]
 
 

@@ -6,7 +6,7 @@ from tokengym.envs.core.seeding import generator
 from tokengym.envs.disruption.evidence import KINDS, Evidence
 from tokengym.envs.disruption.grammar import NO_LABEL, Argument
 from tokengym.envs.disruption.labels import LABELS
-from tokengym.envs.disruption.texts import Case, Writer, describe, examples
+from tokengym.envs.disruption.texts import Case, Writer, describe, examples, record
 
 _CITERS_RULE = "n_i cite it alone, n_j it and its references, n_k its references alone."
 _CD = "After 5 years, is CD = (n_i - n_j)/(n_i + n_j + n_k)"
@@ -37,7 +37,8 @@ def _opening(case: Case) -> str:
     lines.append(f"Answer in lines, P for {order}, like\n{_made_up(case)[0]}")
     lines.append(f"then up to 3 true claims: {_claims(case.evidence)}")
     if case.debated:
-        lines.append(f"A challenger{_kinds(case.evidence)} will reply; then answer again.")
+        lines += _noted(case.evidence)
+        lines.append("A challenger will reply; then answer again.")
     return "\n".join(lines)
 
 
@@ -47,6 +48,7 @@ def _challenge(case: Case, answer: str) -> str:
         [
             *describe(case.evidence.noted),
             *(["The predictor was not shown the first year: state a count."] * shared),
+            *(["Its notes on others:", *record(case.evidence)] * shared),
             f"A predictor answered:\n{answer}",
             f"{_AIMS[case.aim]}; a false claim costs you. Answer in lines, like",
             _made_up(case)[1],
@@ -63,12 +65,13 @@ def _rejoinder(case: Case, argument: Argument) -> str:
     return f"Challenger: {argument.label}{reason}.\nFinal answer?"
 
 
-def _kinds(evidence: Evidence) -> str:
-    """Say what a challenger with notes may be."""
+def _noted(evidence: Evidence) -> list[str]:
+    """Say what a challenger with notes may be, and what it noted of earlier papers."""
     if not evidence.notes:
-        return ""
+        return []
     kinds = ", ".join(f"{count} {kind}" for kind, count in KINDS.items())
-    return f" that notes the first year ({kinds} with another paper's)"
+    about = f"A challenger ({kinds} with columns in a wrong order) noted the first years of others:"
+    return [about, *record(evidence)]
 
 
 def _claims(evidence: Evidence) -> str:

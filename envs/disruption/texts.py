@@ -3,7 +3,7 @@
 What both prompts share is here, the paper in words; `prompt` and `terse` write the rest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from tokengym.envs.disruption.evidence import CITER_FEATURES, REFERENCE_FEATURES, Evidence
@@ -50,10 +50,10 @@ def describe(evidence: Evidence) -> list[str]:
     lines = [f"Paper ({evidence.field}, {evidence.year}): {evidence.title}"]
     if evidence.abstract:
         lines.append(evidence.abstract)
-    if has_references(evidence):
-        lines.append(f"At publication: {_listed(evidence, REFERENCE_FEATURES)}")
-    if has_citers(evidence):
-        lines.append(f"First year: {_listed(evidence, CITER_FEATURES)}")
+    for when, names in (("At publication", REFERENCE_FEATURES), ("First year", CITER_FEATURES)):
+        shown = {name: evidence.facts[name] for name in names if name in evidence.facts}
+        if shown:
+            lines.append(f"{when}: {_listed(shown)}")
     return lines
 
 
@@ -61,21 +61,16 @@ def examples(case: Case) -> list[str]:
     """Return the labelled papers of the same literature, one a line."""
     lines = []
     for paper in case.evidence.examples:
-        facts = ", ".join(f"{name} {paper['facts'][name]}" for name in REFERENCE_FEATURES)
+        facts = _listed({name: paper["facts"][name] for name in REFERENCE_FEATURES})
         labels = ", ".join(paper["labels"][target] for target in case.targets)
         lines.append(f"{paper['abstract']} {facts}: {labels}")
     return lines
 
 
-def has_references(evidence: Evidence) -> bool:
-    """Return whether the reference list is shown."""
-    return all(name in evidence.facts for name in REFERENCE_FEATURES)
+def record(evidence: Evidence) -> list[str]:
+    """Return what the challenger noted of earlier papers and what became of them, one a line."""
+    return [f"{_listed(paper['notes'])}: {paper['label']}" for paper in evidence.record]
 
 
-def has_citers(evidence: Evidence) -> bool:
-    """Return whether the first year's citers are shown."""
-    return all(name in evidence.facts for name in CITER_FEATURES)
-
-
-def _listed(evidence: Evidence, names: Sequence[str]) -> str:
-    return ", ".join(f"{name} {evidence.facts[name]}" for name in names)
+def _listed(facts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in facts.items())

@@ -70,9 +70,10 @@ class DisruptionWorld(World[CompiledDebate]):
         against it, and the predictor answers again. Papers are of a synthetic literature whose
         posterior is known exactly, or a user's own. The level is what is shown of it: at `L0`
         title, year, field and a long abstract, at `L1` a short abstract and facts of the reference
-        list, at `L2` also the first year's citers by kind. At `private` the predictor reads what
-        `L1` shows; the challenger has notes on the first year's citers and is of a kind that the
-        Task draws: honest, adversarial, or careless with the notes of another paper. At `examples`
+        list, at `L2` also the first year's citers by kind. At `private` the predictor reads less
+        than `L1` shows; the challenger has notes on the first year's citers and is of a kind that
+        the Task draws: honest, adversarial, or careless with the columns of its notes mixed up.
+        What it noted of four earlier papers is shown with what became of them. At `examples`
         it is shown as at `L1`, with twelve labelled papers of the same literature: what the facts
         mean is drawn for each Task and follows from those alone.
 

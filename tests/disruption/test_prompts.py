@@ -88,7 +88,7 @@ def test_the_full_prompt_states_all_that_the_score_depends_on(level: str) -> Non
     assert all(f"{number:g}" in text for number in numbers)
     assert "at most 8 words (80 characters)" in text
     assert "ends the episode at the lowest score" in text
-    kinds = "1 is honest: it", "1 is an adversary: it", "2 are careless: they"
+    kinds = "1 is honest: it", "1 is an adversary: it", "4 are careless: they"
     assert all((kind in text) == (level == "private") for kind in kinds)
 
 

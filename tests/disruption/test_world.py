@@ -343,7 +343,7 @@ def test_a_tier_shows_of_a_paper_what_it_may_and_what_there_is() -> None:
     assert shown["L0", True] == shown["L2", False] == set()
     assert shown["L1", True] == references
     assert shown["L2", True] == references | {"n_i", "n_j", "n_k"}
-    assert shown["private", True] == references
+    assert shown["private", True] == {"venues", "fields"}
     assert make("private").task_from_paper(FULL).instance["private"] == {
         "n_i": 4,
         "n_j": 1,

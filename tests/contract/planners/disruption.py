@@ -24,7 +24,12 @@ YEARLY = np.stack([CITERS * (1 - COCITED), CITERS * COCITED, USES])
 KINDS = ("n_i", "n_j", "n_k")
 SHIFTED = {"references": (10, np.array([8, 14, 11])), "age": (1, np.array([9, 5, 7]))}
 CUES = (
-    (0.5, "introduce|propose|discover", "refine|extend|confirm", "review|apply|compare"),
+    (
+        0.5,
+        "We introduce|We propose|We discover",
+        "We refine|We extend|We confirm",
+        "We review|We apply|We compare",
+    ),
     (
         0.55,
         "Earlier accounts no longer hold|None of the earlier steps is needed",
@@ -53,6 +58,7 @@ class Predictor:
 
     def __init__(self) -> None:
         self.kinds: list[int] = []
+        self.record: list[tuple[list[int], int]] = []
         self.label = 0
         self.facts: dict[str, int] = {}
         self.events: list[Event] = []
@@ -84,28 +90,24 @@ class Predictor:
         """Return what the paper and a challenger of a kind unknown make likely."""
         (argued,) = re.findall(r"argues for (\w+)", text)
         stated = {KINDS.index(k): int(v) for k, v in re.findall(r"(n_[ijk]) = (\d+)", text)}
-        by_first_year = first_years()
-        counts = by_first_year.counts
-        stating = np.all([counts[:, axis] == count for axis, count in stated.items()], axis=0)
+        counts, joint = first_years()
         weights = self.by_class(self.events)
         said = (LABELS.index(argued), frozenset(stated))
-        right, other = (
-            np.array(
-                [
-                    bool(s) and says(tuple(row), label) == said
-                    for s, row in zip(stating, counts.tolist(), strict=True)
-                ]
-            )
-            for label in (None, self.label)
-        )
         honest, adversarial, careless = self.kinds
-        of_any = by_first_year.joint.sum(axis=(0, 2))
-        all_papers = by_first_year.joint.sum(axis=1)
-        found = weights @ (
-            honest * by_first_year.joint[:, right].sum(axis=1)
-            + adversarial * by_first_year.joint[:, other].sum(axis=1)
-            + careless * of_any[right].sum() / of_any.sum() * all_papers
-        )
+        found = np.zeros(3)
+        for order in itertools.permutations(range(3)):
+            noted = counts[:, order]
+            seen = 1.0
+            for notes, label in self.record:
+                seen *= joint[:, (noted == notes).all(axis=1), label].sum()
+            in_order = order == (0, 1, 2)
+            speaks = honest if in_order else careless / 5
+            stating = np.all([noted[:, axis] == count for axis, count in stated.items()], axis=0)
+            for place in np.flatnonzero(stating):
+                notes = tuple(noted[place].tolist())
+                weight = speaks * (says(notes, None) == said)
+                weight += in_order * adversarial * (says(notes, self.label) == said)
+                found += seen * weight * (weights @ joint[:, place])
         return np.asarray(found / found.sum())
 
     def end(self, text: str) -> None:
@@ -120,6 +122,10 @@ class Predictor:
         self.facts = {
             name: int(value) for name, value in re.findall(r"(\w+) (\d+)(?=[,\n])", paper)
         }
+        self.record = [
+            ([int(count) for count in noted], LABELS.index(label))
+            for *noted, label in re.findall(r"n_i (\d+), n_j (\d+), n_k (\d+): (\w+)", text)
+        ]
         shown, _, others = paper.partition("with what became of them:\n")
         self.events = read_events(shown)
         if others:

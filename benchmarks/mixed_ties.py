@@ -1,0 +1,98 @@
+"""Ties of groups in which every simple policy has a rollout, with decimals as models write them.
+
+    python benchmarks/mixed_ties.py                                     every level of every world
+    python benchmarks/mixed_ties.py disruption --tasks 100
+    python benchmarks/mixed_ties.py --markdown docs/tables.md
+
+A group is one rollout of each simple baseline on one Task. Numbers with decimals are rounded to
+two, as models write them. Returns are those of `tokengym check`: where outcomes are noisy, they are
+scored against exact probabilities. Rollouts with the same replies must tie, so the ties of others
+are shown apart, with the two policies that tie most often.
+"""
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from tokengym.agents.analysis.evaluate import play_all, scripted_opponents
+from tokengym.agents.analysis.markdown import markdown_table, write_block
+from tokengym.agents.analysis.search import DISHONEST
+from tokengym.envs import World, baselines, make_world, spec, specs
+from tokengym.envs.core.play import Policy
+from tokengym.envs.core.turn import Turn
+from tokengym.rewards.ties import tie_counts
+
+BLOCK = "mixed_ties.py"
+HEADER = (
+    *("world", "level", "policies", "Tasks", "tied pairs", "with other replies", "dead groups"),
+    "most often with other replies",
+)
+_DECIMALS = re.compile(r"\d+\.\d{3,}")
+_EPS = 1e-6
+"""Returns as near as this tie, as in `tie_counts`."""
+
+
+def as_models_write(policy: Policy) -> Policy:
+    """Return a policy that replies likewise, with at most two decimals."""
+
+    def play(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        return _DECIMALS.sub(lambda match: f"{float(match[0]):.2f}", policy(world, turn, rng))
+
+    return play
+
+
+def simple_policies(world: World) -> Mapping[str, Policy]:
+    """Return the simple baselines of a world by name, with decimals as models write them."""
+    not_simple = {*DISHONEST, *world.spec.planners}
+    known = baselines(world.spec).items()
+    return {name: as_models_write(policy) for name, policy in known if name not in not_simple}
+
+
+def measure(world: World, policies: Mapping[str, Policy], count: int) -> Sequence[str]:
+    """Return a level's row: rates over groups of one rollout of each policy on one Task."""
+    role, others = world.spec.roles[0], scripted_opponents(world)
+    tasks = world.first_tasks("test", count)
+    played = [play_all(world, tasks, {**others, role: policy}) for policy in policies.values()]
+    groups = [[run.returns[role] for run in group] for group in zip(*played, strict=True)]
+    rates = tie_counts(groups).statistics()
+    differ: Counter[tuple[str, str]] = Counter()
+    for group in zip(*played, strict=True):
+        for (a, one), (b, other) in combinations(zip(policies, group, strict=True), 2):
+            apart = abs(one.returns[role] - other.returns[role])
+            differ[a, b] += apart <= _EPS and one.replies != other.replies
+    pairs = len(groups) * len(policies) * (len(policies) - 1) // 2
+    (most, times), *_ = differ.most_common(1)
+    return (
+        *(world.spec.short_name, f"`{world.level}`", str(len(policies)), str(len(tasks))),
+        *(f"{rates['reward_tie_pair_rate']:.3f}", f"{differ.total() / pairs:.3f}"),
+        f"{rates['reward_uniform_group_rate']:.3f}",
+        f"`{most[0]}`, `{most[1]}` ({times / len(groups):.0%})" if times else "",
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure the worlds asked for, and print or write the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("worlds", nargs="*", help="ids or short names of the worlds; all if none")
+    parser.add_argument("--tasks", type=int, default=40, help="test Tasks per level")
+    parser.add_argument("--markdown", type=Path, help="a page with a block for this table")
+    chosen = parser.parse_args(arguments)
+    rows = []
+    for found in [spec(name) for name in chosen.worlds] or specs().values():
+        for level in found.levels:
+            world = make_world(found.id, level, **found.check_options)
+            rows.append(measure(world, simple_policies(world), chosen.tasks))
+            print(*rows[-1], flush=True)
+    if chosen.markdown is not None:
+        write_block(chosen.markdown, BLOCK, markdown_table(HEADER, rows))
+
+
+if __name__ == "__main__":
+    main()
