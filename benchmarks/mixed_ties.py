@@ -32,13 +32,13 @@ HEADER = (
     *("world", "level", "policies", "Tasks", "tied pairs", "with other replies", "dead groups"),
     "most often with other replies",
 )
-_DECIMALS = re.compile(r"\d+\.\d{3,}")
+_DECIMALS = re.compile(r"\d+\.\d+")
 _EPS = 1e-6
 """Returns as near as this tie, as in `tie_counts`."""
 
 
 def as_models_write(policy: Policy) -> Policy:
-    """Return a policy that replies likewise, with at most two decimals."""
+    """Return a policy that replies likewise, every fraction with two decimals."""
 
     def play(world: World, turn: Turn, rng: np.random.Generator) -> str:
         return _DECIMALS.sub(lambda match: f"{float(match[0]):.2f}", policy(world, turn, rng))

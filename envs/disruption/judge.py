@@ -9,7 +9,8 @@ it knows those; judges of a user's papers are in `fitted_judge`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,10 +62,9 @@ class Judge(ABC):
             target: `disruption` or `novelty`.
         """
         weights = self.weights(target)
-        product = np.ones(len(weights))
-        for claim in claims:
-            product = product * self.likelihood(claim, target)
-        return normalised(product @ weights)
+        if not claims:
+            return normalised(weights.sum(axis=0))
+        return normalised(reduce(mul, [self.likelihood(c, target) for c in claims]) @ weights)
 
     def verify(
         self, claims: Sequence[Claim], evidence: Evidence, granted: Sequence[Claim] = ()

@@ -172,9 +172,9 @@ def peaked(label: int, degree: float) -> Probabilities:
 
 def normalised(weights: npt.ArrayLike) -> Probabilities:
     """Return the probabilities that are proportional to three weights."""
-    shares = np.asarray(weights, np.float64)
-    a, b, c = (shares / shares.sum()).tolist()
-    return a, b, c
+    a, b, c = np.asarray(weights, np.float64).tolist()
+    whole = a + b + c
+    return a / whole, b / whole, c / whole
 
 
 def _feature(target: Target, least: int, *pmf: FloatArray) -> Feature:

@@ -41,7 +41,7 @@ from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.disruption.prompt import answer_forms, answer_in_words, argument_in_words
 from tokengym.envs.disruption.scores import AnswerScores, costs_of, scores_of
 from tokengym.rewards import debate
-from tokengym.rewards.bounds import Range, dyadic
+from tokengym.rewards.bounds import GRID, Range
 
 PREDICTOR = "predictor"
 CHALLENGER = "challenger"
@@ -371,7 +371,8 @@ class DisruptionWorld(World[CompiledDebate]):
             lies = len(heard) - len(granted)
             metrics |= challenge_metrics(flipped, gain, len(heard), lies, kind)
         if compiled.known:
-            mean = scored(compiled.posteriors)
+            certain = compiled.truths == compiled.posteriors
+            mean = scores if certain else scored(compiled.posteriors)
             changed = change(mean.before, mean.after)
             metrics |= self._expected(self._terms({**mean.terms, "form": 0.0}, changed))
         changed = change(scores.before, scores.after)
@@ -381,7 +382,8 @@ class DisruptionWorld(World[CompiledDebate]):
     def _expected(self, terms: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         """Return the metrics of both roles' expected returns; a challenger not asked earns 0."""
         return {
-            expected_return(role): sum(map(dyadic, terms.get(role, {}).values()))
+            expected_return(role): sum([round(GRID * x) for x in terms.get(role, {}).values()])
+            / GRID
             for role in self.spec.roles
         }
 

@@ -15,7 +15,7 @@ MUCH = {
     ("warehouse", "lease"): 20,
     ("warehouse", "full_volatile"): 20,
     ("disruption", "examples"): 40,
-    ("disruption", "private"): 100,
+    ("disruption", "private"): 60,
 }
 """Levels with much headroom, and on how many Tasks it is measured."""
 LEAST = 0.35
