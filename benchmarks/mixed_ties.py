@@ -6,31 +6,33 @@
 
 A group is one rollout of each simple baseline on one Task. Numbers with decimals are rounded to
 two, as models write them. Returns are those of `tokengym check`: where outcomes are noisy, they are
-scored against exact probabilities. Rollouts with the same replies must tie, so the ties of others
-are shown apart, with the two policies that tie most often.
+scored against exact probabilities. Policies that tie on every Task do the same in other words, or
+differ in what the level does not ask for; a second figure counts one of each such set, and beside
+it stand the two others that tie most often.
 """
 
 import argparse
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from tokengym.agents.analysis.evaluate import play_all, scripted_opponents
+from tokengym.agents.analysis.evaluate import returns_on, scripted_opponents
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.agents.analysis.search import DISHONEST
 from tokengym.envs import World, baselines, make_world, spec, specs
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
-from tokengym.rewards.ties import tie_counts
+from tokengym.rewards.estimates import Floats
+from tokengym.rewards.ties import TieStatistics, tie_counts
 
 BLOCK = "mixed_ties.py"
 HEADER = (
-    *("world", "level", "policies", "Tasks", "tied pairs", "with other replies", "dead groups"),
-    "most often with other replies",
+    *("world", "level", "policies", "Tasks", "tied pairs", "dead groups", "always tie"),
+    *("tied pairs of the others", "most often"),
 )
 _DECIMALS = re.compile(r"\d+\.\d+")
 _EPS = 1e-6
@@ -57,22 +59,35 @@ def measure(world: World, policies: Mapping[str, Policy], count: int) -> Sequenc
     """Return a level's row: rates over groups of one rollout of each policy on one Task."""
     role, others = world.spec.roles[0], scripted_opponents(world)
     tasks = world.first_tasks("test", count)
-    played = [play_all(world, tasks, {**others, role: policy}) for policy in policies.values()]
-    groups = [[run.returns[role] for run in group] for group in zip(*played, strict=True)]
-    rates = tie_counts(groups).statistics()
-    differ: Counter[tuple[str, str]] = Counter()
-    for group in zip(*played, strict=True):
-        for (a, one), (b, other) in combinations(zip(policies, group, strict=True), 2):
-            apart = abs(one.returns[role] - other.returns[role])
-            differ[a, b] += apart <= _EPS and one.replies != other.replies
-    pairs = len(groups) * len(policies) * (len(policies) - 1) // 2
-    (most, times), *_ = differ.most_common(1)
+    earned = {
+        name: np.array(returns_on(world, tasks, {**others, role: policy}))
+        for name, policy in policies.items()
+    }
+    sets: dict[str, list[str]] = {}
+    for name, returns_T in earned.items():
+        first = next((one for one in sets if _tied(earned[one], returns_T).all()), name)
+        sets.setdefault(first, []).append(name)
+    rates = _rates([*earned.values()])
+    apart = _rates([earned[first] for first in sets])
+    shares = {pair: _tied(*(earned[one] for one in pair)).mean() for pair in combinations(sets, 2)}
+    most = max(shares, key=lambda pair: float(shares[pair]))
     return (
         *(world.spec.short_name, f"`{world.level}`", str(len(policies)), str(len(tasks))),
-        *(f"{rates['reward_tie_pair_rate']:.3f}", f"{differ.total() / pairs:.3f}"),
+        f"{rates['reward_tie_pair_rate']:.3f}",
         f"{rates['reward_uniform_group_rate']:.3f}",
-        f"`{most[0]}`, `{most[1]}` ({times / len(groups):.0%})" if times else "",
+        "; ".join(", ".join(f"`{one}`" for one in alike) for alike in sets.values() if alike[1:]),
+        f"{apart['reward_tie_pair_rate']:.3f}",
+        f"`{most[0]}`, `{most[1]}`: {shares[most]:.0%}" if shares[most] else "",
     )
+
+
+def _rates(returns: Sequence[Floats]) -> TieStatistics:
+    """Return the ties of groups of one rollout of each policy, from their returns by Task."""
+    return tie_counts(np.stack(returns, axis=1)).statistics()
+
+
+def _tied(a_T: Floats, b_T: Floats) -> npt.NDArray[np.bool_]:
+    return np.abs(a_T - b_T) <= _EPS
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

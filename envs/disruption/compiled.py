@@ -84,7 +84,7 @@ def compile_task(
     """
     evidence = evidence_of(task.instance)
     if "disruption" not in targets:  # what the notes are about is not asked for
-        evidence = evidence.unnoted
+        evidence = evidence._replace(private={}, kind="", notes={}, record=())
     if evidence.kind:
         aim = "adversary" if evidence.kind == "adversarial" else "critic"
     gold, posteriors = [], []

@@ -68,12 +68,8 @@ class Evidence(NamedTuple):
         return self._with(self.notes) if self.notes else self
 
     def _with(self, facts: Mapping[str, int]) -> Self:
-        return self.unnoted._replace(facts={**self.facts, **facts})
-
-    @property
-    def unnoted(self) -> Self:
-        """The evidence as it is where no challenger has notes."""
-        return self._replace(private={}, kind="", notes={}, record=())
+        shown = {**self.facts, **facts}
+        return self._replace(facts=shown, private={}, kind="", notes={}, record=())
 
     @property
     def text(self) -> str:
