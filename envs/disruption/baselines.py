@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import CITER_FEATURES, FEATURES, Evidence
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer
-from tokengym.envs.disruption.inference import after, notes_of, said_by
+from tokengym.envs.disruption.inference import after, argument_of
 from tokengym.envs.disruption.labels import LABELS, Target, disruption_label
 from tokengym.envs.disruption.literature import (
     ALL_CUES,
@@ -137,11 +137,7 @@ def _neighbours(world: DisruptionWorld, rng: np.random.Generator) -> str:
     sample = _sample(world.level)
     if evidence.examples:
         shown = [Evidence("", e["abstract"], 0, "", e["facts"]) for e in evidence.examples]
-        labels: dict[Target, npt.NDArray[np.int64]] = {
-            target: np.array([LABELS[target].index(e["labels"][target]) for e in evidence.examples])
-            for target in LABELS
-        }
-        sample = Sample(np.array([*map(_features, shown)]), labels)
+        sample = Sample.of([*map(_features, shown)], [e["labels"] for e in evidence.examples])
     pool = np.nan_to_num(sample.features)
     scale = np.where(pool.std(axis=0) > 0.0, pool.std(axis=0), np.inf)
     apart = ((pool - np.nan_to_num(_features(evidence))) / scale) ** 2
@@ -237,6 +233,15 @@ class Sample(NamedTuple):
     features: FloatArray
     labels: Mapping[Target, npt.NDArray[np.int64]]
 
+    @classmethod
+    def of(cls, rows: Sequence[list[float]], outcomes: Sequence[Mapping[Target, str]]) -> Self:
+        """Collect papers' features and the labels of each target."""
+        labels: dict[Target, npt.NDArray[np.int64]] = {
+            target: np.array([LABELS[target].index(outcome[target]) for outcome in outcomes])
+            for target in LABELS
+        }
+        return cls(np.array(rows), labels)
+
 
 @cache
 def _sample(tier: str, argued: bool = False) -> Sample:
@@ -250,17 +255,10 @@ def _sample(tier: str, argued: bool = False) -> Sample:
     rows, outcomes = [], []
     for _ in range(_SAMPLE):
         evidence = draw_evidence(rng, tier)
-        argument = None
-        if argued:
-            label = likeliest(posterior(evidence, "disruption"))
-            argument = said_by(evidence.kind, notes_of(evidence), label)
-        rows.append(_features(evidence, argument))
+        label = likeliest(posterior(evidence, "disruption"))
+        rows.append(_features(evidence, argument_of(evidence, label) if argued else None))
         outcomes.append(draw_outcome(rng, evidence).labels())
-    labels: dict[Target, npt.NDArray[np.int64]] = {
-        target: np.array([LABELS[target].index(outcome[target]) for outcome in outcomes])
-        for target in LABELS
-    }
-    return Sample(np.array(rows), labels)
+    return Sample.of(rows, outcomes)
 
 
 @cache

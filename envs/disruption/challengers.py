@@ -13,7 +13,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.evidence import Evidence
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer
-from tokengym.envs.disruption.inference import notes_of, said_by
+from tokengym.envs.disruption.inference import argument_of
 from tokengym.envs.disruption.judge import Judge
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import PHRASES
@@ -72,8 +72,7 @@ def _argue(world: DisruptionWorld) -> Argument:
         raise RuntimeError("a challenger replies after the predictor's first answer")
     if not evidence.notes:
         return _strongest_argument(evidence, world.targets, answer, world.compiled.judge)
-    label = answer.labels[world.targets.index("disruption")]
-    return said_by(evidence.kind, notes_of(evidence), label)
+    return argument_of(evidence, answer.labels[world.targets.index("disruption")])
 
 
 def _strongest_argument(

@@ -101,17 +101,9 @@ def said_by(kind: str, counts: tuple[int, ...], label: int) -> Argument:
     return Argument(DISRUPTION_LABELS[argued], _exact(counts, sorted(axes.tolist())))
 
 
-def notes_of(evidence: Evidence) -> tuple[int, ...]:
-    """Return n_i, n_j and n_k of the first year by the challenger's notes."""
-    return tuple(evidence.notes[name] for name in CITER_FEATURES)
-
-
-def kinds_given(evidence: Evidence, label: int, argument: Argument) -> Mapping[str, float]:
-    """Return the probability of each kind of challenger given what it said; see `after`."""
-    weights = dict.fromkeys(KINDS, 0.0)
-    for voice, weight in zip(VOICES, _weights(evidence, label, argument).sum(axis=1), strict=True):
-        weights[voice.kind] += float(weight)
-    return {kind: weight / sum(weights.values()) for kind, weight in weights.items()}
+def argument_of(evidence: Evidence, label: int) -> Argument:
+    """Return what the scripted challenger with its notes argues after a label; see `said_by`."""
+    return said_by(evidence.kind, _counts(evidence.notes), label)
 
 
 def after(evidence: Evidence, label: int, argument: Argument) -> Probabilities:
@@ -124,7 +116,7 @@ def after(evidence: Evidence, label: int, argument: Argument) -> Probabilities:
         label: position of the label it chose.
         argument: what the challenger said.
     """
-    return normalised(_weights(evidence, label, argument).sum(axis=0))
+    return normalised(joint_after(evidence, label, argument).sum(axis=0))
 
 
 class Replies(NamedTuple):
@@ -162,8 +154,7 @@ def voices_given(evidence: Evidence) -> FloatArray:
     """Return the probability of each of `VOICES` given what it noted of earlier papers."""
     weights = np.array([voice.share for voice in VOICES])
     for paper in evidence.record:
-        notes = tuple(paper["notes"][name] for name in CITER_FEATURES)
-        place = DISRUPTION_LABELS.index(paper["label"])
+        notes, place = _counts(paper["notes"]), DISRUPTION_LABELS.index(paper["label"])
         weights *= [_joint(voice.true(notes))[:, place].sum() for voice in VOICES]
         weights /= weights.sum()
     return weights
@@ -179,7 +170,7 @@ def paper_given_notes(evidence: Evidence) -> Probabilities:
     """
     misleads = evidence.kind == "adversarial"
     known = sum(
-        weight * _joint(voice.true(notes_of(evidence)))
+        weight * _joint(voice.true(_counts(evidence.notes)))
         for voice, weight in zip(VOICES, voices_given(evidence), strict=True)
         if (voice.kind == "adversarial") == misleads
     )
@@ -195,6 +186,10 @@ def _joint(counts: tuple[int, int, int]) -> FloatArray:
     return np.asarray(chance[:, None] * rates / np.array(frequencies("disruption")))
 
 
+def _counts(notes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(notes[name] for name in CITER_FEATURES)
+
+
 def _exact(counts: Sequence[int], axes: Sequence[int]) -> tuple[Claim, ...]:
     return tuple(Fact(CITER_FEATURES[axis], "=", float(counts[axis])) for axis in axes)
 
@@ -205,8 +200,11 @@ def _belief(axis: int, count: int) -> Probabilities:
     return LITERATURE.believe(_exact((count,) * 3, [axis]), "disruption")
 
 
-def _weights(evidence: Evidence, label: int, argument: Argument) -> FloatArray:
-    """Return P(voice, label, argument) up to a factor, shape (voice, label)."""
+def joint_after(evidence: Evidence, label: int, argument: Argument) -> FloatArray:
+    """Return P(one of `VOICES`, label of the paper) after an argument, up to a factor; see `after`.
+
+    Shape (voice, label).
+    """
     told = _told(label)
     place = told.places.get(message(argument))
     said = told.joint.sum(axis=1) if place is None else told.joint[:, place]
@@ -235,10 +233,8 @@ def _told(label: int) -> _Told:
     places: dict[Message, int] = {}
     told = []
     for voice in VOICES:
-        # What an honest one says does not depend on the label.
-        against = label if voice.kind == "adversarial" else 0
-        kind = "adversarial" if voice.kind == "adversarial" else "honest"
-        said = [message(said_by(kind, voice.noted(row), against)) for row in rows]
+        against = label if voice.kind == "adversarial" else 0  # others do not heed the label
+        said = [message(said_by(voice.kind, voice.noted(row), against)) for row in rows]
         told.append([places.setdefault(one, len(places)) for one in said])
     by_voice = np.zeros((len(VOICES), len(places), 3, 3))
     for v, found in enumerate(told):

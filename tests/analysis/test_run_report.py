@@ -245,7 +245,7 @@ def test_every_metric_that_a_world_declares_is_one_it_reports(world: str) -> Non
     reported: set[str] = set()
     for level, who, options in PLAYED[world]:
         made = make_world(world, level, **options)
-        for record in play_all(made, made.first_tasks("test", 8), baselines(world)[who]):
+        for record in play_all(made, made.first_tasks("test", 12), baselines(world)[who]):
             reported |= set(record.metrics)
     assert set(import_object(spec(world).metrics)) <= reported
 

@@ -16,10 +16,11 @@ from tokengym.envs.disruption.evidence import CITER_FEATURES, KINDS, Evidence
 from tokengym.envs.disruption.generator import draw_evidence
 from tokengym.envs.disruption.grammar import Argument
 from tokengym.envs.disruption.inference import (
+    VOICES,
     after,
-    kinds_given,
+    argument_of,
+    joint_after,
     message,
-    notes_of,
     paper_given_notes,
     replies_to,
     said_by,
@@ -138,6 +139,18 @@ def joint() -> Floats:
     return np.asarray(chance[..., None] * later / often)
 
 
+def notes_of(evidence: Evidence) -> list[int]:
+    return [evidence.notes[name] for name in CITER_FEATURES]
+
+
+def kinds_given(evidence: Evidence, label: int, argument: Argument) -> dict[str, float]:
+    weights_V = joint_after(evidence, label, argument).sum(axis=1)
+    shares = dict.fromkeys(KINDS, 0.0)
+    for voice, weight in zip(VOICES, weights_V / weights_V.sum(), strict=True):
+        shares[voice.kind] += float(weight)
+    return shares
+
+
 def in_columns(order: tuple[int, ...], notes: Sequence[int]) -> Floats:
     """P(first year, label, kept | class) of the paper of which notes with such columns say that."""
     true = [0, 0, 0]
@@ -181,7 +194,7 @@ def chances(evidence: Evidence, label: int, argument: Argument) -> Floats:
 def test_what_was_said_is_evidence_of_the_kind_and_of_the_paper(
     evidence: Evidence, label: int
 ) -> None:
-    argument = said_by(evidence.kind, notes_of(evidence), label)
+    argument = argument_of(evidence, label)
     joint_KL = chances(evidence, label, argument)
     total = joint_KL.sum()
     near = 1e-4
@@ -203,7 +216,7 @@ def test_beliefs_average_to_the_prior_over_all_that_may_be_said(
     assert replies.chances.sum() == pytest.approx(1.0)
     own = posterior(evidence, "disruption")
     assert replies.chances @ replies.beliefs == pytest.approx(own, abs=1e-4)
-    argument = said_by(evidence.kind, notes_of(evidence), label)
+    argument = argument_of(evidence, label)
     place = replies.messages.index(message(argument))
     assert replies.beliefs[place] == pytest.approx(after(evidence, label, argument))
 

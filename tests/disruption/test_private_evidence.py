@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.disruption.test_inference import kinds_given
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.disruption.claims import Fact
 from tokengym.envs.disruption.evidence import CITER_FEATURES, KINDS
 from tokengym.envs.disruption.generator import EARLIER, draw_evidence
 from tokengym.envs.disruption.grammar import PredictorAnswer
-from tokengym.envs.disruption.inference import first_years, kinds_given, replies_to
+from tokengym.envs.disruption.inference import first_years, replies_to
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS, Target
 from tokengym.envs.disruption.literature import class_posterior, normalised, posterior
 from tokengym.envs.disruption.world import DisruptionWorld

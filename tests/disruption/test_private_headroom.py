@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from tests.disruption.test_private_evidence import Belief, worth
 from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
-from tokengym.envs.disruption.inference import after, notes_of, said_by
+from tokengym.envs.disruption.inference import after, argument_of
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS, disruption_label
 from tokengym.envs.disruption.literature import posterior
 
@@ -36,7 +36,7 @@ def debate_of(seed: int) -> Debate:
     evidence = draw_evidence(rng, "private")
     own = posterior(evidence, "disruption")
     first = int(np.argmax(own))
-    argument = said_by(evidence.kind, notes_of(evidence), first)
+    argument = argument_of(evidence, first)
     argued = DISRUPTION_LABELS.index(str(argument.label))
     stated = {CITER_FEATURES.index(c.feature): int(c.value) for c in argument.claims}  # type: ignore[union-attr]
     label = DISRUPTION_LABELS.index(draw_outcome(rng, evidence).labels()["disruption"])
