@@ -43,6 +43,7 @@ from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.checkpoints import CheckpointStore
+from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import classify_modules, lora_layers
 from tokengym.agents.service.engine.trainer import AdamStep, Datum, LossRequest, Trainer
@@ -127,7 +128,7 @@ class Ours:
     def train(self, data: list[Datum]) -> NDArray[np.float32]:
         """Add the gradients of a step; returns each token's gap of log-probabilities."""
         request = LossRequest(data, "importance_sampling")
-        found = self.trainer.forward_backward("run", request).logprobs
+        found = at_once(self.trainer.forward_backward("run", request)).logprobs
         gaps = [
             np.abs(logprobs - datum.inputs["logprobs"])[datum.inputs["advantages"] != 0]
             for logprobs, datum in zip(found, data, strict=True)

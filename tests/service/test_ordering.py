@@ -134,7 +134,7 @@ def test_of_a_failed_request_only_a_message_is_kept(early: bool) -> None:
         del batch
 
         def start(work: Callable[[], None] = work) -> Awaitable[None]:
-            return asyncio.wrap_future(compute.call(work))
+            return asyncio.wrap_future(compute.call("client", work))
 
         del work
         request_id = ordering.admit("run", 2 if early else 1, start)

@@ -16,6 +16,7 @@ from tests.service.toy import VOCABULARY
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.chunk_sizes import PROCESSOR
+from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import PackedForward, packed_forward, score
 from tokengym.agents.service.engine.packing import (
     ActivationSize,
@@ -180,7 +181,7 @@ def test_losses_and_gradients_are_the_same_with_and_without_sharing_and_memory(
         # B starts at zero, and so would the gradient of A.
         for parameter in trainer.run("run").parameters.values():
             torch.nn.init.normal_(parameter, std=0.02, generator=torch.Generator().manual_seed(1))
-        result = trainer.forward_backward("run", LossRequest(data, loss))
+        result = at_once(trainer.forward_backward("run", LossRequest(data, loss)))
         gradients = {n: p.grad for n, p in trainer.run("run").parameters.items()}
         outcomes.append((result, gradients))
     plain, plain_gradients = outcomes[0]

@@ -12,6 +12,7 @@ import torch
 
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.trainer import (
@@ -84,7 +85,7 @@ def test_training_computes_the_log_probabilities_that_were_sampled_with(
     for tokens, logprobs in first + _sampled(base_model, longer, store):
         targets = {"target_tokens": tokens[1:].astype(np.int64)}
         request = LossRequest([Datum(tokens[:-1], targets)], "cross_entropy", forward_only=True)
-        (trained,) = trainer.forward_backward("run", request).logprobs
+        (trained,) = at_once(trainer.forward_backward("run", request)).logprobs
         gaps.append(np.abs(trained[-len(logprobs) :] - logprobs))
     assert float(np.mean(gaps)) < limit
 

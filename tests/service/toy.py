@@ -30,8 +30,15 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.generation.decoder import SharedPromptDecoder
+from tokengym.agents.service.generation.prefix_cache import PrefixCache
+from tokengym.agents.service.generation.sampler import Sampler
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tokengym.agents.service.engine.base_model import BaseModel
 
 END, START, CLOSE = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 VOCABULARY = 320
@@ -103,6 +110,17 @@ def make_model(folder: Path, kind: str = "qwen3") -> Path:
                 parameter.mul_(3.0)
     model.save_pretrained(folder)
     return folder
+
+
+def sampler_with(base_model: BaseModel, capacity: int) -> Sampler:
+    """Return a sampler from the base weights, with room for the keys of `capacity` tokens."""
+    return Sampler(
+        packed_forward(base_model.sampled, base_model.device, share=True),
+        lambda weights: SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 20), weights),
+        lambda _weights: None,
+        str,
+        capacity,
+    )
 
 
 class DigitEnv(Env):

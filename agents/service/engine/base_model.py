@@ -16,6 +16,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tokengym.agents.service.config import check_model_directory
+from tokengym.agents.service.engine.compute_thread import without_pauses
 from tokengym.agents.service.engine.linear import replace_linear_layers
 from tokengym.agents.service.engine.norm import replace_norms
 from tokengym.agents.service.errors import ModelDirectoryError
@@ -139,7 +140,8 @@ def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     states = _LayersOutput(hidden.unsqueeze(0))
     layers.forward = lambda *_args, **_kwargs: states
     try:
-        logits: torch.Tensor = model(input_ids=None, use_cache=False).logits
+        with without_pauses():
+            logits: torch.Tensor = model(input_ids=None, use_cache=False).logits
     finally:
         del layers.forward
     return logits[0].float()

@@ -13,6 +13,7 @@ from tokengym.agents.memory import return_free_pages
 from tokengym.agents.service.engine.attention import Packed, attending, hidden_states
 from tokengym.agents.service.engine.base_model import logits_of
 from tokengym.agents.service.engine.chunk_sizes import pieces_for
+from tokengym.agents.service.engine.compute_thread import pause
 from tokengym.agents.service.engine.memory import (
     LARGE_BATCH,
     activation_bytes,
@@ -116,6 +117,7 @@ class PackedForward:
         """
         distinct, row_of = np.unique(nodes, return_inverse=True)
         for start in range(0, len(distinct), self.max_logits):
+            pause()
             piece = torch.from_numpy(distinct[start : start + self.max_logits]).to(self.device)
             index = np.flatnonzero((row_of >= start) & (row_of < start + len(piece)))
             yield index, row_of[index] - start, logits_of(self.model, hidden[piece])
@@ -179,13 +181,27 @@ def score(
         targets: token ids [n - 1, K] to score at each place of a sequence but the first, -1 for
             none; None, or left out, for no such tokens.
     """
-    topk, targets = topk or [0] * len(sequences), targets or [None] * len(sequences)
     results: dict[int, Score] = {}
-    with torch.inference_mode():
-        for branches in forward.plan(sequences):
-            with forward.running(branches) as (batch, hidden):
-                results.update(_score_batch(forward, batch, hidden, sequences, topk, targets))
+    for part in scored(forward, sequences, topk, targets):
+        results.update(part)
     return [results[index] for index in range(len(sequences))]
+
+
+def scored(
+    forward: PackedForward,
+    sequences: Sequence[Tokens],
+    topk: Sequence[int] = (),
+    targets: Sequence[NDArray[np.int64] | None] = (),
+) -> Iterator[dict[int, Score]]:
+    """Yield what `score` returns a batch at a time, by index."""
+    topk, targets = topk or [0] * len(sequences), targets or [None] * len(sequences)
+    with torch.inference_mode():
+        batches = forward.plan(sequences)
+    for branches in batches:
+        # Whoever goes on between two batches has a mode of its own.
+        with torch.inference_mode(), forward.running(branches) as (batch, hidden):
+            part = _score_batch(forward, batch, hidden, sequences, topk, targets)
+        yield part
 
 
 def _score_batch(

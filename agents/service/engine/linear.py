@@ -10,6 +10,7 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from tokengym.agents.service.engine.attention_dtype import rows_round_alike
+from tokengym.agents.service.engine.compute_thread import pause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +57,7 @@ class LoraLinear(nn.Module):
             # A single row of more than about a thousand numbers is summed in another order.
             row = x.reshape(1, -1)
             return self.forward(torch.cat([row, row]))[0].view(*x.shape[:-1], -1)
+        pause()
         if self.adapter is None:
             weight = self.weight if self.merged is None else self.merged
             return F.linear(x, weight, self.bias)
@@ -118,6 +120,7 @@ class _LoraProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        pause()
         rows, inner, weight, a, b = ctx.saved_tensors
         (gradient,) = gradients
         shape = gradient.shape

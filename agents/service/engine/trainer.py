@@ -6,12 +6,14 @@ Compute thread only. A request that fails leaves its run unchanged.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from tokengym.agents.service.engine.compute_thread import Pieces, resume_with
 from tokengym.agents.service.engine.losses import (
     SEQUENCE_RATIO,
     check_inputs,
@@ -166,16 +168,19 @@ class Trainer:
             raise UnknownResourceError(f"training run {run_id!r} is not held by this service")
         return self.runs[run_id]
 
-    def forward_backward(self, run_id: str, request: LossRequest) -> LossResult:
-        """Compute the targets' log-probabilities and losses; unless forward_only, add gradients."""
+    def forward_backward(self, run_id: str, request: LossRequest) -> Pieces[LossResult]:
+        """Compute the targets' log-probabilities and losses; unless forward_only, add gradients.
+
+        A piece is a batch that fits into the memory. No other operation on the run may come between
+        them, while those on other runs may.
+        """
         run = self.run(run_id)
         self._check(request)
-        self._adapters.activate(run_id)
         former = [(parameter, parameter.grad) for parameter in run.parameters.values()]
         for parameter, _ in former:
             parameter.grad = None
         try:
-            result = self._compute(request)
+            result = yield from self._compute(run_id, request)
         except BaseException:
             for parameter, gradient in former:
                 parameter.grad = gradient
@@ -239,13 +244,20 @@ class Trainer:
                         f"got {int(ids.min())} to {int(ids.max())}"
                     )
 
-    def _compute(self, request: LossRequest) -> LossResult:
+    def _compute(self, run_id: str, request: LossRequest) -> Pieces[LossResult]:
         count = len(request.data)
         logprobs: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
         losses: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
         total = 0.0
-        with torch.set_grad_enabled(not request.forward_only):
-            for branches in self._forward.plan([datum.tokens for datum in request.data]):
+        learning = partial(torch.set_grad_enabled, not request.forward_only)
+        with learning():
+            batches = self._forward.plan([datum.tokens for datum in request.data])
+        for branches in batches:
+            yield sum(len(branch.tokens) - branch.shared for branch in branches)
+            activate = partial(self._adapters.activate, run_id)
+            activate()
+            resume_with(activate)
+            with learning():
                 with self._forward.running(branches) as (batch, hidden):
                     targets = _targets(request, batch)
                     self._add_gradients(request, targets, hidden)

@@ -13,6 +13,7 @@ import torch
 
 from tokengym.agents.service.engine.attention_dtype import sum_type
 from tokengym.agents.service.engine.chunk_sizes import pieces_for
+from tokengym.agents.service.engine.compute_thread import pause
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,6 +116,7 @@ class _TreeAttention(torch.autograd.Function):
         output = torch.empty_like(query)
         saved = []
         for block in blocks:
+            pause()
             own = _grouped(queries[:, block.own], key)
             scores = own @ _seen(keys, block).transpose(1, 2)
             scores = scores.view(len(query), -1, block.mask.shape[1])
@@ -136,6 +138,7 @@ class _TreeAttention(torch.autograd.Function):
         grad_query = torch.empty_like(query)
         grad_key, grad_value = (torch.zeros_like(key, dtype=torch.float32) for _ in range(2))
         for block, weights in zip(ctx.blocks, saved, strict=True):
+            pause()
             out = _grouped(upstream[:, block.own], key)
             inner = (out @ _seen(value, block).transpose(1, 2)).view_as(weights)
             # The gradient through softmax.

@@ -1,7 +1,7 @@
-"""Continuous batching: one batch of sampling requests per set of weights, rows join and leave.
+"""Continuous batching: one batch for each client and set of weights, rows join and leave.
 
-Compute thread only. `submit` queues a request; each `step` admits queued requests and appends one
-token to every running sequence. A request that fails takes no other down with it.
+Compute thread only. `submit` queues a request; each `step` admits queued requests of a client and
+appends one token to its running sequences. A request that fails takes no other down with it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections import Counter, deque
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tokengym.agents.service.engine.forward import PackedForward, score
+from tokengym.agents.service.engine.compute_thread import resume_with
+from tokengym.agents.service.engine.forward import PackedForward, Score, scored
 from tokengym.agents.service.generation.token_sampling import (
     TokenSampling,
     sample_tokens,
@@ -24,7 +26,7 @@ from tokengym.agents.service.generation.token_sampling import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
     import torch
@@ -34,10 +36,14 @@ if TYPE_CHECKING:
     from tokengym.agents.service.generation.decoder import Decoder
 
 MAX_ROWS = 1024
-# What one request may take, as a multiple of what it leaves free.
+# What a client may take of the memory, and a request of its client's part and of a batch's rows, as
+# a multiple of what it leaves free.
 SHARE = 3
+# Requests that are looked at to tell how large a step will be.
+SEEN = 64
 # Decoding this many tokens is enough to see any stop string that ends in the newest one.
 STOP_WINDOW = 64
+_DONE = object()
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +65,7 @@ class SampleRequest:
         topk_sample: likeliest tokens wanted at each sampled place.
         targets: int64 [n - 1, K], ids whose log-probabilities are wanted at each place of the
             prompt but the first, -1 for none.
+        client: who asks; each has batches of its own.
     """
 
     weights: str
@@ -72,6 +79,7 @@ class SampleRequest:
     topk_prompt: int = 0
     topk_sample: int = 0
     targets: NDArray[np.int64] | None = None
+    client: str = ""
 
     @property
     def scored(self) -> bool:
@@ -144,10 +152,39 @@ class SamplingJob:
 _Row = tuple[SamplingJob, Sequence]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Batch:
-    decoder: Decoder
+    """The requests of a client for one set of weights.
+
+    Attributes:
+        client: who asks.
+        weights: key of the weights.
+        queue: requests of which not every sequence has begun.
+        scoring: scores the prompts of some of them, a batch at a time.
+        rows: what runs.
+        held: the most tokens that its rows may hold; a request's prompt counts once.
+        decoder: holds their keys and values.
+    """
+
+    client: str
+    weights: str
+    queue: list[SamplingJob] = field(default_factory=list)
+    scoring: Iterator[None] | None = None
     rows: list[_Row] = field(default_factory=list)
+    held: int = 0
+    decoder: Decoder | None = None
+
+    def set_rows(self, rows: list[_Row]) -> None:
+        """Run these rows from now on."""
+        self.rows = rows
+        prompts = {id(job): len(job.request.prompt) for job, _ in rows}
+        self.held = sum(prompts.values()) + sum(job.request.max_tokens for job, _ in rows)
+
+    @property
+    def size(self) -> int:
+        """The positions of its next step, about."""
+        fresh = (len(job.request.prompt) + len(job.unstarted) for job in self.queue[:SEEN])
+        return len(self.rows) + sum(fresh)
 
 
 class Sampler:
@@ -174,10 +211,9 @@ class Sampler:
         self._use_weights = use_weights
         self._decode_text = decode_text
         self._capacity = capacity
-        # By key of weights, in the order in which they take turns.
-        self._queued: dict[str, list[SamplingJob]] = {}
-        self._batches: dict[str, _Batch] = {}
-        self._turn = 0
+        # By client and key of weights, in the order in which a client's take turns.
+        self._batches: dict[tuple[str, str], _Batch] = {}
+        self._next: _Batch | None = None
 
     def submit(
         self,
@@ -186,70 +222,114 @@ class Sampler:
         on_tokens: Callable[[SampleResult], None] | None = None,
     ) -> None:
         """Queue a request; the arguments are the attributes of `SamplingJob`."""
-        job = SamplingJob(request, future, on_tokens)
-        self._queued.setdefault(request.weights, []).append(job)
+        key = (request.client, request.weights)
+        batch = self._batches.setdefault(key, _Batch(*key))
+        batch.queue.append(SamplingJob(request, future, on_tokens))
 
     @property
     def busy(self) -> bool:
         """Whether any request is queued or running."""
-        return bool(self._queued or self._batches)
+        return bool(self._batches)
 
-    def step(self) -> None:
-        """Admit queued requests for one set of weights and append one token to its rows."""
-        keys = list(self._batches | self._queued)
-        # The sets of weights take turns.
-        self._turn += 1
-        weights = keys[self._turn % len(keys)]
+    def waiting(self) -> dict[str, int]:
+        """Return the size of the next step of each client that has one, in positions."""
+        ready: dict[str, int] = {}
+        for batch in self._batches.values():
+            if batch.client not in ready and self._is_ready(batch):
+                ready[batch.client] = batch.size
+        return ready
+
+    def step(self, client: str = "") -> None:
+        """Admit requests of a client for one set of weights and append a token to its rows."""
+        batches = [batch for batch in self._batches.values() if batch.client == client]
+        batch = next(filter(self._is_ready, batches))
+        # A client's sets of weights take turns.
+        key = (client, batch.weights)
+        self._batches[key] = self._batches.pop(key)
         try:
-            self._use_weights(weights)
-            self._admit(weights)
-            self._advance(weights)
+            use = partial(self._use_weights, batch.weights)
+            use()
+            resume_with(use)
+            self._admit(batch)
+            self._advance(batch)
         except Exception as error:
-            log.warning("sampling from %s failed", weights, exc_info=True)
-            self._fail(weights, error)
+            log.warning("sampling from %s failed", batch.weights, exc_info=True)
+            self._fail(batch, error)
+        if not batch.rows and not batch.queue:
+            del self._batches[key]
 
-    def _fail(self, weights: str, error: Exception) -> None:
-        """Fail every request for these weights, and no other."""
-        batch = self._batches.pop(weights, None)
-        running = [job for job, _ in batch.rows] if batch else []
-        for job in (*running, *self._queued.pop(weights, ())):
+    def _fail(self, batch: _Batch, error: Exception) -> None:
+        """Fail every request of a batch, and no other."""
+        for job in (*(job for job, _ in batch.rows), *batch.queue):
             # A request that has ended already stays as it is.
             with suppress(InvalidStateError):
                 job.future.set_exception(error)
+        batch.queue, batch.scoring, batch.decoder = [], None, None
+        batch.set_rows([])
 
-    def _admit(self, weights: str) -> None:
-        if weights not in self._queued:
-            return
-        queue = [job for job in self._queued[weights] if not job.future.done()]
-        fresh = [job for job in queue if not job.prepared]
-        self._score([job for job in fresh if job.request.scored])
-        for job in fresh:
-            job.prepared = True
-        rows = self._take(queue, self._batches.get(weights))
+    def _is_ready(self, batch: _Batch) -> bool:
+        """Return whether a batch can do anything; who then waits for room is the next to get it."""
+        if batch.rows or batch.scoring or not batch.queue:
+            return True
+        job = batch.queue[0]
+        if job.future.done() or (job.request.scored and not job.prepared):
+            return True
+        room = self._room(batch)
+        if room is None or len(job.request.prompt) + job.request.max_tokens <= room:
+            return True
+        self._next = self._next or batch
+        return False
+
+    def _room(self, batch: _Batch) -> int | None:
+        """Return how many tokens a batch may hold besides those it holds, None if it is alone.
+
+        A client leaves a quarter of the memory to others. Whoever waits for room is next: until it
+        has got some, nobody else gets more.
+        """
+        if self._next is not None and (self._next.rows or not self._next.queue):
+            self._next = None
+        held = sum(other.held for other in self._batches.values())
+        if held == 0:
+            return None
+        if self._next not in (None, batch):
+            return 0
+        own = sum(other.held for other in self._batches.values() if other.client == batch.client)
+        return (SHARE * (self._capacity - held) - own) // (SHARE + 1)
+
+    def _admit(self, batch: _Batch) -> None:
+        batch.queue = [job for job in batch.queue if not job.future.done()]
+        batch.scoring = batch.scoring or self._score(batch)
+        if batch.scoring and next(batch.scoring, _DONE) is _DONE:
+            batch.scoring = None
+        rows = self._take(batch)
         if rows:
-            batch = self._batches.get(weights) or _Batch(self._new_decoder(weights))
-            self._batches[weights] = batch
+            batch.decoder = batch.decoder or self._new_decoder(batch.weights)
             before = len(batch.rows)
-            batch.rows.extend(rows)
+            batch.set_rows([*batch.rows, *rows])
             logits = batch.decoder.admit([job.request.prompt for job, _ in rows])
             ended = self._append(rows, logits)
-            self._retire(weights, batch, {before + row for row in ended}, fed=False)
-        self._queued[weights] = [job for job in queue if job.unstarted]
-        if not self._queued[weights]:
-            del self._queued[weights]
+            self._retire(batch, {before + row for row in ended}, fed=False)
+        # More may have come meanwhile.
+        batch.queue = [job for job in batch.queue if job.unstarted]
 
-    def _take(self, queue: list[SamplingJob], batch: _Batch | None) -> list[_Row]:
+    def _take(self, batch: _Batch) -> list[_Row]:
         """Take from requests the sequences that there is room for; at least one if none runs.
 
-        Requests come in their order. One that has a row leaves a quarter of the rows and of the
-        memory to those that come later: a small request need not wait for the end of a large one.
+        Requests come in their order. One that has a row leaves a quarter of the rows, and of its
+        client's memory, to those that come later: a small request need not wait for the end of a
+        large one.
         """
-        rows = MAX_ROWS - (len(batch.rows) if batch else 0)
-        room = self._capacity - sum(_held_tokens(other.rows) for other in self._batches.values())
-        running = Counter(id(job) for job, _ in batch.rows) if batch else Counter()
+        rows = MAX_ROWS - len(batch.rows)
+        room = self._room(batch)
+        alone = room is None
+        if room is None:
+            room = SHARE * self._capacity // (SHARE + 1)
+        running = Counter(id(job) for job, _ in batch.rows)
         taken: list[_Row] = []
         full = False
-        for job in queue:
+        for job in batch.queue:
+            if job.request.scored and not job.prepared:
+                continue
             own = running[id(job)]
             while job.unstarted and not full:
                 each, prompt = job.request.max_tokens, len(job.request.prompt)
@@ -258,45 +338,51 @@ class Sampler:
                 if own and (own + 1 > SHARE * (rows - 1) or held > SHARE * (room - cost)):
                     break
                 # Whoever comes first waits for room; nobody may pass and take it.
-                full = rows == 0 or (cost > room and bool(running or taken))
+                full = rows == 0 or (cost > room and not (alone and not taken))
                 if not full:
                     rows, room, own = rows - 1, room - cost, own + 1
                     taken.append((job, job.unstarted.popleft()))
         return taken
 
-    def _score(self, jobs: list[SamplingJob]) -> None:
-        if not jobs:
-            return
-        results = score(
+    def _score(self, batch: _Batch) -> Iterator[None] | None:
+        """Return what scores the prompts of new requests that ask for it, a batch at a time."""
+        jobs = [job for job in batch.queue if job.request.scored and not job.prepared]
+        return self._scored(jobs) if jobs else None
+
+    def _scored(self, jobs: list[SamplingJob]) -> Iterator[None]:
+        parts = scored(
             self._forward,
             [job.request.prompt for job in jobs],
             [job.request.topk_prompt for job in jobs],
             [job.request.targets for job in jobs],
         )
-        for job, scores in zip(jobs, results, strict=True):
-            if job.request.score:
-                job.result.prompt_logprobs = scores.logprobs
-            job.result.prompt_topk = scores.topk
-            job.result.target_logprobs = scores.targets
-            if job.request.max_tokens == 1:
-                # Scoring already gave the logits that the only token is sampled from.
-                job.unstarted.clear()
-                rows = [(job, sequence) for sequence in job.result.sequences]
-                for _ in self._append(rows, scores.last.expand(len(rows), -1)):
-                    job.close_one()
+        for part in parts:
+            for member, scores in part.items():
+                self._take_scores(jobs[member], scores)
+            yield
 
-    def _advance(self, weights: str) -> None:
-        batch = self._batches.get(weights)
-        if batch is None:
-            return
+    def _take_scores(self, job: SamplingJob, scores: Score) -> None:
+        if job.request.score:
+            job.result.prompt_logprobs = scores.logprobs
+        job.result.prompt_topk = scores.topk
+        job.result.target_logprobs = scores.targets
+        job.prepared = True
+        if job.request.max_tokens == 1:
+            # Scoring already gave the logits that the only token is sampled from.
+            job.unstarted.clear()
+            rows = [(job, sequence) for sequence in job.result.sequences]
+            for _ in self._append(rows, scores.last.expand(len(rows), -1)):
+                job.close_one()
+
+    def _advance(self, batch: _Batch) -> None:
         gone = {row for row, (job, _) in enumerate(batch.rows) if job.future.done()}
         if gone:
-            self._retire(weights, batch, gone, fed=False)
-        if not batch.rows:
+            self._retire(batch, gone, fed=False)
+        if batch.decoder is None:
             return
         tokens = np.array([sequence.tokens[-1] for _, sequence in batch.rows], np.int64)
         logits = batch.decoder.step(tokens)
-        self._retire(weights, batch, set(self._append(batch.rows, logits)), fed=True)
+        self._retire(batch, set(self._append(batch.rows, logits)), fed=True)
 
     def _append(self, rows: list[_Row], logits: torch.Tensor) -> list[int]:
         """Append a token to every row; returns the rows that have ended."""
@@ -331,35 +417,32 @@ class Sampler:
         text = self._decode_text(sequence.tokens[-window:])
         return any(stop in text for stop in stops)
 
-    def _retire(self, weights: str, batch: _Batch, ended: set[int], *, fed: bool) -> None:
-        if ended:
-            for row in sorted(ended):
-                job, sequence = batch.rows[row]
-                if fed and not job.future.done():
-                    reply = np.array(sequence.tokens[:-1], np.int32)
-                    batch.decoder.remember(row, np.concatenate([job.request.prompt, reply]))
-                job.close_one()
-            left = _filled(len(batch.rows), ended)
-            batch.rows = [batch.rows[row] for row in left]
-            if left:
-                batch.decoder.keep(left)
-        if not batch.rows:
-            self._batches.pop(weights, None)
+    def _retire(self, batch: _Batch, ended: set[int], *, fed: bool) -> None:
+        if not ended or batch.decoder is None:
+            return
+        for row in sorted(ended):
+            job, sequence = batch.rows[row]
+            if fed and not job.future.done():
+                reply = np.array(sequence.tokens[:-1], np.int32)
+                batch.decoder.remember(row, np.concatenate([job.request.prompt, reply]))
+            job.close_one()
+        left = _filled(len(batch.rows), ended)
+        batch.set_rows([batch.rows[row] for row in left])
+        if left:
+            batch.decoder.keep(left)
+        else:
+            batch.decoder = None
 
     def status(self) -> dict[str, Any]:
         """Return counts for the status route."""
-        queued = [job for jobs in self._queued.values() for job in jobs]
+        batches = list(self._batches.values())  # They change meanwhile.
+        queued = [job for batch in batches for job in batch.queue]
+        running = {id(job) for batch in batches for job, _ in batch.rows}
         return {
-            "waiting_requests": sum(not job.prepared for job in queued),
-            "queued_sequences": sum(len(job.unstarted) for job in queued if job.prepared),
-            "running_sequences": sum(len(batch.rows) for batch in self._batches.values()),
+            "waiting_requests": sum(id(job) not in running for job in queued),
+            "queued_sequences": sum(len(job.unstarted) for job in queued if id(job) in running),
+            "running_sequences": sum(len(batch.rows) for batch in batches),
         }
-
-
-def _held_tokens(rows: list[_Row]) -> int:
-    """Return the most tokens that rows may hold; a request's prompt counts once."""
-    prompts = {id(job): len(job.request.prompt) for job, _ in rows}
-    return sum(prompts.values()) + sum(job.request.max_tokens for job, _ in rows)
 
 
 def _filled(rows: int, ended: set[int]) -> list[int]:

@@ -64,8 +64,9 @@ class Sampling(_Part):
     stop_token_ids: list[int] = []
     stream: bool = False
     stream_options: StreamOptions | None = None
-    # They change nothing here, or have to be neutral.
+    # Time is shared among users.
     user: str | None = None
+    # They change nothing here, or have to be neutral.
     store: bool | None = None
     metadata: dict[str, str] | None = None
     return_token_ids: bool | None = None
@@ -222,7 +223,10 @@ def sampling_requests(body: Body, weights: str, base_model: BaseModel) -> list[S
         )
         checked = sample_request(sent, weights, base_model)
         stop_tokens = checked.stop_tokens | frozenset(body.stop_token_ids)
-        requests.append(replace(checked, stop_tokens=stop_tokens, stop_strings=body.stops))
+        client = body.user or ""
+        requests.append(
+            replace(checked, stop_tokens=stop_tokens, stop_strings=body.stops, client=client)
+        )
     return requests
 
 

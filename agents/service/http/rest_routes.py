@@ -20,6 +20,7 @@ from tokengym.agents.service.http.json_api import (
     refuse,
 )
 from tokengym.agents.service.http.signed_urls import sign_url
+from tokengym.agents.service.state.service import client_of
 
 if TYPE_CHECKING:
     from tokengym.agents.service.engine.checkpoints import CheckpointInfo
@@ -133,7 +134,7 @@ async def _delete_checkpoint(request: web.Request, service: Service) -> None:
     path = _path(request)
     service.checkpoints.delete(path)
     for model in service.models:
-        await service.call(partial(model.adapter_cache.drop, path.uri))
+        await service.call(client_of(path.run_id), partial(model.adapter_cache.drop, path.uri))
 
 
 async def _set_ttl(request: web.Request, service: Service) -> None:
@@ -141,7 +142,9 @@ async def _set_ttl(request: web.Request, service: Service) -> None:
     if seconds is not None and not isinstance(seconds, int):
         raise BadRequestError(f"ttl_seconds must be a whole number or null, got {seconds!r}")
     path = _path(request)
-    await service.call(lambda: service.checkpoints.set_ttl(path, seconds))
+    await service.call(
+        client_of(path.run_id), lambda: service.checkpoints.set_ttl(path, seconds), size=1
+    )
 
 
 async def _external_weights_urls(request: web.Request, service: Service) -> Answer:
@@ -160,7 +163,8 @@ async def _external_weights_urls(request: web.Request, service: Service) -> Answ
 
 async def _external_weights_file(request: web.Request, service: Service) -> Answer:
     path, name = _path(request), request.match_info["file"]
-    content = await service.call(partial(read_file, service.checkpoints, path, name))
+    reading = partial(read_file, service.checkpoints, path, name)
+    content = await service.call(client_of(path.run_id), reading, size=1)
     return web.Response(body=content, content_type="application/octet-stream")
 
 

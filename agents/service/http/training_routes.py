@@ -11,6 +11,7 @@ from tinker import types
 
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, checked_ttl
+from tokengym.agents.service.engine.compute_thread import WHOLE
 from tokengym.agents.service.engine.external_weights import KIND, checked_recipients
 from tokengym.agents.service.engine.trainer import AdamStep
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
@@ -28,6 +29,7 @@ from tokengym.agents.service.http.wire import loss_response, read_loss_request
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tokengym.agents.service.engine.compute_thread import Pieces
     from tokengym.agents.service.engine.trainer import LossRequest
     from tokengym.agents.service.served_model import ServedModel
     from tokengym.agents.service.state.service import Service
@@ -89,19 +91,22 @@ async def _forward_backward(request: web.Request, service: Service) -> Answer:
     body = await read_bytes(request, service.config.max_body_bytes)
     run_id, seq_id, loss = read_loss_request(body)
     # The work holds the decoded request alone: the body is as large again.
-    return pending(service.train(run_id, seq_id, partial(_losses, run_id, loss)), model_id=run_id)
+    losses = partial(_losses, run_id, loss)
+    return pending(service.train(run_id, seq_id, losses, size=1), model_id=run_id)
 
 
-def _losses(run_id: str, loss: LossRequest, model: ServedModel) -> bytes:
-    return loss_response(model.trainer.forward_backward(run_id, loss))
+def _losses(run_id: str, loss: LossRequest, model: ServedModel) -> Pieces[bytes]:
+    return loss_response((yield from model.trainer.forward_backward(run_id, loss)))
 
 
-def _in_turn(kind: type[Any], work: Callable[[Any, ServedModel], dict[str, Any]]) -> Handler:
+def _in_turn(
+    kind: type[Any], work: Callable[[Any, ServedModel], dict[str, Any]], size: int = WHOLE
+) -> Handler:
     """Return a handler that runs `work` on its body and the run's model, when its turn comes."""
 
     async def handler(request: web.Request, service: Service) -> Answer:
         body = await read_body(request, kind)
-        return pending(service.train(body.model_id, body.seq_id, partial(work, body)))
+        return pending(service.train(body.model_id, body.seq_id, partial(work, body), size=size))
 
     return handler
 
@@ -169,7 +174,7 @@ ROUTES: list[Route] = [
     ("POST", "load_weights", _load_weights),
     ("POST", "get_info", _get_info),
     ("POST", "forward_backward", _forward_backward),
-    ("POST", "optim_step", _in_turn(types.OptimStepRequest, _optim_step)),
+    ("POST", "optim_step", _in_turn(types.OptimStepRequest, _optim_step, size=1)),
     ("POST", "save_weights", _in_turn(types.SaveWeightsRequest, _save_weights)),
     ("POST", "save_weights_for_sampler", _save_weights_for_sampler),
     ("POST", "unload_model", _unload_model),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
-from tokengym.agents.service.engine.compute_thread import ComputeThread
+from tokengym.agents.service.engine.compute_thread import WHOLE, ComputeThread
 from tokengym.agents.service.errors import BadRequestError, GoneError, OverloadedError
 from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.served_model import ServedModel
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from tokengym.agents.service.config import ServiceConfig
+    from tokengym.agents.service.engine.compute_thread import Pieces
     from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
 
 T = TypeVar("T")
 
 MOST_QUEUED = 8192
-"""Sequences queued or running before further requests get a 429."""
+"""Sequences of a client queued or running before further requests of it get a 429."""
 
 log = logging.getLogger(__name__)
 
@@ -54,12 +56,12 @@ class Service:
         self.registry = Registry(self.seeds.session_id)
         self._samples: dict[str, Future[SampleResult]] = {}
         self._creations: dict[str, str] = {}
-        self._queued = 0
+        self._queued: Counter[str] = Counter()
         self._started = time.monotonic()
 
     def start(self) -> None:
         """Start the compute thread."""
-        self.compute.start([model.sampler for model in self.models])
+        self.compute.start(model.sampler for model in self.models)
 
     def stop(self) -> None:
         """Stop the compute thread after its current operation."""
@@ -104,10 +106,20 @@ class Service:
 
         return self._create(session_id, RunRecord(run_id, model, rank), work)
 
-    def train(self, run_id: str, seq_id: int | None, work: Callable[[ServedModel], Any]) -> str:
-        """Run `work` on a run's model when its turn comes; returns the request id of the result."""
-        model = self.registry.run(run_id).model
-        return self.ordering.admit(run_id, seq_id, lambda: self.call(partial(work, model)))
+    def train(
+        self,
+        run_id: str,
+        seq_id: int | None,
+        work: Callable[[ServedModel], T | Pieces[T]],
+        size: int = WHOLE,
+    ) -> str:
+        """Run `work` on a run's model when its turn comes; returns the request id of the result.
+
+        See `ComputeThread.call` for its pieces and their size.
+        """
+        work = partial(work, self.registry.run(run_id).model)
+        client = client_of(run_id)
+        return self.ordering.admit(run_id, seq_id, lambda: self.call(client, work, size))
 
     def open_sampler(
         self, session_id: str, seq_id: int, name: str | None, model_path: str | None
@@ -124,7 +136,7 @@ class Service:
 
     def save_unnamed(self, run_id: str, seq_id: int | None, sampler_seq_id: int) -> str:
         """Copy a run's weights for a new sampling session; returns the request id of its id."""
-        session_id = run_id.split(":", 1)[0]
+        session_id = client_of(run_id)
         sampler_id = f"{session_id}:sample:{sampler_seq_id}"
 
         def work(model: ServedModel) -> dict[str, Any]:
@@ -133,7 +145,7 @@ class Service:
 
         async def start() -> dict[str, Any]:
             model = self.registry.run(run_id).model
-            answer = await self.call(partial(work, model))
+            answer = await self.call(session_id, partial(work, model), size=1)
             self.registry.add_sampler(session_id, SamplerRecord(sampler_id, model, sampler_id))
             return answer
 
@@ -155,14 +167,13 @@ class Service:
             on_tokens: called on the compute thread with the growing result, after each step.
 
         Raises:
-            OverloadedError: if too many sequences are queued.
+            OverloadedError: if too many sequences of the client are queued.
         """
-        if self._queued and self._queued + request.count > MOST_QUEUED:
-            raise OverloadedError(
-                f"at most {MOST_QUEUED} sequences may be queued, {self._queued} are"
-            )
+        queued = self._queued[request.client]
+        if queued and queued + request.count > MOST_QUEUED:
+            raise OverloadedError(f"at most {MOST_QUEUED} sequences may be queued, {queued} are")
         future: Future[SampleResult] = Future()
-        self._queued += request.count
+        self._queued[request.client] += request.count
 
         def submit() -> None:
             try:
@@ -181,7 +192,7 @@ class Service:
         try:
             yield future
         finally:
-            self._queued -= request.count
+            self._queued -= Counter({request.client: request.count})  # Forgets who has none.
             future.cancel()
 
     def sample(
@@ -192,6 +203,7 @@ class Service:
         Raises:
             OverloadedError: if too many sequences are queued.
         """
+        request = replace(request, client=client_of(record.id))
         stack = ExitStack()
         future = stack.enter_context(self.sampling(record.model, request))
 
@@ -221,7 +233,7 @@ class Service:
         for sampler_id in session.samplers:
             record = self.registry.samplers.pop(sampler_id, None)
             if record is not None and record.weights == sampler_id:
-                self.call(partial(record.model.adapter_cache.drop, sampler_id))
+                self.call(session_id, partial(record.model.adapter_cache.drop, sampler_id))
 
     def unload(self, run_id: str) -> None:
         """Free a training run; its checkpoints stay on disk."""
@@ -229,11 +241,13 @@ class Service:
         self._creations.pop(run_id, None)
         self.ordering.forget(run_id)
         if record is not None:
-            self.call(partial(record.model.trainer.delete, run_id))
+            self.call(client_of(run_id), partial(record.model.trainer.delete, run_id), size=1)
 
-    def call(self, operation: Callable[[], T]) -> asyncio.Future[T]:
-        """Run `operation` on the compute thread, after every operation called before it."""
-        return asyncio.wrap_future(self.compute.call(operation))
+    def call(
+        self, client: str, operation: Callable[[], T | Pieces[T]], size: int = WHOLE
+    ) -> asyncio.Future[T]:
+        """Call `operation` for a client; see `ComputeThread.call`."""
+        return asyncio.wrap_future(self.compute.call(client, operation, size))
 
     def status(self) -> dict[str, Any]:
         """Return counts for the status route."""
@@ -242,7 +256,7 @@ class Service:
             "sessions": len(self.registry.sessions()),
             "samplers": len(self.registry.samplers),
             "open_requests": len(self.futures),
-            "queued_sequences": self._queued,
+            "queued_sequences": self._queued.total(),
             "models": [model.status() for model in self.models],
         }
 
@@ -285,7 +299,7 @@ class Service:
         # The SDK sends a request again when its answer was lost.
         if run.id not in self._creations:
             self.registry.add_run(session.id, run)
-            creation = self._forget_on_failure(run.id, self.call(work))
+            creation = self._forget_on_failure(run.id, self.call(session_id, work, size=1))
             self._creations[run.id] = self.futures.add(creation)
         return self._creations[run.id]
 
@@ -296,6 +310,11 @@ class Service:
             self.registry.runs.pop(run_id, None)
             self._creations.pop(run_id, None)
             raise
+
+
+def client_of(owned_id: str) -> str:
+    """Return the session that a training run or sampler belongs to: time is shared among them."""
+    return owned_id.split(":", 1)[0]
 
 
 def _same_place(first: str, second: str) -> bool:
