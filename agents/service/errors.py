@@ -78,9 +78,16 @@ class UnsupportedError(ServiceError, NotImplementedError):
 
 
 class OverloadedError(ServiceError, RuntimeError):
-    """Too many sequences are queued; the SDK backs off and retries."""
+    """There is no room for a request for now; the SDK backs off and retries."""
 
     status = 429
+
+
+class NoRoomError(ServiceError, MemoryError):
+    """What is asked for does not fit into the memory."""
+
+    # Not 5xx: the SDK would retry, to the same end.
+    status = 400
 
 
 class ModelDirectoryError(ServiceError, ValueError):

@@ -20,6 +20,7 @@ from tokengym.agents.service.engine.checkpoints import (
 from tokengym.agents.service.engine.chunk_sizes import pieces_for
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.memory import (
+    ADAPTERS,
     DIVIDED,
     PREFIX_TOKENS,
     MemoryBudget,
@@ -45,10 +46,8 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service.config import ServiceConfig
 
-RESIDENT_ADAPTERS = 8
-"""Adapters for sampling held in memory; older ones are spilled to disk."""
-SPILLED_ADAPTERS = 24
-"""Unnamed adapters held on disk; older ones are forgotten."""
+UNNAMED_ADAPTERS = 32
+"""Unnamed adapters that are held, in memory or on disk; older ones are forgotten."""
 
 
 class ServedModel:
@@ -68,8 +67,9 @@ class ServedModel:
         self._checkpoints = checkpoints
         device = base.device
         limit = memory_of(device) if config.memory_bytes is None else config.memory_bytes
+        spare = (limit - resident_bytes(device)) // len(config.models)
         budget = MemoryBudget.of(
-            int(DIVIDED * (limit - resident_bytes(device))) // len(config.models),
+            int(DIVIDED * spare),
             pieces_for(device).batch,
             PREFIX_TOKENS * cache_bytes(base.sampled),
         )
@@ -98,8 +98,8 @@ class ServedModel:
             base.sampled,
             checkpoints,
             config.state_dir / "unnamed" / base.fingerprint,
-            RESIDENT_ADAPTERS,
-            SPILLED_ADAPTERS,
+            int(ADAPTERS * spare),
+            UNNAMED_ADAPTERS,
             self._prefixes.forget,
         )
         if apart:

@@ -199,7 +199,8 @@ def test_a_state_directory_has_one_service_and_a_second_one_touches_nothing(
 ) -> None:
     state = tmp_path / "state"
     prompt = ModelInput.from_ints(TOKENS)
-    with LocalService(model_dir, state_dir=state, threads=1) as first:
+    # Without memory all adapters but one are spilled.
+    with LocalService(model_dir, state_dir=state, threads=1, memory=0.1) as first:
         run = _client(first).create_lora_training_client(first.model_name, rank=4).result()
         samplers = []
         for _ in range(10):

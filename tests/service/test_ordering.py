@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from tokengym.agents.service.engine.compute_thread import ComputeThread
 from tokengym.agents.service.errors import BadRequestError, GoneError, UnknownResourceError
-from tokengym.agents.service.state import futures as state_futures
 from tokengym.agents.service.state.futures import KEPT, FutureStore
 from tokengym.agents.service.state.ordering import Ordering
 
@@ -155,13 +154,9 @@ def test_of_a_failed_request_only_a_message_is_kept(early: bool) -> None:
         gc.enable()
 
 
-def test_messages_of_failed_requests_count_towards_what_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(state_futures, "KEPT_BYTES", 1000)
-
+def test_messages_of_failed_requests_count_towards_what_is_kept() -> None:
     async def play() -> None:
-        futures = FutureStore()
+        futures = FutureStore(kept_bytes=1000)
 
         async def refuse() -> None:
             raise BadRequestError("x" * 400)

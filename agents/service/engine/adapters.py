@@ -142,6 +142,11 @@ class LoraAdapters:
             }
         self.activate(name)
 
+    def nbytes(self, spec: LoraSpec) -> int:
+        """Return the size of the matrices of an adapter in bytes."""
+        layers = [layer for m, layer in self._layers.items() if self._parts[m] in spec.parts]
+        return sum(4 * spec.rank * (layer.in_features + layer.out_features) for layer in layers)
+
     def activate(self, name: str) -> None:
         """Make `name` the adapter that the model runs with and trains."""
         if self._active != name:

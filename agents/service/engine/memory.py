@@ -27,9 +27,11 @@ STEP = 1 << 28
 DEFAULT_MEMORY = 4 << 30
 # Before and after a batch of at least so many bytes, free pages are returned to the system.
 LARGE_BATCH = 1 << 28
-# The share of the free memory that is divided. The rest is for memory that nothing here counts:
-# gradients of a backward pass, buffers being replaced, adapters and their optimizers, heap gaps.
+# The share of the free memory that batches, sequences and prefixes divide.
 DIVIDED = 1 / 2
+# The share of it that training runs, requests and results of clients may hold, and the share of
+# sampled adapters. What is left is for gradients of a backward pass, buffers and gaps in the heap.
+CLIENTS, ADAPTERS = 1 / 4, 1 / 16
 # As many tokens as the episodes of a training step may have. Older ones are of former weights.
 PREFIX_TOKENS = 1 << 16
 
@@ -72,6 +74,12 @@ def memory_of(device: torch.device) -> int:
         return DEFAULT_MEMORY
     free, _ = torch.cuda.mem_get_info(device)
     return resident_bytes(device) + free * 9 // 10
+
+
+def clients_bytes(device: torch.device, limit: int | None) -> int:
+    """Return how many bytes clients may hold, once the models are read; see `CLIENTS`."""
+    limit = memory_of(device) if limit is None else limit
+    return max(4 * LEAST_BATCH, int(CLIENTS * (limit - resident_bytes(device))))
 
 
 def resident_bytes(device: torch.device) -> int:

@@ -1,8 +1,8 @@
 """The weights that sampling clients use: the base model, saved adapters and unnamed copies.
 
 Only the most recently used adapters stay in memory. A named adapter is reloaded from its
-checkpoint, an unnamed one from a spill file that lives as long as its session. An adapter with
-unfinished requests is never dropped.
+checkpoint, an unnamed one from a file. Of the unnamed ones the last few used are held, in memory or
+in a file, and those with unfinished requests; they end with their session.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections import Counter, OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from safetensors.torch import load_file, save
 
@@ -40,6 +40,14 @@ class AdapterCache:
     """Weights for sampling, by key: `base`, a checkpoint path or a sampling session's id.
 
     Compute thread only.
+
+    Args:
+        model: the sampled module.
+        checkpoints: where named adapters are.
+        spill: folder of the files of unnamed ones.
+        resident: bytes of adapters in memory; the one in use is there whatever its size.
+        unnamed: how many unnamed adapters are held.
+        on_drop: called with the key of weights that are forgotten.
     """
 
     def __init__(
@@ -48,16 +56,17 @@ class AdapterCache:
         checkpoints: CheckpointStore,
         spill: Path,
         resident: int,
-        spilled: int,
+        unnamed: int,
         on_drop: Callable[[str], None],
     ) -> None:
         self._layers = lora_layers(model)
         self._checkpoints = checkpoints
         self._spill = spill
-        self._limits = (resident, spilled)
+        self._resident, self._most = resident, unnamed
         self._on_drop = on_drop
+        # Both the least recently used first; an unnamed adapter has a file once it left the memory.
         self._adapters: OrderedDict[str, LoraWeights] = OrderedDict()
-        self._on_disk: OrderedDict[str, tuple[Path, LoraSpec]] = OrderedDict()
+        self._unnamed: OrderedDict[str, tuple[Path, LoraSpec] | None] = OrderedDict()
         self._pins: Counter[str] = Counter()
         self._current = BASE
         # Another cache of equal weights may write to the same folder.
@@ -70,6 +79,7 @@ class AdapterCache:
     def put(self, key: str, weights: LoraWeights) -> None:
         """Hold an unnamed adapter under `key`."""
         self._adapters[key] = weights
+        self._unnamed[key] = None
         self._trim()
 
     def acquire(self, key: str) -> None:
@@ -97,9 +107,10 @@ class AdapterCache:
     def drop(self, key: str) -> None:
         """Forget an unnamed adapter, or the copy of a deleted checkpoint."""
         self._adapters.pop(key, None)
-        self._forget(key)
-        held = self._on_disk.pop(key, None)
-        if held is not None:
+        if key == self._current:
+            self.use(BASE)
+        self._on_drop(key)
+        if (held := self._unnamed.pop(key, None)) is not None:
             held[0].unlink(missing_ok=True)
 
     def use(self, key: str) -> None:
@@ -116,15 +127,16 @@ class AdapterCache:
         return {
             "resident_adapters": len(self._adapters),
             "resident_bytes": sum(weights.nbytes for weights in self._adapters.values()),
-            "spilled_adapters": len(self._on_disk),
+            "unnamed_adapters": len(self._unnamed),
         }
 
     def _adapter(self, key: str) -> LoraWeights:
+        if key in self._unnamed:
+            self._unnamed.move_to_end(key)
         if key in self._adapters:
             self._adapters.move_to_end(key)
-        elif key in self._on_disk:
-            file, spec = self._on_disk[key]
-            self._on_disk.move_to_end(key)
+        elif (held := self._unnamed.get(key)) is not None:
+            file, spec = held
             self._adapters[key] = LoraWeights.from_tensors(load_file(file), spec)
         elif key.startswith(CHECKPOINT_SCHEME):
             tensors, info = self._checkpoints.load(CheckpointPath.parse(key))
@@ -132,34 +144,25 @@ class AdapterCache:
         else:
             raise UnknownResourceError(
                 f"sampler {key!r} is no longer held: its session ended, or more than "
-                f"{sum(self._limits)} newer adapters were saved since it was last used"
+                f"{self._most} newer adapters were saved since it was last used"
             )
         return self._adapters[key]
 
     def _trim(self) -> None:
-        resident, spilled = self._limits
-        for key in self._idle(self._adapters, resident):
-            weights = self._adapters.pop(key)
-            self._forget(key)
-            if not key.startswith(CHECKPOINT_SCHEME) and key not in self._on_disk:
-                self._write_out(key, weights)
-        for key in self._idle(self._on_disk, spilled):
-            log.info("adapter %s is forgotten: %d newer ones are held", key, spilled)
+        spare = [key for key in self._unnamed if key not in self._pins]
+        for key in spare[: max(0, len(self._unnamed) - self._most)]:
+            log.info("adapter %s is forgotten: %d newer ones are held", key, self._most)
             self.drop(key)
+        over = sum(weights.nbytes for weights in self._adapters.values()) - self._resident
+        for key in list(self._adapters)[:-1]:
+            if over > 0 and key != self._current:
+                weights = self._adapters.pop(key)
+                over -= weights.nbytes
+                if key in self._unnamed and self._unnamed[key] is None:
+                    self._unnamed[key] = self._write_out(weights)
 
-    def _idle(self, held: OrderedDict[str, Any], limit: int) -> list[str]:
-        over = len(held) - limit
-        if over <= 0:
-            return []
-        return [key for key in held if key not in self._pins][:over]
-
-    def _write_out(self, key: str, weights: LoraWeights) -> None:
+    def _write_out(self, weights: LoraWeights) -> tuple[Path, LoraSpec]:
         file = self._spill / f"{self._owner}-{self._files}{SUFFIX}"
         self._files += 1
         write_atomically(file, save(weights.to_tensors()))
-        self._on_disk[key] = (file, weights.spec)
-
-    def _forget(self, key: str) -> None:
-        if key == self._current:
-            self.use(BASE)
-        self._on_drop(key)
+        return file, weights.spec

@@ -7,6 +7,7 @@ appends one token to its running sequences. A request that fails takes no other 
 from __future__ import annotations
 
 import logging
+from array import array
 from collections import Counter, deque
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
@@ -39,6 +40,9 @@ MAX_ROWS = 1024
 # What a client may take of the memory, and a request of its client's part and of a batch's rows, as
 # a multiple of what it leaves free.
 SHARE = 3
+# The memory of a sampled sequence, of one of its tokens, and of one of the likeliest tokens at a
+# place, with its copies while it is encoded.
+SEQUENCE_BYTES, TOKEN_BYTES, TOP_BYTES = 2048, 24, 24
 # Requests that are looked at to tell how large a step will be.
 SEEN = 64
 # Decoding this many tokens is enough to see any stop string that ends in the newest one.
@@ -82,6 +86,13 @@ class SampleRequest:
     client: str = ""
 
     @property
+    def result_bytes(self) -> int:
+        """The most memory that its result takes, and its encoding."""
+        places = self.topk_prompt + (0 if self.targets is None else self.targets.shape[1]) + 1
+        sampled = self.max_tokens * (TOKEN_BYTES + TOP_BYTES * self.topk_sample) + SEQUENCE_BYTES
+        return self.count * sampled + len(self.prompt) * TOP_BYTES * places
+
+    @property
     def scored(self) -> bool:
         """Whether anything about the prompt is wanted."""
         return self.score or self.topk_prompt > 0 or self.targets is not None
@@ -92,9 +103,9 @@ class Sequence:
     """One sampled sequence as it grows."""
 
     key: int
-    tokens: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    topk_ids: list[NDArray[np.int64]] = field(default_factory=list)
+    tokens: array[int] = field(default_factory=partial(array, "i"))
+    logprobs: array[float] = field(default_factory=partial(array, "f"))
+    topk_ids: list[NDArray[np.int32]] = field(default_factory=list)
     topk_logprobs: list[NDArray[np.float32]] = field(default_factory=list)
     stopped: bool = False
 
@@ -393,7 +404,7 @@ class Sampler:
         for row, (job, sequence) in enumerate(rows):
             if job.request.topk_sample:
                 best = every[row].topk(job.request.topk_sample)
-                sequence.topk_ids.append(best.indices.cpu().numpy())
+                sequence.topk_ids.append(best.indices.cpu().numpy().astype(np.int32))
                 sequence.topk_logprobs.append(best.values.cpu().numpy())
         ended: list[int] = []
         for row, ((job, sequence), token, logprob) in enumerate(
@@ -414,7 +425,7 @@ class Sampler:
 
     def _has_stop(self, sequence: Sequence, stops: tuple[str, ...]) -> bool:
         window = max(STOP_WINDOW, 2 * max(len(stop) for stop in stops))
-        text = self._decode_text(sequence.tokens[-window:])
+        text = self._decode_text(sequence.tokens[-window:].tolist())
         return any(stop in text for stop in stops)
 
     def _retire(self, batch: _Batch, ended: set[int], *, fed: bool) -> None:

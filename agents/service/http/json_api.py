@@ -22,6 +22,8 @@ Route = tuple[str, str, Handler]
 # Parsed JSON takes up to 25 times the memory of its text.
 JSON_BYTES = 1 << 20
 BODY_S = 120.0
+# Holds what is being read, in the ledger.
+READING = "reading"
 
 Model = TypeVar("Model", bound=pydantic.BaseModel)
 
@@ -44,9 +46,14 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
     Raises:
         TooLargeError: if it has more.
         TooSlowError: if it takes longer than `BODY_S`.
+        OverloadedError: if there is no room for it.
     """
-    limit = min(limit, request.app[SERVICE].config.max_body_bytes)
+    service = request.app[SERVICE]
+    limit = min(limit, service.config.max_body_bytes)
     body = bytearray()
+    # Who sends it is known when it is read.
+    coming = min(limit, request.content_length or limit)
+    give_back = service.ledger.take(READING, coming, "a request", waits=True)
     try:
         async with asyncio.timeout(BODY_S):
             async for piece in request.content.iter_any():
@@ -55,6 +62,8 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
                     raise TooLargeError(f"body must be at most {limit} bytes, got more")
     except TimeoutError as error:
         raise TooSlowError(f"body must come within {BODY_S:g} s, got {len(body)} bytes") from error
+    finally:
+        give_back()
     return bytes(body)
 
 

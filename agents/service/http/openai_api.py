@@ -245,7 +245,7 @@ class ReplyStream:
     def grow(self, sequence: Sequence, *, ended: bool) -> str:
         """Add new tokens; returns the text that has become certain."""
         self.tokens = len(sequence.logprobs)
-        ids = sequence.tokens[: self.tokens]
+        ids = sequence.tokens[: self.tokens].tolist()
         if ids and ids[-1] in self._request.stop_tokens:
             ids = ids[:-1]
         read, whole = (
@@ -290,7 +290,7 @@ def completion_logprobs(
     texts = [model.decode([token]) for token in sequence.tokens[:end]]
     return {
         "tokens": texts[start:],
-        "token_logprobs": sequence.logprobs[start:end],
+        "token_logprobs": sequence.logprobs[start:end].tolist(),
         "top_logprobs": [
             {model.decode([token]): value for token, value in _best(sequence, place)}
             for place in range(start, end)

@@ -143,7 +143,7 @@ class _Completion:
         if self.body.logprobs is not None and self.body.logprobs is not False:
             report = chat_logprobs if self.chat else completion_logprobs
             choice["logprobs"] = report(self.base_model, sequence, fresh.start, fresh.stop)
-        choice["token_ids"] = sequence.tokens[fresh]
+        choice["token_ids"] = sequence.tokens[fresh].tolist()
         return choice
 
     def usage(self) -> dict[str, int]:

@@ -78,7 +78,7 @@ async def _get_info(request: web.Request, service: Service) -> Answer:
         "model_id": record.id,
         "model_name": name,
         "is_lora": True,
-        "lora_rank": record.rank,
+        "lora_rank": record.spec.rank,
         "model_data": {
             "arch": str(config.model_type),
             "model_name": name,
@@ -92,7 +92,8 @@ async def _forward_backward(request: web.Request, service: Service) -> Answer:
     run_id, seq_id, loss = read_loss_request(body)
     # The work holds the decoded request alone: the body is as large again.
     losses = partial(_losses, run_id, loss)
-    return pending(service.train(run_id, seq_id, losses, size=1), model_id=run_id)
+    request_id = service.train(run_id, seq_id, losses, size=1, nbytes=len(body))
+    return pending(request_id, model_id=run_id)
 
 
 def _losses(run_id: str, loss: LossRequest, model: ServedModel) -> Pieces[bytes]:

@@ -151,12 +151,14 @@ def sample_response(result: SampleResult, sent: types.SampleRequest) -> bytes:
     for sequence in result.sequences:
         sampled = message.sequences.add(
             stop_reason=pb.STOP_REASON_STOP if sequence.stopped else pb.STOP_REASON_LENGTH,
-            tokens=np.array(sequence.tokens, np.int32).tobytes(),
-            logprobs=np.array(sequence.logprobs, np.float32).tobytes(),
+            tokens=sequence.tokens.tobytes(),
+            logprobs=sequence.logprobs.tobytes(),
         )
         if sequence.topk_ids:
-            ids = np.stack(sequence.topk_ids).astype(np.int32)
-            sampled.topk_sampled_logprobs.CopyFrom(_topk(ids, np.stack(sequence.topk_logprobs)))
+            best = _topk(np.stack(sequence.topk_ids), np.stack(sequence.topk_logprobs))
+            sampled.topk_sampled_logprobs.CopyFrom(best)
+            # Both forms of all of them are too much at once.
+            sequence.topk_ids, sequence.topk_logprobs = [], []
     if result.prompt_logprobs is not None:
         numbers = result.prompt_logprobs
         if last is not None:

@@ -16,15 +16,19 @@ if TYPE_CHECKING:
 
 # Finished results stay for a client that lost the connection and asks again.
 KEPT = 4096
-KEPT_BYTES = 256 << 20
 
 log = logging.getLogger(__name__)
 
 
 class FutureStore:
-    """Futures by request id. Event loop only."""
+    """Futures by request id. Event loop only.
 
-    def __init__(self) -> None:
+    Args:
+        kept_bytes: of finished results that stay.
+    """
+
+    def __init__(self, kept_bytes: int = 1 << 28) -> None:
+        self._kept_bytes = kept_bytes
         # The service's own tag tells a request of an earlier process from one that never was.
         self._tag = secrets.token_hex(4)
         self._numbers = itertools.count()
@@ -70,7 +74,7 @@ class FutureStore:
         future = self._open.pop(request_id)
         self._done[request_id] = future
         self._bytes += _size(future)
-        while len(self._done) > KEPT or (self._bytes > KEPT_BYTES and len(self._done) > 1):
+        while len(self._done) > KEPT or (self._bytes > self._kept_bytes and len(self._done) > 1):
             _, old = self._done.popitem(last=False)
             self._bytes -= _size(old)
 

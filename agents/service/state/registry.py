@@ -11,6 +11,7 @@ from tokengym.agents.service.errors import BadRequestError, GoneError, UnknownRe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tokengym.agents.service.engine.adapters import LoraSpec
     from tokengym.agents.service.served_model import ServedModel
 
 # The SDK sends a heartbeat every ten seconds; a laptop may sleep for a while.
@@ -41,11 +42,19 @@ class SamplerRecord:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A training run held by a model."""
+    """A training run held by a model.
+
+    Attributes:
+        id: of the run.
+        model: that holds it.
+        spec: of its adapter.
+        give_back: notes that its memory is free.
+    """
 
     id: str
     model: ServedModel
-    rank: int
+    spec: LoraSpec
+    give_back: Callable[[], None] = lambda: None
 
 
 class Registry:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
@@ -16,10 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.compute_thread import WHOLE, ComputeThread
-from tokengym.agents.service.errors import BadRequestError, GoneError, OverloadedError
+from tokengym.agents.service.engine.memory import clients_bytes
+from tokengym.agents.service.errors import BadRequestError, GoneError
 from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.service.state.futures import FutureStore
+from tokengym.agents.service.state.ledger import Ledger
 from tokengym.agents.service.state.ordering import Ordering
 from tokengym.agents.service.state.registry import Registry, RunRecord, SamplerRecord
 from tokengym.agents.service.state.seeds import SeedSource
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_QUEUED = 8192
-"""Sequences of a client queued or running before further requests of it get a 429."""
+STATES = 4
+"""Tensors of an adapter's size that a run holds: its weights, their gradient and two moments."""
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +52,13 @@ class Service:
             for path in config.models
         ]
         self.compute = ComputeThread()
-        self.futures = FutureStore()
+        capacity = clients_bytes(self.models[0].base_model.device, config.memory_bytes)
+        self.ledger = Ledger(capacity)
+        self.futures = FutureStore(capacity // 4)
         self.ordering = Ordering(self.futures)
         self.registry = Registry(self.seeds.session_id)
         self._samples: dict[str, Future[SampleResult]] = {}
         self._creations: dict[str, str] = {}
-        self._queued: Counter[str] = Counter()
         self._started = time.monotonic()
 
     def start(self) -> None:
@@ -90,21 +92,21 @@ class Service:
             self._write_run(run_id, model, spec, metadata)
             return {"model_id": run_id, "type": "create_model"}
 
-        return self._create(session_id, RunRecord(run_id, model, spec.rank), work)
+        return self._create(session_id, RunRecord(run_id, model, spec), work)
 
     def load_run(
         self, run_id: str, session_id: str, path: CheckpointPath, *, optimizer: bool, metadata: Any
     ) -> str:
         """Create a training run from a checkpoint; returns the request id of the result."""
         model = self.model_of(path)
-        rank = LoraSpec(**self.checkpoints.info(path).lora).rank
+        saved = LoraSpec(**self.checkpoints.info(path).lora)
 
         def work() -> dict[str, Any]:
             spec = model.load(run_id, path, optimizer=optimizer)
             self._write_run(run_id, model, spec, metadata)
             return {"path": path.uri, "model_id": run_id, "type": "load_weights"}
 
-        return self._create(session_id, RunRecord(run_id, model, rank), work)
+        return self._create(session_id, RunRecord(run_id, model, saved), work)
 
     def train(
         self,
@@ -112,14 +114,26 @@ class Service:
         seq_id: int | None,
         work: Callable[[ServedModel], T | Pieces[T]],
         size: int = WHOLE,
+        nbytes: int = 0,
     ) -> str:
         """Run `work` on a run's model when its turn comes; returns the request id of the result.
 
-        See `ComputeThread.call` for its pieces and their size.
+        Args:
+            run_id: the run.
+            seq_id: its request's number.
+            work: see `ComputeThread.call`.
+            size: of its first piece.
+            nbytes: that it holds until it is done.
+
+        Raises:
+            OverloadedError: if there is no room for it.
         """
         work = partial(work, self.registry.run(run_id).model)
         client = client_of(run_id)
-        return self.ordering.admit(run_id, seq_id, lambda: self.call(client, work, size))
+        give_back = self.ledger.take(client, nbytes, "a training request", waits=True)
+        request_id = self.ordering.admit(run_id, seq_id, lambda: self.call(client, work, size))
+        self.futures.get(request_id).add_done_callback(lambda _: give_back())
+        return request_id
 
     def open_sampler(
         self, session_id: str, seq_id: int, name: str | None, model_path: str | None
@@ -167,13 +181,11 @@ class Service:
             on_tokens: called on the compute thread with the growing result, after each step.
 
         Raises:
-            OverloadedError: if too many sequences of the client are queued.
+            NoRoomError: if the result may be too large.
+            OverloadedError: if there is no room for it for now.
         """
-        queued = self._queued[request.client]
-        if queued and queued + request.count > MOST_QUEUED:
-            raise OverloadedError(f"at most {MOST_QUEUED} sequences may be queued, {queued} are")
+        give_back = self.ledger.take(request.client, request.result_bytes, "a sample", waits=True)
         future: Future[SampleResult] = Future()
-        self._queued[request.client] += request.count
 
         def submit() -> None:
             try:
@@ -192,7 +204,7 @@ class Service:
         try:
             yield future
         finally:
-            self._queued -= Counter({request.client: request.count})  # Forgets who has none.
+            give_back()
             future.cancel()
 
     def sample(
@@ -201,7 +213,8 @@ class Service:
         """Queue a sampling request; returns the request id of its encoded result.
 
         Raises:
-            OverloadedError: if too many sequences are queued.
+            NoRoomError: if the result may be too large.
+            OverloadedError: if there is no room for it for now.
         """
         request = replace(request, client=client_of(record.id))
         stack = ExitStack()
@@ -209,7 +222,7 @@ class Service:
 
         async def finish() -> bytes:
             with stack:
-                return encode(await asyncio.wrap_future(future))
+                return await asyncio.to_thread(encode, await asyncio.wrap_future(future))
 
         request_id = self.futures.add(finish())
         self._samples[request_id] = future
@@ -241,7 +254,9 @@ class Service:
         self._creations.pop(run_id, None)
         self.ordering.forget(run_id)
         if record is not None:
-            self.call(client_of(run_id), partial(record.model.trainer.delete, run_id), size=1)
+            delete, give_back = partial(record.model.trainer.delete, run_id), record.give_back
+            deleted = self.call(client_of(run_id), delete, size=1)
+            deleted.add_done_callback(lambda _: give_back())
 
     def call(
         self, client: str, operation: Callable[[], T | Pieces[T]], size: int = WHOLE
@@ -256,7 +271,7 @@ class Service:
             "sessions": len(self.registry.sessions()),
             "samplers": len(self.registry.samplers),
             "open_requests": len(self.futures),
-            "queued_sequences": self._queued.total(),
+            "held_bytes": self.ledger.held,
             "models": [model.status() for model in self.models],
         }
 
@@ -298,7 +313,10 @@ class Service:
         session = self.registry.session(session_id)
         # The SDK sends a request again when its answer was lost.
         if run.id not in self._creations:
-            self.registry.add_run(session.id, run)
+            size = STATES * run.model.adapters.nbytes(run.spec)
+            what = f"a training run of rank {run.spec.rank}"
+            give_back = self.ledger.take(session_id, size, what, waits=False)
+            self.registry.add_run(session.id, replace(run, give_back=give_back))
             creation = self._forget_on_failure(run.id, self.call(session_id, work, size=1))
             self._creations[run.id] = self.futures.add(creation)
         return self._creations[run.id]
@@ -307,7 +325,8 @@ class Service:
         try:
             return await work
         except BaseException:
-            self.registry.runs.pop(run_id, None)
+            if (run := self.registry.runs.pop(run_id, None)) is not None:
+                run.give_back()
             self._creations.pop(run_id, None)
             raise
 
