@@ -61,8 +61,16 @@ def _read(path: Path) -> tuple[Mapping[str, Any], int]:
     """
     from gguf import GGUFReader
 
+    class Bounded(GGUFReader):
+        """A reader that ends with the file, however many entries an array claims."""
+
+        def _get(self, offset: int, dtype: Any, count: int = 1, *order: Any, **other: Any) -> Any:
+            if offset + int(count) * np.dtype(dtype).itemsize > len(self.data):
+                raise ValueError("it ends within a value")
+            return super()._get(offset, dtype, count, *order, **other)
+
     try:
-        reader = GGUFReader(path)
+        reader = Bounded(path)
         metadata = {name: field.contents() for name, field in reader.fields.items()}
     except (ValueError, LookupError, OverflowError, MemoryError) as error:
         raise ModelError(f"{str(path)!r} cannot be read as GGUF: {error}") from error

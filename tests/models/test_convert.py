@@ -100,3 +100,16 @@ def test_a_damaged_file_is_refused(size: int, tmp_path: Path, converted: Path) -
     file.write_bytes(file.read_bytes()[:size])
     with pytest.raises(ModelError, match=r"cannot be (read|converted)"):
         convert(file, converted)
+
+
+def test_an_array_of_more_entries_than_the_file_has_is_refused_at_once(
+    tmp_path: Path, converted: Path
+) -> None:
+    file = write_gguf(tmp_path / "tiny.gguf")
+    content = file.read_bytes()
+    name = b"tokenizer.ggml.token_type"
+    # After its name come the type, that of the entries, and their number.
+    at = content.index(name) + len(name) + 8
+    file.write_bytes(content[:at] + (1 << 50).to_bytes(8, "little") + content[at + 8 :])
+    with pytest.raises(ModelError, match="cannot be read as GGUF: it ends within a value"):
+        convert(file, converted)

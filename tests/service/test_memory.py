@@ -57,7 +57,7 @@ def _sample(base_model: BaseModel, capacity: int) -> tuple[list[list[int]], int]
     while sampler.busy:
         sampler.step()
         most = max(most, sampler.status()["running_sequences"])
-    return [one.tokens for future in futures for one in future.result().sequences], most
+    return [one.tokens.tolist() for future in futures for one in future.result().sequences], most
 
 
 def test_sequences_that_do_not_fit_wait_and_come_out_the_same(base_model: BaseModel) -> None:

@@ -52,7 +52,7 @@ def _sampled(
     while sampler.busy:
         sampler.step()
     return [
-        (np.append(prompt, np.array(one.tokens, np.int32)), one.logprobs)
+        (np.append(prompt, np.array(one.tokens, np.int32)), one.logprobs.tolist())
         for prompt, future in zip(prompts, futures, strict=True)
         for one in future.result().sequences
     ]

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from safetensors import safe_open
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
+from tokengym.agents.remote_code import read_object
 from tokengym.agents.service.config import check_model_directory
 from tokengym.agents.service.engine.compute_thread import without_pauses
 from tokengym.agents.service.engine.linear import replace_linear_layers
@@ -28,6 +31,19 @@ DEFAULT_CONTEXT = 4096
 LARGE = 1 << 25
 """Parameters from which on products take most of the time."""
 FINGERPRINT_BYTES = 1 << 16
+SIZES = (
+    "num_hidden_layers",
+    "hidden_size",
+    "intermediate_size",
+    "vocab_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "max_position_embeddings",
+)
+"""Fields of a configuration that say how large a model is."""
+LONGEST = 1 << 30
+"""Tokens; above all contexts that there are."""
 
 
 @dataclass
@@ -83,11 +99,12 @@ def load_base_model(
         ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     )
     try:
+        _check_sizes(directory, trust_remote_code)
         tokenizer = AutoTokenizer.from_pretrained(
             directory, local_files_only=True, trust_remote_code=trust_remote_code
         )
         model = _read_model(directory, trust_remote_code)
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except Exception as error:  # of a damaged file anything may be raised
         reason = " ".join(str(error).split())[:300]
         raise ModelDirectoryError(
             f"model directory must hold a causal language model and its tokenizer, "
@@ -160,17 +177,44 @@ class _LayersOutput:
         return None
 
 
+def _check_sizes(directory: Path, trust_remote_code: bool) -> None:
+    """Check the sizes of a configuration against the weights, before anything so large is made."""
+    shapes = [
+        tuple(weights.get_slice(name).get_shape())
+        for file in directory.glob("*.safetensors")
+        for weights in [safe_open(file, framework="pt")]
+        for name in weights.keys()  # noqa: SIM118
+    ]
+    # Reading a configuration already makes a list of its layers.
+    written = read_object(directory / "config.json")
+    for name in ("num_hidden_layers", "num_layers", "n_layers", "n_layer"):
+        if isinstance(size := written.get(name, 1), int) and size > len(shapes):
+            raise ValueError(f"{name} must be at most {len(shapes)}, got {size}")
+    config: Any = AutoConfig.from_pretrained(
+        directory, local_files_only=True, trust_remote_code=trust_remote_code
+    )
+    for name in SIZES:
+        most = LONGEST if name == "max_position_embeddings" else sum(map(math.prod, shapes))
+        size = getattr(config.get_text_config(), name, None)
+        if size is not None and not 1 <= size <= most:
+            raise ValueError(f"{name} must be 1 to {most}, got {size}")
+
+
 def _read_model(directory: Path, trust_remote_code: bool) -> Any:
     for attention in ("sdpa", "eager"):
         try:
-            return AutoModelForCausalLM.from_pretrained(
+            model, found = AutoModelForCausalLM.from_pretrained(
                 directory,
                 local_files_only=True,
                 dtype=torch.float32,
                 attn_implementation=attention,
                 trust_remote_code=trust_remote_code,
                 use_safetensors=True,
+                output_loading_info=True,
             )
+            if missing := sorted(found["missing_keys"]):
+                raise ValueError(f"its weights lack {missing[0]!r}")
+            return model
         except ValueError as error:
             # An architecture without sdpa says so with a ValueError that names it.
             if attention == "eager" or "scaled_dot_product_attention" not in str(error):

@@ -128,10 +128,10 @@ class Service:
         Raises:
             OverloadedError: if there is no room for it.
         """
-        work = partial(work, self.registry.run(run_id).model)
+        started = partial(work, self.registry.run(run_id).model)
         client = client_of(run_id)
         give_back = self.ledger.take(client, nbytes, "a training request", waits=True)
-        request_id = self.ordering.admit(run_id, seq_id, lambda: self.call(client, work, size))
+        request_id = self.ordering.admit(run_id, seq_id, lambda: self.call(client, started, size))
         self.futures.get(request_id).add_done_callback(lambda _: give_back())
         return request_id
 
