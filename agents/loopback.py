@@ -40,6 +40,32 @@ def local_address(host: str = "127.0.0.1") -> str:
     return host
 
 
+def foreign_site(listening: str, host: str | None, origin: str | None) -> str | None:
+    """Return what is wrong with a request that a page of another site may have made, or None.
+
+    After DNS rebinding a page carries its own name as the host.
+
+    Args:
+        listening: the address the server listens on; on one that is no loopback any host will do.
+        host: the request's `Host`.
+        origin: the request's `Origin`.
+    """
+    if host is not None and _is_loopback(listening) and not _is_loopback(_parts(f"//{host}")[0]):
+        return f"Host must be one of this machine's own names, such as localhost, got {host!r}"
+    if origin is not None and _parts(origin)[1] != host:
+        return f"Origin must be that of the service itself, got {origin!r}"
+    return None
+
+
+def _parts(url: str) -> tuple[str, str]:
+    """Return the name of the host of a URL, and that with its port; empty if it is none."""
+    try:
+        parts = urlsplit(url)
+        return parts.hostname or "", parts.netloc
+    except ValueError:
+        return "", ""
+
+
 class LocalServer(ThreadingHTTPServer):
     """An HTTP server with a thread for each connection, on an IP address of either version."""
 

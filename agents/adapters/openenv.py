@@ -9,11 +9,15 @@ from fastapi import FastAPI
 from openenv.core.env_server import Action, Environment, Observation, State, create_app
 from openenv.core.env_server.types import EnvironmentMetadata
 from pydantic import Field
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tokengym import __version__
+from tokengym.agents.loopback import foreign_site
 from tokengym.envs.adapters.config import task_count, task_index
 from tokengym.envs.adapters.start import Rollout, Rollouts
-from tokengym.envs.core.errors import EpisodeStateError, OptionError
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, TokengymError
 from tokengym.envs.core.seeding import SPLITS, generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -203,18 +207,55 @@ class NamedWorldEnvironment(WorldEnvironment):
         return super().reset(seed, episode_id, **which)
 
 
-def build_app(rollouts: Rollouts, *, split: str = "train", sessions: int = 64) -> FastAPI:
+class OwnSite:
+    """Refuses requests and WebSockets that a page of another site may have opened.
+
+    Args:
+        app: the ASGI application behind it.
+        listening: the address that the server listens on.
+    """
+
+    def __init__(self, app: ASGIApp, listening: str) -> None:
+        self._app = app
+        self._listening = listening
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 403, or pass the request on."""
+        reason = None
+        if scope["type"] != "lifespan":
+            headers = Headers(scope=scope)
+            reason = foreign_site(self._listening, headers.get("host"), headers.get("origin"))
+        if reason is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await JSONResponse({"detail": reason}, 403)(scope, receive, send)
+        else:  # Before it is accepted, the server answers 403.
+            await send({"type": "websocket.close", "code": 1008, "reason": reason})
+
+
+def _refused(_request: Any, error: Exception) -> JSONResponse:
+    """Answer a request that breaks a rule."""
+    return JSONResponse({"detail": str(error)}, 400)
+
+
+def build_app(
+    rollouts: Rollouts, *, split: str = "train", sessions: int = 64, host: str = "127.0.0.1"
+) -> FastAPI:
     """Return the server of a world.
 
     Args:
         rollouts: the world and the role to play.
         split: where `reset` draws Tasks from by default.
         sessions: most clients at once; each has a world of its own.
+        host: the address that it will listen on.
     """
-    return create_app(
+    app: FastAPI = create_app(
         lambda: WorldEnvironment(rollouts, split),
         ReplyAction,
         TurnObservation,
         env_name=rollouts.world.spec.short_name,
         max_concurrent_envs=sessions,
     )
+    app.add_middleware(OwnSite, listening=host)
+    app.add_exception_handler(TokengymError, _refused)
+    return app

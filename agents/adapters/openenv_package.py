@@ -24,7 +24,8 @@ _APP = '''"""The server: `uvicorn app:app`."""
 from tokengym.agents.adapters.openenv import build_app
 from tokengym.envs import Rollouts
 
-app = build_app(Rollouts({world!r}, {level!r}, **{settings!r}))
+# In a container a server listens on all addresses.
+app = build_app(Rollouts({world!r}, {level!r}, **{settings!r}), host="0.0.0.0")
 '''
 _ORACLE = '''"""Play test Tasks with the oracle and print what it earns on each."""
 

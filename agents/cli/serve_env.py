@@ -43,7 +43,7 @@ def serve_env(
         openenv_package.write_package(package, rollouts, settings)
         typer.echo(f"wrote {package / 'openenv.yaml'}")
         return
-    app = openenv.build_app(rollouts, split=split, sessions=sessions)
+    app = openenv.build_app(rollouts, split=split, sessions=sessions, host=host)
     made = rollouts.world
     typer.echo(f"{made.spec.id}, level {made.level}, role {rollouts.role}: {sessions} clients")
     uvicorn.run(

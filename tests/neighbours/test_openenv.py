@@ -234,3 +234,40 @@ def test_a_wrong_message_is_answered_and_the_session_goes_on(
 
     with served("energy") as address:
         asyncio.run(play(address))
+
+
+def test_a_page_of_another_site_gets_no_session() -> None:
+    async def play(address: str) -> None:
+        for headers in ({"Origin": "https://evil.example"}, {"Origin": "http://["}):
+            with pytest.raises(websockets.InvalidStatus, match="403"):
+                await websockets.connect(f"ws://{address}/ws", additional_headers=headers)
+        async with connect(f"ws://{address}/ws") as own:
+            assert (await ask(own, "reset", index=0))["observation"]["text"]
+
+    with served("forecast", sessions=1) as address:
+        asyncio.run(play(address))
+        for name, value in (("Host", "evil.example"), ("Origin", "null")):
+            request = urllib.request.Request(f"http://{address}/health", headers={name: value})
+            with pytest.raises(urllib.error.HTTPError, match="403") as caught:
+                urllib.request.urlopen(request, timeout=20)
+            with caught.value as error:
+                assert repr(value) in json.loads(error.read())["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("reset", {"split": "../x"}, "'../x'"),
+        ("reset", {"split": "test", "index": -1}, "index"),
+        ("reset", {"nonsense": 1}, "nonsense"),
+        ("step", {"action": {"text": "0.5"}}, "reset"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_in_a_sentence(
+    path: str, body: dict[str, Any], said: str
+) -> None:
+    with served("forecast") as address:
+        with pytest.raises(urllib.error.HTTPError, match="400") as caught:
+            get(address, f"/{path}", body)
+        with caught.value as error:
+            assert said in json.loads(error.read())["detail"]

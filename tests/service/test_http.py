@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import socket
+import time
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import psutil
 import pytest
 import tinker
 from tinker.types import AdamParams, Datum, ModelInput
@@ -75,6 +78,7 @@ def test_a_key_that_is_not_text_is_a_wrong_key(service: LocalService) -> None:
         ("Host", "[::1]:8000", 200),
         ("Origin", "https://evil.example", 403),
         ("Origin", "null", 403),
+        ("Origin", "http://[", 403),
     ],
 )
 def test_a_page_of_another_site_is_refused_whatever_key_it_has(
@@ -155,6 +159,21 @@ def test_a_body_too_large_is_refused(service: LocalService) -> None:
         status, answer = _request(service, "POST", f"/api/v1/{path}", body)
         assert status == 413
         assert f"at most {limit} bytes" in answer["detail"]
+
+
+def test_compressed_bodies_are_refused_unread(service: LocalService) -> None:
+    body = gzip.compress(bytes(1 << 29), 1)
+    process = psutil.Process(service.pid)
+    before = process.cpu_times().user
+    for key, status in ((None, 401), ("", 400)):
+        got, answer = _request(
+            service, "POST", "/api/v1/create_session", body, key, {"Content-Encoding": "gzip"}
+        )
+        assert got == status
+    assert "not compressed on the local service, got 'gzip'" in answer["detail"]
+    time.sleep(0.5)  # What is left of a body is read after the answer.
+    # To uncompress half a GiB twice takes .4 s.
+    assert process.cpu_times().user - before < 0.2
 
 
 def test_checkpoints_are_listed_described_and_deleted(

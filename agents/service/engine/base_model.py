@@ -203,7 +203,7 @@ def _check_sizes(directory: Path, trust_remote_code: bool) -> None:
 def _read_model(directory: Path, trust_remote_code: bool) -> Any:
     for attention in ("sdpa", "eager"):
         try:
-            model, found = AutoModelForCausalLM.from_pretrained(
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
                 directory,
                 local_files_only=True,
                 dtype=torch.float32,
@@ -212,6 +212,7 @@ def _read_model(directory: Path, trust_remote_code: bool) -> Any:
                 use_safetensors=True,
                 output_loading_info=True,
             )
+            model, found = loaded
             if missing := sorted(found["missing_keys"]):
                 raise ValueError(f"its weights lack {missing[0]!r}")
             return model

@@ -9,11 +9,11 @@ import logging
 import time
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import pydantic
 from aiohttp import web
 
+from tokengym.agents.loopback import foreign_site
 from tokengym.agents.service.errors import ForbiddenError, ServiceError, UnauthorizedError
 from tokengym.agents.service.http import (
     openai_routes,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 SESSION_CHECK_S = 60.0
 KEY_HEADER = "X-API-Key"
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CONNECTIONS: web.AppKey[Connections] = web.AppKey("connections", Connections)
 
 log = logging.getLogger(__name__)
@@ -98,21 +97,11 @@ async def _handle_errors(request: web.Request, handler: Handler) -> web.StreamRe
 
 @web.middleware
 async def _check_site(request: web.Request, handler: Handler) -> web.StreamResponse:
-    # After DNS rebinding, a page carries its own name as the host.
-    host, origin = request.headers.get("Host"), request.headers.get("Origin")
-    listening = request.app[SERVICE].config.host
-    if host is not None and listening in LOOPBACK and _name(f"//{host}") not in LOOPBACK:
-        raise ForbiddenError(f"Host must be one of {', '.join(LOOPBACK)}, got {host!r}")
-    if origin is not None and urlsplit(origin).netloc != host:
-        raise ForbiddenError(f"Origin must be that of the service itself, got {origin!r}")
+    headers, listening = request.headers, request.app[SERVICE].config.host
+    reason = foreign_site(listening, headers.get("Host"), headers.get("Origin"))
+    if reason is not None:
+        raise ForbiddenError(reason)
     return await handler(request)
-
-
-def _name(url: str) -> str | None:
-    try:
-        return urlsplit(url).hostname
-    except ValueError:
-        return None
 
 
 def _bearer(request: web.Request) -> str:

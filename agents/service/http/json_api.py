@@ -44,10 +44,13 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
         limit: bytes that the body may have; no more of it is read.
 
     Raises:
+        UnsupportedError: if it is compressed.
         TooLargeError: if it has more.
         TooSlowError: if it takes longer than `BODY_S`.
         OverloadedError: if there is no room for it.
     """
+    if (coding := request.headers.get("Content-Encoding", "identity")) != "identity":
+        raise UnsupportedError(f"bodies are not compressed on the local service, got {coding!r}")
     service = request.app[SERVICE]
     limit = min(limit, service.config.max_body_bytes)
     body = bytearray()

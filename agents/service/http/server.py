@@ -98,7 +98,14 @@ async def _run(
         # Not the loop's own handlers, which Windows lacks.
         signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
     app = build_app(service)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=SHUTDOWN_S,
+        # A small body may become a large one, which even a stranger's request would wait for.
+        auto_decompress=False,
+    )
     await runner.setup()
     assert runner.server is not None, "a runner that is set up has a server"
     await web.SockSite(runner, listener).start()
