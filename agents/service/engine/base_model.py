@@ -9,13 +9,14 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import safe_open
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tokengym.agents.remote_code import read_object
 from tokengym.agents.service.config import check_model_directory
@@ -31,15 +32,9 @@ DEFAULT_CONTEXT = 4096
 LARGE = 1 << 25
 """Parameters from which on products take most of the time."""
 FINGERPRINT_BYTES = 1 << 16
-SIZES = (
-    "num_hidden_layers",
-    "hidden_size",
-    "intermediate_size",
-    "vocab_size",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "head_dim",
-    "max_position_embeddings",
+SIZES = re.compile(
+    r"^(?:num_hidden_|n_)(layer)s?$|^(?:max_|n_)(position)|^(?:hidden|intermediate|vocab)_size$"
+    "|^num_(?:attention|key_value)_heads$|^head_dim$|^n_(?:embd|head)$"
 )
 """Fields of a configuration that say how large a model is."""
 LONGEST = 1 << 30
@@ -99,7 +94,7 @@ def load_base_model(
         ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     )
     try:
-        _check_sizes(directory, trust_remote_code)
+        _check_sizes(directory)
         tokenizer = AutoTokenizer.from_pretrained(
             directory, local_files_only=True, trust_remote_code=trust_remote_code
         )
@@ -177,7 +172,7 @@ class _LayersOutput:
         return None
 
 
-def _check_sizes(directory: Path, trust_remote_code: bool) -> None:
+def _check_sizes(directory: Path) -> None:
     """Check the sizes of a configuration against the weights, before anything so large is made."""
     shapes = [
         tuple(weights.get_slice(name).get_shape())
@@ -185,19 +180,14 @@ def _check_sizes(directory: Path, trust_remote_code: bool) -> None:
         for weights in [safe_open(file, framework="pt")]
         for name in weights.keys()  # noqa: SIM118
     ]
-    # Reading a configuration already makes a list of its layers.
-    written = read_object(directory / "config.json")
-    for name in ("num_hidden_layers", "num_layers", "n_layers", "n_layer"):
-        if isinstance(size := written.get(name, 1), int) and size > len(shapes):
-            raise ValueError(f"{name} must be at most {len(shapes)}, got {size}")
-    config: Any = AutoConfig.from_pretrained(
-        directory, local_files_only=True, trust_remote_code=trust_remote_code
-    )
-    for name in SIZES:
-        most = LONGEST if name == "max_position_embeddings" else sum(map(math.prod, shapes))
-        size = getattr(config.get_text_config(), name, None)
-        if size is not None and not 1 <= size <= most:
-            raise ValueError(f"{name} must be 1 to {most}, got {size}")
+    if not shapes:
+        raise ValueError("it has no weights in safetensors")
+    numbers = sum(map(math.prod, shapes))
+    for name, size in read_object(directory / "config.json").items():
+        if isinstance(size, int) and (kind := SIZES.search(name)):
+            most = {"layer": len(shapes), "position": LONGEST}.get(kind[1] or kind[2], numbers)
+            if not 1 <= size <= most:
+                raise ValueError(f"{name} must be 1 to {most}, got {size}")
 
 
 def _read_model(directory: Path, trust_remote_code: bool) -> Any:

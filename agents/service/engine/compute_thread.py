@@ -85,14 +85,18 @@ class _Running:
 
 
 class ComputeThread:
-    """Runs operations and sampling steps on one thread, each client's in their order."""
+    """Runs operations and sampling steps on one thread, each client's in their order.
+
+    Attributes:
+        running: the piece that runs, the last one, and those that pause for it.
+    """
 
     def __init__(self) -> None:
         self._wake = threading.Condition()
         self._callbacks: deque[Callable[[], None]] = deque()
         self._operations = _Operations()
         self._sources: tuple[Source, ...] = (self._operations,)
-        self._running: list[_Running] = []
+        self.running: list[_Running] = []
         self._helpers = ThreadPoolExecutor(thread_name_prefix="compute")
         # Seconds that turns have had. Who comes, or comes back, starts with what the least served
         # has had: nobody saves up.
@@ -132,15 +136,11 @@ class ComputeThread:
         if time.monotonic() < self._next_look or self._stopping:
             return
         self._run_callbacks()
-        running = self._running[-1]
+        running = self.running[-1]
         if self._choose(running) is not None:
             self._helpers.submit(self._serve, running).result()
             running.resume()
         self._next_look = time.monotonic() + LOOK_S
-
-    def resume_with(self, resume: Callable[[], None]) -> None:
-        """Call `resume` after each pause of the piece that runs."""
-        self._running[-1].resume = resume
 
     def stop(self, timeout: float = 30.0) -> None:
         """Finish the current piece and end the thread."""
@@ -173,7 +173,7 @@ class ComputeThread:
         Args:
             pausing: whose pause it is: then only small pieces of those who have had less.
         """
-        busy = {running.turn for running in self._running}
+        busy = {running.turn for running in self.running}
         most, limit = WHOLE, float("inf")
         if pausing is not None:
             most = pausing.size // SMALLER
@@ -198,16 +198,16 @@ class ComputeThread:
         piece = _Running(*chosen)
         turn = piece.turn
         self._least = max(self._least, self._served[turn])
-        self._running.append(piece)
+        self.running.append(piece)
         try:
             turn.source.step(turn.client)
         finally:
-            self._running.pop()
+            self.running.pop()
             self._served[turn] += piece.own_s
             if pausing is not None:
                 pausing.paused += time.monotonic() - piece.started
         if len(self._served) > REMEMBERED:
-            held = {running.turn for running in self._running}
+            held = {running.turn for running in self.running}
             self._served = {t: s for t, s in self._served.items() if s > self._least or t in held}
         return True
 
@@ -291,7 +291,7 @@ def pause() -> None:
 def resume_with(resume: Callable[[], None]) -> None:
     """Call `resume` after each pause of the piece that runs, if this is a compute thread."""
     if _here.thread is not None:
-        _here.thread.resume_with(resume)
+        _here.thread.running[-1].resume = resume
 
 
 @contextmanager

@@ -309,7 +309,9 @@ class Sampler:
 
     def _admit(self, batch: _Batch) -> None:
         batch.queue = [job for job in batch.queue if not job.future.done()]
-        batch.scoring = batch.scoring or self._score(batch)
+        fresh = [job for job in batch.queue if job.request.scored and not job.prepared]
+        if fresh:
+            batch.scoring = batch.scoring or self._score(fresh)
         if batch.scoring and next(batch.scoring, _DONE) is _DONE:
             batch.scoring = None
         rows = self._take(batch)
@@ -355,12 +357,8 @@ class Sampler:
                     taken.append((job, job.unstarted.popleft()))
         return taken
 
-    def _score(self, batch: _Batch) -> Iterator[None] | None:
-        """Return what scores the prompts of new requests that ask for it, a batch at a time."""
-        jobs = [job for job in batch.queue if job.request.scored and not job.prepared]
-        return self._scored(jobs) if jobs else None
-
-    def _scored(self, jobs: list[SamplingJob]) -> Iterator[None]:
+    def _score(self, jobs: list[SamplingJob]) -> Iterator[None]:
+        """Score the prompts of requests, a batch at a time."""
         parts = scored(
             self._forward,
             [job.request.prompt for job in jobs],
@@ -447,11 +445,8 @@ class Sampler:
     def status(self) -> dict[str, Any]:
         """Return counts for the status route."""
         batches = list(self._batches.values())  # They change meanwhile.
-        queued = [job for batch in batches for job in batch.queue]
-        running = {id(job) for batch in batches for job, _ in batch.rows}
         return {
-            "waiting_requests": sum(id(job) not in running for job in queued),
-            "queued_sequences": sum(len(job.unstarted) for job in queued if id(job) in running),
+            "waiting_requests": sum(len(batch.queue) for batch in batches),
             "running_sequences": sum(len(batch.rows) for batch in batches),
         }
 
