@@ -97,8 +97,8 @@ NOT_RUN: dict[str, str] = {
 
 _SHOWN = {
     "rl_loop": "stand-in for GSM8K",
-    "rl_basic": "stand-in for GSM8K; `dataset_builder` given as a class with fewer groups; needs the "
-    "cookbook's extra `math-rl`",
+    "rl_basic": "stand-in for GSM8K; `dataset_builder` given as a class with fewer groups; needs "
+    "the cookbook's extra `math-rl`",
     "sl_loop": "stand-in for no_robots",
     "sl_basic": "stand-in for no_robots",
     "chat_sl.train": "a file of conversations",
