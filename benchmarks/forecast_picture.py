@@ -65,7 +65,7 @@ def outcome_of(run: RunFolder) -> RunSummary:
 def row(run: RunFolder, found: "Forecasts") -> tuple[str, ...]:
     """Return the run's row of the table."""
     outcome = outcome_of(run)
-    skill = outcome.skill(ROLE)
+    skill = outcome.skill_on_outcomes(ROLE) or outcome.skill(ROLE)
     related = [correlation(found[when].tolist()) for when in WHEN]
     return (
         str(run.config.seed),

@@ -2,6 +2,7 @@
 
 The mean over Tasks of the means within them is the mean of all rollouts, as every Task has the same
 number; its variance is that of the Task means, whatever rollouts of a Task have in common.
+A rollout that was lost is NaN: its Task counts with the others of its rollouts, or not at all.
 """
 
 import math
@@ -41,9 +42,23 @@ def clustered_mean(values_TK: npt.ArrayLike) -> Estimate:
     """Return the mean of all rollouts; the interval is Student's over the means of Tasks.
 
     Args:
-        values_TK: shape (Tasks, rollouts).
+        values_TK: shape (Tasks, rollouts); NaN for what was lost.
     """
-    return mean_estimate(_rectangle(values_TK).mean(axis=1).tolist())
+    return mean_estimate(_known(task_means(values_TK)).tolist())
+
+
+def task_means(values_TK: npt.ArrayLike) -> Floats:
+    """Return the mean of each Task's rollouts, NaN where all were lost; shape (Tasks,).
+
+    Args:
+        values_TK: shape (Tasks, rollouts); NaN for what was lost.
+    """
+    values = _rectangle(values_TK)
+    known_TK = ~np.isnan(values)
+    counts_T = known_TK.sum(axis=1)
+    sums_T = np.where(known_TK, values, 0.0).sum(axis=1)
+    means_T: Floats = np.where(counts_T > 0, sums_T / np.maximum(counts_T, 1), np.nan)
+    return means_T
 
 
 def mean_over_clusters(values_N: npt.ArrayLike, cluster_N: npt.ArrayLike) -> Estimate:
@@ -76,9 +91,9 @@ def clustered_share(happened_TK: npt.ArrayLike) -> Estimate:
     once, as if its rollouts always agreed, so it is at least as long as necessary.
 
     Args:
-        happened_TK: in [0, 1], shape (Tasks, rollouts).
+        happened_TK: in [0, 1], shape (Tasks, rollouts); NaN for what was lost.
     """
-    shares_T = _rectangle(happened_TK).mean(axis=1)
+    shares_T = _known(task_means(happened_TK))
     tasks = len(shares_T)
     count = float(shares_T.sum())
     if min(count, tasks - count) >= _FEW:
@@ -115,19 +130,19 @@ def paired_comparison(first_TK: npt.ArrayLike, second_TK: npt.ArrayLike) -> Comp
     What makes a Task hard makes it hard for both, and cancels.
 
     Args:
-        first_TK: returns of the first, shape (Tasks, rollouts).
+        first_TK: returns of the first, shape (Tasks, rollouts); NaN for what was lost.
         second_TK: returns of the second on the same Tasks; the number of rollouts may differ.
 
     Raises:
-        ValueError: if the numbers of Tasks differ, or there are fewer than two.
+        ValueError: if the numbers of Tasks differ, or fewer than two were played by both.
     """
-    first, second = _rectangle(first_TK), _rectangle(second_TK)
-    if len(first) != len(second) or len(first) < 2:
-        raise ValueError(
-            f"a comparison needs the same Tasks, two at least, got {len(first)} and {len(second)}"
-        )
-    differences_T = first.mean(axis=1) - second.mean(axis=1)
+    first, second = task_means(first_TK), task_means(second_TK)
+    if len(first) != len(second):
+        raise ValueError(f"a comparison needs the same Tasks, got {len(first)} and {len(second)}")
+    differences_T = _known(first - second)
     tasks = len(differences_T)
+    if tasks < 2:
+        raise ValueError(f"a comparison needs two Tasks that both played, got {tasks}")
     error = float(differences_T.std(ddof=1)) / math.sqrt(tasks)
     difference = mean_estimate(differences_T.tolist())
     from scipy.special import stdtr, stdtrit
@@ -161,7 +176,8 @@ def pass_at_k(succeeded_TK: npt.ArrayLike, k: int) -> Estimate:
     Of n rollouts with c successes 1 - C(n - c, k) / C(n, k) estimates it without bias.
 
     Args:
-        succeeded_TK: 1 or 0, shape (Tasks, n).
+        succeeded_TK: 1 or 0, shape (Tasks, n); NaN for what was lost. A Task of which fewer than k
+            are left does not count.
         k: from 1 to n.
 
     Raises:
@@ -171,10 +187,20 @@ def pass_at_k(succeeded_TK: npt.ArrayLike, k: int) -> Estimate:
     rollouts = succeeded.shape[1]
     if not 1 <= k <= rollouts:
         raise ValueError(f"k must be from 1 to the {rollouts} rollouts of a Task, got {k}")
-    failures_T = (rollouts - succeeded.sum(axis=1)).astype(np.int64)
+    played_T = (~np.isnan(succeeded)).sum(axis=1).tolist()
+    failures_T = (succeeded == 0.0).sum(axis=1).tolist()
     # C(n - c, k) / C(n, k), where the numerator is 0 if there are fewer failures than k.
-    missed_T = [math.comb(int(failures), k) / math.comb(rollouts, k) for failures in failures_T]
-    return clustered_share([[1.0 - missed] for missed in missed_T])
+    return clustered_share(
+        [
+            [1.0 - math.comb(failures, k) / math.comb(played, k) if played >= k else math.nan]
+            for failures, played in zip(failures_T, played_T, strict=True)
+        ]
+    )
+
+
+def _known(values: Floats) -> Floats:
+    """Return the values that are not NaN."""
+    return values[~np.isnan(values)]
 
 
 def _rectangle(values_TK: npt.ArrayLike) -> npt.NDArray[np.float64]:

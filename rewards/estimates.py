@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
+_SHARE_OF_SHOWN = 1.96 / (1.96 + 0.84)
+
 
 class Estimate(NamedTuple):
     """A statistic with its 95 % confidence interval.
@@ -27,7 +29,31 @@ class Estimate(NamedTuple):
 
     def __str__(self) -> str:
         """Show value and half width: `0.812 ± 0.011`."""
-        return f"{self.value:.3f} ± {(self.high - self.low) / 2:.3f}"
+        return f"{self.value:.3f} ± {self.half_width:.3f}"
+
+    @property
+    def half_width(self) -> float:
+        """Half the length of the interval."""
+        return (self.high - self.low) / 2
+
+    def samples_for(self, half_width: float) -> int:
+        """Return about how many values would give an interval of that half width.
+
+        Rounded up to two digits: an interval that is too wide is not known better.
+        """
+        needed = self.samples * (self.half_width / half_width) ** 2
+        if not 0.0 < needed < math.inf:
+            return self.samples
+        unit = 10.0 ** max(math.floor(math.log10(needed)) - 1, 0)
+        return int(math.ceil(needed / unit) * unit)
+
+    def samples_to_show(self) -> int:
+        """Return about how many values would show that a mean of this size is not 0.
+
+        They do so in four of five cases: an interval's half width is 1.96 standard errors, and the
+        mean must be 1.96 + 0.84 of them away from 0.
+        """
+        return self.samples_for(_SHARE_OF_SHOWN * abs(self.value)) if self.value else self.samples
 
 
 def bootstrap_estimate(value: float, draws: Floats, samples: int) -> Estimate:

@@ -1,5 +1,6 @@
 """Skill: how far a policy is from the best blind one to the oracle, on the same Tasks."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,24 @@ import numpy.typing as npt
 from tokengym.rewards.estimates import Estimate, Floats, bootstrap_estimate
 
 _DRAWS = 2000
+_COARSEST = 0.25
+"""The largest half width of a skill that is stated as a number, in skill or as a share of it."""
+
+
+def describe_skill(skill: Estimate) -> str:
+    """Return a skill with its half width, or how many Tasks would measure it.
+
+    A skill between .2 and 2 says nothing that a reader can use, whatever its digits.
+    """
+    if math.isnan(skill.value):
+        return "undefined"
+    coarsest = _COARSEST * max(1.0, abs(skill.value))
+    if skill.half_width <= coarsest:
+        return str(skill)
+    return (
+        f"{skill.low:.1f} to {skill.high:.1f}: too few Tasks, about "
+        f"{skill.samples_for(coarsest):,} would do"
+    )
 
 
 @dataclass(frozen=True)
@@ -42,7 +61,8 @@ class Yardstick:
         together, since what makes a Task hard makes it hard for all.
 
         Args:
-            returns_T: the policy's returns on the same Tasks, shape (T,).
+            returns_T: the policy's returns on the same Tasks, shape (T,); NaN for a Task that was
+                lost, which does not count.
             rng: draws the Tasks.
 
         Raises:
@@ -78,8 +98,11 @@ class Yardstick:
         """Return the statistic Σ weight · return - blinds · blind, over oracle - blind."""
         blind_T, oracle_T = np.array(self.blind_T), np.array(self.oracle_T)
         above_T = weights_K @ returns_KT - blinds * blind_T
-        span_T = oracle_T - blind_T
+        known_T = ~np.isnan(above_T)
+        above_T, span_T = above_T[known_T], (oracle_T - blind_T)[known_T]
         count = len(span_T)
+        if count == 0:
+            return Estimate(math.nan, math.nan, math.nan)
         value = _ratio(above_T.mean(), span_T.mean())
         picks_DT = rng.integers(count, size=(_DRAWS, count))
         draws_D = _ratio(above_T[picks_DT].mean(axis=1), span_T[picks_DT].mean(axis=1))

@@ -10,10 +10,11 @@ from inspect_ai.model import ChatMessageUser
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from tokengym.agents.evaluation.worlds import yardstick_on
+from tokengym.agents.evaluation.worlds import SkillEnds
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import specs
 from tokengym.rewards.skill import Yardstick
 
@@ -43,7 +44,7 @@ def world_task(
     """
     rollouts = Rollouts(world, level, role=role, opponents=opponents, **options)
     tasks = rollouts.world.first_tasks(split, samples)
-    yardstick = yardstick_on(rollouts.world, tasks, rollouts.role, rollouts.opponents)
+    yardstick = SkillEnds.measure(rollouts.world, tasks, rollouts.role, rollouts.opponents).used
     rows = [
         Sample(
             id=one.fingerprint,
@@ -105,11 +106,14 @@ def well_formed() -> Metric:
 
 @metric
 def skill() -> Metric:
-    """0 for the best policy that ignores the Task, 1 for the oracle, on the same Tasks."""
+    """0 for the best policy that ignores the Task, 1 for the oracle, on the same Tasks.
+
+    All three are expected returns where the world knows them, and free of the noise of outcomes.
+    """
 
     def compute(scores: list[SampleScore]) -> float:
         ends = Yardstick(tuple(_values(scores, "blind")), tuple(_values(scores, "oracle")), "")
-        return ends.skill(_values(scores, "return"), generator("skill", len(scores))).value
+        return ends.skill(_values(scores, "earned"), generator("skill", len(scores))).value
 
     return compute
 
@@ -132,7 +136,12 @@ def score_episode(rollouts: Rollouts) -> Scorer:
         for text, reason in state.store.get(_REPLIES, []):
             rollout.say(text, reason)
         rollout.stop()  # a limit of Inspect's ended it: the rest counts as empty replies
-        found = {"return": rollout.total, "well_formed": rollout.share_well_formed}
+        earned = rollout.turn.metrics.get(expected_return(rollouts.role), rollout.total)
+        found = {
+            "return": rollout.total,
+            "earned": earned,
+            "well_formed": rollout.share_well_formed,
+        }
         return Score(
             value={**found, **{end: state.metadata[end] for end in ("blind", "oracle")}},
             explanation=f"rewards {rollout.rewards}, ended by {rollout.turn.stop_reason}",

@@ -54,27 +54,25 @@ class RoleReport:
 
     @property
     def headlines(self) -> list[str]:
-        """The skill on outcomes, and the skill given their probabilities where they are known."""
+        """The skill, by expected returns where they are known, and then on outcomes too."""
         lines = [f"{self.title}: {self.outcome.skill(self.name)}"]
-        expected = self.outcome.expected_skill(self.name)
-        if expected is not None:
-            lines.append(f"{self.title}, given the exact probabilities: {expected}")
+        on_outcomes = self.outcome.skill_on_outcomes(self.name)
+        if on_outcomes is not None:
+            lines.append(f"{self.title}, on outcomes: {on_outcomes}")
         return lines
 
     @property
     def rows(self) -> list[tuple[str, Estimate]]:
         """Policies and what they earn: the trained one first, then the others from the best."""
         warm = self.outcome.warm
-        trained = [
-            ("before training", self.before.returns),
-            *([("after the warm start", warm.of(self.name).returns)] if warm else []),
-            ("after training", self.after.returns),
-            *(
-                (f"{when} training, given the exact probabilities", evaluation.expected)
-                for when, evaluation in (("before", self.before), ("after", self.after))
-                if evaluation.expected is not None
-            ),
+        played = [
+            ("before training", self.before),
+            *([("after the warm start", warm.of(self.name))] if warm else []),
+            ("after training", self.after),
         ]
+        trained = [(name, evaluation.earned) for name, evaluation in played]
+        if self.references.on_outcomes is not None:
+            trained += [(f"{name}, on outcomes", each.returns) for name, each in played]
         return trained + sorted(self.references.lines.items(), key=lambda item: -item[1].value)
 
 

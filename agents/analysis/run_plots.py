@@ -71,7 +71,7 @@ def _returns(title: str, last: int, side: RoleReport) -> Picture:
     axes.plot(numbers, rewards, color=PALE_BLUE, lw=0.8)
     axes.plot(numbers, _smooth(rewards), color=BLUE, lw=2)
     for at, evaluation in ((0, side.before), (last, side.after)):
-        mean, low, high, _ = evaluation.returns
+        mean, low, high, _ = evaluation.earned
         axes.errorbar(
             [at], [mean], [[mean - low], [high - mean]], fmt="o", color="k", ms=4, capsize=3
         )

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from math import isnan
 
 from tokengym.agents.analysis.episode_report import episode_table
 from tokengym.agents.analysis.evaluate import play_all
@@ -20,6 +19,7 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.replay import record_replies
 from tokengym.envs.rendering import has_picture, save_picture
+from tokengym.rewards.skill import describe_skill
 
 _KNOWS_ANSWERS = "oracle"
 _CURVES = (
@@ -77,11 +77,14 @@ def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
 def _facts(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> list[tuple[str, str]]:
     first, *others = job.trained
     of_first = f", {first}" if others else ""
-    skill, returns = outcome.skill(first), (outcome.before.returns, outcome.after.returns)
+    skill, returns = outcome.skill(first), (outcome.before.earned, outcome.after.earned)
     dead = [row.dead_share for row in steps if row.loss is None]
     facts = [
-        (f"{what} {when}{of_first}", "undefined" if isnan(mean.value) else f"{mean.value:.3f}")
-        for what, pair in (("return", returns), ("skill", (skill.before, skill.after)))
+        (f"{what} {when}{of_first}", shown(mean))
+        for what, shown, pair in (
+            ("return", lambda mean: f"{mean.value:.3f}", returns),
+            ("skill", describe_skill, (skill.before, skill.after)),
+        )
         for when, mean in zip(("before", "after"), pair, strict=True)
     ]
     facts.append(("steps", f"{len(steps)}"))
@@ -92,14 +95,18 @@ def _facts(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> list[tupl
 
 def _held_out(run: RunFolder, side: RoleReport, *, several: bool) -> list[Part]:
     of_role = f": {side.title}" if several else ""
+    kind = "Return" if side.references.on_outcomes is None else "Expected return"
     returns = Table(
         ("policy", "mean return", "95 % interval", "Tasks"),
         [
             (name, f"{mean.value:.4f}", f"{mean.low:.4f} to {mean.high:.4f}", f"{mean.samples}")
             for name, mean in side.rows
         ],
-        f"Return on held-out test Tasks{of_role}",
-        "Intervals are those of Student's t over Tasks.",
+        f"{kind} on held-out test Tasks{of_role}",
+        "Intervals are those of Student's t over Tasks. Expected returns are averages over what "
+        "may happen, given what is shown: they have no noise of outcomes."
+        if kind != "Return"
+        else "Intervals are those of Student's t over Tasks.",
     )
     title = f"What the episodes achieved{of_role}"
     world = side.job.world

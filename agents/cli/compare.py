@@ -13,6 +13,7 @@ from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.rewards.clustered import holm, paired_comparison
+from tokengym.rewards.skill import describe_skill
 
 _TEST = ("world", "level", "options", "evaluation_tasks", "model", "temperature", "max_tokens")
 """Settings of a run that make up its test."""
@@ -31,9 +32,9 @@ def compare(
     table = Table("run", "trained by", "role", "before", "after", "skill", "Tasks")
     for run, config, outcome in read:
         for role in outcome.references:
-            before, after = (played.of(role).returns for played in (outcome.before, outcome.after))
-            skill = outcome.skill(role).after
-            cells = (str(before), str(after), str(skill), str(after.samples))
+            before, after = (played.of(role).earned for played in (outcome.before, outcome.after))
+            skill = describe_skill(outcome.skill(role).after)
+            cells = (str(before), str(after), skill, str(after.samples))
             table.add_row(Text(run.name), Text(training_method(config)), role, *cells)
     table.add_section()
     listed: set[tuple[str, str]] = set()
@@ -47,7 +48,10 @@ def compare(
     console.print(table)
     pairs = _pairs(read)
     if pairs:
-        note = "p by Holm; 'could show' is the smallest difference found in four of five cases"
+        note = (
+            "returns are expected ones where they are known; p by Holm; 'could show' is the "
+            "smallest difference found in four of five cases"
+        )
         differences = Table("difference of", "role", "return", "p", "could show", caption=note)
         for row in pairs:
             differences.add_row(*row)
@@ -61,8 +65,8 @@ def _pairs(read: Sequence[tuple[RunFolder, TrainConfig, RunSummary]]) -> list[tu
             f"{later.name} - {earlier.name}",
             role,
             paired_comparison(
-                [[value] for value in after.after.of(role).returns_by_task],
-                [[value] for value in before.after.of(role).returns_by_task],
+                [[value] for value in after.after.of(role).earned_by_task],
+                [[value] for value in before.after.of(role).earned_by_task],
             ),
         )
         for (earlier, _, before), (later, _, after) in combinations(read, 2)

@@ -9,6 +9,7 @@ import typer
 
 from tokengym.agents.cli.options import Data, add_data
 from tokengym.agents.command_options import takes
+from tokengym.agents.evaluation.chat_client import PATIENCE, Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.envs.core.errors import OptionError
@@ -44,6 +45,20 @@ def evaluate(
         float | None, typer.Option(help="dollars per million tokens written")
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="requests to an endpoint at once")] = 16,
+    timeout: Annotated[
+        float, typer.Option(min=1.0, help="seconds that an endpoint may take to answer")
+    ] = PATIENCE.timeout,
+    retries: Annotated[
+        int, typer.Option(min=0, help="tries after the first, where a later one may be answered")
+    ] = PATIENCE.retries,
+    max_failures: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="most failed rollouts of a policy in a world; a tenth, but at least 20, if not "
+            "given",
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="the folder to create or to resume")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
 ) -> None:
@@ -57,7 +72,8 @@ def evaluate(
     if "data" in said.get("options", {}) and "tasks" not in said:
         said["tasks"] = _count_tasks(worlds, said.get("split", "test"), said["options"])
     config = EvaluationConfig(worlds, tuple(policy), **said)
-    _evaluate(config, out or _folder_of(config), concurrency, as_json=as_json)
+    patience = Patience(timeout, retries, max_failures)
+    _evaluate(config, out or _folder_of(config), concurrency, patience, as_json=as_json)
 
 
 def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str, Any]) -> int:
@@ -71,7 +87,9 @@ def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str,
     return max([2, *counted]) if counted else EvaluationConfig.tasks
 
 
-def _evaluate(config: EvaluationConfig, out: Path, concurrency: int, *, as_json: bool) -> None:
+def _evaluate(
+    config: EvaluationConfig, out: Path, concurrency: int, patience: Patience, *, as_json: bool
+) -> None:
     from tokengym.agents.analysis.report import Table
     from tokengym.agents.evaluation.folder import EvaluationFolder
     from tokengym.agents.evaluation.report import evaluation_report, write_tables
@@ -79,7 +97,7 @@ def _evaluate(config: EvaluationConfig, out: Path, concurrency: int, *, as_json:
 
     folder = EvaluationFolder(out)
     try:
-        results = run_evaluation(config, folder, concurrency, _progress())
+        results = run_evaluation(config, folder, concurrency, _progress(), patience)
     except (KeyboardInterrupt, EndpointError) as error:
         asked = isinstance(error, KeyboardInterrupt)
         typer.echo(
@@ -102,7 +120,7 @@ def _evaluate(config: EvaluationConfig, out: Path, concurrency: int, *, as_json:
     for part in report.parts:
         if isinstance(part, Table):
             console.print(part.for_terminal())
-    console.print(f"{folder.file}, report.html, policies.csv, pairs.csv", markup=False)
+    console.print(f"{folder.file}, report.html, policies.csv, pairs.csv, worlds.csv", markup=False)
 
 
 def _progress() -> "Progress":

@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tokengym.agents.analysis.evaluate import earned as earned_by
 from tokengym.agents.cli.options import Level, WorldName, WorldOptions
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.settings import name_texts, name_values
@@ -14,7 +15,7 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.play import play as play_episode
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.turn import Turn, expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, policy, scripted_opponent
 from tokengym.envs.rendering import require_picture, save_picture
@@ -162,12 +163,26 @@ def _show_answer(turn: Turn) -> None:
 
 def _show_end(world: World, record: PlayedEpisode) -> None:
     for role, value in record.returns.items():
-        best = world.optimum(record.task).get(role)
-        kind = "" if best is None else f" ({'optimum' if best.exact else 'bound'} {best.value:.4f})"
         stopped = record.turns[-1].stop_reason
-        typer.secho(f"{role} earned {value:.4f}{kind}; {stopped}", fg="yellow", bold=True)
+        typer.secho(f"{role} earned {value:.4f}; {stopped}", fg="yellow", bold=True)
+        _show_luck(value, record.metrics.get(expected_return(role)))
+        best = world.optimum(record.task).get(role)
+        if best is not None:
+            kind = "optimum" if best.exact else "bound"
+            typer.secho(f"  at most {best.value:.4f} can be expected ({kind})", fg="yellow")
     for name, number in record.metrics.items():
         typer.echo(f"  {name}: {number:g}")
+
+
+def _show_luck(earned: float, expected: float | None) -> None:
+    """Say what chance added, where it is known what the replies earn on average."""
+    if expected is not None and expected != earned:
+        luck = earned - expected
+        typer.secho(
+            f"  these replies earn {expected:.4f} on average over outcomes; {abs(luck):.4f} "
+            f"{'more' if luck > 0.0 else 'less'} was luck",
+            fg="yellow",
+        )
 
 
 def _show_oracle(
@@ -190,11 +205,16 @@ def _show_oracle(
     for turn, reply in zip(best.turns, best.replies, strict=False):
         if turn.role == role:
             typer.secho(f"> {reply}", fg="green")
-    earned, yours = best.returns[role], record.returns[role]
-    typer.secho(f"{role} earned {earned:.4f}; this episode {yours:.4f}", fg="yellow", bold=True)
+    ((theirs,), (yours,)) = (earned_by([played], role) for played in (best, record))
+    on_average = " on average over outcomes" if expected_return(role) in best.metrics else ""
+    typer.secho(
+        f"{role} earns {theirs:.4f}{on_average}; this episode's replies {yours:.4f}",
+        fg="yellow",
+        bold=True,
+    )
 
 
 def _leave(world: World) -> None:
     """Print what was earned so far."""
-    earned = ", ".join(f"{role} {value:.4f}" for role, value in world.returns.items())
-    typer.echo(f"\nYou left before the end. Earned so far: {earned or 'nothing'}.")
+    so_far = ", ".join(f"{role} {value:.4f}" for role, value in world.returns.items())
+    typer.echo(f"\nYou left before the end. Earned so far: {so_far or 'nothing'}.")

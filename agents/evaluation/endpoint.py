@@ -1,15 +1,30 @@
-"""An OpenAI-compatible endpoint as a player: sends whole conversations with the openai client."""
+"""An OpenAI-compatible endpoint as a player: whole conversations, and what becomes of failures.
+
+A failed request ends its rollout, not the evaluation: its last turn holds the reason. Only what is
+wrong with every request stops, with the sentence that helps.
+"""
 
 import asyncio
 import importlib.util
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tokengym.agents.loopback import bypass_proxies
-from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnExchange, record_episode
+from tokengym.agents.evaluation.chat_client import (
+    KEY_VARIABLE,
+    ChatClient,
+    RequestError,
+)
+from tokengym.agents.rollouts import (
+    REFUSED,
+    RolloutOrigin,
+    RolloutRecord,
+    TurnExchange,
+    TurnRecord,
+    record_episode,
+)
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.errors import OptionError, TokengymError
 from tokengym.envs.core.play import Policy
@@ -19,27 +34,18 @@ from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import DecodedReply
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
 PREFIX = "openai:"
-KEY_VARIABLE = "OPENAI_API_KEY"
-URL_VARIABLE = "OPENAI_BASE_URL"
-_RETRIES = 8
-"""Tries after the first; the client waits longer each time, or as long as the server asks."""
-_SECONDS = 600.0
 _CUT_OFF = "length"
 REFUSALS = ("refusal", "content_filter")
 """Ends of a reply by which a model or its provider declines."""
-_OF_ONE_CONVERSATION = (400, 403, 413, 422)
-"""Statuses of a request refused for its conversation: its length, or what a filter found in it."""
 _PROBE = [{"role": "user", "content": "Reply with the word yes."}]
 """A conversation that an endpoint answers if it answers any."""
 _LONGEST_REASON = 500
+_MODELS_SHOWN = 10
 
 
 class EndpointError(TokengymError):
-    """An endpoint that cannot be reached, that refuses every request, or keeps failing."""
+    """An endpoint that refuses every request, never answers, or fails too often."""
 
 
 class EndpointName(NamedTuple):
@@ -74,70 +80,158 @@ def require_endpoint(name: EndpointName) -> None:
     """Refuse an endpoint that cannot be called from here.
 
     Raises:
-        OptionError: if the client is not installed, or it has neither address nor key.
+        OptionError: if aiohttp is not installed, or there is neither address nor key.
     """
-    if importlib.util.find_spec("openai") is None:
-        raise OptionError("endpoints need the openai client: pip install 'tokengym[openai]'")
+    if importlib.util.find_spec("aiohttp") is None:
+        raise OptionError("endpoints need aiohttp: pip install 'tokengym[openai]'")
     if name.url is None and not os.environ.get(KEY_VARIABLE):
         raise OptionError(f"openai:{name.model} without @URL needs {KEY_VARIABLE} to be set")
 
 
-def connect(name: EndpointName) -> "AsyncOpenAI":
-    """Return a client of an endpoint; its key is in `OPENAI_API_KEY`, if it needs one."""
-    from openai import AsyncOpenAI
-
-    bypass_proxies(name.url or os.environ.get(URL_VARIABLE))
-    return AsyncOpenAI(
-        base_url=name.url,
-        api_key=os.environ.get(KEY_VARIABLE) or "none",
-        max_retries=_RETRIES,
-        timeout=_SECONDS,
-    )
-
-
 class _Answer(NamedTuple):
-    """One answer of an endpoint; the reply is `None` where it refused the conversation."""
+    """One answer of an endpoint; the reply is `None` where the request failed."""
 
     reply: DecodedReply | None
     finish: str | None
-    prompt_tokens: int | None
-    completion_tokens: int | None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
 
 
 @dataclass
-class EndpointPlayer:
-    """A model behind an endpoint.
-
-    A reply that ran out of tokens is malformed to the world; a refusal is played as what was said.
-    Where the endpoint refuses the request, for the conversation's length or content, the rollout
-    has failed: its last turn holds the reason, and the rest is played as empty replies.
+class Endpoint:
+    """A model behind an endpoint, in all worlds of an evaluation.
 
     Attributes:
         client: of the endpoint.
+        policy: as the user named it.
         model: the model's name there.
+        limit: the name of the parameter that limits a reply's tokens.
+        answered: whether it has ever answered: if so, a failure is not of every request.
+    """
+
+    client: ChatClient
+    policy: str
+    model: str
+    limit: str = "max_tokens"
+    answered: bool = False
+    _probing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def ask(
+        self, messages: list[dict[str, str]], temperature: float | None, max_tokens: int | None
+    ) -> _Answer:
+        """Send a whole conversation; a failure of this request alone is an answer without a reply.
+
+        Raises:
+            EndpointError: if every request fails.
+        """
+        try:
+            answer = await self._complete(messages, temperature, max_tokens, None)
+        except RequestError as error:
+            if not (error.may_pass or error.of_conversation):
+                raise await self._explained(error) from None
+            await self._require_answers(temperature, max_tokens)
+            what = f"{REFUSED} ({error.what})" if error.of_conversation else error.what
+            reason = shorten(_writable(f"{what}: {error.reason}"), _LONGEST_REASON)
+            return _Answer(None, reason)
+        choice, usage = answer["choices"][0], answer.get("usage") or {}
+        refusal = choice["message"].get("refusal")
+        finish = "refusal" if refusal else choice.get("finish_reason")
+        text = _writable(choice["message"].get("content") or refusal or "")
+        return _Answer(
+            DecodedReply(text, finish != _CUT_OFF),
+            finish,
+            usage.get("prompt_tokens"),
+            usage.get("completion_tokens"),
+        )
+
+    async def _complete(
+        self,
+        messages: list[dict[str, str]],
+        temperature: float | None,
+        max_tokens: int | None,
+        retries: int | None,
+    ) -> dict[str, Any]:
+        limit = self.limit
+        body = {
+            "model": self.model,
+            "messages": messages,
+            "temperature": temperature,
+            limit: max_tokens,
+        }
+        try:
+            answer = await self.client.complete(body, retries=retries)
+        except RequestError as error:
+            # Newer models of OpenAI's know the limit by this name alone.
+            if "max_completion_tokens" in str(error) and limit != "max_completion_tokens":
+                self.limit = "max_completion_tokens"
+                return await self._complete(messages, temperature, max_tokens, retries)
+            raise
+        self.answered = True
+        return answer
+
+    async def _require_answers(self, temperature: float | None, max_tokens: int | None) -> None:
+        """Find out, after a first failure, whether the endpoint answers at all.
+
+        Raises:
+            EndpointError: if it does not.
+        """
+        async with self._probing:
+            if self.answered:
+                return
+            try:
+                await self._complete(_PROBE, temperature, max_tokens, 0)
+            except RequestError as error:
+                raise await self._explained(error) from None
+
+    async def _explained(self, error: RequestError) -> EndpointError:
+        """Return what is wrong with every request, and what helps."""
+        what = f"{self.policy}: {error}"
+        if error.status == 401:
+            state = "is not accepted" if os.environ.get(KEY_VARIABLE) else "is not set"
+            return EndpointError(
+                f"{what}. {KEY_VARIABLE} {state}: set it to a key of this endpoint"
+            )
+        if error.status is None:
+            return EndpointError(f"{what}. Is a server running at {self.client.url}?")
+        models = await self.client.models()
+        if self.model not in models[:_MODELS_SHOWN] and models:
+            shown = ", ".join(models[:_MODELS_SHOWN])
+            more = ", …" if len(models) > _MODELS_SHOWN else ""
+            return EndpointError(f"{what}. The models there are: {shown}{more}")
+        if error.status == 404:
+            return EndpointError(f"{what}. The address of an API usually ends in /v1")
+        return EndpointError(f"{what}. It refuses any request with these settings")
+
+
+@dataclass(frozen=True)
+class EndpointPlayer:
+    """A model behind an endpoint, in one role of one world.
+
+    A reply that ran out of tokens is malformed to the world; a refusal is played as what was said.
+    Where a request fails, the rollout has failed: its last turn holds the reason, and the rest is
+    played as empty replies.
+
+    Attributes:
+        endpoint: who replies.
         world: the world; it is forked.
         role: the role it plays.
         opponents: who plays each other role.
         origin: what its rollouts have in common.
         system: a text that precedes every conversation as the system's; none if empty.
-        limit: the name of the parameter that limits a reply's tokens.
     """
 
-    client: "AsyncOpenAI"
-    model: str
+    endpoint: Endpoint
     world: World
     role: str
     opponents: Mapping[str, Policy]
     origin: RolloutOrigin
     system: str = ""
-    limit: str = field(default="max_tokens")
 
     async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout.
 
         Raises:
-            EndpointError: if the endpoint does not answer, after all retries, or refuses any
-                request.
+            EndpointError: if the endpoint refuses every request, or answers none.
         """
         world = self.world.fork()
         rng = generator("evaluate", origin.seed, task.fingerprint, origin.member)
@@ -150,7 +244,9 @@ class EndpointPlayer:
         while not turn.done:
             if turn.role == self.role:
                 messages.append({"role": "user", "content": turn.text})
-                answers.append(await self._ask(messages))
+                answers.append(
+                    await self.endpoint.ask(messages, origin.temperature, origin.max_tokens)
+                )
                 reply = answers[-1].reply
                 if reply is not None:
                     messages.append({"role": "assistant", "content": reply.text})
@@ -172,51 +268,13 @@ class EndpointPlayer:
         ]
         return replace(record, turns=tuple(turns))
 
-    async def _ask(self, messages: list[dict[str, str]]) -> _Answer:
-        """Send the whole conversation and return the answer."""
-        import openai
 
-        limit = self.limit
-        try:
-            completion = await self._create(messages, limit)
-        except openai.APIStatusError as error:
-            if error.status_code not in _OF_ONE_CONVERSATION:
-                raise EndpointError(f"{self.origin.policy} answers {error}") from error
-            # Newer models of OpenAI's know the limit by this name alone.
-            if "max_completion_tokens" in str(error) and limit != "max_completion_tokens":
-                self.limit = "max_completion_tokens"
-                return await self._ask(messages)
-            if messages is _PROBE:
-                raise EndpointError(f"{self.origin.policy} refuses any request: {error}") from error
-            await self._ask(_PROBE)
-            reason = str(error).encode("utf-8", "replace").decode("utf-8")
-            return _Answer(None, shorten(reason, _LONGEST_REASON), None, None)
-        except openai.OpenAIError as error:
-            raise EndpointError(
-                f"{self.origin.policy} failed after {_RETRIES} more tries: {error}"
-            ) from error
-        if not completion.choices:
-            raise EndpointError(f"{self.origin.policy} answered without a choice: {completion}")
-        choice, usage = completion.choices[0], completion.usage
-        refusal = getattr(choice.message, "refusal", None)
-        text = choice.message.content or refusal or ""
-        finish = "refusal" if refusal else choice.finish_reason
-        return _Answer(
-            # JSON can spell half of a surrogate pair, which no file can hold.
-            DecodedReply(text.encode("utf-8", "replace").decode("utf-8"), finish != _CUT_OFF),
-            finish,
-            None if usage is None else usage.prompt_tokens,
-            None if usage is None else usage.completion_tokens,
-        )
-
-    async def _create(self, messages: list[dict[str, str]], limit: str) -> Any:
-        settings: dict[str, Any] = {"messages": messages, limit: self.origin.max_tokens}
-        return await self.client.chat.completions.create(
-            model=self.model, temperature=self.origin.temperature, **settings
-        )
+def _writable(text: str) -> str:
+    """Return text without halves of surrogate pairs, which JSON can spell and no file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _with_usage(turn: Any, answer: _Answer) -> Any:
+def _with_usage(turn: TurnRecord, answer: _Answer) -> TurnRecord:
     return replace(
         turn,
         finish=answer.finish,

@@ -4,13 +4,13 @@
 |---|---|
 | `evaluation.json` | what was asked, versions, the Tasks' fingerprints, at the end the results |
 | `rollouts/` | every rollout, see `RolloutLog` |
-| `policies.csv`, `pairs.csv`, `report.html` | the results for people |
+| `worlds.csv`, `policies.csv`, `pairs.csv`, `report.html` | the results for people |
 """
 
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,33 @@ class EvaluationFolder:
         except (KeyError, OptionError) as error:
             raise DataError(f"{self.file} is damaged: {error!r}") from error
 
+    def fits(self, config: EvaluationConfig) -> bool:
+        """Return whether all rollouts that are saved are of an evaluation with these settings.
+
+        So a command that was mended goes on: before anything was played it may be any other, later
+        one with more Tasks, rollouts or policies, or other prices.
+
+        Raises:
+            DataError: if the file is damaged.
+        """
+        saved = self.config()
+        written = {segment.name for segment in self.rollouts.segments() if segment.size}
+        if not written:
+            return True
+        free = ("policies", "tasks", "rollouts", "prices", "success_margin")
+        if replace(saved, **{name: getattr(config, name) for name in free}) != config:
+            return False
+        played = [
+            (number, policy)
+            for number, policy in enumerate(saved.policies)
+            if written & {self.segment(world, policy, saved) for world in saved.worlds}
+        ]
+        return (
+            config.tasks >= saved.tasks
+            and config.rollouts >= saved.rollouts
+            and all(config.policies[number : number + 1] == (policy,) for number, policy in played)
+        )
+
     def write(
         self, config: EvaluationConfig, worlds: Sequence[EvaluatedWorld], results: Results | None
     ) -> None:
@@ -120,9 +147,7 @@ class EvaluationFolder:
                     "world": world.place.world,
                     "level": world.place.level,
                     "fingerprints": [task.fingerprint for task in world.tasks],
-                    "blind": world.yardstick.blind_name,
-                    "blind_returns": list(world.yardstick.blind_T),
-                    "oracle_returns": list(world.yardstick.oracle_T),
+                    **world.ends.to_dict(),
                 }
                 for world in worlds
             ],

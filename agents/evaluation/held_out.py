@@ -10,7 +10,7 @@ import numpy as np
 
 from tokengym.agents.analysis.evaluate import best_blind, play_all
 from tokengym.agents.evaluation.models import ModelPlayer
-from tokengym.agents.evaluation.play_missing import play_missing
+from tokengym.agents.evaluation.play_missing import play_missing, saved_rollouts
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segment
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
 from tokengym.agents.training.folder.run_summary import Evaluation, References
@@ -90,12 +90,17 @@ async def _played(
         return None
     job, segment = session.job, evaluation_segment(name)
     player = await ModelPlayer.open(session, role, path)
-    records = await play_missing(player, tasks, 1, log, segment, session.episodes)
+    await play_missing(player, tasks, 1, log, segment, session.episodes)
+    played = {
+        record.origin.group: record
+        for record in saved_rollouts(player.origin, role, tasks, 1, log, segment)
+    }
     conditions: dict[str, str | float] = {
         "model": job.config.model,
         "temperature": job.config.temperature,
         "max_tokens": job.max_tokens,
     }
+    records = [played[group] for group in sorted(played)]
     return replace(summarise(records, job.world.spec), conditions=conditions)
 
 
@@ -207,15 +212,16 @@ async def _references(session: TrainingSession, role: str) -> References:
             *(_against_models(session, role, policy) for policy in chosen.values())
         )
         played = dict(zip(chosen, against_models, strict=True))
-    lines = {name: mean_estimate(returns) for name, (returns, _) in played.items()}
-    (blind_T, expected_blind_T), (oracle_T, expected_oracle_T) = (
-        played[blind.name],
-        played["oracle"],
-    )
-    expected = None
-    if expected_blind_T and expected_oracle_T:
-        expected = Yardstick(expected_blind_T, expected_oracle_T, blind.name)
-    return References(lines, Yardstick(blind_T, oracle_T, blind.name), expected)
+
+    def in_unit(unit: int) -> References:
+        lines = {name: mean_estimate(of_both[unit]) for name, of_both in played.items()}
+        ends = (played[name][unit] for name in (blind.name, "oracle"))
+        return References(lines, Yardstick(*ends, blind.name))
+
+    on_outcomes = in_unit(0)
+    if not all(expected for _, expected in played.values()):
+        return on_outcomes
+    return replace(in_unit(1), on_outcomes=on_outcomes)
 
 
 async def _against_models(session: TrainingSession, role: str, policy: Policy) -> Played:

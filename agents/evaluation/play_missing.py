@@ -1,11 +1,13 @@
 """Playing rollouts that are not saved yet: bounded, saved as they end, never sampled twice."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from tokengym.agents.evaluation.chat_client import Patience
 from tokengym.agents.evaluation.config import EvaluationConfig
+from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord
@@ -13,6 +15,9 @@ from tokengym.envs.core.task import Task
 
 Progress = Callable[[str, int, int], None]
 """Shows progress: called with a title, the number of saved rollouts, and the number in all."""
+
+_FEW_FAILURES = 20
+"""Failed rollouts that are always put up with, unless told otherwise."""
 
 
 class Player(Protocol):
@@ -46,8 +51,11 @@ async def play_missing(
     segment: str,
     at_once: asyncio.Semaphore,
     progress: Callable[[int], None] = lambda done: None,
-) -> list[RolloutRecord]:
+    max_failures: int | None = None,
+) -> None:
     """Play every Task as often as required, except for the rollouts that are saved already.
+
+    One that was lost is played again.
 
     Args:
         player: who plays.
@@ -57,30 +65,44 @@ async def play_missing(
         segment: of the log.
         at_once: bounds the rollouts that are under way.
         progress: is given the number of saved rollouts, at first and each time one has ended.
+        max_failures: most failed rollouts; `None` for any number.
 
-    Returns:
-        the rollouts, by Task and number.
+    Raises:
+        EndpointError: if more rollouts fail.
     """
-    records = saved_rollouts(player.origin, player.role, tasks, rollouts, log, segment)
-    progress(len(records))
+    saved = {
+        (record.origin.group, record.origin.member)
+        for record in saved_rollouts(player.origin, player.role, tasks, rollouts, log, segment)
+        if not record.lost
+    }
+    done, failures = len(saved), 0
+    progress(done)
 
     async def play(task: Task, origin: RolloutOrigin) -> None:
-        async with at_once:
-            record = await player.play(task, origin)
+        nonlocal done, failures
+        record = await player.play(task, origin)
         log.append(segment, [record])
-        records[origin.group, origin.member] = record
-        progress(len(records))
+        done += 1
+        progress(done)
+        failures += record.failure is not None
+        if max_failures is not None and failures > max_failures:
+            raise EndpointError(
+                f"{origin.policy}: {failures} rollouts failed, more than --max-failures "
+                f"{max_failures}; the last one: {record.failure}"
+            )
 
     try:
         async with asyncio.TaskGroup() as playing:
             for group, task in enumerate(tasks):
                 for member in range(rollouts):
-                    if (group, member) not in records:
+                    if (group, member) not in saved:
+                        # No more are begun than may be under way: 100,000 would need gigabytes.
+                        await at_once.acquire()
                         origin = replace(player.origin, group=group, member=member)
-                        playing.create_task(play(task, origin))
+                        begun = playing.create_task(play(task, origin))
+                        begun.add_done_callback(lambda _: at_once.release())
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None  # the others were cancelled for it
-    return [records[place] for place in sorted(records)]
 
 
 def saved_rollouts(
@@ -90,8 +112,8 @@ def saved_rollouts(
     rollouts: int,
     log: RolloutLog,
     segment: str,
-) -> dict[tuple[int, int], RolloutRecord]:
-    """Return the required rollouts of a player that are saved, by the Task's number and their own.
+) -> Iterator[RolloutRecord]:
+    """Yield the required rollouts of a player that are saved, as they stand in the log.
 
     Args:
         origin: what the player's rollouts have in common.
@@ -101,9 +123,8 @@ def saved_rollouts(
         log: the saved rollouts.
         segment: of the log.
     """
-    records = {}
     for record in log.read(segment):
-        group, member = place = record.origin.group, record.origin.member
+        group, member = record.origin.group, record.origin.member
         if (
             record.role == role
             and record.origin == replace(origin, group=group, member=member)
@@ -111,8 +132,7 @@ def saved_rollouts(
             and member < rollouts
             and record.fingerprint == tasks[group].fingerprint
         ):
-            records[place] = record
-    return records
+            yield record
 
 
 @dataclass(frozen=True)
@@ -124,17 +144,20 @@ class PolicyRollouts:
         config: of the evaluation.
         folder: of the evaluation.
         progress: shows what is played, how many rollouts are saved, and how many there will be.
+        patience: how many of them may fail.
     """
 
     policy: str
     config: EvaluationConfig
     folder: EvaluationFolder
     progress: Progress
+    patience: Patience
 
     async def play(self, world: EvaluatedWorld, player: Player, at_once: asyncio.Semaphore) -> None:
         """Play what is missing in a world; the semaphore bounds the rollouts under way."""
         segment = self.folder.segment(world.place, self.policy, self.config)
         title, total = f"{world.name} {self.policy}", len(world.tasks) * self.config.rollouts
+        most = self.patience.max_failures
         await play_missing(
             player,
             world.tasks,
@@ -143,6 +166,7 @@ class PolicyRollouts:
             segment,
             at_once,
             lambda done: self.progress(title, done, total),
+            max(_FEW_FAILURES, total // 10) if most is None else most,
         )
         self.folder.rollouts.seal(segment)
 
@@ -155,4 +179,5 @@ class PolicyRollouts:
         saved = saved_rollouts(
             origin, world.role, world.tasks, count, self.folder.rollouts, segment
         )
-        return len(saved) == len(world.tasks) * count
+        places = {(record.origin.group, record.origin.member) for record in saved}
+        return len(places) == len(world.tasks) * count

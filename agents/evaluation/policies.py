@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Protocol
 
+from tokengym.agents.evaluation.chat_client import ChatClient
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.endpoint import (
     PREFIX,
+    Endpoint,
     EndpointName,
     EndpointPlayer,
-    connect,
     require_endpoint,
 )
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
@@ -152,11 +153,11 @@ class EndpointPolicy:
         config = self.config
 
         async def all_worlds() -> None:
-            async with connect(self.endpoint) as client:
+            async with ChatClient(self.endpoint.url, rollouts.patience) as client:
+                endpoint = Endpoint(client, self.name, self.endpoint.model)
                 for world in worlds:
                     player = EndpointPlayer(
-                        client,
-                        self.endpoint.model,
+                        endpoint,
                         world.world,
                         world.role,
                         world.opponents,

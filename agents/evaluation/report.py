@@ -4,32 +4,43 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tokengym.agents.analysis.report import Report, Table
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
-from tokengym.agents.evaluation.results import PairResult, PolicyResult, Results
+from tokengym.agents.evaluation.results import PairResult, PolicyResult, Results, WorldResult
 from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.skill import describe_skill
 
 _ABSOLUTE = re.compile(r"(^|:)(?:/[^/@]+)+/([^/@]+)(?=@|$)")
 """An absolute path in a policy's name, such as `openai:/home/me/model@http://127.0.0.1:8000/v1`."""
 
+_MOST_MALFORMED = 0.5
+"""Share of malformed replies above which a policy does not know the form."""
+_CUT_OFF_HINT = "; most are cut off at the token limit: try a larger --max-tokens"
+
 
 def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
     """Lay out what an evaluation found."""
+    names = _short_names({row.policy for row in results.policies})
     tasks = ", ".join(
         f"{_name(row)} {row.tasks} x {row.rollouts}"
         for row in {(row.world, row.level): row for row in results.policies}.values()
     )
     lines = [
+        *(line for row in results.policies for line in _warnings(row, names[row.policy])),
         f"Tasks ({config.split}) x rollouts: {tasks}. Intervals: 95 %, clustered by Task.",
+        *map(_measured_by, results.worlds),
         "Skill: 0 is the best policy that ignores the Task, 1 the oracle. Success: at most "
-        f"{config.success_margin:g} below the oracle's return on the Task. Expected: what replies "
-        "earn on average over outcomes, where that is known.",
+        f"{config.success_margin:g} below the oracle's return on the Task.",
     ]
-    names = _short_names({row.policy for row in results.policies})
+    if any(row.unit == "expected" for row in results.worlds):
+        lines.append(
+            "Expected returns are what replies earn on average over outcomes. Skill, success and "
+            "differences are of them where they are known: they have no noise of outcomes."
+        )
     lines += [f"{short}: {name}" for name, short in sorted(names.items()) if short != name]
     parts = [_figures(name, of, names) for name, of in _by_world(results.policies).items()]
     if results.pairs:
@@ -37,7 +48,34 @@ def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
     return Report("Evaluation", lines, parts)
 
 
-def _name(row: PolicyResult | PairResult) -> str:
+def _warnings(row: PolicyResult, name: str) -> Iterator[str]:
+    """Yield what a reader must know before any figure of a policy."""
+    if row.malformed.value > _MOST_MALFORMED:
+        yield (
+            f"{name} in {_name(row)}: only {1.0 - row.malformed.value:.0%} of its replies have the "
+            "form that the prompt asks for, so its return says little about what it knows"
+            f"{_CUT_OFF_HINT if row.cut_off.value > 0.5 else ''}."
+        )
+    if row.failures:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in row.failures.items())
+        yield (
+            f"{name} in {_name(row)}: {sum(row.failures.values())} of {row.tasks * row.rollouts} "
+            f"rollouts failed ({reasons}). {row.lost} without an answer are left out of all "
+            "figures and intervals; the rest of what was refused counts as empty replies."
+        )
+
+
+def _measured_by(row: WorldResult) -> str:
+    """State what the ends of skill and the optimum are, in one unit."""
+    unit = "expected returns" if row.unit == "expected" else "returns"
+    limit = "optimum" if row.exact else "bound"
+    return (
+        f"{_name(row)}, {unit}: {row.blind_name} {row.blind.value:.3f}, "
+        f"oracle {row.oracle.value:.3f}, {limit} {row.optimum:.3f}."
+    )
+
+
+def _name(row: PolicyResult | PairResult | WorldResult) -> str:
     """Return the world and level of a result: `energy:day`."""
     return WorldLevel(row.world, row.level).name
 
@@ -69,11 +107,11 @@ def _figures(name: str, policies: Sequence[PolicyResult], names: Mapping[str, st
 
 
 def _cells(row: PolicyResult) -> dict[str, str]:
-    most = max(row.pass_at)
+    most, failed = max(row.pass_at), sum(row.failures.values())
     return {
+        "expected return": "" if row.expected is None else _unbroken(row.expected),
         "return": _unbroken(row.mean_return),
-        "expected": "" if row.expected is None else _unbroken(row.expected),
-        "skill": "" if math.isnan(row.skill.value) else _unbroken(row.skill),
+        "skill": "" if math.isnan(row.skill.value) else _joined(describe_skill(row.skill)),
         "success": _share(row.success),
         f"pass@{most}": "" if most == 1 else _share(row.pass_at[most]),
         **{name: _score(score) for name, score in row.scores.items()},
@@ -81,7 +119,7 @@ def _cells(row: PolicyResult) -> dict[str, str]:
         "malformed": _share(row.malformed),
         "cut off": "" if row.cut_off.value == 0.0 else _share(row.cut_off),
         "refused": "" if row.refused.value == 0.0 else _share(row.refused),
-        "failed": f"{row.failed} of {row.tasks * row.rollouts}" if row.failed else "",
+        "failed": f"{failed} of {row.tasks * row.rollouts}" if failed else "",
         "temperature": "" if row.temperature is None else f"{row.temperature:g}",
         "limit": "" if row.max_tokens is None else f"{row.max_tokens}",
         "tokens read": "" if row.prompt_tokens is None else f"{row.prompt_tokens:,}",
@@ -91,23 +129,29 @@ def _cells(row: PolicyResult) -> dict[str, str]:
 
 
 def _pairs(results: Results, names: Mapping[str, str]) -> Table:
+    units = {row.unit for row in results.pairs}
+    title = "expected return" if units == {"expected"} else "return"
     rows = [
-        (
-            _name(row),
-            f"{names[row.first]} - {names[row.second]}",
-            _unbroken(row.difference),
-            _p_value(row.p_corrected),
-            f"{row.detectable:.3f}",
-        )
+        {
+            "world": _name(row),
+            "difference of": f"{names[row.first]} - {names[row.second]}",
+            title: _unbroken(row.difference)
+            + (" (expected)" if row.unit == "expected" and len(units) > 1 else ""),
+            "on outcomes": "" if row.on_outcomes is None else _unbroken(row.on_outcomes),
+            "p": _p_value(row.p_corrected),
+            "could show": f"{row.detectable:.3f}",
+            "Tasks to show it": "" if row.tasks_needed is None else f"{row.tasks_needed:,}",
+        }
         for row in results.pairs
     ]
+    columns = [name for name in rows[0] if any(row[name] for row in rows)]
     several = f"p is corrected for {len(rows)} comparisons (Holm). " if len(rows) > 1 else ""
     return Table(
-        ("world", "difference of", "return", "p", "could show"),
-        rows,
+        columns,
+        [[row[name] for name in columns] for row in rows],
         "Paired by Task",
         f"{several}'Could show' is the smallest true difference that a sample like this finds in "
-        "four of five cases.",
+        "four of five cases; 'Tasks to show it', how many Tasks would find this one so.",
     )
 
 
@@ -124,7 +168,12 @@ def _share(share: Estimate) -> str:
 
 def _unbroken(estimate: Estimate) -> str:
     """Return value and half width, joined by non-breaking spaces."""
-    return str(estimate).replace(" ", "\N{NO-BREAK SPACE}")
+    return _joined(str(estimate))
+
+
+def _joined(text: str) -> str:
+    """Return text whose value and half width no line break parts."""
+    return text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
 
 
 def _p_value(p_value: float) -> str:
@@ -132,7 +181,7 @@ def _p_value(p_value: float) -> str:
 
 
 def write_tables(folder: Path, results: Results) -> None:
-    """Write `policies.csv` and `pairs.csv`: one row each, an estimate as three columns."""
+    """Write `worlds.csv`, `policies.csv`, `pairs.csv`: an estimate is three columns."""
     for name, rows in results.to_dict().items():
         flat = [_flat(row) for row in rows]
         columns = list(dict.fromkeys(key for row in flat for key in row))

@@ -1,20 +1,23 @@
-"""The results of an evaluation: figures of each policy with intervals, and paired comparisons."""
+"""The results of an evaluation: figures of each policy with intervals, and paired comparisons.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+Where a world states what replies earn on average over outcomes, skill, success and comparisons are
+of these expected returns, as they have no noise of outcomes; returns on outcomes stand beside.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.endpoint import REFUSALS
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.rollouts import RolloutRecord, TurnRecord
+from tokengym.agents.rollouts import RolloutRecord
 from tokengym.envs.core.seeding import generator
-from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import import_object
 from tokengym.rewards.clustered import (
@@ -23,8 +26,9 @@ from tokengym.rewards.clustered import (
     holm,
     paired_comparison,
     pass_at_k,
+    task_means,
 )
-from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.estimates import Estimate, Floats, mean_estimate
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,9 @@ class PolicyResult:
         max_tokens: most tokens of a reply; `None` for scripts.
         tasks: number of Tasks.
         rollouts: of each.
-        mean_return: mean return.
+        unit: of skill, success and pass@k: `expected` over outcomes, where the world states that
+            of every reply, or `realised`, as it was paid.
+        mean_return: mean return, as it was paid.
         expected: what the replies earn on average over outcomes; `None` where that is unknown.
         skill: 0 is the best blind policy, 1 the oracle; reachable without the answer may be less.
         success: share of rollouts that earn no less than the margin below the oracle.
@@ -48,8 +54,9 @@ class PolicyResult:
         malformed: share of malformed replies.
         cut_off: share of replies that ran out of tokens.
         refused: share of replies that were refusals.
-        failed: number of rollouts that ended early since the endpoint refused the conversation;
-            the rest of each counts as empty replies.
+        failures: by reason, how many rollouts the endpoint ended.
+        lost: how many of them are left out of all figures but tokens and cost, since the endpoint
+            gave no answer; the rest of a conversation that it refused counts as empty replies.
         pass_at: by k, the chance that one of k rollouts of a Task succeeds.
         scores: how the world's field scores the policy, by name; see `WorldSpec.scores`.
         prompt_tokens: tokens read; `None` where not counted.
@@ -65,6 +72,7 @@ class PolicyResult:
     max_tokens: int | None
     tasks: int
     rollouts: int
+    unit: str
     mean_return: Estimate
     expected: Estimate | None
     skill: Estimate
@@ -73,12 +81,56 @@ class PolicyResult:
     malformed: Estimate
     cut_off: Estimate
     refused: Estimate
-    failed: int
+    failures: Mapping[str, int]
+    lost: int
     pass_at: Mapping[int, Estimate]
     scores: Mapping[str, float | Estimate]
     prompt_tokens: int | None
     completion_tokens: int | None
     cost: float | None
+
+
+@dataclass(frozen=True)
+class WorldResult:
+    """What a world's policies are measured by, on the same Tasks.
+
+    Attributes:
+        world: id of the world.
+        level: its level.
+        role: the evaluated role.
+        unit: of the returns: `expected` over outcomes where that is known, else `realised`.
+        blind_name: the best policy that ignores the Task.
+        blind: what it earns: skill 0.
+        oracle: what the oracle earns: skill 1.
+        optimum: the most that can be expected, or a proved bound of it.
+        exact: whether it is the optimum on every Task.
+    """
+
+    world: str
+    level: str
+    role: str
+    unit: str
+    blind_name: str
+    blind: Estimate
+    oracle: Estimate
+    optimum: float
+    exact: bool
+
+    @classmethod
+    def of(cls, world: EvaluatedWorld) -> Self:
+        """Return what a world's ends of skill earn."""
+        ends = world.ends
+        return cls(
+            world.place.world,
+            world.place.level,
+            world.role,
+            "realised" if ends.expected is None else "expected",
+            ends.used.blind_name,
+            mean_estimate(ends.used.blind_T),
+            mean_estimate(ends.used.oracle_T),
+            ends.optimum,
+            ends.exact,
+        )
 
 
 @dataclass(frozen=True)
@@ -90,20 +142,39 @@ class PairResult:
         level: its level.
         first: a policy.
         second: another.
+        unit: of the difference: `expected` where both policies' returns are, else `realised`.
         difference: mean return of the first less the second, paired by Task.
+        on_outcomes: the same as it was paid; `None` where the difference is that.
         p_value: two-sided.
         p_corrected: the same, corrected by Holm for all comparisons of the evaluation.
         detectable: smallest true difference that the sample finds in four of five cases.
+        tasks_needed: about how many Tasks would find a true difference of this size in four of five
+            cases, if the sample did not find it; `None` if it did, or there is no difference.
     """
 
     world: str
     level: str
     first: str
     second: str
+    unit: str
     difference: Estimate
+    on_outcomes: Estimate | None
     p_value: float
     p_corrected: float
     detectable: float
+    tasks_needed: int | None
+
+
+class Returns(NamedTuple):
+    """Returns of a policy's rollouts in one world; NaN for those that were lost.
+
+    Attributes:
+        realised_TK: as they were paid, shape (Tasks, rollouts).
+        expected_TK: what the replies earn on average over outcomes; `None` where it is unknown.
+    """
+
+    realised_TK: Floats
+    expected_TK: Floats | None
 
 
 @dataclass(frozen=True)
@@ -111,10 +182,12 @@ class Results:
     """All results of an evaluation.
 
     Attributes:
+        worlds: in the order asked.
         policies: by world, then policy, in the order asked.
         pairs: every two policies of every world.
     """
 
+    worlds: Sequence[WorldResult]
     policies: Sequence[PolicyResult]
     pairs: Sequence[PairResult]
 
@@ -126,72 +199,174 @@ class Results:
         }
 
     @classmethod
-    def of(cls, policies: Sequence[PolicyResult], returns_of: Mapping[int, npt.ArrayLike]) -> Self:
-        """Compare every two policies of a world.
+    def of(
+        cls,
+        worlds: Sequence[WorldResult],
+        policies: Sequence[PolicyResult],
+        returns: Sequence[Returns],
+    ) -> Self:
+        """Compare every two policies of a world that have two Tasks in common.
 
         Args:
+            worlds: what they are measured by.
             policies: the figures of each.
-            returns_of: by position in `policies`, its returns, shape (Tasks, rollouts).
+            returns: of each.
         """
-        tests = [
-            (a, b, paired_comparison(returns_of[a], returns_of[b]))
+        pairs = [
+            _compare(policies[a], policies[b], returns[a], returns[b])
             for a, b in combinations(range(len(policies)), 2)
             if (policies[a].world, policies[a].level) == (policies[b].world, policies[b].level)
+            and _shared_tasks(returns[a], returns[b]) > 1
         ]
-        corrected = holm([pair.p_value for _, _, pair in tests])
-        pairs = [
-            PairResult(
-                policies[a].world,
-                policies[a].level,
-                policies[a].policy,
-                policies[b].policy,
-                pair.difference,
-                pair.p_value,
-                p_corrected,
-                pair.detectable,
-            )
-            for (a, b, pair), p_corrected in zip(tests, corrected, strict=True)
-        ]
-        return cls(tuple(policies), tuple(pairs))
+        corrected = holm([pair.p_value for pair in pairs])
+        return cls(
+            tuple(worlds),
+            tuple(policies),
+            tuple(
+                replace(pair, p_corrected=p_value)
+                for pair, p_value in zip(pairs, corrected, strict=True)
+            ),
+        )
 
 
-def returns_of(records: Sequence[RolloutRecord], rollouts: int) -> npt.NDArray[np.float64]:
-    """Return the returns of rollouts by Task and number, shape (Tasks, rollouts)."""
-    return np.array([record.total for record in records]).reshape(-1, rollouts)
+def _shared_tasks(first: Returns, second: Returns) -> int:
+    """Return the number of Tasks of which neither policy lost all rollouts."""
+    differences_T = task_means(first.realised_TK) - task_means(second.realised_TK)
+    return int((~np.isnan(differences_T)).sum())
+
+
+def _compare(a: PolicyResult, b: PolicyResult, first: Returns, second: Returns) -> PairResult:
+    realised = found = paired_comparison(first.realised_TK, second.realised_TK)
+    expected = first.expected_TK is not None and second.expected_TK is not None
+    if first.expected_TK is not None and second.expected_TK is not None:
+        found = paired_comparison(first.expected_TK, second.expected_TK)
+    value, low, high, _ = found.difference
+    hidden = value != 0.0 and low <= 0.0 <= high
+    return PairResult(
+        a.world,
+        a.level,
+        a.policy,
+        b.policy,
+        "expected" if expected else "realised",
+        found.difference,
+        realised.difference if expected else None,
+        found.p_value,
+        found.p_value,
+        found.detectable,
+        found.difference.samples_to_show() if hidden else None,
+    )
+
+
+@dataclass
+class RolloutTable:
+    """What results need to know of the rollouts of one policy in one world, and no more.
+
+    Rollouts themselves are far larger: they are read one by one.
+
+    Attributes:
+        first: the first rollout.
+        columns: by name, a number of each rollout; NaN where it is not known.
+        ends: what the world reported at the end of each.
+        failures: by reason, how many rollouts the endpoint ended.
+    """
+
+    first: RolloutRecord
+    columns: dict[str, list[float]] = field(default_factory=dict)
+    ends: list[Mapping[str, float | None]] = field(default_factory=list)
+    failures: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def read(cls, records: Iterable[RolloutRecord], violation: str) -> Self:
+        """Read rollouts, by Task and number.
+
+        Args:
+            records: the rollouts, at least one.
+            violation: the metric that is above 0 where a rule was broken.
+        """
+        table: Self | None = None
+        for record in records:
+            table = table or cls(record)
+            table._add(record, violation)
+        assert table is not None
+        return table
+
+    def _add(self, record: RolloutRecord, violation: str) -> None:
+        own = record.own_turns
+        metrics = {sys.intern(name): value for name, value in record.metrics.items()}
+        expected = metrics.get(expected_return(record.role))
+        read = _total(turn.prompt_tokens for turn in own)
+        written = _total(turn.completion_tokens for turn in own)
+        replies = max(len(own), 1)
+        row = {
+            "realised": record.total,
+            "expected": np.nan if expected is None else expected,
+            "lost": float(record.lost),
+            "malformed": sum(turn.malformed for turn in own) / replies,
+            "cut_off": sum(not turn.complete for turn in own) / replies,
+            "refused": sum(turn.finish in REFUSALS for turn in own) / replies,
+            "violations": float((metrics.get(violation) or 0.0) > 0.0),
+            "prompt_tokens": np.nan if read is None else read,
+            "completion_tokens": np.nan if written is None else written,
+        }
+        for name, value in row.items():
+            self.columns.setdefault(name, []).append(value)
+        self.ends.append(metrics)
+        if record.failure is not None:
+            self.failures[record.failure.partition(":")[0]] += 1
+
+    def column(self, name: str, rollouts: int) -> Floats:
+        """Return a number of each rollout; NaN for those that were lost.
+
+        Args:
+            name: of the column.
+            rollouts: of each Task.
+        """
+        values_TK, lost_TK = (
+            np.array(self.columns[which], np.float64).reshape(-1, rollouts)
+            for which in (name, "lost")
+        )
+        return np.where(lost_TK > 0.0, np.nan, values_TK)
+
+    def returns(self, rollouts: int) -> Returns:
+        """Return the returns, expected ones where each rollout that was not lost has one."""
+        realised_TK, expected_TK = (
+            self.column(name, rollouts) for name in ("realised", "expected")
+        )
+        unknown = np.isnan(expected_TK) & ~np.isnan(realised_TK)
+        return Returns(realised_TK, None if unknown.any() else expected_TK)
+
+    def count(self, name: str) -> int | None:
+        """Return the sum of a column of counts; `None` where one is not known."""
+        total = float(np.sum(self.columns[name]))
+        return None if np.isnan(total) else int(total)
 
 
 def policy_result(
-    records: Sequence[RolloutRecord], world: EvaluatedWorld, config: EvaluationConfig
+    table: RolloutTable, world: EvaluatedWorld, config: EvaluationConfig
 ) -> PolicyResult:
     """Return the figures of one policy in one world.
 
     Args:
-        records: its rollouts, by Task and number.
+        table: its rollouts.
         world: the world.
         config: of the evaluation.
     """
-    spec, yardstick, prices = world.world.spec, world.yardstick, config.prices
-    rollouts = config.rollouts
-    first = records[0]
-    shape = (-1, rollouts)
-    returns_TK = returns_of(records, rollouts)
-    succeeded_TK = returns_TK >= np.array(yardstick.oracle_T)[:, None] - config.success_margin
-    rng = generator("evaluation", len(yardstick.oracle_T))
-    own = [record.own_turns for record in records]
+    spec, rollouts, first = world.world.spec, config.rollouts, table.first
+    realised_TK, expected_TK = table.returns(rollouts)
+    yardstick, unit, earned_TK = world.ends.realised, "realised", realised_TK
+    if expected_TK is not None and world.ends.expected is not None:
+        yardstick, unit, earned_TK = world.ends.expected, "expected", expected_TK
+    bar_T = np.array(yardstick.oracle_T) - config.success_margin
+    succeeded_TK = np.where(np.isnan(earned_TK), np.nan, earned_TK >= bar_T[:, None])
 
-    def share(of: list[float]) -> Estimate:
+    def share(name: str) -> Estimate:
         """Return the share of replies, each rollout's own share counting alike."""
-        return clustered_share(np.array(of).reshape(shape))
+        return clustered_share(table.column(name, rollouts))
 
-    def per_reply(holds: Callable[[TurnRecord], bool]) -> Estimate:
-        return share([sum(map(holds, turns)) / max(len(turns), 1) for turns in own])
-
-    read = _total(turn.prompt_tokens for turns in own for turn in turns)
-    said = _total(turn.completion_tokens for turns in own for turn in turns)
+    read, written = table.count("prompt_tokens"), table.count("completion_tokens")
     cost = None
-    if prices is not None and read is not None and said is not None:
-        cost = (read * prices[0] + said * prices[1]) / 1e6
-    violation = spec.violation
+    if config.prices is not None and read is not None and written is not None:
+        cost = (read * config.prices[0] + written * config.prices[1]) / 1e6
     return PolicyResult(
         world=first.world,
         level=first.level,
@@ -199,48 +374,47 @@ def policy_result(
         policy=first.origin.policy,
         temperature=first.origin.temperature,
         max_tokens=first.origin.max_tokens,
-        tasks=len(returns_TK),
+        tasks=len(realised_TK),
         rollouts=rollouts,
-        mean_return=clustered_mean(returns_TK),
-        expected=_expected(records, shape),
-        skill=yardstick.skill(returns_TK.mean(axis=1), rng),
+        unit=unit,
+        mean_return=clustered_mean(realised_TK),
+        expected=None if expected_TK is None else clustered_mean(expected_TK),
+        skill=yardstick.skill(task_means(earned_TK), generator("evaluation", len(bar_T))),
         success=clustered_share(succeeded_TK),
-        violations=share(
-            [float((record.metrics.get(violation) or 0.0) > 0.0) for record in records]
-        )
-        if violation
-        else None,
-        malformed=per_reply(lambda turn: turn.malformed),
-        cut_off=per_reply(lambda turn: not turn.complete),
-        refused=per_reply(lambda turn: turn.finish in REFUSALS),
-        failed=sum(record.failure is not None for record in records),
+        violations=share("violations") if spec.violation else None,
+        malformed=share("malformed"),
+        cut_off=share("cut_off"),
+        refused=share("refused"),
+        failures=dict(sorted(table.failures.items())),
+        lost=int(sum(table.columns["lost"])),
         pass_at={k: pass_at_k(succeeded_TK, k) for k in _powers(rollouts)},
-        scores=_scores(records, rollouts, spec, world.tasks),
+        scores=_scores(table, world, rollouts),
         prompt_tokens=read,
-        completion_tokens=said,
+        completion_tokens=written,
         cost=cost,
     )
 
 
-def _expected(records: Sequence[RolloutRecord], shape: tuple[int, int]) -> Estimate | None:
-    name = expected_return(records[0].role)
-    values = [record.metrics.get(name) for record in records]
-    means = [value for value in values if value is not None]
-    return clustered_mean(np.array(means).reshape(shape)) if len(means) == len(values) else None
-
-
 def _scores(
-    records: Sequence[RolloutRecord], rollouts: int, spec: WorldSpec, tasks: Sequence[Task]
+    table: RolloutTable, world: EvaluatedWorld, rollouts: int
 ) -> Mapping[str, float | Estimate]:
-    """Return the scores that are usual in the world's field."""
-    if not spec.scores:
+    """Return the scores that are usual in the world's field, of what was not lost."""
+    name = world.world.spec.scores
+    if not name:
         return {}
-    ends_TK = [
-        [record.metrics for record in records[first : first + rollouts]]
-        for first in range(0, len(records), rollouts)
+    kept = [
+        (task, ends)
+        for group, task in enumerate(world.tasks)
+        if (
+            ends := [
+                table.ends[place]
+                for place in range(group * rollouts, (group + 1) * rollouts)
+                if not table.columns["lost"][place]
+            ]
+        )
     ]
-    scores: Mapping[str, float | Estimate] = import_object(spec.scores)(
-        tasks, ends_TK, generator("scores", len(tasks))
+    scores: Mapping[str, float | Estimate] = import_object(name)(
+        [task for task, _ in kept], [ends for _, ends in kept], generator("scores", len(kept))
     )
     return scores
 

@@ -2,14 +2,19 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-import numpy.typing as npt
-
+from tokengym.agents.evaluation.chat_client import PATIENCE, Patience
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import PolicyRollouts, Progress
 from tokengym.agents.evaluation.policies import resolve_policy
-from tokengym.agents.evaluation.results import PolicyResult, Results, policy_result, returns_of
+from tokengym.agents.evaluation.results import (
+    PolicyResult,
+    Results,
+    Returns,
+    RolloutTable,
+    WorldResult,
+    policy_result,
+)
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.envs.core.errors import OptionError
 
@@ -19,6 +24,7 @@ def run_evaluation(
     folder: EvaluationFolder,
     concurrency: int = 16,
     progress: Progress = lambda what, done, total: None,
+    patience: Patience = PATIENCE,
 ) -> Results:
     """Play the missing rollouts, then write and return the results.
 
@@ -26,26 +32,29 @@ def run_evaluation(
 
     Args:
         config: what is asked.
-        folder: of the evaluation; rollouts in it are not played again.
+        folder: of the evaluation; rollouts in it are not played again. An evaluation that fits
+            them goes on from there: more Tasks, rollouts or policies, or other prices.
         concurrency: most requests to an endpoint at once.
         progress: shows how it goes.
+        patience: how long endpoints may take, and how often they may fail.
 
     Raises:
         UnknownWorldError, OptionError, ModelError: if the folder holds another evaluation, or a
             world, a policy, a role or an opponent is unknown or cannot be had.
         EndpointError: if an endpoint fails for good. What was played is kept.
     """
-    if folder.exists and folder.config() != config:
+    goes_on = folder.exists and folder.config() == config
+    if folder.exists and not folder.fits(config):
         raise OptionError(
-            f"{folder.folder} holds another evaluation; name another folder with --out, or give "
-            "the same arguments again"
+            f"{folder.folder} holds rollouts of another evaluation; name another folder with "
+            "--out, or give the same arguments again"
         )
     worlds = [EvaluatedWorld.resolve(place, config) for place in config.worlds]
     policies = [resolve_policy(name, config, worlds, concurrency) for name in config.policies]
-    if not folder.exists:
+    if not goes_on:
         folder.write(config, worlds, None)
     for policy in policies:
-        policy.play(worlds, PolicyRollouts(policy.name, config, folder, progress))
+        policy.play(worlds, PolicyRollouts(policy.name, config, folder, progress, patience))
     results = results_of(config, folder, worlds)
     folder.write(config, worlds, results)
     return results
@@ -56,10 +65,11 @@ def results_of(
 ) -> Results:
     """Compute the results from the saved rollouts."""
     results: list[PolicyResult] = []
-    returns: dict[int, npt.NDArray[np.float64]] = {}
+    returns: list[Returns] = []
     for world in worlds:
         for policy in config.policies:
-            records = list(folder.rollouts.read(folder.segment(world.place, policy, config)))
-            returns[len(results)] = returns_of(records, config.rollouts)
-            results.append(policy_result(records, world, config))
-    return Results.of(results, returns)
+            records = folder.rollouts.read(folder.segment(world.place, policy, config))
+            table = RolloutTable.read(records, world.world.spec.violation)
+            returns.append(table.returns(config.rollouts))
+            results.append(policy_result(table, world, config))
+    return Results.of([WorldResult.of(world) for world in worlds], results, returns)

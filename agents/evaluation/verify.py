@@ -56,14 +56,10 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
             differences.append(f"{place.name}: the Tasks have changed")
             continue
         worlds.append(world)
-        ends = {
-            "blind_returns": list(world.yardstick.blind_T),
-            "oracle_returns": list(world.yardstick.oracle_T),
-        }
         differences += [
-            f"{place.name}: {name} differ"
-            for name, notes in ends.items()
-            if recorded[name] != notes
+            f"{place.name}: {name} differs"
+            for name, value in world.ends.to_dict().items()
+            if recorded[name] != value
         ]
         for policy in config.policies:
             records = list(folder.rollouts.read(folder.segment(place, policy, config)))

@@ -1,20 +1,74 @@
 """A world of an evaluation, its names resolved, and the two ends of skill on its Tasks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from math import isnan, nan
+from statistics import fmean
+from typing import Any, Self
 
-from tokengym.agents.analysis.evaluate import best_blind, returns_on
+from tokengym.agents.analysis.evaluate import best_blind, play_all
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.play import Policy
+from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world, scripted_opponent, spec
 from tokengym.rewards.skill import Yardstick
+
+
+@dataclass(frozen=True)
+class SkillEnds:
+    """What the best blind policy and the oracle earn on the same Tasks.
+
+    Attributes:
+        realised: as it was paid.
+        expected: what their replies earn on average over outcomes; `None` where it is unknown.
+        optimum: mean over the Tasks of the best expected return, or of a bound of it.
+        exact: whether it is the optimum, rather than a bound of it, on every Task.
+    """
+
+    realised: Yardstick
+    expected: Yardstick | None
+    optimum: float
+    exact: bool
+
+    @classmethod
+    def measure(
+        cls, world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
+    ) -> Self:
+        """Play both ends; see `best_blind`."""
+        blind = best_blind(world, tasks, role, opponents)
+        oracle = play_all(world, tasks, {**opponents, role: baselines(world.spec)["oracle"]})
+
+        def both(of: Callable[[PlayedEpisode], float]) -> Yardstick:
+            low, high = (tuple(map(of, episodes)) for episodes in (blind.records, oracle))
+            return Yardstick(low, high, blind.name)
+
+        expected = both(lambda episode: episode.metrics.get(expected_return(role), nan))
+        limits = [world.optimum(task)[role] for task in tasks]
+        return cls(
+            both(lambda episode: episode.returns[role]),
+            None if any(map(isnan, expected.blind_T + expected.oracle_T)) else expected,
+            fmean(limit.value for limit in limits),
+            all(limit.exact for limit in limits),
+        )
+
+    @property
+    def used(self) -> Yardstick:
+        """The ends in expected returns where they are known, else as they were paid."""
+        return self.expected or self.realised
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        data: dict[str, Any] = {"blind": self.realised.blind_name}
+        for prefix, ends in (("", self.realised), ("expected_", self.expected)):
+            data[f"{prefix}blind_returns"] = None if ends is None else list(ends.blind_T)
+            data[f"{prefix}oracle_returns"] = None if ends is None else list(ends.oracle_T)
+        return {**data, "optimum": self.optimum, "optimum_exact": self.exact}
 
 
 @dataclass(frozen=True)
@@ -77,9 +131,9 @@ class EvaluatedWorld:
         )
 
     @cached_property
-    def yardstick(self) -> Yardstick:
+    def ends(self) -> SkillEnds:
         """What the ends of skill earn on the Tasks."""
-        return yardstick_on(self.world, self.tasks, self.role, self.opponents)
+        return SkillEnds.measure(self.world, self.tasks, self.role, self.opponents)
 
 
 def _opponents(
@@ -105,14 +159,3 @@ def _opponents(
                 f"{other} must be one of the baselines {sorted(scripts)}, got {name!r}"
             )
     return opponents
-
-
-def yardstick_on(
-    world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
-) -> Yardstick:
-    """Return both ends of the scale of skill; see `best_blind`."""
-    blind = best_blind(world, tasks, role, opponents)
-    oracle = {**opponents, role: baselines(world.spec)["oracle"]}
-    earned = returns_on(world, tasks, oracle, role=role)
-    returns = tuple(record.returns[role] for record in blind.records)
-    return Yardstick(returns, tuple(earned), blind.name)

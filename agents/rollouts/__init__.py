@@ -11,6 +11,7 @@ from tokengym.agents.rollouts.log import (
     train_segment,
 )
 from tokengym.agents.rollouts.record import (
+    REFUSED,
     SCHEMA_VERSION,
     RolloutOrigin,
     RolloutRecord,
@@ -29,6 +30,7 @@ from tokengym.agents.rollouts.selection import (
 )
 
 __all__ = [
+    "REFUSED",
     "SCHEMA_VERSION",
     "Preference",
     "RolloutLog",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokengym.agents.rollouts.record import RolloutOrigin, RolloutRecord
-from tokengym.atomic_write import write_whole
+from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError
 
 _SUFFIX = ".jsonl"
@@ -122,11 +122,22 @@ class RolloutLog:
     def seal(self, segment: str) -> None:
         """Sort a complete segment by its Tasks; of records at one place the last one stays."""
         path = self.path(segment)
-        if path.is_file():
-            by_place = {_place(data): line for line, data in self._lines(path)}
-            data = b"".join(by_place[place] for place in sorted(by_place))
-            if data != path.read_bytes():
-                write_whole(path, data)
+        if not path.is_file():
+            return
+        at, places = 0, dict[tuple[Any, ...], tuple[int, int]]()
+        order: list[tuple[Any, ...]] = []
+        for line, data in self._lines(path):
+            order.append(_place(data))
+            places[order[-1]] = at, len(line)
+            at += len(line)
+        if at == path.stat().st_size and order == sorted(places):
+            return
+        # A segment may be larger than the memory: its lines are copied one by one.
+        with path.open("rb") as old, replacing(path) as part, part.open("wb") as new:
+            for place in sorted(places):
+                start, length = places[place]
+                old.seek(start)
+                new.write(old.read(length))
 
     def discard(self, goes: Callable[[Segment], bool]) -> None:
         """Delete the segments that will be rewritten."""

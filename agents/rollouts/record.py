@@ -22,6 +22,9 @@ _SAME_IN_JSON = (
 )
 """Fields of a record that its JSON holds by their names and as they are."""
 
+REFUSED = "refused"
+"""How the reason begins where an endpoint refused a conversation, rather than gave no answer."""
+
 KINDS = ("train", "evaluation", "play", "check")
 
 
@@ -189,9 +192,14 @@ class RolloutRecord:
 
     @property
     def failure(self) -> str | None:
-        """Why an endpoint refused the conversation; `None` where it did not."""
+        """Why an endpoint ended the conversation: a kind, a colon, its words; else `None`."""
         last = self.turns[-1] if self.turns else None
         return last.finish if last is not None and last.said is None else None
+
+    @property
+    def lost(self) -> bool:
+        """Whether it ended for want of an answer, which says nothing about the policy."""
+        return self.failure is not None and not self.failure.startswith(REFUSED)
 
     @property
     def metrics(self) -> Mapping[str, float | None]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import numpy as np
 
@@ -111,9 +112,9 @@ def indicator_scores(
             if None not in values
         ]
         if reported_TK:
-            scores[name] = clustered_mean(reported_TK)
+            scores[name] = clustered_mean([[fmean(values)] for values in reported_TK])
     reference = math.fsum(float(task.answer["reference"]) for task in tasks)
-    paid = [[end.get("total_money_cost") or 0.0 for end in ends] for ends in ends_TK]
+    paid_T = [fmean(end.get("total_money_cost") or 0.0 for end in ends) for ends in ends_TK]
     if reference > 0.0:
-        scores["cost over that of the safe hold"] = float(np.mean(paid, axis=1).sum()) / reference
+        scores["cost over that of the safe hold"] = math.fsum(paid_T) / reference
     return scores

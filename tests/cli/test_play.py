@@ -1,6 +1,7 @@
 """Laws of `tokengym play`: what is typed is played, explained and compared with the oracle."""
 
 import builtins
+import re
 
 import numpy as np
 import pytest
@@ -32,11 +33,30 @@ def test_a_longer_reply_ends_with_an_empty_line_or_the_input() -> None:
     assert "predictor earned" in played.output
 
 
+def test_luck_is_told_from_what_the_replies_are_worth() -> None:
+    """Half-Brier by hand: .9 stated, and the oracle's line says what is true."""
+    shown = type_into("forecast", "Probability: 0.9", "").output
+    exact = float(re.findall(r"> Probability: ([0-9.]+)", shown)[-1])
+    worth = 0.05 + 0.95 * (1.0 - (0.9 - exact) ** 2 - exact * (1.0 - exact))
+    said = re.search(
+        r"earned ([0-9.]+); .*\n +these replies earn ([0-9.]+) on average over outcomes; "
+        r"([0-9.]+) (more|less) was luck\n +at most ([0-9.]+) can be expected \(optimum\)",
+        shown,
+    )
+    assert said is not None
+    earned, average, luck, best = (float(said[n]) for n in (1, 2, 3, 5))
+    assert average == pytest.approx(worth, abs=1e-4)
+    assert luck == pytest.approx(abs(earned - average), abs=1e-4)
+    assert (said[4] == "more") == (earned > average)
+    assert best == pytest.approx(0.05 + 0.95 * (1.0 - exact * (1.0 - exact)), abs=1e-4)
+    assert f"forecaster earns {best:.4f} on average over outcomes; " in shown
+
+
 @pytest.mark.parametrize("world", sorted(row.short_name for row in specs().values()))
 def test_the_end_shows_the_oracle_unless_it_played(world: str) -> None:
     played = CliRunner().invoke(app, ["play", world, "--policy", "random"])
     assert "The oracle, which knows the Task's answer:" in played.output
-    assert "; this episode " in played.output
+    assert "; this episode's replies " in played.output
     alone = CliRunner().invoke(app, ["play", world, "--policy", "oracle"])
     assert alone.exit_code == 0
     assert "which knows" not in alone.output

@@ -153,7 +153,7 @@ def test_failed_rollouts_are_counted_in_the_table(tmp_path: Path) -> None:
     table = evaluation_report(config, results).parts[0]
     assert isinstance(table, Table)
     assert ("failed", "1 of 4") in table.rows
-    assert results.to_dict()["policies"][0]["failed"] == 1
+    assert results.to_dict()["policies"][0]["failures"] == {"refused (status 400)": 1}
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])

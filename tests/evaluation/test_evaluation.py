@@ -178,7 +178,7 @@ def test_names_are_resolved_before_anything_is_played(
 
 def test_another_evaluation_is_refused_in_its_folder(done: tuple[Results, Path]) -> None:
     _, folder = done
-    with pytest.raises(OptionError, match="holds another evaluation"):
+    with pytest.raises(OptionError, match="holds rollouts of another evaluation"):
         run(asked(seed=1), folder)
 
 
@@ -205,7 +205,7 @@ def test_the_tables_of_a_report_shorten_directories(done: tuple[Results, Path]) 
     pairs = [
         replace(one, first=names[one.first], second=names[one.second]) for one in results.pairs
     ]
-    report = evaluation_report(asked(), Results(policies, pairs))
+    report = evaluation_report(asked(), Results(results.worlds, policies, pairs))
     heads = {cell for table in report.tables for cell in table.header}
     assert {"openai:smol@http://127.0.0.1:1/v1", "one"} <= heads
     assert not any("/home" in head for head in heads)

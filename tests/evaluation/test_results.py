@@ -15,12 +15,14 @@ from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import evaluation_report, write_tables
 from tokengym.agents.evaluation.results import Results
-from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.evaluation.run import results_of, run_evaluation
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
 
 WORLDS = ("energy:small", "energy:day", "forecast:easy")
 POLICIES = ("null", "random", "oracle")
 TASKS, ROLLOUTS, MARGIN = 12, 5, 0.25
 PRICES = (3.0, 15.0)
+EXPECTED = "expected_return/forecaster"
 CONFIG = EvaluationConfig(
     tuple(map(WorldLevel.parse, WORLDS)),
     POLICIES,
@@ -54,16 +56,31 @@ class Written(NamedTuple):
     def by_task(
         self, world: str, policy: str, of: Callable[[dict[str, Any]], float]
     ) -> list[list[float]]:
-        """Return a number of each rollout."""
-        return [[of(row) for row in rows] for rows in self.rows[world, policy]]
+        """Return a number of each rollout that was not lost."""
+        return [[of(row) for row in rows if not lost(row)] for rows in self.rows[world, policy]]
+
+    def in_unit(self, world: str, policy: str) -> list[list[float]]:
+        """Return what skill and success are of: expected returns where all are known."""
+        known = world.startswith("forecast") and policy != "random"
+        return self.by_task(world, policy, end(EXPECTED) if known else total)
+
+    def ends(self, world: str, policy: str) -> list[list[float]]:
+        """Return what the blind policy and the oracle earn on each Task, in the same unit."""
+        known = world.startswith("forecast") and policy != "random"
+        prefix = "expected_" if known else ""
+        return [self.worlds[world][f"{prefix}{who}_returns"] for who in ("blind", "oracle")]
 
 
-def rewritten(row: dict[str, Any], oracle: float, rng: np.random.Generator) -> dict[str, Any]:
+def rewritten(
+    row: dict[str, Any], oracle: float, best: float, rng: np.random.Generator
+) -> dict[str, Any]:
     """Return a rollout of random turns and earnings in place of one that was played.
 
     Two in five succeed: one above the margin and one that earns just what is asked.
     """
-    missing = float(rng.choice([MARGIN - 1 / 64, MARGIN, MARGIN + 1 / 64, 0.5, 0.75]))
+    missing, expected = (
+        float(rng.choice([MARGIN - 1 / 64, MARGIN, MARGIN + 1 / 64, 0.5, 0.75])) for _ in range(2)
+    )
     place = 100 * row["group"] + row["member"]
     turns = [
         {
@@ -87,12 +104,15 @@ def rewritten(row: dict[str, Any], oracle: float, rng: np.random.Generator) -> d
     stated = {
         "label": float(row["group"] == 1),
         "probability": rng.integers(1, 64) / 64,
-        "expected_return/forecaster": rng.integers(1, 64) / 64,
+        EXPECTED: best - expected,
     }
     turns[-1]["metrics"] |= last if energy else stated
-    # No reply: the episode was cut short instead.
-    silent = {**turns[-1], "said": None, "complete": False, "malformed": True, "finish": "refusal"}
-    turns += [{**silent, "prompt_tokens": None}] if place % 3 == 0 else []
+    # No reply: the endpoint refused the conversation, or gave no answer; all of one Task were lost.
+    silent = {**turns[-1], "said": None, "complete": False, "malformed": True}
+    unanswered = place % 7 == 2 or row["group"] == 5 + POLICIES.index(row["policy"])
+    finish = "time-out: no answer in 9 s" if unanswered else "refused (status 400): too long"
+    if unanswered or place % 3 == 0:
+        turns.append({**silent, "finish": finish, "prompt_tokens": None})
     return {**row, "return": oracle - missing, "turns": turns}
 
 
@@ -109,16 +129,20 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
             path = folder.rollouts.path(folder.segment(level, policy, CONFIG))
             lines = [json.loads(line) for line in path.read_text().splitlines()]
             ends = worlds[world]["oracle_returns"]
-            new = [rewritten(row, ends[row["group"]], rng) for row in lines]
+            best = worlds[world]["expected_oracle_returns"] or ends
+            new = [rewritten(row, ends[row["group"]], best[row["group"]], rng) for row in lines]
             if (world, policy) == ("energy:day", "random"):
                 new[7]["turns"][0]["completion_tokens"] = None
             if (world, policy) == ("forecast:easy", "random"):
-                new[7]["turns"][-1]["metrics"]["expected_return/forecaster"] = None
+                new[8]["turns"][-1]["metrics"][EXPECTED] = None
             path.write_text("".join(json.dumps(row) + "\n" for row in new))
             rows[world, policy] = [
                 new[first : first + ROLLOUTS] for first in range(0, len(new), ROLLOUTS)
             ]
-    results = run_evaluation(CONFIG, folder, 1)
+    # Not by running it again, which would play what was lost.
+    resolved = [EvaluatedWorld.resolve(level, CONFIG) for level in CONFIG.worlds]
+    results = results_of(CONFIG, folder, resolved)
+    folder.write(CONFIG, resolved, results)
     found = json.loads(folder.file.read_text())
     assert found["worlds"] == played["worlds"]
     return Written(rows, worlds, found["results"], results)
@@ -126,19 +150,42 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 def mean_of(values: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Return the mean with Student's interval over the means of Tasks."""
-    means = [sum(row) / len(row) for row in values]
+    means = [sum(row) / len(row) for row in values if row]
     low, high = stats.ttest_1samp(means, 0.0).confidence_interval(0.95)
     return {"value": sum(means) / len(means), "low": low, "high": high, "samples": len(means)}
 
 
+def mean_of_rollouts(values: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Return the mean of all rollouts, with the error of a ratio of sums over Tasks."""
+    played = [row for row in values if row]
+    count, tasks = sum(map(len, played)), len(played)
+    mean = sum(map(sum, played)) / count
+    squares = sum((sum(row) - mean * len(row)) ** 2 for row in played)
+    half = stats.t.ppf(0.975, tasks - 1) * math.sqrt(tasks / (tasks - 1) * squares) / count
+    return {"value": mean, "low": mean - half, "high": mean + half, "samples": tasks}
+
+
 def share_of(values: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Return the mean of shares: Student's interval, or Clopper and Pearson's of rare outcomes."""
-    count, tasks = float(np.mean(values, axis=1).sum()), len(values)
+    played = [row for row in values if row]
+    count, tasks = sum(sum(row) / len(row) for row in played), len(played)
     if 5.0 <= count <= tasks - 5.0:
         return mean_of(values)
     low = stats.beta.ppf(0.025, count, tasks - count + 1) if count else 0.0
     high = stats.beta.ppf(0.975, count + 1, tasks - count) if count < tasks else 1.0
     return {"value": count / tasks, "low": low, "high": high, "samples": tasks}
+
+
+def lost(row: Mapping[str, Any]) -> bool:
+    last = row["turns"][-1]
+    return last["said"] is None and last["finish"].startswith("time-out")
+
+
+def differences(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> list[float]:
+    """Return the differences of the means of the Tasks that both played."""
+    return [
+        sum(a) / len(a) - sum(b) / len(b) for a, b in zip(first, second, strict=True) if a and b
+    ]
 
 
 def replies(row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -194,36 +241,42 @@ def test_what_earns_just_the_margin_less_than_the_oracle_succeeds(
     written: Written, world: str, policy: str
 ) -> None:
     found = written.of(world, policy)
-    ends = iter(written.worlds[world]["oracle_returns"])
+    _, oracle = written.ends(world, policy)
+    earned = written.in_unit(world, policy)
     succeeded = [
-        [float(row["return"] >= best - MARGIN) for row in rows]
-        for rows, best in zip(written.rows[world, policy], ends, strict=True)
+        [float(value >= best - MARGIN) for value in values]
+        for values, best in zip(earned, oracle, strict=True)
     ]
-    exactly = [row for rows in written.rows[world, policy] for row in rows]
     assert found["success"] == pytest.approx(share_of(succeeded))
     assert list(found["pass_at"]) == ["1", "2", "4", "5"]
     for k, share in found["pass_at"].items():
         chances = [
             [float(np.mean([max(chosen) for chosen in combinations(row, int(k))]))]
             for row in succeeded
+            if len(row) >= int(k)
         ]
         assert share == pytest.approx(share_of(chances)), k
     # Some earn just that, or the law above would hold of `>` too.
-    oracle = written.worlds[world]["oracle_returns"]
-    assert any(row["return"] == oracle[row["group"]] - MARGIN for row in exactly)
+    pairs = zip(earned, oracle, strict=True)
+    assert any(value == best - MARGIN for values, best in pairs for value in values)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("world", WORLDS[:2])
+@everywhere
 def test_skill_is_that_of_the_mean_rollout_between_both_ends(
     written: Written, world: str, policy: str
 ) -> None:
-    means = np.mean(written.by_task(world, policy, total), axis=1)
-    blind, oracle = (
-        np.array(written.worlds[world][f"{name}_returns"]) for name in ("blind", "oracle")
-    )
+    rows = [
+        (sum(values) / len(values), *ends)
+        for values, *ends in zip(
+            written.in_unit(world, policy), *written.ends(world, policy), strict=True
+        )
+        if values
+    ]
+    means, blind, oracle = map(np.array, zip(*rows, strict=True))
     above, span = means - blind, oracle - blind
     found = written.of(world, policy)["skill"]
+    known = world.startswith("forecast") and policy != "random"
+    assert written.of(world, policy)["unit"] == ("expected" if known else "realised")
     assert found["value"] == pytest.approx(above.sum() / span.sum())
     draws = stats.bootstrap(
         (above, span),
@@ -234,7 +287,19 @@ def test_skill_is_that_of_the_mean_rollout_between_both_ends(
     ).confidence_interval
     near = 0.05 * (draws.high - draws.low)
     assert (found["low"], found["high"]) == pytest.approx((draws.low, draws.high), abs=near)
-    assert found["samples"] == TASKS
+    assert found["samples"] == TASKS - 1
+
+
+@everywhere
+def test_failures_are_counted_by_reason(written: Written, world: str, policy: str) -> None:
+    found = written.of(world, policy)
+    ends = [row["turns"][-1] for rows in written.rows[world, policy] for row in rows]
+    reasons = [turn["finish"] for turn in ends if turn["said"] is None]
+    assert found["failures"] == {
+        "refused (status 400)": sum(reason.startswith("refused") for reason in reasons),
+        "time-out": sum(reason.startswith("time-out") for reason in reasons),
+    }
+    assert found["lost"] == found["failures"]["time-out"] > 5
 
 
 @everywhere
@@ -258,14 +323,14 @@ def test_what_a_world_reports_at_the_end_is_clustered_by_task(
 ) -> None:
     found = written.of(world, policy)
     if not world.startswith("energy"):
-        name = "expected_return/forecaster"
-        known = None if policy == "random" else mean_of(written.by_task(world, policy, end(name)))
+        values = written.by_task(world, policy, end(EXPECTED))
+        known = None if policy == "random" else mean_of(values)
         assert found["expected"] == (known and pytest.approx(known))
         assert found["violations"] is None
         squares = written.by_task(
             world, policy, lambda row: (end("probability")(row) - end("label")(row)) ** 2
         )
-        assert found["scores"]["Brier score"] == pytest.approx(mean_of(squares))
+        assert found["scores"]["Brier score"] == pytest.approx(mean_of_rollouts(squares))
         return
     assert found["expected"] is None
     broken = written.by_task(
@@ -290,16 +355,29 @@ def test_policies_are_compared_within_a_level_by_corrected_paired_t_tests(
     ]
     p_values = []
     for pair, (world, *two) in zip(found, wanted, strict=True):
-        means = [np.mean(written.by_task(world, one, total), axis=1) for one in two]
-        test = stats.ttest_rel(*means)
-        low, high = test.confidence_interval(0.95)
-        difference = float((means[0] - means[1]).mean())
-        assert pair["difference"] == pytest.approx(
-            {"value": difference, "low": low, "high": high, "samples": TASKS}
+        known = world.startswith("forecast") and "random" not in two
+        paid = differences(*(written.by_task(world, one, total) for one in two))
+        expected = paid
+        if known:
+            expected = differences(*(written.by_task(world, one, end(EXPECTED)) for one in two))
+        assert pair["unit"] == ("expected" if known else "realised")
+        assert pair["difference"] == pytest.approx(mean_of([[value] for value in expected]))
+        assert pair["on_outcomes"] == (
+            pytest.approx(mean_of([[value] for value in paid])) if known else None
         )
+        test = stats.ttest_1samp(expected, 0.0)
         assert pair["p_value"] == pytest.approx(test.pvalue)
-        reach = float(stats.t.ppf(0.975, TASKS - 1) + stats.t.ppf(0.8, TASKS - 1))
-        assert pair["detectable"] == pytest.approx(reach * abs(difference / test.statistic))
+        tasks, error = len(expected), float(stats.sem(expected))
+        assert tasks == TASKS - 2  # each lost another one
+        ends = stats.t.ppf([0.975, 0.8], tasks - 1)
+        assert pair["detectable"] == pytest.approx(ends.sum() * error)
+        if test.pvalue < 0.05:
+            assert pair["tasks_needed"] is None
+        else:
+            # By the normal law, with the wider interval of so few Tasks, rounded up to two digits.
+            shown = (1.96 + 0.84) / 1.96 * ends[0] * error / float(np.mean(expected))
+            assert pair["tasks_needed"] == pytest.approx(tasks * shown**2, rel=0.1, abs=1.0)
+            assert pair["tasks_needed"] >= tasks * shown**2
         p_values.append(pair["p_value"])
     # Holm: the smallest times how many there are, the next times one less, and never less again.
     corrected, before = {}, 0.0
@@ -324,7 +402,12 @@ def test_the_report_and_the_tables_show_these_figures(written: Written, tmp_path
     assert shown["return"] == f"{first['mean_return']['value']:.3f}\xa0±\xa0{half:.3f}"
     for row, pair in zip(pairs.rows, written.found["pairs"], strict=True):
         assert row[1] == f"{pair['first']} - {pair['second']}"
-        assert row[3:] == (f"{pair['p_corrected']:.3f}", f"{pair['detectable']:.3f}")
+        cells = dict(zip(pairs.header, row, strict=True))
+        assert cells["p"] == f"{pair['p_corrected']:.3f}"
+        assert cells["could show"] == f"{pair['detectable']:.3f}"
+        needed = pair["tasks_needed"]
+        assert cells["Tasks to show it"] == ("" if needed is None else f"{needed:,}")
+        assert cells["return"].endswith(" (expected)") == (pair["unit"] == "expected")
     write_tables(tmp_path, written.results)
     table = [line.split(",") for line in (tmp_path / "policies.csv").read_text().splitlines()]
     cells = dict(zip(table[0], table[1], strict=True))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tokengym.agents.evaluation.chat_client import Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.folder import EvaluationFolder
@@ -69,12 +70,15 @@ def test_a_server_that_dies_is_said_and_what_it_answered_is_kept(
         if done == 2:
             process.kill()
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tokengym.agents.evaluation.endpoint._RETRIES", 0)
-        with pytest.raises(EndpointError, match="failed after"):
-            run_evaluation(config, folder, 1, kill_half_way)
-    records = list(folder.rollouts.read())
+    results = run_evaluation(config, folder, 1, kill_half_way, Patience(retries=0))
+    *records, lost = folder.rollouts.read()
     assert [record.origin.group for record in records] == [0, 1]
+    assert lost.failure is not None
+    assert lost.failure.startswith("no connection: ")
+    assert results.policies[0].lost == 1
+    # Its rollout would be played again.
+    with pytest.raises(EndpointError, match="Is a server running at http"):
+        run_evaluation(config, folder, 1, patience=Patience(retries=0))
     for record in records:
         (turn,) = record.turns
         assert turn.said

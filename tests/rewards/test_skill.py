@@ -1,6 +1,8 @@
 """Laws of skill: two ends, negative below the blind policy, intervals that cover, paired gains."""
 
 import itertools
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
-from tokengym.rewards.skill import Yardstick
+from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.skill import Yardstick, describe_skill
 
 returns = st.integers(0, 16).map(lambda n: n / 16)
 tasks = st.lists(st.tuples(returns, returns, returns), min_size=2, max_size=20)
@@ -80,6 +83,44 @@ def test_nothing_is_claimed_inside_the_noise() -> None:
     before, after = (Evaluation(tuple(0.5 + row)) for row in noise)
     skill = RunSummary(before, after, {"forecaster": lines}, None, {}).skill("forecaster")
     assert "no change beyond chance" in str(skill)
+
+
+def test_a_skill_that_tasks_cannot_measure_is_no_number_but_says_how_many_can() -> None:
+    """Sixteen Tasks, as on record: 1.095 ± .874. Twelve times as many give an interval a quarter."""
+    assert describe_skill(Estimate(1.095, 0.221, 1.969, 16)) == (
+        "0.2 to 2.0: too few Tasks, about 170 would do"
+    )
+    assert describe_skill(Estimate(0.61, 0.41, 0.81, 64)) == "0.610 ± 0.200"
+    assert describe_skill(Estimate(-13.0, -15.0, -11.0, 64)) == "-13.000 ± 2.000"
+    assert describe_skill(Estimate(math.nan, math.nan, math.nan)) == "undefined"
+
+
+def test_tasks_that_were_lost_do_not_count() -> None:
+    whole, less = Yardstick((0.0, 0.25), (1.0, 0.75), ""), Yardstick((0.0,), (1.0,), "")
+    assert whole.skill((0.5, np.nan), rng()) == less.skill((0.5,), rng())
+    assert math.isnan(whole.skill((np.nan, np.nan), rng()).value)
+
+
+def test_expected_returns_decide_where_they_are_known_and_outcomes_stand_beside() -> None:
+    """Outcomes of 64 questions hide what the exact probabilities show."""
+    noise = np.random.default_rng(5).normal(0.0, 0.3, (2, 64))
+    ends = Yardstick((0.5,) * 64, (1.0,) * 64, "null")
+    references = References({"null": Estimate(0.5, 0.5, 0.5, 64)}, ends, References({}, ends))
+    before, after = (
+        Evaluation(tuple(mean + row), expected_by_task=(mean - 0.01, mean + 0.01) * 32)
+        for mean, row in zip((0.7, 0.75), noise, strict=True)
+    )
+    outcome = RunSummary(before, after, {"forecaster": references}, None, {})
+    assert outcome.skill("forecaster").gain.value == pytest.approx(0.1)
+    assert "gained 0.100" in str(outcome.skill("forecaster"))
+    on_outcomes = outcome.skill_on_outcomes("forecaster")
+    assert on_outcomes is not None
+    gain = np.subtract(after.returns_by_task, before.returns_by_task)
+    assert on_outcomes.gain.value == pytest.approx(2.0 * gain.mean())
+    assert "no change beyond chance" in str(on_outcomes)
+    assert f"about {on_outcomes.gain.samples_to_show():,} Tasks would show it" in str(on_outcomes)
+    alone = replace(outcome, references={"forecaster": References({}, ends)})
+    assert alone.skill_on_outcomes("forecaster") is None
 
 
 @pytest.mark.parametrize("ends", [((), ()), ((0.0,), (1.0, 1.0))])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.envs.core.seeding import generator
 from tokengym.rewards.estimates import Estimate, mean_estimate
-from tokengym.rewards.skill import Yardstick
+from tokengym.rewards.skill import Yardstick, describe_skill
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,14 @@ class Evaluation:
         return mean_estimate(self.returns_by_task)
 
     @property
-    def expected(self) -> Estimate | None:
-        """Mean expected return with its interval; `None` where it is unknown."""
-        return mean_estimate(self.expected_by_task) if self.expected_by_task else None
+    def earned_by_task(self) -> tuple[float, ...]:
+        """The expected return on each Task where it is known, else the return as it was paid."""
+        return self.expected_by_task or self.returns_by_task
+
+    @property
+    def earned(self) -> Estimate:
+        """Mean of them with its interval."""
+        return mean_estimate(self.earned_by_task)
 
     def of(self, name: str) -> "Evaluation":
         """Return the evaluation of a trained role or world; the first one's is this one."""
@@ -60,14 +65,14 @@ class References:
     """What scripted policies earn in one role on the held-out Tasks.
 
     Attributes:
-        lines: mean returns by name of the policy.
-        yardstick: what the best blind policy and the oracle earn on each Task.
-        expected: what they earn in expectation over outcomes; `None` where it is unknown.
+        lines: mean returns by name of the policy, in expectation over outcomes where that is known.
+        yardstick: what the best blind policy and the oracle earn on each Task, likewise.
+        on_outcomes: the same as it was paid; `None` where the returns above are that.
     """
 
     lines: Mapping[str, Estimate]
     yardstick: Yardstick
-    expected: Yardstick | None = None
+    on_outcomes: "References | None" = None
 
     @property
     def levels(self) -> dict[str, float]:
@@ -94,13 +99,15 @@ class Skill(NamedTuple):
         """Describe the effect of training, as far as the Tasks can show it."""
         if math.isnan(self.gain.value):
             return "skill undefined: the oracle is no better than the best blind policy here"
+        needed = f"; about {self.gain.samples_to_show():,} Tasks would show it"
         if self.gain.low > 0.0:
             what = f"gained {self.gain}"
         elif self.gain.high < 0.0:
-            what = f"lost {-self.gain.value:.3f} ± {(self.gain.high - self.gain.low) / 2:.3f}"
+            what = f"lost {-self.gain.value:.3f} ± {self.gain.half_width:.3f}"
         else:
-            what = f"no change beyond chance ({self.gain})"
-        return f"skill {self.before} before, {self.after} after: {what}"
+            what = f"no change beyond chance ({self.gain}{needed if self.gain.value else ''})"
+        before, after = describe_skill(self.before), describe_skill(self.after)
+        return f"skill {before} before, {after} after: {what}"
 
 
 class LowReturns(NamedTuple):
@@ -151,13 +158,25 @@ class RunSummary:
     def skill(self, name: str, *, since: Evaluation | None = None) -> "Skill":
         """Return the skill of a policy before and after, paired by Task.
 
+        It is that of expected returns where they are known.
+
         Args:
             name: of what is trained.
             since: what counts as before; the start if `None`.
         """
         both = (since or self.before, self.after)
-        before, after = (evaluation.of(name).returns_by_task for evaluation in both)
+        before, after = (evaluation.of(name).earned_by_task for evaluation in both)
         return _skill(self.references[name].yardstick, before, after, name)
+
+    def skill_on_outcomes(self, name: str, *, since: Evaluation | None = None) -> "Skill | None":
+        """Return the skill by returns as they were paid; `None` where `skill` is that.
+
+        The arguments are those of `skill`.
+        """
+        references = self.references[name].on_outcomes
+        both = (since or self.before, self.after)
+        before, after = (evaluation.of(name).returns_by_task for evaluation in both)
+        return None if references is None else _skill(references.yardstick, before, after, name)
 
     def low_returns(self, name: str) -> "LowReturns | None":
         """Return what a policy earns at the low temperature; `None` if it was not evaluated.
@@ -168,25 +187,13 @@ class RunSummary:
         before, after = (evaluation.of(name).low for evaluation in (self.before, self.after))
         if before is None or after is None:
             return None
-        pairs = zip(after.returns_by_task, before.returns_by_task, strict=True)
+        pairs = zip(after.earned_by_task, before.earned_by_task, strict=True)
         return LowReturns(
             float(after.conditions["temperature"]),
-            before.returns,
-            after.returns,
+            before.earned,
+            after.earned,
             mean_estimate([later - earlier for later, earlier in pairs]),
         )
-
-    def expected_skill(self, name: str, *, since: Evaluation | None = None) -> "Skill | None":
-        """Return the skill by expected returns, free of the noise of outcomes.
-
-        `None` where the probabilities of outcomes are unknown. The arguments are those of `skill`.
-        """
-        yardstick = self.references[name].expected
-        both = (since or self.before, self.after)
-        before, after = (evaluation.of(name).expected_by_task for evaluation in both)
-        if yardstick is None or not before or not after:
-            return None
-        return _skill(yardstick, before, after, name)
 
     def since_warm_start(self, name: str) -> Sequence[tuple[str, "Skill"]]:
         """Return the skill since a warm start, in words and numbers; empty without one.
@@ -197,9 +204,9 @@ class RunSummary:
         if self.warm is None:
             return []
         skills = [("since the warm start", self.skill(name, since=self.warm))]
-        expected = self.expected_skill(name, since=self.warm)
-        if expected is not None:
-            skills.append(("since the warm start, given the exact probabilities", expected))
+        on_outcomes = self.skill_on_outcomes(name, since=self.warm)
+        if on_outcomes is not None:
+            skills.append(("since the warm start, on outcomes", on_outcomes))
         return skills
 
     def lines(self) -> Iterator[str]:
@@ -209,33 +216,34 @@ class RunSummary:
                 f"COLLAPSED at step {self.collapse.since}: {self.collapse.reason}. The last good "
                 f"checkpoint is kept. What to try: {self.collapse.advice}."
             )
-        yield (
-            f"held-out return before {self.before.returns}, after {self.after.returns} "
-            "(95 % intervals)"
-        )
         sampled = self.before.conditions
-        yield (
-            f"(at temperature {float(sampled['temperature']):g}, at most {sampled['max_tokens']} "
-            f"tokens a reply, model {sampled['model']})"
-        )
-        first, *further = self.references
-        scripted = self.references[first].lines
-        width = max(map(len, scripted)) + 2
-        for name, value in sorted(scripted.items(), key=lambda item: -item[1].value):
-            yield f"  {name:<{width}}{value}"
-        if self.before.expected is not None and self.after.expected is not None:
+        several = len(self.references) > 1
+        for name, references in self.references.items():
+            before, after = self.before.of(name), self.after.of(name)
+            of_name = f" of {name}" if several else ""
+            on_outcomes = ""
+            if references.on_outcomes is not None:
+                on_outcomes = f"; on outcomes {before.returns} and {after.returns}"
+            kind = "expected return" if on_outcomes else "return"
             yield (
-                f"given the exact probabilities: before {self.before.expected}, "
-                f"after {self.after.expected}"
+                f"held-out {kind}{of_name} before {before.earned}, after {after.earned} "
+                f"(95 % intervals{on_outcomes})"
             )
-        for name in (first, *further):
-            if name != first:
-                before, after = self.before.of(name).returns, self.after.of(name).returns
-                yield f"held-out return of {name} before {before}, after {after}"
-            of_name = f"{name}: " if further else ""
+            if references is next(iter(self.references.values())):
+                yield (
+                    f"(at temperature {float(sampled['temperature']):g}, at most "
+                    f"{sampled['max_tokens']} tokens a reply, model {sampled['model']})"
+                )
+                width = max(map(len, references.lines)) + 2
+                for script, value in sorted(
+                    references.lines.items(), key=lambda row: -row[1].value
+                ):
+                    yield f"  {script:<{width}}{value}"
+        for name in self.references:
+            of_name = f"{name}: " if several else ""
             yield f"{of_name}{self.skill(name)}"
-            if (expected := self.expected_skill(name)) is not None:
-                yield f"{of_name}given the exact probabilities: {expected}"
+            if (on_outcomes := self.skill_on_outcomes(name)) is not None:
+                yield f"{of_name}on outcomes: {on_outcomes}"
             if (low := self.low_returns(name)) is not None:
                 yield f"{of_name}{low}"
             for words, skill in self.since_warm_start(name):

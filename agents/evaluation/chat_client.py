@@ -1,0 +1,208 @@
+"""Chat completions of an OpenAI-compatible endpoint, over aiohttp: tries, delays and failures."""
+
+import asyncio
+import json
+import os
+import random
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from time import time
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from tokengym.agents.loopback import bypass_proxies
+from tokengym.envs.core.errors import TokengymError
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+URL_VARIABLE = "OPENAI_BASE_URL"
+OPENAI_URL = "https://api.openai.com/v1"
+_HUNG = "time-out"
+_BUSY = (408, 409, 425, 429)
+"""Statuses that a later try may change, beside those from 500."""
+_TRIES_OF_HUNG = 2
+"""Tries of a request that gets no answer in time: one that hung twice hangs again."""
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0
+_LONGEST_DELAY = 120.0
+"""Seconds between two tries; the last one is the most that a server may ask for."""
+
+
+class Patience(NamedTuple):
+    """How long a client waits, and what it puts up with.
+
+    Attributes:
+        timeout: seconds until a request without an answer is given up.
+        retries: tries after the first, of what a later try may change.
+        max_failures: most failed rollouts of a policy in a world; `None` for a tenth of them, but
+            at least 20.
+    """
+
+    timeout: float = 600.0
+    retries: int = 8
+    max_failures: int | None = None
+
+
+PATIENCE = Patience()
+"""What a client has unless told otherwise."""
+
+
+class RequestError(TokengymError):
+    """A request without a usable answer.
+
+    Attributes:
+        what: what happened, in a few words.
+        reason: what the server said, or how it failed.
+        status: of the answer; `None` if there was none, or one that cannot be read.
+        delay: seconds that the server asks to wait; `None` if it does not say.
+    """
+
+    def __init__(
+        self, what: str, reason: str, status: int | None = None, delay: float | None = None
+    ) -> None:
+        super().__init__(f"{what}: {reason}")
+        self.what = what
+        self.reason = reason
+        self.status = status
+        self.delay = delay
+
+    @property
+    def of_conversation(self) -> bool:
+        """Whether it was refused for its conversation: its length, or what a filter found in it."""
+        return self.status in (400, 403, 413, 422)
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether a later try may be answered."""
+        return self.status is None or self.status in _BUSY or self.status >= 500
+
+
+class ChatClient:
+    """A client of one endpoint; use it as an asynchronous context.
+
+    Args:
+        url: of the API; `None` for the one in `OPENAI_BASE_URL`, or OpenAI's own.
+        patience: how long it waits.
+
+    Attributes:
+        url: of the API.
+        patience: how long it waits.
+    """
+
+    def __init__(self, url: str | None, patience: Patience) -> None:
+        self.url = (url or os.environ.get(URL_VARIABLE) or OPENAI_URL).rstrip("/")
+        self.patience = patience
+        self._session: ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        """Open the connections."""
+        import aiohttp
+
+        bypass_proxies(self.url)
+        key = os.environ.get(KEY_VARIABLE)
+        self._session = aiohttp.ClientSession(
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=aiohttp.ClientTimeout(total=self.patience.timeout),
+            connector=aiohttp.TCPConnector(limit=0),
+            trust_env=True,
+        )
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        """Close the connections."""
+        assert self._session is not None
+        await self._session.close()
+
+    async def complete(
+        self, body: Mapping[str, Any], *, retries: int | None = None
+    ) -> dict[str, Any]:
+        """Return the answer to a request, which has a message.
+
+        Args:
+            body: the request.
+            retries: tries after the first; those of the patience if `None`.
+
+        Raises:
+            RequestError: if there is none after all tries, or the status says that no try will
+                change it.
+        """
+        left = self.patience.retries if retries is None else retries
+        wait, hung = _FIRST_WAIT, 0
+        while True:
+            try:
+                return await self._try(body)
+            except RequestError as error:
+                hung += error.what == _HUNG
+                if left == 0 or hung == _TRIES_OF_HUNG or not error.may_pass:
+                    raise
+                left, delay = left - 1, error.delay
+            # Clients that were refused together must not come back together.
+            await asyncio.sleep(wait * random.uniform(0.75, 1.0) if delay is None else delay)
+            wait = min(2.0 * wait, _LONGEST_WAIT)
+
+    async def models(self) -> list[str]:
+        """Return the names of the endpoint's models; none if it does not tell."""
+        import aiohttp
+
+        assert self._session is not None
+        try:
+            async with self._session.get(f"{self.url}/models") as response:
+                listed = json.loads(await response.read())["data"]
+                return [str(model["id"]) for model in listed]
+        except (aiohttp.ClientError, TimeoutError, ValueError, LookupError, TypeError):
+            return []
+
+    async def _try(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a request once.
+
+        Raises:
+            RequestError: if there is no usable answer.
+        """
+        import aiohttp
+
+        assert self._session is not None
+        try:
+            async with self._session.post(f"{self.url}/chat/completions", json=body) as response:
+                content = await response.read()
+        except TimeoutError:
+            raise RequestError(_HUNG, f"no answer in {self.patience.timeout:g} s") from None
+        except aiohttp.ClientError as error:
+            raise RequestError("no connection", str(error) or type(error).__name__) from None
+        if response.status >= 400:
+            raise RequestError(
+                f"status {response.status}", _reason(content), response.status, _delay(response)
+            )
+        try:
+            answer: dict[str, Any] = json.loads(content)
+            text = answer["choices"][0]["message"].get("content")
+            if not isinstance(text, str | None):
+                raise TypeError(text)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            shown = repr(content[:200].decode("utf-8", "replace"))
+            raise RequestError("broken answer", shown) from None
+        return answer
+
+
+def _reason(content: bytes) -> str:
+    """Return what an error's body says, in OpenAI's form or any other."""
+    text = content.decode("utf-8", "replace")
+    try:
+        said = json.loads(text)["error"]
+    except (ValueError, LookupError, TypeError):
+        return text
+    return str(said.get("message", said)) if isinstance(said, dict) else str(said)
+
+
+def _delay(response: "ClientResponse") -> float | None:
+    """Return for how many seconds the server asks to wait; `None` if it does not say."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = response.headers.get(name, "")
+        try:
+            seconds = float(text) * unit
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(text).timestamp() - time()
+            except ValueError:
+                continue
+        return min(max(seconds, 0.0), _LONGEST_DELAY)
+    return None
