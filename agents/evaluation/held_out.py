@@ -215,8 +215,8 @@ async def _references(session: TrainingSession, role: str) -> References:
 
     def in_unit(unit: int) -> References:
         lines = {name: mean_estimate(of_both[unit]) for name, of_both in played.items()}
-        ends = (played[name][unit] for name in (blind.name, "oracle"))
-        return References(lines, Yardstick(*ends, blind.name))
+        ends = Yardstick(played[blind.name][unit], played["oracle"][unit], blind.name)
+        return References(lines, ends)
 
     on_outcomes = in_unit(0)
     if not all(expected for _, expected in played.values()):

@@ -24,6 +24,9 @@ class Endpoint:
         rejects: from the request to the status and message by which it is refused, if it is.
         refuses: a parameter that the server does not know.
         together: requests that must be under way at once before the first is answered.
+        fault: from the request to how it goes wrong, if it does: `drop` closes the connection,
+            `hang` never answers, and `break` answers with something else.
+        models: names that the server lists.
         gives_up_after: number of answers after which every request is refused; `None` for never.
         asked: bodies of the requests that were answered.
         busiest: most requests that were under way at once.
@@ -34,6 +37,8 @@ class Endpoint:
     failures: list[int] = field(default_factory=list)
     rejects: Callable[[dict[str, Any]], tuple[int, str] | None] = lambda body: None
     refuses: str = ""
+    fault: Callable[[dict[str, Any]], str] = lambda body: ""
+    models: list[str] = field(default_factory=list)
     together: int = 1
     gives_up_after: int | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -46,6 +51,14 @@ class Endpoint:
         if self.failures:
             status = self.failures.pop(0)
             return web.json_response({"error": {}}, status=status, headers={"retry-after-ms": "1"})
+        fault = self.fault(body)
+        if fault == "drop":
+            assert request.transport is not None
+            request.transport.abort()
+        while fault == "hang" and request.transport and not request.transport.is_closing():
+            await asyncio.sleep(0.02)  # until the client goes
+        if fault:
+            return web.json_response({"choices": []})
         if rejected := self.rejects(body):
             status, reason = rejected
             return web.json_response({"error": {"message": reason}}, status=status)
@@ -80,6 +93,9 @@ class Endpoint:
             }
         )
 
+    async def list_models(self, request: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": name} for name in self.models]})
+
 
 @contextmanager
 def serving(endpoint: Endpoint) -> Iterator[Endpoint]:
@@ -91,6 +107,7 @@ def serving(endpoint: Endpoint) -> Iterator[Endpoint]:
     async def serve() -> None:
         application = web.Application()
         application.router.add_post("/v1/chat/completions", endpoint.handle)
+        application.router.add_get("/v1/models", endpoint.list_models)
         runner = web.AppRunner(application)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

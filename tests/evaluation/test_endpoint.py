@@ -1,6 +1,8 @@
 """Laws of endpoints: whole conversations, retries, refusals, bounds, and nothing asked twice."""
 
 import json
+import random
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +10,16 @@ import pytest
 
 from tests.evaluation.endpoint_server import Endpoint, serving
 from tokengym.agents.analysis.report import Table
+from tokengym.agents.evaluation.chat_client import KEY_VARIABLE, PATIENCE, Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError, EndpointName
 from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.play_missing import Progress
 from tokengym.agents.evaluation.report import evaluation_report
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.rollouts import RolloutRecord
+from tokengym.envs import make_world
 from tokengym.envs.core.errors import OptionError
 
 Answer = tuple[str | None, str, str | None]
@@ -25,13 +30,26 @@ def forecast(body: dict[str, Any]) -> Answer:
 
 
 def run(
-    endpoint: Endpoint, folder: Path, concurrency: int = 4, world: str = "forecast", **changes: Any
+    endpoint: Endpoint,
+    folder: Path,
+    concurrency: int = 4,
+    world: str = "forecast",
+    patience: Patience = PATIENCE,
+    progress: Progress = lambda *_: None,
+    model: str = "some/model",
+    **changes: Any,
 ) -> list[RolloutRecord]:
     """Evaluate the endpoint's model; returns its rollouts."""
-    policy = f"openai:some/model@{endpoint.url}"
+    policy = f"openai:{model}@{endpoint.url}"
     config = EvaluationConfig((WorldLevel.parse(world),), (policy,), **{"tasks": 6, **changes})
-    run_evaluation(config, EvaluationFolder(folder), concurrency, lambda *_: None)
+    run_evaluation(config, EvaluationFolder(folder), concurrency, progress, patience)
     return list(EvaluationFolder(folder).rollouts.read())
+
+
+def results(folder: Path) -> dict[str, Any]:
+    """Return the results of the evaluation's one policy."""
+    (found,) = EvaluationFolder(folder).read()["results"]["policies"]
+    return dict(found)
 
 
 def test_a_model_reads_the_whole_conversation_each_turn(tmp_path: Path) -> None:
@@ -162,6 +180,138 @@ def test_what_is_wrong_with_every_request_ends_the_evaluation(status: int, tmp_p
     with serving(endpoint), pytest.raises(EndpointError, match="no such thing"):
         run(endpoint, tmp_path, concurrency=2)
     assert list(EvaluationFolder(tmp_path).rollouts.read()) == []
+
+
+class _KilledError(BaseException):
+    """The process ends here."""
+
+
+FAULTS = ("", "hang", "drop", "refuse")
+HASTY = Patience(timeout=1.0, retries=1)
+
+
+def faulty(tasks: int) -> Endpoint:
+    """Return an endpoint to which every hundredth question is too much, hangs, or is dropped."""
+    world = make_world("forecast")
+    asked = [world.start(task).text for task in world.first_tasks("test", tasks)]
+    faults = {asked[n]: FAULTS[n % 100] for n in range(tasks) if n % 100 < len(FAULTS)}
+
+    def fault(body: dict[str, Any]) -> str:
+        return faults.get(body["messages"][-1]["content"], "")
+
+    def unless_refused(body: dict[str, Any]) -> str:
+        return "" if fault(body) == "refuse" else fault(body)
+
+    def rejects(body: dict[str, Any]) -> tuple[int, str] | None:
+        return (400, "context of 8 tokens") if fault(body) == "refuse" else None
+
+    return Endpoint(forecast, rejects=rejects, fault=unless_refused)
+
+
+def digest(folder: Path) -> dict[str, bytes]:
+    files = {path.name: path.read_bytes() for path in (folder / "rollouts").iterdir()}
+    shown = json.dumps(EvaluationFolder(folder).read()["results"]).encode()
+    return {**files, "results": shown}
+
+
+def test_an_endpoint_that_fails_now_and_then_is_evaluated_in_one_run(tmp_path: Path) -> None:
+    """Of 200 conversations two are refused for ever, two dropped and two hung."""
+    kinds = {"refused (status 400)": 2, "no connection": 2, "time-out": 2}
+    with serving(faulty(200)) as endpoint:
+        records = run(endpoint, tmp_path, 16, patience=HASTY, tasks=200)
+        found = results(tmp_path)
+        assert found["failures"] == kinds
+        assert found["lost"] == 4
+        assert found["mean_return"]["samples"] == 196
+        played = [record.total for record in records if not record.lost]
+        assert found["mean_return"]["value"] == pytest.approx(sum(played) / 196)
+        answered = [record for record in records if record.failure is None]
+        assert len(answered) == 194
+        assert verify_evaluation(EvaluationFolder(tmp_path)).differences == []
+
+        # What was lost is tried again; nothing else is.
+        before = len(endpoint.asked)
+        endpoint.fault = lambda body: ""
+        run(endpoint, tmp_path, 16, patience=HASTY, tasks=200)
+        assert len(endpoint.asked) == before + 4
+        assert results(tmp_path)["failures"] == {"refused (status 400)": 2}
+
+
+def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
+    chance = random.Random(0)
+    with serving(faulty(60)) as endpoint:
+        run(endpoint, tmp_path / "whole", 16, patience=HASTY, tasks=60)
+
+        def die(what: str, done: int, total: int) -> None:
+            if chance.random() < 0.3:
+                raise _KilledError
+
+        folder, kills = tmp_path / "killed", 0
+        while kills < 20:
+            with suppress(_KilledError):
+                run(endpoint, folder, 16, patience=HASTY, progress=die, tasks=60)
+            kills += 1
+            for path in (folder / "rollouts").glob("*.jsonl"):  # killed while a line was written
+                path.write_bytes(path.read_bytes()[: -chance.randrange(1, 40)])
+        run(endpoint, folder, 16, patience=HASTY, tasks=60)
+    assert digest(folder) == digest(tmp_path / "whole")
+
+
+def test_more_failures_than_allowed_stop_and_say_why(tmp_path: Path) -> None:
+    broken = Endpoint(forecast, fault=lambda body: "break" if endpoint.asked else "")
+    with serving(broken) as endpoint, pytest.raises(EndpointError) as stopped:
+        run(endpoint, tmp_path, 1, patience=Patience(retries=0, max_failures=2))
+    assert "3 rollouts failed, more than --max-failures 2" in str(stopped.value)
+    assert "broken answer: '{\"choices\": []}'" in str(stopped.value)
+    assert [record.lost for record in EvaluationFolder(tmp_path).rollouts.read()] == [
+        *(False, True, True, True)
+    ]
+
+
+@pytest.mark.parametrize("fault", ["hang", "drop", "break"])
+def test_an_endpoint_that_never_answers_ends_the_evaluation(fault: str, tmp_path: Path) -> None:
+    with (
+        serving(Endpoint(forecast, fault=lambda body: fault)) as endpoint,
+        pytest.raises(EndpointError, match="Is a server running at http"),
+    ):
+        run(endpoint, tmp_path, patience=Patience(timeout=0.2, retries=0))
+    assert list(EvaluationFolder(tmp_path).rollouts.read()) == []
+
+
+def test_a_key_that_is_refused_is_named_and_the_mended_command_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    endpoint = Endpoint(forecast, rejects=lambda body: (401, "no key"))
+    with serving(endpoint):
+        with pytest.raises(EndpointError, match="OPENAI_API_KEY is not set"):
+            run(endpoint, tmp_path)
+        monkeypatch.setenv(KEY_VARIABLE, "wrong")
+        with pytest.raises(EndpointError, match="OPENAI_API_KEY is not accepted"):
+            run(endpoint, tmp_path)
+        endpoint.rejects = lambda body: None
+        assert len(run(endpoint, tmp_path)) == 6
+
+
+def test_an_unknown_model_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    def unknown(body: dict[str, Any]) -> tuple[int, str] | None:
+        return None if body["model"] == "b" else (404, "no such model")
+
+    with serving(Endpoint(forecast, rejects=unknown, models=["b", "c"])) as endpoint:
+        with pytest.raises(EndpointError, match="The models there are: b, c"):
+            run(endpoint, tmp_path)
+        # Nothing was played: the folder is free for the right name, then for more of the same.
+        assert len(run(endpoint, tmp_path, model="b")) == 6
+        asked = len(endpoint.asked)
+        more = {"tasks": 9, "rollouts": 2, "prices": (1.0, 2.0)}
+        assert len(run(endpoint, tmp_path, model="b", **more)) == 18
+        assert len(endpoint.asked) == asked + 12
+        assert results(tmp_path)["cost"] > 0.0
+        for changes in ({"tasks": 4}, {"rollouts": 1}, {"temperature": 0.5}):
+            with pytest.raises(OptionError, match="holds rollouts of another evaluation"):
+                run(endpoint, tmp_path, model="b", **{**more, **changes})
+        with pytest.raises(OptionError, match="holds rollouts of another evaluation"):
+            run(endpoint, tmp_path, model="c", **more)
 
 
 def test_half_a_surrogate_pair_is_played_as_it_can_be_written(tmp_path: Path) -> None:
