@@ -68,7 +68,9 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     for name, (part, _) in job.trained.items():
         of_name = f" ({name})" if len(job.trained) > 1 else ""
         count = len(part.held_out)
-        progress.say(f"before{of_name}: {before.of(name).returns} on {count} held-out Tasks")
+        progress.say(f"before{of_name}: {before.of(name).earned} on {count} held-out Tasks")
+        if warning := before.of(name).form_warning:
+            progress.say(warning)
     warm = None
     if job.config.warm_start:
         session, warm = await _warm_start(session, run, progress)
@@ -96,7 +98,7 @@ async def _warm_start(
         await train_job(replace(session, job=job.warm_start()), supervised, progress)
     session = replace(session, weights=supervised.weights)
     warm = await _evaluated(session, run, supervised.weights.sampler, "warm")
-    progress.say(f"after the warm start: {warm.returns}")
+    progress.say(f"after the warm start: {warm.earned}")
     return session, warm
 
 

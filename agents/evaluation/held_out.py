@@ -97,6 +97,7 @@ async def _played(
     }
     conditions: dict[str, str | float] = {
         "model": job.config.model,
+        "prompt": job.world.prompt,
         "temperature": job.config.temperature,
         "max_tokens": job.max_tokens,
     }

@@ -11,15 +11,12 @@ from typing import Any
 from tokengym.agents.analysis.report import Report, Table
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.results import PairResult, PolicyResult, Results, WorldResult
+from tokengym.agents.training.folder.run_summary import form_warning
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
 
 _ABSOLUTE = re.compile(r"(^|:)(?:/[^/@]+)+/([^/@]+)(?=@|$)")
 """An absolute path in a policy's name, such as `openai:/home/me/model@http://127.0.0.1:8000/v1`."""
-
-_MOST_MALFORMED = 0.5
-"""Share of malformed replies above which a policy does not know the form."""
-_CUT_OFF_HINT = "; most are cut off at the token limit: try a larger --max-tokens"
 
 
 def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
@@ -50,12 +47,8 @@ def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
 
 def _warnings(row: PolicyResult, name: str) -> Iterator[str]:
     """Yield what a reader must know before any figure of a policy."""
-    if row.malformed.value > _MOST_MALFORMED:
-        yield (
-            f"{name} in {_name(row)}: only {1.0 - row.malformed.value:.0%} of its replies have the "
-            "form that the prompt asks for, so its return says little about what it knows"
-            f"{_CUT_OFF_HINT if row.cut_off.value > 0.5 else ''}."
-        )
+    if warning := form_warning(row.malformed.value, row.cut_off.value, row.prompt):
+        yield f"{name} in {_name(row)}: {warning}."
     if row.failures:
         reasons = ", ".join(f"{count} {reason}" for reason, count in row.failures.items())
         yield (

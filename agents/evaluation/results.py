@@ -42,6 +42,7 @@ class PolicyResult:
         policy: who played.
         temperature: of sampling; `None` for scripts.
         max_tokens: most tokens of a reply; `None` for scripts.
+        prompt: which prompts it read, such as `full`.
         tasks: number of Tasks.
         rollouts: of each.
         unit: of skill, success and pass@k: `expected` over outcomes, where the world states that
@@ -70,6 +71,7 @@ class PolicyResult:
     policy: str
     temperature: float | None
     max_tokens: int | None
+    prompt: str
     tasks: int
     rollouts: int
     unit: str
@@ -374,6 +376,7 @@ def policy_result(
         policy=first.origin.policy,
         temperature=first.origin.temperature,
         max_tokens=first.origin.max_tokens,
+        prompt=str(first.origin.options.get("prompt", "full")),
         tasks=len(realised_TK),
         rollouts=rollouts,
         unit=unit,

@@ -57,6 +57,9 @@ class ServiceConfig(ComputeSettings):
     models: tuple[Path, ...] = option(
         (), "directory of a causal language model and its tokenizer", flag="--model", read=Path
     )
+    names: tuple[str, ...] = option(
+        (), "what OpenAI's routes call a model besides, in the order of --model", flag="--name"
+    )
     state_dir: Path = option(
         Path("tinker-service"), "where training runs and checkpoints are kept", read=Path
     )
@@ -80,6 +83,11 @@ class ServiceConfig(ComputeSettings):
         super().__post_init__()
         if not self.models:
             raise OptionError("--model must name at least one directory, got none")
+        if len(set(self.names)) < len(self.names) or len(self.names) > len(self.models):
+            raise OptionError(
+                f"--name must give each of {len(self.models)} models at most one name, and no two "
+                f"the same, got {list(self.names)}"
+            )
         check_api_key(self.api_key)
 
     @property

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
 from tokengym.agents.training.folder.monitor import StepRow
+from tokengym.agents.training.folder.run_summary import MOST_MALFORMED
 
 _LINES = 20
 _RECENT = 10
@@ -56,7 +57,9 @@ class Bar:
         losses = [item.loss for item in latest if item.loss is not None]
         if losses:
             return f"loss {fmean(losses):.3f}  {rate}"
+        malformed = fmean(item.malformed_share for item in latest)
         return (
+            f"{f'malformed {malformed:.0%}  ' if malformed > MOST_MALFORMED else ''}"
             f"reward {fmean(item.reward for item in latest):.3f}  "
             f"tied pairs {fmean(item.tie_pair_rate for item in latest):.3f}  "
             f"dead groups {fmean(item.dead_share for item in latest):.2f}  {rate}"

@@ -4,11 +4,13 @@ import base64
 import json
 import struct
 from dataclasses import asdict, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from tokengym.agents.analysis.episode_report import episode_table
 from tokengym.agents.analysis.evaluate import play_all
@@ -23,6 +25,7 @@ from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
+from tokengym.agents.training.progress import Bar
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.energy.data import TimeSeries
 from tokengym.envs.registry import baselines, import_object, make_world, spec
@@ -67,6 +70,22 @@ def test_every_figure_is_on_the_page_and_nothing_is_markup(tmp_path: Path) -> No
     curve = (tmp_path / "reward.png").read_bytes()
     assert len(curve) > 10_000
     assert base64.b64encode(curve).decode() in page  # the page needs no other file
+
+
+def test_a_policy_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path) -> None:
+    conditions = {"temperature": 1.0, "max_tokens": 8, "model": "copy", "prompt": "full"}
+    lost = replace(BEFORE, figures={"malformed": 0.98, "cut_off": 0.1}, conditions=conditions)
+    outcome = RunSummary(lost, lost, {"forecaster": REFERENCES}, None, {"forecaster": None})
+    first, *_ = outcome.lines()
+    assert first.startswith("2% of the replies have the form that is asked for")
+    assert "reads the full prompts; try --option prompt=terse" in first
+    known = replace(lost, figures={"malformed": 0.4})
+    assert not replace(outcome, after=known).after.form_warning
+    row = {"step": 0, "env/all/malformed": 0.98, **REWARDED}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    shown = StringIO()
+    Bar(Console(file=shown, width=200), 1, [], None).show(RunFolder(tmp_path).steps()[0])
+    assert "malformed 98%" in shown.getvalue()
 
 
 def test_a_run_without_steps_is_reported_and_one_without_an_end_is_refused(tmp_path: Path) -> None:

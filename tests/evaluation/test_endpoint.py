@@ -174,6 +174,21 @@ def test_failed_rollouts_are_counted_in_the_table(tmp_path: Path) -> None:
     assert results.to_dict()["policies"][0]["failures"] == {"refused (status 400)": 1}
 
 
+def test_a_model_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path) -> None:
+    with serving(Endpoint(lambda body: ("I think that", "length", None))) as endpoint:
+        policy = f"openai:some/model@{endpoint.url}"
+        config = EvaluationConfig((WorldLevel.parse("forecast"),), (policy, "half"), tasks=4)
+        found = run_evaluation(config, EvaluationFolder(tmp_path), 1)
+    first, second, *_ = evaluation_report(config, found).lines
+    assert first == (
+        f"{policy} in forecast:easy: 0% of the replies have the form that is asked for, so returns "
+        "say little else. It reads the full prompts; try a larger --max-tokens, as most are cut "
+        "off, --option prompt=terse for a model that was trained on those, or teach it the form "
+        "with tokengym sft."
+    )
+    assert second.startswith("Tasks (test)")
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
 def test_what_is_wrong_with_every_request_ends_the_evaluation(status: int, tmp_path: Path) -> None:
     endpoint = Endpoint(forecast, rejects=lambda body: (status, "no such thing"))

@@ -106,7 +106,7 @@ def test_the_command_says_it_is_ready_and_ends_in_order_on_sigterm(
     log = tmp_path / "log"
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [*COMMAND, "--model", str(model_dir), "--state-dir", str(tmp_path / "s")],
+            [*COMMAND, "--model", str(model_dir), "--name", "mine", "--state-dir", f"{tmp_path}/s"],
             stdout=subprocess.PIPE,
             stderr=errors,
             env=environment,
@@ -124,6 +124,13 @@ def test_the_command_says_it_is_ready_and_ends_in_order_on_sigterm(
         )
         with urllib.request.urlopen(request, timeout=10) as response:
             assert json.loads(response.read()) == {"status": "ok"}
+        request = urllib.request.Request(
+            f"{ready['url']}/v1/completions",
+            json.dumps({"model": "mine", "prompt": "a", "max_tokens": 1}).encode(),
+            {"Authorization": f"Bearer {ready['api_key']}", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            assert json.loads(response.read())["model"] == "mine"
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         assert process.stdout.read() == b""
@@ -246,6 +253,7 @@ def test_help_is_quick_and_says_what_the_command_does() -> None:
         ({"precision": "int8"}, "'int8'"),
         ({"memory": 0.0}, "--memory must be above 0, got 0"),
         ({"models": ()}, "at least one"),
+        ({"names": ("one", "other")}, "each of 1 models at most one name"),
         ({"threads": -1}, "--threads must be at least 0, got -1"),
     ],
 )

@@ -88,7 +88,8 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     low = outcome.after.low
     assert low is not None
     assert low.returns.samples == 2
-    given = {"model": settings.model, "max_tokens": settings.max_tokens}
+    prompt = settings.options["prompt"]
+    given = {"model": settings.model, "max_tokens": settings.max_tokens, "prompt": prompt}
     assert outcome.after.conditions == {**given, "temperature": 1.0}
     assert low.conditions == {**given, "temperature": 0.3}
     said = "At temperature 0.3, on the first 2 Tasks: return"

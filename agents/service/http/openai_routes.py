@@ -215,8 +215,8 @@ async def _pieces(request: web.Request, completion: _Completion) -> AsyncIterato
 
 async def _models(request: web.Request, service: Service) -> Answer:
     models = [
-        {"id": model.name, "object": "model", "created": 0, "owned_by": "local"}
-        for model in service.models
+        {"id": name, "object": "model", "created": 0, "owned_by": "local"}
+        for name in dict.fromkeys([*service.named, *(model.name for model in service.models)])
     ]
     return {"object": "list", "data": models}
 

@@ -51,6 +51,7 @@ class Service:
             ServedModel(path, config, self.checkpoints, self.seeds.adapter)
             for path in config.models
         ]
+        self.named = dict(zip(config.names, self.models, strict=False))
         self.compute = ComputeThread()
         capacity = clients_bytes(self.models[0].base_model.device, config.memory_bytes)
         self.ledger = Ledger(capacity)
@@ -70,11 +71,13 @@ class Service:
         self.compute.stop()
 
     def model(self, name: str | None) -> ServedModel:
-        """Return the model served under `name`, or read from that path.
+        """Return the model served under `name`, called so, or read from that path.
 
         Raises:
             BadRequestError: if it is not served.
         """
+        if name in self.named:
+            return self.named[name]
         for model in self.models:
             if name and (name == model.name or _same_place(name, model.name)):
                 return model
@@ -277,7 +280,7 @@ class Service:
 
     @property
     def _names(self) -> str:
-        return ", ".join(model.name for model in self.models)
+        return ", ".join([*self.named, *(model.name for model in self.models)])
 
     def model_of(self, path: CheckpointPath) -> ServedModel:
         """Return the model whose base weights a checkpoint was made for.

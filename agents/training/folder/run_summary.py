@@ -10,6 +10,28 @@ from tokengym.envs.core.seeding import generator
 from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.skill import Yardstick, describe_skill
 
+MOST_MALFORMED = 0.5
+"""Share of malformed replies above which a policy does not know the form."""
+
+
+def form_warning(malformed: float, cut_off: float, prompt: str) -> str:
+    """Return what to do about a policy that does not know the form; empty if it does.
+
+    Args:
+        malformed: share of its replies that are malformed.
+        cut_off: share of its replies that ran out of tokens.
+        prompt: which prompts it reads, such as `full`.
+    """
+    if not malformed > MOST_MALFORMED:
+        return ""
+    other = "terse" if prompt == "full" else "full"
+    limit = "a larger --max-tokens, as most are cut off, " if cut_off > MOST_MALFORMED else ""
+    return (
+        f"{1.0 - malformed:.0%} of the replies have the form that is asked for, so returns say "
+        f"little else. It reads the {prompt} prompts; try {limit}--option prompt={other} for a "
+        "model that was trained on those, or teach it the form with tokengym sft"
+    )
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -26,8 +48,8 @@ class Evaluation:
             where their probabilities are unknown.
         others: where several roles or worlds are trained, the evaluations of all but the first by
             the name of what is trained, see `Job.trained`.
-        conditions: what the returns depend on besides the weights: `model`, `temperature` and
-            `max_tokens` of a reply.
+        conditions: what the returns depend on besides the weights: `model`, `prompt`, `temperature`
+            and `max_tokens` of a reply.
         low: the same policy at a low temperature, on the first of the Tasks; `None` if not asked.
     """
 
@@ -54,6 +76,13 @@ class Evaluation:
     def earned(self) -> Estimate:
         """Mean of them with its interval."""
         return mean_estimate(self.earned_by_task)
+
+    @property
+    def form_warning(self) -> str:
+        """What to do if the policy does not know the form; empty if it does."""
+        figures = self.figures
+        shares = (figures.get(name, 0.0) for name in ("malformed", "cut_off"))
+        return form_warning(*shares, str(self.conditions.get("prompt", "full")))
 
     def of(self, name: str) -> "Evaluation":
         """Return the evaluation of a trained role or world; the first one's is this one."""
@@ -211,6 +240,7 @@ class RunSummary:
 
     def lines(self) -> Iterator[str]:
         """Yield the results in a few lines for people."""
+        yield from filter(None, (self.after.of(name).form_warning for name in self.references))
         if self.collapse is not None:
             yield (
                 f"COLLAPSED at step {self.collapse.since}: {self.collapse.reason}. The last good "
