@@ -118,6 +118,8 @@ class Report:
         parts: tables, pictures and texts, in order.
         warning: what went wrong, if anything did.
         facts: a few figures with their names, for a strip at the top.
+        open_parts: how many parts are shown at once; the rest is behind its headings. All if
+            `None`.
     """
 
     title: str
@@ -125,6 +127,7 @@ class Report:
     parts: Sequence[Part]
     warning: str = ""
     facts: Sequence[tuple[str, str]] = ()
+    open_parts: int | None = None
 
     @property
     def tables(self) -> list[Table]:

@@ -4,13 +4,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from tokengym.agents.training.config import Command
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.job import Job
-from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.estimates import Estimate, mean_estimate
 
 Rates = tuple[dict[int, float], dict[int, float], dict[int, float]]
 """By step the mean reward, the share of dead groups and the share of tied pairs."""
+
+_LEARNED_FROM: Mapping[Command, str] = {
+    "train": "rewards",
+    "sft": "demonstrations",
+    "dpo": "preferences",
+    "distil": "a teacher's words",
+}
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,33 @@ class RoleReport:
         return self.outcome.after.of(self.name)
 
     @property
+    def what_happened(self) -> str:
+        """What was trained, from what to what, and is it more than chance and than blind."""
+        config, world = self.job.config, self.job.world
+        before, after = (np.array(each.earned_by_task) for each in (self.before, self.after))
+        blind = np.array(self.references.yardstick.blind_T)
+        gain, lead = (mean_estimate((after - other).tolist()) for other in (before, blind))
+        label = config.options.get("label")
+        read = f"{f'label {label}, ' if label else ''}{world.prompt} prompts"
+        kind = "return" if self.references.on_outcomes is None else "expected return"
+        place = f"{world.spec.short_name}:{world.level}"
+        as_role = f" as {self.role}" if len(world.spec.roles) > 1 else ""
+        blind_policy = "the best policy that ignores the Task"
+        return (
+            f"{config.model}, trained on {_LEARNED_FROM[config.command]} in {place}{as_role} "
+            f"({read}), went from {kind} {self.before.earned} to {self.after.earned} on "
+            f"{len(after)} held-out Tasks: "
+            f"{_verdict(gain, 'a gain of {}', 'a loss of {}', 'the difference, {},')}. "
+            + _verdict(
+                lead,
+                f"It earns {{}} more than {blind_policy}",
+                f"It earns {{}} less than {blind_policy}",
+                f"Whether it earns more than {blind_policy} is open: {{}}",
+            )
+            + "."
+        )
+
+    @property
     def headlines(self) -> list[str]:
         """The skill, by expected returns where they are known, and then on outcomes too."""
         lines = [f"{self.title}: {self.outcome.skill(self.name)}"]
@@ -74,6 +111,15 @@ class RoleReport:
         if self.references.on_outcomes is not None:
             trained += [(f"{name}, on outcomes", each.returns) for name, each in played]
         return trained + sorted(self.references.lines.items(), key=lambda item: -item[1].value)
+
+
+def _verdict(difference: Estimate, more: str, less: str, unknown: str) -> str:
+    """State a paired difference in the words for it, and whether chance explains it."""
+    size = f"{abs(difference.value):.3f} ± {difference.half_width:.3f}"
+    if difference.samples > 1 and (difference.low > 0.0 or difference.high < 0.0):
+        return f"{(more if difference.value > 0.0 else less).format(size)}, more than chance"
+    tasks = f"{difference.samples_to_show():,}"
+    return f"{unknown.format(difference)} may be chance (about {tasks} Tasks would tell)"
 
 
 def role_reports(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> list[RoleReport]:

@@ -68,16 +68,19 @@ def run_charts(steps: Sequence[StepRow], sides: Sequence[RoleReport]) -> list[Pi
 def _returns(title: str, last: int, side: RoleReport) -> Picture:
     figure, axes = chart(title, "step", "return")
     numbers, rewards = list(side.rewards), list(side.rewards.values())
+    smooth = _smooth(rewards)
     axes.plot(numbers, rewards, color=PALE_BLUE, lw=0.8)
-    axes.plot(numbers, _smooth(rewards), color=BLUE, lw=2)
+    axes.plot(numbers, smooth, color=BLUE, lw=2)
+    levels = list(side.references.levels.items())
+    reach = [*smooth, *(level for _, level in levels)]
     for at, evaluation in ((0, side.before), (last, side.after)):
         mean, low, high, _ = evaluation.earned
         axes.errorbar(
             [at], [mean], [[mean - low], [high - mean]], fmt="o", color="k", ms=4, capsize=3
         )
-    levels = list(side.references.levels.items())
-    reach = [*(level for _, level in levels), *axes.get_ylim()]
-    margin = 0.03 * (max(reach) - min(reach))
+        reach += [low, high]
+    # From blind to reachable, not from the worst step: what lies between is what was learned.
+    margin = 0.03 * (max(reach) - min(reach)) or 0.01
     axes.set_ylim(min(reach) - margin, max(reach) + margin)
     label_lines(axes, levels)
     return Picture.of(figure, f"{title} by step; points: on held-out Tasks, 95 % intervals")

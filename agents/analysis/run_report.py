@@ -6,11 +6,12 @@ from dataclasses import asdict
 
 from tokengym.agents.analysis.episode_report import episode_table
 from tokengym.agents.analysis.evaluate import play_all
+from tokengym.agents.analysis.example_table import example_table
 from tokengym.agents.analysis.forecast_report import forecast_parts
 from tokengym.agents.analysis.report import Gallery, Part, Picture, Report, Table, Text
 from tokengym.agents.analysis.role_report import RoleReport, role_reports
 from tokengym.agents.analysis.run_plots import run_charts
-from tokengym.agents.rollouts import evaluation_segment
+from tokengym.agents.rollouts import RolloutRecord, evaluation_segment
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
@@ -50,9 +51,19 @@ def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
     sides = role_reports(job, steps, outcome)
     charts = run_charts(steps, sides)
     (run.folder / "reward.png").write_bytes(charts[0].png)
-    parts: list[Part] = [Gallery(charts, "Step by step", _CURVES)]
-    for side in sides:
-        parts += _held_out(run, side, several=len(sides) > 1)
+    several = len(sides) > 1
+    played = [(side, [_records(run, side, when) for when in ("before", "after")]) for side in sides]
+    parts: list[Part] = [
+        table for side, both in played if (table := example_table(side, *both, several=several))
+    ]
+    parts.append(Gallery(charts, "Step by step", _CURVES))
+    parts += [_returns(side, several=several) for side in sides]
+    opening = len(parts)
+    for side, both in played:
+        ends = [[record.metrics for record in records] for records in both]
+        title = f"What the episodes achieved{f': {side.title}' if several else ''}"
+        figures = episode_table(side.job.world.spec, (side.before, side.after), ends, title)
+        parts += [figures] if figures.rows else []
     first_of_each = sides if job.others else sides[:1]
     for side in first_of_each:
         parts += forecast_parts(side.before.stated, side.after.stated)
@@ -64,14 +75,15 @@ def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
     warning = ""
     if collapse is not None:
         warning = f"Collapsed at step {collapse.since}: {collapse.reason}. Try: {collapse.advice}."
-    headlines = [line for side in sides for line in side.headlines]
+    headlines = [side.what_happened for side in sides]
+    headlines += [line for side in sides for line in side.headlines]
     for name in job.trained:
         headlines += [f"{words.capitalize()}: {s}" for words, s in outcome.since_warm_start(name)]
     low = [(name, outcome.low_returns(name)) for name in job.trained]
     headlines += [f"{f'{name}: ' if len(low) > 1 else ''}{line}" for name, line in low if line]
     lines = [*headlines, _SKILL, _summary(job, steps)]
     title = ", ".join(other.title for other in (job, *job.others))
-    return Report(title, lines, parts, warning, _facts(job, steps, outcome))
+    return Report(title, lines, parts, warning, _facts(job, steps, outcome), opening)
 
 
 def _facts(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> list[tuple[str, str]]:
@@ -93,10 +105,20 @@ def _facts(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> list[tupl
     return [*facts, ("seconds", f"{sum(row.seconds for row in steps):,.0f}")]
 
 
-def _held_out(run: RunFolder, side: RoleReport, *, several: bool) -> list[Part]:
+def _records(run: RunFolder, side: RoleReport, name: str) -> list[RolloutRecord]:
+    """Return the rollouts of an evaluation that a role played in its world."""
+    world = side.job.world
+    return [
+        record
+        for record in run.rollouts.read(evaluation_segment(name))
+        if (record.role, record.world, record.level) == (side.role, world.spec.id, world.level)
+    ]
+
+
+def _returns(side: RoleReport, *, several: bool) -> Table:
     of_role = f": {side.title}" if several else ""
     kind = "Return" if side.references.on_outcomes is None else "Expected return"
-    returns = Table(
+    return Table(
         ("policy", "mean return", "95 % interval", "Tasks"),
         [
             (name, f"{mean.value:.4f}", f"{mean.low:.4f} to {mean.high:.4f}", f"{mean.samples}")
@@ -108,19 +130,6 @@ def _held_out(run: RunFolder, side: RoleReport, *, several: bool) -> list[Part]:
         if kind != "Return"
         else "Intervals are those of Student's t over Tasks.",
     )
-    title = f"What the episodes achieved{of_role}"
-    world = side.job.world
-    played = (side.role, world.spec.id, world.level)
-    ends = [
-        [
-            record.metrics
-            for record in run.rollouts.read(evaluation_segment(name))
-            if (record.role, record.world, record.level) == played
-        ]
-        for name in ("before", "after")
-    ]
-    figures = episode_table(world.spec, (side.before, side.after), ends, title)
-    return [returns, figures] if figures.rows else [returns]
 
 
 def _replies(steps: Sequence[StepRow]) -> list[Table]:

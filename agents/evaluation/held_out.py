@@ -217,8 +217,10 @@ async def _references(session: TrainingSession, role: str) -> References:
     def in_unit(unit: int) -> References:
         lines = {name: mean_estimate(of_both[unit]) for name, of_both in played.items()}
         ends = Yardstick(played[blind.name][unit], played["oracle"][unit], blind.name)
-        return References(lines, ends)
+        return References(lines, ends, reachable=reachable)
 
+    best = spec.reachable.get(job.world.level) if job.world.generates else None
+    reachable = "" if best is None else best.policy
     on_outcomes = in_unit(0)
     if not all(expected for _, expected in played.values()):
         return on_outcomes

@@ -11,7 +11,7 @@ import numpy as np
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.tokens.codec import DecodedReply
 
 SCHEMA_VERSION = 1
@@ -200,6 +200,12 @@ class RolloutRecord:
     def lost(self) -> bool:
         """Whether it ended for want of an answer, which says nothing about the policy."""
         return self.failure is not None and not self.failure.startswith(REFUSED)
+
+    @property
+    def earned(self) -> float:
+        """What the replies earn on average over outcomes, where that is known; else the return."""
+        expected = self.metrics.get(expected_return(self.role))
+        return self.total if expected is None else expected
 
     @property
     def metrics(self) -> Mapping[str, float | None]:

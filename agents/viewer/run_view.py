@@ -179,7 +179,7 @@ class RunView:
         return "running" if time.time() - max(changed, default=0.0) < _QUIET_SECONDS else "stopped"
 
     def _lines(self) -> dict[str, dict[str, float]]:
-        """Return by series of returns the levels of null, random, blind and oracle.
+        """Return by series of returns the levels of blind, reachable and oracle.
 
         With several worlds there are lines for each world, else those of the first trained role.
         """

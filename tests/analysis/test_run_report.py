@@ -18,6 +18,7 @@ from tokengym.agents.analysis.forecast_report import forecast_parts
 from tokengym.agents.analysis.report import Gallery, Picture, Report, Table
 from tokengym.agents.analysis.role_report import role_reports
 from tokengym.agents.analysis.run_report import run_report, write_report
+from tokengym.agents.rollouts import RolloutOrigin, evaluation_segment, record_play
 from tokengym.agents.settings import read_plain
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.collapse import Collapse
@@ -86,6 +87,58 @@ def test_a_policy_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path
     shown = StringIO()
     Bar(Console(file=shown, width=200), 1, [], None).show(RunFolder(tmp_path).steps()[0])
     assert "malformed 98%" in shown.getvalue()
+
+
+def test_the_first_line_says_what_happened_and_whether_it_is_more_than_chance() -> None:
+    noise = np.random.default_rng(0).normal(0.0, 0.05, (2, 100))
+    before, after = (
+        Evaluation(tuple((mean + row).tolist()))
+        for mean, row in zip((0.5, 0.58), noise, strict=True)
+    )
+    ends = Yardstick((0.575,) * 100, (0.9,) * 100, "best constant")
+    outcome = RunSummary(before, after, {"forecaster": References({}, ends)}, None, {})
+    (side,) = role_reports(Job.resolve(preset("forecast")), [], outcome)
+    gain = mean_estimate(np.subtract(after.returns_by_task, before.returns_by_task).tolist())
+    lead = mean_estimate((np.array(after.returns_by_task) - 0.575).tolist())
+    assert lead.low < 0.0 < lead.high
+    assert side.what_happened == (
+        "tokengym-start, trained on rewards in forecast:easy (label expected, terse prompts), went "
+        f"from return {before.returns} to {after.returns} on 100 held-out Tasks: a gain of {gain}, "
+        "more than chance. Whether it earns more than the best policy that ignores the Task is "
+        f"open: {lead} may be chance (about {lead.samples_to_show():,} Tasks would tell)."
+    )
+    swapped = replace(outcome, before=after, after=before)
+    (lost,) = role_reports(Job.resolve(preset("forecast")), [], swapped)
+    assert f"a loss of {gain}, more than chance. It earns 0.0" in lost.what_happened
+    assert "less than the best policy that ignores the Task, more than chance" in lost.what_happened
+
+
+def test_three_tasks_are_shown_with_the_replies_of_before_after_and_the_oracle(
+    tmp_path: Path,
+) -> None:
+    job = Job.resolve(preset("forecast", evaluation_tasks=9))
+    world, tasks, run = job.evaluated.world, job.evaluated.held_out, RunFolder(tmp_path)
+    changes = np.zeros(9)
+    for name, policy, sign in (("before", "noisy", -1), ("after", "empirical", 1)):
+        played = play_all(world, tasks, baselines("forecast")[policy])
+        origins = [RolloutOrigin("evaluation", group=group) for group in range(9)]
+        pairs = zip(origins, played, strict=True)
+        records = [record_play(origin, one, "forecaster") for origin, one in pairs]
+        run.rollouts.append(evaluation_segment(name), records)
+        changes += sign * np.array([one.metrics["expected_return/forecaster"] for one in played])
+    outcome = RunSummary(BEFORE, AFTER, {"forecaster": REFERENCES}, None, {"forecaster": None})
+    report = run_report(job, run, outcome)
+    table = report.tables[0]
+    assert report.parts[0] is table
+    order = np.argsort(-changes, kind="stable")
+    wanted = [f"Task {tasks[n].index}: {changes[n]:+.3f}" for n in (order[0], order[4], order[8])]
+    assert [row[0][0] for row in table.rows] == wanted
+    best = world.optimum(tasks[order[0]])["forecaster"].value
+    assert table.rows[0][3][0] == f"{best:.3f}"
+    assert table.rows[0][3][1].startswith("Probability: ")
+    page = report.html()
+    assert page.index("What it replies") < page.index("Step by step") < page.index("<details>")
+    assert "<summary>Settings</summary>" in page
 
 
 def test_a_run_without_steps_is_reported_and_one_without_an_end_is_refused(tmp_path: Path) -> None:

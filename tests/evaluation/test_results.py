@@ -78,9 +78,10 @@ def rewritten(
 
     Two in five succeed: one above the margin and one that earns just what is asked.
     """
-    missing, expected = (
-        float(rng.choice([MARGIN - 1 / 64, MARGIN, MARGIN + 1 / 64, 0.5, 0.75])) for _ in range(2)
-    )
+    near, far = [MARGIN - 1 / 64, MARGIN, MARGIN + 1 / 64], [0.5, 0.75]
+    # One policy is better than the others: its differences are found.
+    better = (row["level"], row["policy"]) == ("day", "oracle")
+    missing, expected = (float(rng.choice(near if better else near + far)) for _ in range(2))
     place = 100 * row["group"] + row["member"]
     turns = [
         {
@@ -371,7 +372,9 @@ def test_policies_are_compared_within_a_level_by_corrected_paired_t_tests(
         assert tasks == TASKS - 2  # each lost another one
         ends = stats.t.ppf([0.975, 0.8], tasks - 1)
         assert pair["detectable"] == pytest.approx(ends.sum() * error)
-        if test.pvalue < 0.05:
+        found_it = world == "energy:day" and "oracle" in two
+        assert (test.pvalue < 0.05) == found_it
+        if found_it:
             assert pair["tasks_needed"] is None
         else:
             # By the normal law, with the wider interval of so few Tasks, rounded up to two digits.

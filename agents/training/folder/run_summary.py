@@ -97,17 +97,20 @@ class References:
         lines: mean returns by name of the policy, in expectation over outcomes where that is known.
         yardstick: what the best blind policy and the oracle earn on each Task, likewise.
         on_outcomes: the same as it was paid; `None` where the returns above are that.
+        reachable: the best policy known of those that read only what the Turns say; empty if the
+            level declares none.
     """
 
     lines: Mapping[str, Estimate]
     yardstick: Yardstick
     on_outcomes: "References | None" = None
+    reachable: str = ""
 
     @property
     def levels(self) -> dict[str, float]:
-        """The mean returns that charts show: of null, random, blind and oracle, where known."""
-        blind = self.yardstick.blind_name
-        labels = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
+        """The mean returns that charts show: of blind, reachable and oracle, where known."""
+        labels = {self.reachable: "reachable", self.yardstick.blind_name: "blind"}
+        labels["oracle"] = "oracle"
         return {labels[name]: self.lines[name].value for name in labels if name in self.lines}
 
 

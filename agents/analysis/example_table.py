@@ -1,0 +1,71 @@
+"""Three held-out Tasks of a run, with the replies before and after training and the oracle's."""
+
+from collections.abc import Sequence
+
+from tokengym.agents.analysis.evaluate import play_all
+from tokengym.agents.analysis.report import Cell, Table
+from tokengym.agents.analysis.role_report import RoleReport
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
+from tokengym.envs.core.display import shorten
+
+_LONGEST_QUESTION, _LONGEST_REPLY = 400, 200
+
+
+def example_table(
+    side: RoleReport,
+    before: Sequence[RolloutRecord],
+    after: Sequence[RolloutRecord],
+    *,
+    several: bool,
+) -> Table | None:
+    """Lay out the Tasks with the largest gain, a typical change and the largest loss.
+
+    Args:
+        side: the trained role.
+        before: its rollouts before training.
+        after: its rollouts after training.
+        several: whether the report has other roles.
+
+    Returns:
+        the table; `None` where no Task is on record on both sides.
+    """
+    first, last = ({record.origin.group: record for record in of} for of in (before, after))
+    changes = {group: last[group].earned - first[group].earned for group in first if group in last}
+    if not changes:
+        return None
+    order = sorted(changes, key=lambda group: (-changes[group], group))
+    chosen = dict.fromkeys(order[place] for place in (0, len(order) // 2, -1))
+    rows = [
+        (
+            f"Task {first[group].index}: {changes[group]:+.3f}",
+            _question(first[group]),
+            *map(_reply, (first[group], last[group], _oracle(side, group))),
+        )
+        for group in chosen
+    ]
+    return Table(
+        ("Task and change", "before", "after", "oracle"),
+        [((change, question), *replies) for change, question, *replies in rows],
+        f"What it replies{f', {side.title}' if several else ''}",
+        "The held-out Tasks with the largest gain, a typical change and the largest loss. Above "
+        "each reply is what it earns, on average over outcomes where that is known.",
+    )
+
+
+def _oracle(side: RoleReport, group: int) -> RolloutRecord:
+    """Play the oracle on a held-out Task, against scripts."""
+    job = side.job.evaluated
+    policies = {**job.scripts, side.role: job.baselines["oracle"]}
+    (played,) = play_all(job.world.fork(), [job.held_out[group]], policies)
+    return record_play(RolloutOrigin("evaluation", policy="oracle"), played, side.role)
+
+
+def _question(record: RolloutRecord) -> str:
+    """Return the end of what the role read first: rules come before the question."""
+    read = next((turn.read for turn in record.turns if turn.role == record.role), "")
+    return read if len(read) <= _LONGEST_QUESTION else f"…{read[-_LONGEST_QUESTION:]}"
+
+
+def _reply(record: RolloutRecord) -> Cell:
+    said = " / ".join(turn.said or "" for turn in record.own_turns)
+    return f"{record.earned:.3f}", shorten(said, _LONGEST_REPLY)
