@@ -9,6 +9,7 @@ import numpy.typing as npt
 from tokengym.rewards.estimates import Estimate, Floats, bootstrap_estimate
 
 _DRAWS = 2000
+_PICKS_AT_ONCE = 1_000_000
 _COARSEST = 0.25
 """The largest half width of a skill that is stated as a number, in skill or as a share of it."""
 
@@ -104,8 +105,13 @@ class Yardstick:
         if count == 0:
             return Estimate(math.nan, math.nan, math.nan)
         value = _ratio(above_T.mean(), span_T.mean())
-        picks_DT = rng.integers(count, size=(_DRAWS, count))
-        draws_D = _ratio(above_T[picks_DT].mean(axis=1), span_T[picks_DT].mean(axis=1))
+        # All draws at once would take gigabytes of 100,000 Tasks.
+        rows = max(1, _PICKS_AT_ONCE // count)
+        draws = []
+        for first in range(0, _DRAWS, rows):
+            picks_DT = rng.integers(count, size=(min(rows, _DRAWS - first), count))
+            draws.append(_ratio(above_T[picks_DT].mean(axis=1), span_T[picks_DT].mean(axis=1)))
+        draws_D = np.concatenate(draws)
         return bootstrap_estimate(float(value), draws_D[~np.isnan(draws_D)], count)
 
 

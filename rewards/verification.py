@@ -91,59 +91,57 @@ def verify_forecasts(
     base_loss_N = np.broadcast_to((np.asarray(base_rates) - outcomes_N) ** 2, loss_N.shape)
     p, y, event = stated_N[given_N], outcomes_N[given_N], event_N[given_N]
     right = np.where(p == 0.5, 0.5, (p > 0.5) == (y > 0.5)).astype(np.float64)
-    counts_DE = _draw_events(event, rng)
     exact = not np.all((y == 0.0) | (y == 1.0))
+    outcomes = None if exact else y
+    skill, area = _bootstrap(loss_N[given_N], base_loss_N[given_N], p, outcomes, event, rng)
     return Verification(
         asked=len(stated_N),
         forecasts=int(given_N.sum()),
         events=len(np.unique(event)),
         brier=mean_over_clusters(loss_N[given_N], event),
         reward=mean_over_clusters(np.where(given_N, 1.0 - loss_N, 0.0), event_N),
-        skill=_skill(loss_N[given_N], base_loss_N[given_N], event, counts_DE),
+        skill=skill,
         accuracy=mean_over_clusters(right, event),
-        auc=None if exact else _auc(p, y, event, counts_DE),
+        auc=area,
         calibration=None if exact else expected_error(p, y, rng, bins=BINS),
         murphy=murphy(p, y, BINS),
     )
 
 
-def _draw_events(event_N: npt.NDArray[np.intp], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return how often each draw of a bootstrap takes each event, shape (draws, events)."""
-    labels = np.unique(event_N)
-    size = int(event_N.max()) + 1
-    picks = rng.integers(len(labels), size=(_DRAWS, len(labels)))
-    counts = np.zeros((_DRAWS, size), np.int64)
-    np.add.at(counts, (np.arange(_DRAWS)[:, None], labels[picks]), 1)
-    return counts
+def _bootstrap(
+    loss_N: Floats,
+    base_N: Floats,
+    p_N: Floats,
+    y_N: Floats | None,
+    event_N: npt.NDArray[np.intp],
+    rng: np.random.Generator,
+) -> tuple[Estimate, Estimate | None]:
+    """Return skill and area under the curve, with intervals over draws of events.
 
-
-def _skill(
-    loss_N: Floats, base_N: Floats, event_N: npt.NDArray[np.intp], counts_DE: npt.NDArray[np.int64]
-) -> Estimate:
-    size = counts_DE.shape[1]
-    loss_D = counts_DE @ np.bincount(event_N, loss_N, size)
-    base_D = counts_DE @ np.bincount(event_N, base_N, size)
-    base = float(base_N.sum())
-    value = 1.0 - float(loss_N.sum()) / base if base > 0.0 else float("nan")
-    draws_D = 1.0 - loss_D[base_D > 0.0] / base_D[base_D > 0.0]
-    return bootstrap_estimate(value, draws_D, len(np.unique(event_N)))
-
-
-def _auc(
-    p_N: Floats, y_N: Floats, event_N: npt.NDArray[np.intp], counts_DE: npt.NDArray[np.int64]
-) -> Estimate | None:
-    value = auc(p_N, y_N)
-    if value is None:
-        return None
-    # By distinct forecast the weight of yes and of no; each draw weighs questions by its events.
+    There is no area without outcomes. The draws are made one by one: all at once would take a
+    gigabyte of 100,000 events.
+    """
+    labels, size = np.unique(event_N), int(event_N.max()) + 1
+    loss_E, base_E = (np.bincount(event_N, of, size) for of in (loss_N, base_N))
     rank_N = np.unique(p_N, return_inverse=True)[1]
-    draws = []
-    for counts_E in counts_DE:
+    skills, areas = [], []
+    for _ in range(_DRAWS):
+        picks = labels[rng.integers(len(labels), size=len(labels))]
+        counts_E = np.bincount(picks, minlength=size)
+        base = float(counts_E @ base_E)
+        if base > 0.0:
+            skills.append(1.0 - float(counts_E @ loss_E) / base)
+        if y_N is None:
+            continue
+        # By distinct forecast the weight of yes and of no; a draw weighs questions by its events.
         weight_N = counts_E[event_N].astype(np.float64)
         yes_V = np.bincount(rank_N, weight_N * y_N)
         no_V = np.bincount(rank_N, weight_N * (1.0 - y_N))
         total = yes_V.sum() * no_V.sum()
         if total > 0.0:
-            below_V = np.cumsum(no_V) - 0.5 * no_V
-            draws.append(float(yes_V @ below_V / total))
-    return bootstrap_estimate(value, np.array(draws), len(np.unique(event_N)))
+            areas.append(float(yes_V @ (np.cumsum(no_V) - 0.5 * no_V) / total))
+    base = float(base_N.sum())
+    value = 1.0 - float(loss_N.sum()) / base if base > 0.0 else float("nan")
+    skill = bootstrap_estimate(value, np.array(skills), len(labels))
+    area = None if y_N is None else auc(p_N, y_N)
+    return skill, area if area is None else bootstrap_estimate(area, np.array(areas), len(labels))

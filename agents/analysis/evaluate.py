@@ -1,6 +1,6 @@
 """What policies earn on a set of Tasks, with 95 % intervals."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +14,19 @@ from tokengym.envs.registry import baselines, import_object, scripted_opponent
 from tokengym.rewards.estimates import Estimate, Floats, mean_estimate
 
 
+def play_each(
+    world: World, tasks: Iterable[Task], policies: Mapping[str, Policy] | Policy, seed: int = 0
+) -> Iterator[PlayedEpisode]:
+    """Play each Task once; a Task's randomness depends on `seed` and the Task alone."""
+    for task in tasks:
+        yield play(world, task, policies, generator("evaluate", seed, task.fingerprint))
+
+
 def play_all(
     world: World, tasks: Iterable[Task], policies: Mapping[str, Policy] | Policy, seed: int = 0
 ) -> list[PlayedEpisode]:
-    """Play each Task once; a Task's randomness depends on `seed` and the Task alone."""
-    return [
-        play(world, task, policies, generator("evaluate", seed, task.fingerprint)) for task in tasks
-    ]
+    """Return the episodes of `play_each`."""
+    return list(play_each(world, tasks, policies, seed))
 
 
 def play_group(
@@ -81,9 +87,17 @@ class BestBlind(NamedTuple):
 def best_blind(
     world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
 ) -> BestBlind:
-    """Return the best of the world's blind policies on these Tasks; `null` if it has none.
+    """Return the best of the world's blind policies on these Tasks; see `find_best_blind`."""
+    name, policy = find_best_blind(world, tasks, role, opponents)
+    return BestBlind(name, policy, play_all(world, tasks, {**opponents, role: policy}))
 
-    The best one has the highest expected return where the world knows it; see `earned`.
+
+def find_best_blind(
+    world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
+) -> tuple[str, Policy]:
+    """Return the best of the world's blind policies on these Tasks, and what reports call it.
+
+    It is `null` if the world has none. The best one has the highest expected return where the world knows it; see `earned`.
 
     Args:
         world: the world.
@@ -93,15 +107,17 @@ def best_blind(
     """
     spec = world.spec
     blind: Mapping[str, Policy] = import_object(spec.blind)(world) if spec.blind else {}
-    candidates = blind or {"null": baselines(spec)["null"]}
-    played = {
-        name: play_all(world, tasks, {**opponents, role: policy})
-        for name, policy in candidates.items()
-    }
-    best = max(played, key=lambda name: float(earned(played[name], role).mean()))
-    return BestBlind(
-        f"{spec.blind_name} ({best})" if blind else best, candidates[best], played[best]
-    )
+    if not blind:
+        return "null", baselines(spec)["null"]
+    best = import_object(spec.best_blind)(world, tasks) if spec.best_blind else None
+    if best is None:
+
+        def total(name: str) -> float:
+            played = play_each(world, tasks, {**opponents, role: blind[name]})
+            return sum(float(earned([episode], role)[0]) for episode in played)
+
+        best = max(blind, key=total)
+    return f"{spec.blind_name} ({best})", blind[best]
 
 
 def scripted_opponents(world: World) -> dict[str, Policy]:

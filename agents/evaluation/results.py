@@ -5,6 +5,7 @@ of these expected returns, as they have no noise of outcomes; returns on outcome
 """
 
 import sys
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -273,7 +274,7 @@ class RolloutTable:
     """
 
     first: RolloutRecord
-    columns: dict[str, list[float]] = field(default_factory=dict)
+    columns: dict[str, "array[float]"] = field(default_factory=dict)
     ends: list[Mapping[str, float | None]] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
 
@@ -311,7 +312,7 @@ class RolloutTable:
             "completion_tokens": np.nan if written is None else written,
         }
         for name, value in row.items():
-            self.columns.setdefault(name, []).append(value)
+            self.columns.setdefault(name, array("d")).append(value)
         self.ends.append(metrics)
         if record.failure is not None:
             self.failures[record.failure.partition(":")[0]] += 1

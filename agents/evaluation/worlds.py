@@ -1,17 +1,17 @@
 """A world of an evaluation, its names resolved, and the two ends of skill on its Tasks."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan, nan
 from statistics import fmean
-from typing import Any, Self
+from typing import Any, Self, overload
 
-from tokengym.agents.analysis.evaluate import best_blind, play_all
+from tokengym.agents.analysis.evaluate import find_best_blind, play_each
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.play import PlayedEpisode, Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
@@ -40,18 +40,22 @@ class SkillEnds:
     def measure(
         cls, world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
     ) -> Self:
-        """Play both ends; see `best_blind`."""
-        blind = best_blind(world, tasks, role, opponents)
-        oracle = play_all(world, tasks, {**opponents, role: baselines(world.spec)["oracle"]})
+        """Play both ends; see `find_best_blind`."""
+        name, blind = find_best_blind(world, tasks, role, opponents)
 
-        def both(of: Callable[[PlayedEpisode], float]) -> Yardstick:
-            low, high = (tuple(map(of, episodes)) for episodes in (blind.records, oracle))
-            return Yardstick(low, high, blind.name)
+        def played(policy: Policy) -> list[tuple[float, float]]:
+            return [
+                (episode.returns[role], episode.metrics.get(expected_return(role), nan))
+                for episode in play_each(world, tasks, {**opponents, role: policy})
+            ]
 
-        expected = both(lambda episode: episode.metrics.get(expected_return(role), nan))
+        ends = [
+            zip(*played(policy), strict=True) for policy in (blind, baselines(world.spec)["oracle"])
+        ]
+        realised, expected = (Yardstick(low, high, name) for low, high in zip(*ends, strict=True))
         limits = [world.optimum(task)[role] for task in tasks]
         return cls(
-            both(lambda episode: episode.returns[role]),
+            realised,
             None if any(map(isnan, expected.blind_T + expected.oracle_T)) else expected,
             fmean(limit.value for limit in limits),
             all(limit.exact for limit in limits),
@@ -114,7 +118,7 @@ class EvaluatedWorld:
         opponents = _opponents(world_spec, role, scripts, config.opponents)
         options = {**world_spec.evaluation, **config.options}
         world = make_world(world_spec, place.level, **options)
-        tasks, name = world.first_tasks(config.split, config.tasks), place.name
+        tasks, name = _Tasks(world.first_tasks(config.split, config.tasks)), place.name
         if len(tasks) < 2:
             raise OptionError(
                 f"{name} has {len(tasks)} Tasks in {config.split!r}; an interval needs two"
@@ -134,6 +138,31 @@ class EvaluatedWorld:
     def ends(self) -> SkillEnds:
         """What the ends of skill earn on the Tasks."""
         return SkillEnds.measure(self.world, self.tasks, self.role, self.opponents)
+
+
+@dataclass(frozen=True)
+class _Tasks(Sequence[Task]):
+    """Tasks that forget what they read of themselves: of 100,000 that is most of the memory.
+
+    Attributes:
+        kept: the Tasks, none of them used.
+    """
+
+    kept: Sequence[Task]
+
+    def __len__(self) -> int:
+        """Return the number of Tasks."""
+        return len(self.kept)
+
+    @overload
+    def __getitem__(self, place: int) -> Task: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Task]: ...
+    def __getitem__(self, place: int | slice) -> Task | list[Task]:
+        """Return a Task that was not used before, or several."""
+        if isinstance(place, slice):
+            return [replace(task) for task in self.kept[place]]
+        return replace(self.kept[place])
 
 
 def _opponents(

@@ -59,6 +59,8 @@ class WorldSpec:
             `oracle` baseline if empty.
         blind: `module:function` from World to policies by name that ignore the Task. The best of
             them on given Tasks is what a learner reaches without reading; empty if there are none.
+        best_blind: `module:function` from (World, Tasks) to the name of the best of them, or `None`
+            where it must be played; for worlds that know it in closed form.
         blind_name: what reports call the best of them.
         planners: baselines that are not simple: they solve, enumerate, read a constant that no Turn
             shows, or take 40 lines or more. All others but `oracle` are simple, models fitted on
@@ -107,6 +109,7 @@ class WorldSpec:
     metrics: str = ""
     demonstrations: str = ""
     blind: str = ""
+    best_blind: str = ""
     blind_name: str = "best blind"
     planners: tuple[str, ...] = ()
     reachable: Mapping[str, Reachable] = field(default_factory=dict)

@@ -19,6 +19,7 @@ SPEC = WorldSpec(
     demonstrations="tokengym.envs.forecasting.baselines:demonstrate",
     scores="tokengym.envs.forecasting.scores:forecast_scores",
     blind="tokengym.envs.forecasting.baselines:constants",
+    best_blind="tokengym.envs.forecasting.baselines:best_constant",
     blind_name="best constant",
     reachable=dict.fromkeys(_TURNS, Reachable("oracle", "exact posterior", proved=True)),
     training={"label": "expected"},

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
-from tokengym.envs.core.task import to_plain_json
+from tokengym.envs.core.task import Task, to_plain_json
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.forecasting.families.base import bernoulli
@@ -154,6 +154,36 @@ def constants(world: World) -> Mapping[str, Policy]:
         f"Probability: {k / 40:.3f}": partial(_state, partial(_constant, k / 40))
         for k in range(1, 40)
     }
+
+
+def best_constant(world: World, tasks: Sequence[Task]) -> str | None:
+    """Return the best of `constants` on Tasks of one turn; `None` if one has more.
+
+    The expected score of a forecast is linear in the true probability, so that of a constant over
+    yes/no questions depends on their mean probability alone. Other questions are answered alike.
+    """
+    forecasts, chances, rule = ForecastWorld.cast(world), [0.0, 0.0], None
+    for task in tasks:
+        turn, *later = forecasts.compile(task)
+        if later:
+            return None
+        if not turn.question.options:
+            rule = turn.rule
+            odds = turn.question.predictive or turn.weights
+            chances = [chances[0] + odds[0], chances[1] + odds[1]]
+
+    def score(k: int) -> float:
+        stated = bernoulli(k / 40)
+        return (
+            0.0
+            if rule is None
+            else sum(
+                chance * rule(stated, bernoulli(float(happened)))
+                for happened, chance in enumerate(chances)
+            )
+        )
+
+    return f"Probability: {max(range(1, 40), key=score) / 40:.3f}"
 
 
 def base_rate(world: World) -> Forecast:

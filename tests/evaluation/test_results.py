@@ -17,6 +17,7 @@ from tokengym.agents.evaluation.report import evaluation_report, write_tables
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import results_of, run_evaluation
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.envs import make_world
 
 WORLDS = ("energy:small", "energy:day", "forecast:easy")
 POLICIES = ("null", "random", "oracle")
@@ -152,8 +153,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 def mean_of(values: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Return the mean with Student's interval over the means of Tasks."""
     means = [sum(row) / len(row) for row in values if row]
-    low, high = stats.ttest_1samp(means, 0.0).confidence_interval(0.95)
-    return {"value": sum(means) / len(means), "low": low, "high": high, "samples": len(means)}
+    half = stats.t.ppf(0.975, len(means) - 1) * stats.sem(means)
+    mean = sum(means) / len(means)
+    return {"value": mean, "low": mean - half, "high": mean + half, "samples": len(means)}
 
 
 def mean_of_rollouts(values: Sequence[Sequence[float]]) -> dict[str, Any]:
@@ -219,6 +221,30 @@ def test_who_played_what_is_stated(written: Written, world: str, policy: str) ->
     wanted = (level.world, level.level, policy, role, TASKS, ROLLOUTS)
     assert tuple(found[name] for name in names) == wanted
     assert (found["temperature"], found["max_tokens"]) == (None, None)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_ends_of_skill_and_the_optimum_are_in_the_unit_of_what_is_compared(
+    written: Written, world: str
+) -> None:
+    found = written.found["worlds"][WORLDS.index(world)]
+    assert found["unit"] == ("expected" if world.startswith("forecast") else "realised")
+    blind, oracle = written.ends(world, "null")
+    assert found["blind"] == pytest.approx(mean_of([[value] for value in blind]))
+    assert found["oracle"] == pytest.approx(mean_of([[value] for value in oracle]))
+    made = make_world(*WorldLevel.parse(world))
+    limits = [made.optimum(task)[found["role"]] for task in made.first_tasks("test", TASKS)]
+    assert found["optimum"] == pytest.approx(sum(limit.value for limit in limits) / TASKS)
+    assert found["exact"] == all(limit.exact for limit in limits)
+    if found["unit"] == "expected":  # the oracle attains it, on average over outcomes
+        assert found["optimum"] == pytest.approx(sum(oracle) / TASKS, abs=2**-12)
+    limit = "optimum" if found["exact"] else "bound"
+    report = evaluation_report(CONFIG, written.results)
+    unit = "expected returns" if found["unit"] == "expected" else "returns"
+    assert (
+        f"{world}, {unit}: {found['blind_name']} {found['blind']['value']:.3f}, "
+        f"oracle {found['oracle']['value']:.3f}, {limit} {found['optimum']:.3f}."
+    ) in report.lines
 
 
 @everywhere
