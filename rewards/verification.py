@@ -92,8 +92,8 @@ def verify_forecasts(
     p, y, event = stated_N[given_N], outcomes_N[given_N], event_N[given_N]
     right = np.where(p == 0.5, 0.5, (p > 0.5) == (y > 0.5)).astype(np.float64)
     exact = not np.all((y == 0.0) | (y == 1.0))
-    outcomes = None if exact else y
-    skill, area = _bootstrap(loss_N[given_N], base_loss_N[given_N], p, outcomes, event, rng)
+    happened = None if exact else y
+    skill, area = _bootstrap(loss_N[given_N], base_loss_N[given_N], p, happened, event, rng)
     return Verification(
         asked=len(stated_N),
         forecasts=int(given_N.sum()),

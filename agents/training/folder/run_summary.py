@@ -80,9 +80,8 @@ class Evaluation:
     @property
     def form_warning(self) -> str:
         """What to do if the policy does not know the form; empty if it does."""
-        figures = self.figures
-        shares = (figures.get(name, 0.0) for name in ("malformed", "cut_off"))
-        return form_warning(*shares, str(self.conditions.get("prompt", "full")))
+        malformed, cut_off = (self.figures.get(name, 0.0) for name in ("malformed", "cut_off"))
+        return form_warning(malformed, cut_off, str(self.conditions.get("prompt", "full")))
 
     def of(self, name: str) -> "Evaluation":
         """Return the evaluation of a trained role or world; the first one's is this one."""
