@@ -20,7 +20,7 @@ from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutLog, evaluation_segment
 from tokengym.agents.settings import read_plain
-from tokengym.atomic_write import write_whole
+from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError, OptionError
 
 SCHEMA_VERSION = 1
@@ -153,7 +153,10 @@ class EvaluationFolder:
             ],
             "results": None if results is None else results.to_dict(),
         }
-        write_whole(self.file, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
+        # Written as it is spelled: of many Tasks the whole text takes a hundred megabytes.
+        with replacing(self.file) as part, part.open("w", encoding="utf-8") as file:
+            json.dump(data, file, indent=1, allow_nan=False)
+            file.write("\n")
 
 
 def _versions() -> dict[str, str]:
