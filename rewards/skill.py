@@ -9,7 +9,7 @@ import numpy.typing as npt
 from tokengym.rewards.estimates import Estimate, Floats, bootstrap_estimate
 
 _DRAWS = 2000
-_PICKS_AT_ONCE = 1_000_000
+_PICKS_AT_ONCE = 100_000
 _COARSEST = 0.25
 """The largest half width of a skill that is stated as a number, in skill or as a share of it."""
 

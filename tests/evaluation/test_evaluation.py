@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 import threading
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from importlib.util import find_spec
@@ -20,6 +21,7 @@ from tokengym.agents.evaluation.report import evaluation_report, write_tables
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify_evaluation
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.run_async import run_async
 from tokengym.agents.settings import read_plain
 from tokengym.envs import baselines, make_world
@@ -292,3 +294,20 @@ def test_an_interrupt_in_a_notebook_cancels_what_runs() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert cancelled == [True]
+
+
+def test_memory_hardly_grows_with_the_tasks() -> None:
+    """A Task costs what its figures and its compiled form take, not its episodes or draws."""
+
+    def peak(tasks: int) -> int:
+        config = asked("half", worlds="forecast", tasks=tasks, options={"family": "frequency"})
+        world = EvaluatedWorld.resolve(config.worlds[0], config)
+        tracemalloc.start()
+        try:
+            world.ends.used.skill([0.5] * tasks, np.random.default_rng(0))
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(5)  # what is loaded once
+    assert (peak(110) - peak(30)) / 80 < 25_000
