@@ -406,19 +406,21 @@ def _scores(
     name = world.world.spec.scores
     if not name:
         return {}
-    kept = [
-        (task, ends)
-        for group, task in enumerate(world.tasks)
+    lost = table.columns["lost"]
+    kept = {
+        group: ends
+        for group in range(len(world.tasks))
         if (
             ends := [
                 table.ends[place]
                 for place in range(group * rollouts, (group + 1) * rollouts)
-                if not table.columns["lost"][place]
+                if not lost[place]
             ]
         )
-    ]
+    }
+    tasks = world.tasks if len(kept) == len(world.tasks) else [world.tasks[n] for n in kept]
     scores: Mapping[str, float | Estimate] = import_object(name)(
-        [task for task, _ in kept], [ends for _, ends in kept], generator("scores", len(kept))
+        tasks, list(kept.values()), generator("scores", len(kept))
     )
     return scores
 
