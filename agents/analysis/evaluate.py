@@ -97,7 +97,8 @@ def find_best_blind(
 ) -> tuple[str, Policy]:
     """Return the best of the world's blind policies on these Tasks, and what reports call it.
 
-    It is `null` if the world has none. The best one has the highest expected return where the world knows it; see `earned`.
+    It is `null` if the world has none. The best one has the highest expected return where the
+    world knows it; see `earned`.
 
     Args:
         world: the world.
