@@ -10,11 +10,10 @@ from tokengym.agents.evaluation.policies import resolve_policy
 from tokengym.agents.evaluation.results import (
     PolicyResult,
     Results,
-    Returns,
-    RolloutTable,
     WorldResult,
     policy_result,
 )
+from tokengym.agents.evaluation.rollout_table import Returns, RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.envs.core.errors import OptionError
 
