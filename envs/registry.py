@@ -203,7 +203,7 @@ def baselines(world_id: str | WorldSpec) -> Mapping[str, Policy]:
     return policies
 
 
-def policy(world_id: str, who: Policy | str) -> Policy:
+def policy(world_id: str | WorldSpec, who: Policy | str) -> Policy:
     """Return a scripted policy given as an object or by the name of one of the world's baselines.
 
     Raises:
@@ -213,7 +213,7 @@ def policy(world_id: str, who: Policy | str) -> Policy:
         return who
     policies = baselines(world_id)
     if who not in policies:
-        raise OptionError(f"{world_id} has the baselines {sorted(policies)}, got {who!r}")
+        raise OptionError(f"{spec(world_id).id} has the baselines {sorted(policies)}, got {who!r}")
     return policies[who]
 
 

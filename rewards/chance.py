@@ -1,8 +1,13 @@
 """How likely chance explains a mean of bounded returns."""
 
 import math
+from collections.abc import Mapping
 
-from tokengym.rewards.bounds import Range
+from tokengym.rewards.bounds import GRID, Range
+from tokengym.rewards.estimates import Floats
+
+_CHANCE = 1e-4
+"""What is less likely than this is not chance."""
 
 
 def chance_of_mean(observed: float, expected: float, bounds: Range, count: int) -> float:
@@ -30,3 +35,39 @@ def chance_of_mean(observed: float, expected: float, bounds: Range, count: int) 
     if share < 1.0:
         exponent += (1.0 - share) * math.log((1.0 - share) / (1.0 - least))
     return math.exp(-count * max(0.0, exponent))  # rounding may leave it just below 0
+
+
+def against_optimum(
+    earned_T: Mapping[str, Floats], limit_T: Floats, bounds: Range, turns: int, *, exact: bool
+) -> str:
+    """Compare what policies earn with the optimum that is stated, beyond chance and rounding.
+
+    Where the oracle earns the optimum on every Task, Tasks are compared one by one, else means.
+
+    Args:
+        earned_T: by policy, among them perhaps `oracle`, its return on each Task, shape (T,).
+        limit_T: the optimum of each Task, or a bound of it, shape (T,).
+        bounds: the declared range of returns.
+        turns: most replies of an episode, each of which is rounded to the grid.
+        exact: whether it is the optimum of every Task, which the oracle then has to attain.
+
+    Returns:
+        what is wrong; empty if nothing is.
+    """
+    slack, most = turns / GRID, float(limit_T.mean())
+    oracle_T = earned_T.get("oracle")
+    certain = oracle_T is not None and bool((abs(oracle_T - limit_T) <= slack).all())
+    for name, values_T in earned_T.items():
+        excess_T = values_T - limit_T
+        if certain and excess_T.max() > slack:
+            return f"{name} earns {excess_T.max():.6f} more than the optimum of a Task"
+        if excess_T.mean() > slack and _CHANCE > chance_of_mean(
+            float(values_T.mean()), most, bounds, len(values_T)
+        ):
+            return f"{name} earns {excess_T.mean():.4f} more than the mean optimum"
+    if exact and oracle_T is not None and (short := most - float(oracle_T.mean())) > slack:
+        # The chance of so small a mean is that of so large a mean loss.
+        upside_down = Range(-bounds.high, -bounds.low)
+        if chance_of_mean(short - most, -most, upside_down, len(oracle_T)) < _CHANCE:
+            return f"the oracle earns {short:.4f} less than the optimum, which is stated to be exact"
+    return ""

@@ -57,6 +57,8 @@ class CertifySettings(Settings):
         replies: replies played in the check of memory.
         drawn: prompts drawn in the checks of repetition.
         patience: seconds after which a check gives up.
+        ties: largest share of groups of eight in which all returns may be equal.
+        policy: whose rollouts make the groups that are counted, see `players.player`.
         seed: of everything that is drawn.
     """
 
@@ -65,6 +67,14 @@ class CertifySettings(Settings):
     replies: int = option(10_000, "replies played in the check of memory", least=10)
     drawn: int = option(200, "prompts compared in the checks of repetition", least=10)
     patience: float = option(60.0, "seconds after which a check gives up", above=0)
+    ties: float = option(
+        0.5, "largest share of groups of eight that may tie", least=0, most=1
+    )
+    policy: str = option(
+        "noisy",
+        "whose groups are counted: noisy, others (right replies to other Tasks), "
+        "openai:MODEL@URL, or FILE.py:NAME of a function from text and turn to a reply",
+    )
     seed: int = option(0, "seed of everything that is drawn", least=0)
 
 
@@ -99,6 +109,7 @@ class Bench:
         target: how the user named it.
         settings: how thoroughly to look.
         options: of the source.
+        harder: a setting of the source that is said to be harder, if one is.
         most: the highest return of each Task seen so far, and what earned it.
     """
 
@@ -106,6 +117,7 @@ class Bench:
     target: str = ""
     settings: CertifySettings = field(default_factory=CertifySettings)
     options: Mapping[str, Any] = field(default_factory=dict)
+    harder: "Bench | None" = None
     most: dict[Place, Trace] = field(default_factory=dict)
     _views: dict[Place, View] = field(default_factory=dict)
     _shared: dict[Callable[["Bench"], Any], Any] = field(default_factory=dict)
@@ -129,9 +141,11 @@ class Bench:
     def command(self, check: str) -> str:
         """Return the command that runs one check as here."""
         said = ["tokengym", "certify", self.target, "--only", check]
-        for name, value in self.options.items():
-            text = value if isinstance(value, str) else json.dumps(value)
-            said += ["--option", f"{name}={text}"]
+        harder = self.harder.options if self.harder else {}
+        for flag, options in (("--option", self.options), ("--harder", harder)):
+            for name, value in options.items():
+                text = value if isinstance(value, str) else json.dumps(value)
+                said += [flag, f"{name}={text}"]
         for name, setting in settings_of(CertifySettings).items():
             if (value := getattr(self.settings, name)) != setting.default:
                 said += [setting.flag, str(value)]
@@ -151,6 +165,7 @@ class Bench:
             ),
             "splits": (facts.splits, "the source has no splits"),
             "seeds": (facts.seeded, "no seed sets Tasks apart"),
+            "harder": (self.harder, "no setting is said to be harder (--harder)"),
             "turns": (facts.turns > 1, "an episode has one reply"),
             "records": (recorded, "nothing was recorded"),
         }[what]

@@ -3,7 +3,8 @@
 import datetime
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tokengym.agents.certify.checks import in_order
 from tokengym.agents.certify.finding import CHECKS, Finding, Severity
 from tokengym.agents.certify.sandbox import Limits, Sandbox
 from tokengym.agents.certify.source import Source
-from tokengym.agents.certify.sources import is_recorded, open_source
+from tokengym.agents.certify.sources import is_recorded, open_source, package
 from tokengym.agents.settings import read_plain
 from tokengym.envs.core.errors import DataError, OptionError, require_one_of
 from tokengym.rewards.estimates import Estimate
@@ -39,6 +40,8 @@ class Certificate:
         settings: how thoroughly it was looked.
         network: whether the environment could reach other machines.
         findings: one for each check, in order.
+        harder: options of the setting that was said to be harder.
+        turns: most replies of an episode that were played.
     """
 
     schema: int
@@ -50,10 +53,26 @@ class Certificate:
     settings: CertifySettings
     network: bool
     findings: tuple[Finding, ...]
+    harder: Mapping[str, Any] = field(default_factory=dict)
+    turns: int = 1
 
     def failed(self, severity: Severity) -> list[Finding]:
         """Return the failures of a severity that nobody accepted."""
         return [found for found in self.findings if found.counts and found.severity is severity]
+
+    def holds_for(
+        self,
+        target: str,
+        options: Mapping[str, Any],
+        settings: CertifySettings,
+        harder: Mapping[str, Any],
+    ) -> bool:
+        """Return whether this is of a target, with the versions that are installed now."""
+        made = self.target, self.options, self.settings, self.harder, self.tokengym
+        distribution = self.package.partition(" ")[0]
+        return made == (target, options, settings, harder, version("tokengym")) and (
+            self.package in (distribution, package(distribution))
+        )
 
     def to_json(self) -> str:
         """Return the certificate as JSON; `read_certificate` reads it."""
@@ -106,6 +125,7 @@ def certify(
     settings: CertifySettings | None = None,
     *,
     options: Mapping[str, Any] | None = None,
+    harder: tuple[Source, Mapping[str, Any]] | None = None,
     only: Collection[str] = (),
     network: bool = True,
     progress: Progress | None = None,
@@ -117,6 +137,7 @@ def certify(
         target: how to name it.
         settings: how thoroughly to look; the usual way if `None`.
         options: of the source, for the record.
+        harder: a setting of the source that is said to be harder, and the options that make it.
         only: ids of the checks to run; all if empty.
         network: whether the environment could reach other machines.
         progress: is told what is done.
@@ -127,7 +148,8 @@ def certify(
     for name in only:
         require_one_of("--only", name, list(CHECKS))
     settings = settings or CertifySettings()
-    bench = Bench(source, target, settings, options or {})
+    hard = Bench(harder[0], target, settings, harder[1]) if harder else None
+    bench = Bench(source, target, settings, options or {}, hard)
     if not source.rollouts and len(bench.scored) < 2:
         raise OptionError(f"{target or 'a source'} needs at least 4 Tasks to be certified")
     chosen = [check for check in in_order() if not only or check.name in only]
@@ -146,6 +168,8 @@ def certify(
         settings,
         network,
         tuple(findings),
+        dict(harder[1] if harder else {}),
+        source.facts.turns,
     )
 
 
@@ -155,6 +179,7 @@ def certify_target(
     settings: CertifySettings,
     limits: Limits,
     *,
+    harder: Mapping[str, Any] | None = None,
     only: Collection[str] = (),
     progress: Progress | None = None,
 ) -> Certificate:
@@ -163,18 +188,22 @@ def certify_target(
     Raises:
         SourceFailure: if the target cannot be opened.
     """
-    source = (
-        open_source(target, options) if is_recorded(target) else Sandbox(target, options, limits)
-    )
-    try:
+    with ExitStack() as opened:
+
+        def of(changed: Mapping[str, Any]) -> Source:
+            taken = {**options, **changed}
+            if is_recorded(target):
+                return open_source(target, taken)
+            return opened.enter_context(closing(Sandbox(target, taken, limits)))
+
+        source = of({})
         return certify(
             source,
             target,
             settings,
             options=options,
+            harder=(of(harder), harder) if harder else None,
             only=only,
             network=isinstance(source, Sandbox) and not source.isolated,
             progress=progress,
         )
-    finally:
-        source.close()

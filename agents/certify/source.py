@@ -84,11 +84,12 @@ class Recorded(NamedTuple):
     """A rollout that somebody recorded.
 
     Attributes:
-        prompt: what was read first.
+        prompt: what was read first; empty if it was not recorded.
         reply: what was replied, all turns.
         reward: the return, or the text of what is no number.
         group: rollouts of a group are compared with each other.
         split: the Task's split; empty if not known.
+        length: of the reply, in characters or tokens.
     """
 
     prompt: str
@@ -96,6 +97,7 @@ class Recorded(NamedTuple):
     reward: float | str
     group: str
     split: str = ""
+    length: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import math
 import re
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -47,15 +46,22 @@ def run(
     target: Annotated[
         list[str] | None,
         typer.Argument(
-            help="KIND:NAME (cookbook, gymnasium, openenv, reasoning-gym, textarena, verifiers), "
+            help="KIND:NAME (cookbook, gymnasium, openenv, reasoning-gym, textarena, verifiers, verifiers-v1), "
             "FILE.py:NAME, a file or folder of recorded rollouts, or a world such as energy:day"
         ),
     ] = None,
     *,
     said: dict[str, Any],
-    targets: Annotated[Path | None, typer.Option(help="a file with one target a line")] = None,
+    targets: Annotated[
+        Path | None,
+        typer.Option(help="a file with one target a line, each with options of its own behind it"),
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", help="name=value, an option of the source")
+    ] = None,
+    harder: Annotated[
+        list[str] | None,
+        typer.Option(help="name=value, an option of a setting that is said to be harder"),
     ] = None,
     prompts: Annotated[
         Path | None, typer.Option(help="JSON lines with the prompts of a reward function")
@@ -81,6 +87,9 @@ def run(
     out: Annotated[Path, typer.Option(help="folder of the certificates")] = Path("certificates"),
 ) -> None:
     """Certify environments."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     from tokengym.agents.certify.certificate import certify_target, read_certificate
     from tokengym.agents.certify.page import save
     from tokengym.agents.certify.policy import Requirement, read_waivers, waive
@@ -91,31 +100,43 @@ def run(
         raise OptionError("name at least one TARGET")
     requirements = [Requirement.parse(text) for text in require or ["defects"]]
     accepted = read_waivers(waivers) if waivers else []
-    options = name_values(option or [], "--option")
-    options |= {"prompts": str(prompts)} if prompts else {}
-    options |= {"declared": _pair(declared)} if declared else {}
     limits = Limits(**{name: said.pop(name) for name in settings_of(Limits) if name in said})
     settings = CertifySettings(**said)
+    common = name_values(option or [], "--option")
+    hard = name_values(harder or [], "--harder")
+    common |= {"prompts": str(prompts)} if prompts else {}
+    common |= {"declared": _pair(declared)} if declared else {}
+    bars = Progress(*Progress.get_default_columns(), console=Console(stderr=True), transient=True)
+    all_of_them = bars.add_task("targets", total=len(named), visible=len(named) > 1)
 
-    def one(name: str) -> "Certificate | TokengymError":
-        folder = out / re.sub(r"[^\w.-]+", "_", name)
+    def one(line: str) -> "Certificate | TokengymError":
+        name, *own = map(str.strip, line.split("--option"))
+        bar = bars.add_task(name, total=None, start=False)
+        folder = out / re.sub(r"[^\w.-]+", "_", line)
         try:
+            options = common | name_values(own, "--option")
             if resume and not only and (folder / _CERTIFICATE).exists():
                 known = read_certificate(folder)
-                if (known.target, known.options, known.settings) == (name, options, settings):
+                if known.holds_for(name, options, settings, hard):
                     return waive(known, accepted)
-            progress = _progress(name) if workers == 1 else None
+
+            def progress(check: str, done: int, total: int) -> None:
+                bars.start_task(bar)
+                bars.update(bar, description=f"{name}: {check}", completed=done, total=total)
+
             made = certify_target(
-                name, options, settings, limits, only=only or (), progress=progress
+                name, options, settings, limits, harder=hard, only=only or (), progress=progress
             )
-            made = waive(made, accepted)
         except TokengymError as error:
             return error
+        finally:
+            bars.remove_task(bar)
+            bars.advance(all_of_them)
         if not only:
-            save(made, folder)
-        return made
+            save(waive(made, accepted), folder)
+        return waive(made, accepted)
 
-    with ThreadPoolExecutor(workers) as pool:
+    with bars, ThreadPoolExecutor(workers) as pool:
         # One at a time in this thread, which an interrupt reaches at once.
         each = map(one, named) if workers == 1 else pool.map(one, named)
         results = list(zip(named, each, strict=True))
@@ -198,13 +219,3 @@ def _pair(text: str) -> list[float]:
     if not -math.inf < low < high < math.inf:
         raise OptionError(f"--declared takes LOW,HIGH, finite, the lower first, got {text!r}")
     return [low, high]
-
-
-def _progress(target: str) -> Any:
-    """Show on one line, which is overwritten, which check is running."""
-
-    def show(check: str, done: int, total: int) -> None:
-        if sys.stderr.isatty():
-            print(f"\r\033[K{target}: {done} of {total}, {check}", end="", file=sys.stderr)
-
-    return show

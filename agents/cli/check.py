@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.analysis.check_tables import BLOCKS, CELLS, HEADROOM_HEADER, LEVELS_HEADER
+from tokengym.agents.certify.level_tables import BLOCKS, CELLS, HEADROOM_HEADER, LEVELS_HEADER
 from tokengym.agents.analysis.markdown import block_names, write_block
 from tokengym.agents.cli.options import WorldOptions
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
@@ -26,7 +26,7 @@ from tokengym.rewards.bounds import RewardRangeError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tokengym.agents.analysis.check import Certificate, Keep
+    from tokengym.agents.certify.levels import Keep, LevelCertificate
 
 
 def check(
@@ -65,6 +65,12 @@ def check(
             "(default: 1000, fewer where episodes have more than 12 turns)",
         ),
     ] = None,
+    ties: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="most of the noisy policy's groups of eight that may tie"
+        ),
+    ] = 0.5,
     chosen_on: Annotated[
         int, typer.Option(min=2, help="with --search: validation Tasks the best is chosen on")
     ] = 200,
@@ -72,8 +78,8 @@ def check(
     """Measure what each level pays, how often it ties and whether it satisfies its contracts."""
     from rich.console import Console
 
-    from tokengym.agents.analysis.check import Contract
-    from tokengym.agents.analysis.check import check as certify
+    from tokengym.agents.certify.levels import Contract
+    from tokengym.agents.certify.levels import check as certify
 
     every = every or (search and world is None)
     if (world is None) != every or (every and (level or option)) or (markdown and not every):
@@ -108,6 +114,7 @@ def check(
                 keep=keep,
                 strategies=(strategies or _strategies(made)) if search else 0,
                 chosen_on=chosen_on,
+                ties=ties,
             )
         except RewardRangeError as error:
             failed.append((made, f"{Contract.RANGE} BROKEN: {error}"))
@@ -179,10 +186,10 @@ def _blocks_of(page: Path) -> list[str]:
     return names
 
 
-def _table(certificate: "Certificate") -> "Table":
+def _table(certificate: "LevelCertificate") -> "Table":
     from rich.table import Table
 
-    from tokengym.agents.analysis.check import GROUP_SIZES
+    from tokengym.agents.certify.levels import GROUP_SIZES
 
     found = certificate.to_dict()
     title = f"{found['world']} {found['level']}, {found['tasks']} test Tasks"

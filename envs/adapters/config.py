@@ -14,6 +14,7 @@ from tokengym.envs.adapters.text_episode import TextEpisode
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, require_one_of
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
@@ -230,12 +231,12 @@ def task_index(world: World, split: str, rng: np.random.Generator) -> int:
 
 
 def opponents_of_one(
-    world: str, opponents: Mapping[str, Policy | str] | None, played: str | None = None
+    world: str | WorldSpec, opponents: Mapping[str, Policy | str] | None, played: str | None = None
 ) -> dict[str, Policy | str]:
     """Return opponents that leave one role to play: `opponents` and, for the others, the defaults.
 
     Args:
-        world: id or short name of the world.
+        world: id or short name of the world, or its declaration.
         opponents: by role a policy or a baseline's name.
         played: the role to play; the first that `opponents` does not name if `None`.
     """

@@ -15,6 +15,7 @@ from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, policy
 from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
@@ -58,8 +59,8 @@ class Rollouts:
     It may be shared by threads and event loops: each rollout has its own world.
 
     Args:
-        world: id or short name of the world.
-        level: one of the world's levels; the first one if `None`.
+        world: the world, or its id or short name.
+        level: one of the world's levels; the first one if `None`. Of a name alone, like options.
         role: the role to play; the world's first that is no opponent's if `None`.
         opponents: by role a scripted policy, or a baseline's name; for roles not named the world's
             usual opponent, see `WorldSpec.opponents`.
@@ -80,7 +81,7 @@ class Rollouts:
 
     def __init__(
         self,
-        world: str,
+        world: World | str,
         level: str | None = None,
         *,
         role: str | None = None,
@@ -89,7 +90,7 @@ class Rollouts:
         max_tokens: int | None = None,
         **options: Any,
     ) -> None:
-        self.world = make_world(world, level, **options)
+        self.world = world if isinstance(world, World) else make_world(world, level, **options)
         self.codec = codec
         self.max_tokens = max_tokens
         spec = self.world.spec
@@ -102,8 +103,8 @@ class Rollouts:
                 f"others are opponents, got role={role!r} and opponents {sorted(named)}"
             )
         self.role = left[0] if role is None else role
-        others = opponents_of_one(spec.id, named, self.role)
-        self.opponents = {other: policy(spec.id, who) for other, who in others.items()}
+        others = opponents_of_one(spec, named, self.role)
+        self.opponents = {other: policy(spec, who) for other, who in others.items()}
 
     def start(self, task: Task) -> "Rollout":
         """Start a rollout of `task`, with its own world.

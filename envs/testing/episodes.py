@@ -13,7 +13,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.testing.generate import try_all
 from tokengym.envs.testing.law import TurnLaw, Violation, law, quoted, refused, require
 from tokengym.envs.testing.play import CheckedEpisode, play
-from tokengym.envs.testing.replies import HOSTILE, near_misses
+from tokengym.envs.core.odd_replies import HOSTILE, near_misses
 from tokengym.envs.testing.subject import Subject
 
 _NONSENSE = 0.2

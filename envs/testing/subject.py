@@ -11,7 +11,8 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import import_object, make_world
-from tokengym.envs.testing.replies import HOSTILE, near_misses, written
+from tokengym.envs.core.odd_replies import HOSTILE, near_misses
+from tokengym.envs.testing.written import written
 
 WorldLike = World | str | tuple[str, str | None]
 """A world as an object, an id (of its first level), or an id and a level."""
@@ -27,6 +28,7 @@ class Subject:
         tasks: number of Tasks on which mean returns are compared, at least 2.
         examples: number of examples that Hypothesis generates for a law, at least 1.
         seed: makes checks repeatable; with `None` Hypothesis generates other examples each time.
+        ties: largest share of groups of eight noisy rollouts in which all returns may be equal.
 
     Attributes:
         name: world and level, for messages.
@@ -49,6 +51,7 @@ class Subject:
         tasks: int = 12,
         examples: int = 25,
         seed: int | None = None,
+        ties: float = 0.5,
     ) -> None:
         if tasks < 2 or examples < 1:
             raise ValueError(f"at least 2 tasks and 1 example are needed, got {tasks=} {examples=}")
@@ -58,7 +61,7 @@ class Subject:
             raise ValueError(f"{template.spec.id} has no training Tasks to check")
         self.spec, self.level = template.spec, template.level
         self.name = f"{self.spec.id} at level {self.level!r}"
-        self.tasks_of_means, self.examples, self.seed = tasks, examples, seed
+        self.tasks_of_means, self.examples, self.seed, self.ties = tasks, examples, seed, ties
         scripted: Mapping[str, Policy] = {} if policies is None else policies
         if policies is None and self.spec.baselines:
             scripted = import_object(self.spec.baselines)

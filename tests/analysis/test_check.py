@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tests.forecasting.questions_file import plain, write_csv
-from tokengym.agents.analysis.check import Certificate, Contract, check
-from tokengym.agents.analysis.check_tables import HEADROOM_HEADER, table
+from tokengym.agents.certify.levels import Contract, LevelCertificate, check
+from tokengym.agents.certify.level_tables import HEADROOM_HEADER, table
 from tokengym.agents.analysis.evaluate import evaluate, returns_on
 from tokengym.agents.analysis.markdown import table_rows
 from tokengym.agents.cli import app
@@ -27,12 +27,34 @@ from tokengym.envs.registry import baselines, import_object, make_world, spec
 from tokengym.rewards.bounds import RewardRangeError
 
 
-def certify(world: World, policies: Mapping[str, Policy] = POLICIES) -> Certificate:
+_MOST = 10**6 - 1
+
+
+class Coded(Digits):
+    """Shows what the number lacks to 999,999: an answer that is shown would break a contract."""
+
+    def _begin(self, task: Task) -> Turn:
+        super()._begin(task)
+        return Turn("reader", f"{_MOST - self.number:06d}")
+
+
+def decoding(policy: Policy) -> Policy:
+    def decoded(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        number = f"{_MOST - int(turn.text[:6]):06d}"
+        return policy(world, Turn("reader", number), rng)
+
+    return decoded
+
+
+CODED = {name: decoding(policy) for name, policy in POLICIES.items()}
+
+
+def certify(world: World, policies: Mapping[str, Policy] = CODED) -> LevelCertificate:
     return check(world, policies, tasks=12)
 
 
 def test_a_sound_world_keeps_every_contract() -> None:
-    found = certify(Digits(SPEC))
+    found = certify(Coded(SPEC))
     assert found.broken == {}
     assert found.returns["oracle"] == found.optimum == (1.0, 1.0, 1.0, 12)
     assert found.observed == (0.0, 1.0)
@@ -44,15 +66,15 @@ def test_a_sound_world_keeps_every_contract() -> None:
 
 
 def test_returns_are_those_of_evaluate_on_the_same_tasks() -> None:
-    world = Digits(SPEC)
+    world = Coded(SPEC)
     tasks = [world.task("test", index) for index in range(12)]
     found = certify(world)
-    for name, policy in POLICIES.items():
+    for name, policy in CODED.items():
         assert found.returns[name] == evaluate(world, tasks, policy)
 
 
 def test_ties_are_those_of_the_noisy_policy() -> None:
-    ties = certify(Digits(SPEC)).ties
+    ties = certify(Coded(SPEC)).ties
     assert ties["reward_tie_pair_rate"].value == pytest.approx(0.1, abs=0.03)
     assert ties["zero_advantage_probability_2"] == pytest.approx(ties["reward_tie_pair_rate"])
     assert ties["zero_advantage_probability_16"].value == 0.0
@@ -60,13 +82,13 @@ def test_ties_are_those_of_the_noisy_policy() -> None:
 
 
 def test_the_bytes_of_an_episode_are_the_prompt_the_reply_and_two_markers() -> None:
-    found = check(Digits(SPEC), {**POLICIES, "noisy": POLICIES["oracle"]}, tasks=12)
-    world = Digits(SPEC)
+    found = check(Coded(SPEC), {**CODED, "noisy": CODED["oracle"]}, tasks=12)
+    world = Coded(SPEC)
     lengths = [2 * len(world.start(world.task("test", index)).text) + 2 for index in range(12)]
     assert found.episode_bytes.value == pytest.approx(sum(lengths) / 12)
 
 
-class PaysOffTheGrid(Digits):
+class PaysOffTheGrid(Coded):
     """Adds to what the world's own rounding has made of a reward."""
 
     def _respond(self, text: str, complete: bool) -> Turn:
@@ -75,7 +97,7 @@ class PaysOffTheGrid(Digits):
         return turn
 
 
-class DrawsByTheTime(Digits):
+class DrawsByTheTime(Coded):
     drawn = 0
 
     def task(self, split: str = "train", index: int = 0) -> Task:
@@ -83,17 +105,17 @@ class DrawsByTheTime(Digits):
         return super().task(split, index + type(self).drawn)
 
 
-class ForgetsItsSplit(Digits):
+class ForgetsItsSplit(Coded):
     def task(self, split: str = "train", index: int = 0) -> Task:
         return super().task("test", index)
 
 
-class UnderstatesItsOptimum(Digits):
+class UnderstatesItsOptimum(Coded):
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
         return {"reader": Optimum(0.05, exact=False)}
 
 
-class PaysNonsense(Digits):
+class PaysNonsense(Coded):
     """Any nonsense longer than the null policy's pays."""
 
     def _respond(self, text: str, complete: bool) -> Turn:
@@ -104,12 +126,12 @@ class PaysNonsense(Digits):
         return 0.125 if self.length > 9 else 0.0
 
 
-class DoesNotTell(Digits):
+class DoesNotTell(Coded):
     def told(self, well_formed: bool) -> Mapping[str, float]:
         return {}
 
 
-class PaysAllAlike(Digits):
+class PaysAllAlike(Coded):
     def worth(self, distance: float) -> float:
         return 0.5
 
@@ -117,7 +139,7 @@ class PaysAllAlike(Digits):
         return {"reader": Optimum(0.5, exact=True)}
 
 
-class RemembersEpisodes(Digits):
+class RemembersEpisodes(Coded):
     """Pays less each time it is played."""
 
     played = 0
@@ -127,25 +149,45 @@ class RemembersEpisodes(Digits):
         return 1.0 / (1.0 + type(self).played)
 
 
+class ShowsTheAnswer(Coded):
+    def _begin(self, task: Task) -> Turn:
+        turn = super()._begin(task)
+        return Turn("reader", f"{turn.text} (the answer is {self.number:06d})")
+
+
+class RaisesOnSurrogates(Coded):
+    def _respond(self, text: str, complete: bool) -> Turn:
+        text.encode()
+        return super()._respond(text, complete)
+
+
+class PromisesWhatNobodyEarns(PaysAllAlike):
+    def optimum(self, task: Task) -> Mapping[str, Optimum]:
+        return {"reader": Optimum(1.0, exact=True)}
+
+
 @pytest.mark.parametrize(
     ("broken", "contract"),
     [
         (PaysOffTheGrid, Contract.RANGE),
         (ForgetsItsSplit, Contract.SPLITS),
-        (DrawsByTheTime, Contract.DETERMINISM),
-        (RemembersEpisodes, Contract.DETERMINISM),
+        (DrawsByTheTime, "runtime.seed_control"),
+        (RemembersEpisodes, "semantic.verifier_determinism"),
+        (ShowsTheAnswer, "semantic.no_solution_leakage"),
+        (RaisesOnSurrogates, "sound.no_reply_raises"),
+        (PromisesWhatNobodyEarns, Contract.OPTIMUM),
         (UnderstatesItsOptimum, Contract.OPTIMUM),
         (PaysNonsense, Contract.MALFORMED),
         (DoesNotTell, Contract.FORM),
         (PaysAllAlike, Contract.SIGNAL),
     ],
 )
-def test_a_broken_contract_is_named(broken: type[Digits], contract: Contract) -> None:
+def test_a_broken_contract_is_named(broken: type[Coded], contract: str) -> None:
     assert contract in certify(broken(SPEC)).broken
 
 
 def test_a_reward_out_of_its_declared_range_is_refused_by_the_world() -> None:
-    class Overpays(Digits):
+    class Overpays(Coded):
         def worth(self, distance: float) -> float:
             return 1.5
 
@@ -154,13 +196,13 @@ def test_a_reward_out_of_its_declared_range_is_refused_by_the_world() -> None:
 
 
 def test_an_oracle_that_a_baseline_beats_by_far_is_named() -> None:
-    policies = {**POLICIES, "oracle": POLICIES["null"], "better": POLICIES["oracle"]}
-    found = check(Digits(SPEC), policies, tasks=40)
+    policies = {**CODED, "oracle": CODED["null"], "better": CODED["oracle"]}
+    found = check(Coded(SPEC), policies, tasks=40)
     assert "better earns 1.0000 more than the oracle" in found.broken[Contract.ORACLE]
 
 
 def test_where_the_oracle_attains_the_optimum_one_better_episode_is_enough() -> None:
-    class Overstates(Digits):
+    class Overstates(Coded):
         """The oracle's plan is worth what the world calls the optimum, and another beats it."""
 
         def worth(self, distance: float) -> float:
@@ -172,10 +214,22 @@ def test_where_the_oracle_attains_the_optimum_one_better_episode_is_enough() -> 
     assert "noisy earns 0.25" in certify(Overstates(SPEC)).broken[Contract.OPTIMUM]
 
 
+def test_a_tie_budget_is_that_of_groups_of_eight() -> None:
+    class PaysWhole(Coded):
+        def worth(self, distance: float) -> float:
+            return float(distance < 0.085)
+
+    ties = certify(PaysWhole(SPEC)).ties["zero_advantage_probability_8"].value
+    assert 0.2 < ties < 0.6
+    for budget, broken in ((ties, False), (ties - 0.01, True)):
+        found = check(PaysWhole(SPEC), CODED, tasks=12, ties=budget)
+        assert (Contract.SIGNAL in found.broken) is broken
+
+
 def test_luck_breaks_no_contract() -> None:
     """A lottery that is lost once in 20 Tasks: 12 Tasks hardly ever see it lost."""
 
-    class Lottery(Digits):
+    class Lottery(Coded):
         def worth(self, distance: float) -> float:
             return float(self.number % 20 > 0) if distance == 0.0 else 0.5
 
@@ -186,14 +240,14 @@ def test_luck_breaks_no_contract() -> None:
 
 
 def test_an_oracle_that_random_play_beats_by_far_is_no_signal() -> None:
-    policies = {**POLICIES, "oracle": POLICIES["null"]}
-    assert "than random play" in check(Digits(SPEC), policies, tasks=12).broken[Contract.SIGNAL]
+    policies = {**CODED, "oracle": CODED["null"]}
+    assert "than random play" in check(Coded(SPEC), policies, tasks=12).broken[Contract.SIGNAL]
 
 
 def test_an_unlucky_oracle_is_a_signal_still() -> None:
     """A lottery: the oracle wins 6 times in 10 and random play 5, so 12 Tasks can say otherwise."""
 
-    class Lottery(Digits):
+    class Lottery(Coded):
         def worth(self, distance: float) -> float:
             won = self.number % 10 < 6 if distance == 0.0 else self.number // 10 % 10 < 5
             return float(won)
@@ -202,12 +256,12 @@ def test_an_unlucky_oracle_is_a_signal_still() -> None:
             return {"reader": Optimum(0.6, exact=False)}
 
     for seed in range(4):
-        assert Contract.SIGNAL not in check(Lottery(SPEC), POLICIES, tasks=12, seed=seed).broken
+        assert Contract.SIGNAL not in check(Lottery(SPEC), CODED, tasks=12, seed=seed, ties=1.0).broken
 
 
 def test_a_certificate_needs_two_test_tasks() -> None:
     with pytest.raises(OptionError, match="got 1"):
-        check(Digits(SPEC), POLICIES, tasks=1)
+        check(Coded(SPEC), CODED, tasks=1)
 
 
 def test_certificates_come_out_as_json_and_the_exit_status_says_all_contracts_are_kept(
@@ -304,7 +358,7 @@ def test_luck_in_outcomes_is_in_no_figure() -> None:
     assert (lucky.unit, exact.unit) == ("expected", "expected")
     for field in ("returns", "blind", "reachable", "optimum"):
         assert getattr(lucky, field) == getattr(exact, field)
-    assert certify(Digits(SPEC)).unit == "realised"
+    assert certify(Coded(SPEC)).unit == "realised"
 
 
 def test_what_can_be_reached_is_not_said_without_its_policy_or_of_a_users_data(
@@ -312,8 +366,8 @@ def test_what_can_be_reached_is_not_said_without_its_policy_or_of_a_users_data(
 ) -> None:
     policies = dict(baselines("forecast"))
     data = write_csv(tmp_path / "questions.csv", [plain(number) for number in range(60)])
-    for world in (make_world("forecast", data=data), Digits(SPEC)):
-        known = POLICIES if isinstance(world, Digits) else policies
+    for world in (make_world("forecast", data=data), Coded(SPEC)):
+        known = CODED if isinstance(world, Coded) else policies
         found = check(world, known, tasks=3)
         assert (found.reached_by, found.reachable, found.headroom) == (None, None, None)
     world = make_world("warehouse", level="full")
@@ -323,5 +377,5 @@ def test_what_can_be_reached_is_not_said_without_its_policy_or_of_a_users_data(
 
 def test_without_a_way_from_blind_to_reachable_there_is_no_headroom() -> None:
     reached = Reachable("null", "nothing", proved=False)
-    found = certify(Digits(replace(SPEC, reachable={"only": reached})))
+    found = certify(Coded(replace(SPEC, reachable={"only": reached})))
     assert (found.reached_by, found.headroom) == (reached, None)

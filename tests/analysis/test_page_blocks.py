@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
-from tokengym.agents.analysis.check import check
-from tokengym.agents.analysis.check_tables import (
+from tokengym.agents.certify.levels import check
+from tokengym.agents.certify.level_tables import (
     BLOCKS,
     HEADROOM_HEADER,
     LEVELS_HEADER,
@@ -104,7 +104,7 @@ def test_every_block_of_certificates_is_on_a_page() -> None:
 
 def test_a_row_says_what_the_certificate_says(monkeypatch: pytest.MonkeyPatch) -> None:
     found = check(Digits(SPEC), POLICIES, tasks=12)
-    monkeypatch.setattr("tokengym.agents.analysis.check_tables.spec", lambda name: SPEC)
+    monkeypatch.setattr("tokengym.agents.certify.level_tables.spec", lambda name: SPEC)
     columns = tuple(dict.fromkeys(LEVELS_HEADER + HEADROOM_HEADER))
     header, row = table_rows(table(columns, [found.to_dict()]))
     cells = dict(zip(header, row, strict=True))
@@ -135,7 +135,7 @@ def test_the_table_says_which_level_is_a_warm_up(monkeypatch: pytest.MonkeyPatch
     cells = []
     for declared in (SPEC, warm):
         monkeypatch.setattr(
-            "tokengym.agents.analysis.check_tables.spec", lambda name, declared=declared: declared
+            "tokengym.agents.certify.level_tables.spec", lambda name, declared=declared: declared
         )
         cells.append(table_rows(table(("headroom",), [{**found, **left}]))[1])
     assert cells == [["0.010 ± 0.010"], ["0.010 ± 0.010 (warm-up)"]]

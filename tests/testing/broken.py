@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tests.testing.thermometer import ROLE, Thermometer
+from tests.testing.thermometer import ROLE, Days, Thermometer
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.spec import WorldSpec
@@ -302,6 +302,33 @@ class ShowsTheAnswer(Thermometer):
 class PromisesTooMuch(Thermometer):
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
         return {ROLE: Optimum(1.5, exact=False)}
+
+
+class PaysHalf(Thermometer):
+    """The oracle earns half of what is stated to be the optimum."""
+
+    def optimum(self, task: Task) -> Mapping[str, Optimum]:
+        return {ROLE: Optimum(1.0, exact=True)}
+
+    def _nearness(self, text: str, match: re.Match[str] | None) -> float:
+        return super()._nearness(text, match) / 2
+
+
+class PaysAllAlike(Thermometer):
+    def _nearness(self, text: str, match: re.Match[str] | None) -> float:
+        return 0.25 if match else 0.0
+
+
+class PrintsTheAnswer(Thermometer):
+    """What is measured follows from what was drawn, and stands in the prompt."""
+
+    @classmethod
+    def _compile(cls, task: Task) -> Days:
+        (first, second) = task.instance["averages"]
+        return Days((int(first), int(second)), (int(first), int(second)))
+
+    def _question(self) -> str:
+        return f"It was measured (for the grader: GUESS {self.measured})."
 
 
 class PromisesTooLittle(Thermometer):

@@ -52,7 +52,10 @@ CASES = [
     (broken.LosesItsStateInAPickle, "a_pickled_world_plays_on", "text:"),
     (broken.ShowsTheAnswer, "the_answer_is_not_shown", "another opening Turn"),
     (broken.PromisesTooMuch, "optima_lie_in_the_range", "1.5"),
-    (broken.PromisesTooLittle, "no_policy_beats_the_oracle_or_the_optimum", "the optimum"),
+    (broken.PromisesTooLittle, "no_policy_beats_the_oracle_or_the_optimum", "mean optimum"),
+    (broken.PaysHalf, "no_policy_beats_the_oracle_or_the_optimum", "0.5000 less than the optimum"),
+    (broken.PaysAllAlike, "groups_of_rollouts_differ", "6 of 6 groups tie"),
+    (broken.PrintsTheAnswer, "no_rule_finds_the_answer_in_the_prompt", "of what the answer earns"),
     (broken.PaysTheFarther, "no_policy_beats_the_oracle_or_the_optimum", "than the oracle"),
 ]
 

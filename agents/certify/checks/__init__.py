@@ -9,4 +9,4 @@ def in_order() -> list[Check]:
     return sorted(CHECKS.values(), key=lambda check: GROUPS.index(check.group))
 
 
-__all__ = ["fair", "gamed", "in_order", "leaked", "sound", "teaches"]
+__all__ = ["CHECKS", "fair", "gamed", "in_order", "leaked", "sound", "teaches"]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tokengym.agents.certify.bench import NUMBER, Bench, Untold, shown
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import Place, say
-from tokengym.envs.testing.replies import DECORATIONS
+from tokengym.envs.core.odd_replies import DECORATIONS
 from tokengym.rewards.estimates import Estimate, mean_estimate
 
 Dress = Callable[[str], str]
@@ -189,7 +189,7 @@ def _recorded_length(bench: Bench) -> Verdict:
     groups: dict[str, list[tuple[int, float]]] = {}
     for rollout in bench.source.rollouts:
         if isinstance(rollout.reward, int | float):
-            groups.setdefault(rollout.group, []).append((len(rollout.reply), rollout.reward))
+            groups.setdefault(rollout.group, []).append((rollout.length, rollout.reward))
     slopes = [r for pairs in groups.values() if (r := _rank_correlation(pairs)) is not None]
     if len(slopes) < 2:
         raise Untold("fewer than two groups have replies of different length and reward")

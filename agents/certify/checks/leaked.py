@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from tokengym.agents.certify.bench import Bench, Inapplicable
+from tokengym.agents.certify.bench import Bench, Inapplicable, Untold
 from tokengym.agents.certify.checks.gamed import HALF
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import Policy, say
@@ -89,9 +89,11 @@ def repeated_prompts(bench: Bench) -> Verdict:
     """Prompts seldom repeat within a split."""
     if bench.source.rollouts:
         groups = {rollout.group: rollout.prompt for rollout in bench.source.rollouts}
-        prompts = list(groups.values())
+        prompts = [prompt for prompt in groups.values() if prompt]
     else:
         prompts = _prompts(bench)
+    if not prompts:
+        raise Untold("the records have no prompts")
     repeated = len(prompts) - len(set(prompts))
     rate = share_estimate(repeated, len(prompts))
     done = f"compared {len(prompts)} prompts"
@@ -158,8 +160,14 @@ def _across_seeds(bench: Bench, *, near: bool = False) -> Verdict:
 
 
 def _shared(first: Sequence[str], held_out: Sequence[str], where: str, *, near: bool) -> Verdict:
-    """Count held-out prompts that occur in training: exactly, or only nearly."""
+    """Count held-out prompts that occur in training: exactly, or only nearly.
+
+    Raises:
+        Untold: if prompts do not tell Tasks apart, as where what differs is hidden.
+    """
     known = set(first)
+    if not any(first) or len(known) <= len(first) / 2:
+        raise Untold(f"{len(first)} Tasks of training have {len(known)} different prompts")
     again = [prompt for prompt in held_out if prompt in known]
     if near:
         words = set(map(_words, first))

@@ -28,7 +28,7 @@ from tokengym.agents.certify.source import (
     say,
 )
 from tokengym.envs.core.display import shorten
-from tokengym.envs.testing.replies import HOSTILE, near_misses
+from tokengym.envs.core.odd_replies import HOSTILE, near_misses
 from tokengym.rewards.estimates import share_estimate
 
 _PARTS = ("prompt", "rewards", "texts", "done", "error")

@@ -2,25 +2,26 @@
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
 import numpy as np
 
-from tokengym.agents.certify.bench import FIXED, NUMBER, Bench, Untold
+from tokengym.agents.certify.bench import Bench, Untold
 from tokengym.agents.certify.finding import Severity, Verdict, check
+from tokengym.agents.certify.players import SCRIPTED, player
 from tokengym.agents.certify.source import Place, say
 from tokengym.rewards.clustered import mean_over_clusters
-from tokengym.rewards.estimates import mean_estimate, share_estimate
+from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 from tokengym.rewards.ties import tie_counts
 
 GROUP_SIZES = (4, 8, 16)
 _USUAL = 8
-_DEAD = 0.5
-"""Share of groups without advantage above which most rollouts teach nothing."""
+_MOST = 0.5
 
 
 @check("statistical.training_signal", "teaches", Severity.PROPERTY)
 def training_signal(bench: Bench) -> Verdict:
-    """Most groups of eight rollouts of a noisy policy have an advantage to learn from."""
+    """Most groups of eight rollouts have an advantage to learn from."""
     groups, who = bench.once(_groups)
     return _dead(bench, groups, f"played {len(groups)} groups of {who}")
 
@@ -60,7 +61,8 @@ def _dead(bench: Bench, groups: Sequence[Sequence[float]], done: str) -> Verdict
         f"{rates['reward_tie_group_rate'].value:.2f}; distinct rewards / size "
         f"{rates['reward_unique_fraction_mean'].value:.2f}; effective size {held.value:.1f}"
     )
-    return Verdict(dead.value <= _DEAD, done, found, dead._replace(samples=len(groups)))
+    passed = dead.value <= bench.settings.ties
+    return Verdict(passed, done, found, dead._replace(samples=len(groups)))
 
 
 @check("statistical.variance_bound", "teaches", Severity.PROPERTY)
@@ -84,17 +86,34 @@ def reward_reachability(bench: Bench) -> Verdict:
     rate = share_estimate(reached, len(groups))
     found = f"{reached} of {len(groups)} groups earned more than {low:g}"
     done = f"played {len(groups)} groups of {who}"
-    return Verdict(rate.value >= _DEAD, done, found, rate)
+    return Verdict(rate.value >= _MOST, done, found, rate)
 
 
 @check("statistical.headroom", "teaches", Severity.PROPERTY, "play")
 def headroom(bench: Bench) -> Verdict:
-    """A solution earns more than the noisy policy, so that there is something to learn."""
+    """A solution earns more than the policy, so that there is something to learn."""
     groups, who = bench.once(_groups)
     share = mean_estimate([1.0 - bench.share(group).value for group in groups])
     done = f"played {len(groups)} groups of {who}"
     found = f"a solution earns {share} of the range more"
     return Verdict(share.low > 0.0, done, found, share)
+
+
+@check("statistical.difficulty_separation", "teaches", Severity.PROPERTY, "play", "harder")
+def difficulty_separation(bench: Bench) -> Verdict:
+    """The policy earns less at the setting that is said to be harder."""
+    if bench.settings.policy in SCRIPTED:
+        raise Untold("no script finds a Task hard: name a model by --policy")
+    assert bench.harder is not None
+    bench.harder.begin()
+    (groups, who), (others, _) = bench.once(_groups), bench.harder.once(_groups)
+    usual, harder = (mean_estimate([*map(fmean, played)]) for played in (groups, others))
+    lead = usual.value - harder.value
+    half = math.hypot(usual.high - usual.value, harder.high - harder.value)
+    estimate = Estimate(lead, lead - half, lead + half, len(groups) + len(others))
+    done = f"played {len(groups)} and {len(others)} groups of {who}"
+    found = f"{usual.value:.3g} at the usual setting, {harder.value:.3g} at the harder one"
+    return Verdict(estimate.low > 0.0, done, found, estimate)
 
 
 @check("teaches.recorded_return", "teaches", Severity.PROPERTY, "records")
@@ -110,14 +129,19 @@ def recorded_return(bench: Bench) -> Verdict:
 
 
 def _groups(bench: Bench) -> tuple[list[list[float]], str]:
-    """Return groups of returns, recorded or of a noisy policy, and whose they are.
+    """Return groups of returns, recorded or of the policy that was named, and whose they are.
 
     Raises:
         Untold: if no group has two rewards.
     """
     if not bench.source.rollouts:
-        noisy = [_noisy_group(bench, place) for place in bench.chosen]
-        return noisy, f"{max(GROUP_SIZES)} noisy replies"
+        name, size = bench.settings.policy, max(GROUP_SIZES)
+        who = player(name)
+        played = [
+            [bench.earned(place, who(bench, place, member)) for member in range(size)]
+            for place in bench.chosen
+        ]
+        return played, f"{size} replies of {name}"
     recorded: dict[str, list[float]] = {}
     for rollout in bench.source.rollouts:
         if isinstance(rollout.reward, int | float) and math.isfinite(rollout.reward):
@@ -126,34 +150,6 @@ def _groups(bench: Bench) -> tuple[list[list[float]], str]:
     if not groups:
         raise Untold("no group has two recorded rewards")
     return groups, "recorded rollouts"
-
-
-def _noisy_group(bench: Bench, place: Place) -> list[float]:
-    """Play a group in which a third is right, a third nearly right, and a third is wrong."""
-    rng, own = bench.rng("noise", place), bench.view(place).reference
-    returns = []
-    for member in range(max(GROUP_SIZES)):
-        other = bench.other(place, int(rng.integers(1, len(bench.chosen))))
-        kind = int(rng.integers(3)) if own else 2
-        said = own if kind == 0 else tuple(_blurred(reply, rng) for reply in own)
-        said = other if kind == 2 else said
-        said = said or (FIXED[member % len(FIXED)],)
-        returns.append(bench.earned(place, say(*said)))
-    return returns
-
-
-def _blurred(reply: str, rng: np.random.Generator) -> str:
-    """Return a reply with other numbers, or without some of its words where it has none."""
-    if NUMBER.search(reply):
-        return NUMBER.sub(lambda match: _near(match[0], rng), reply)
-    words = reply.split(" ")
-    kept = [word for word in words if rng.random() < 0.8]
-    return " ".join(kept) if len(words) > 1 else reply[: int(rng.integers(len(reply) + 1))]
-
-
-def _near(number: str, rng: np.random.Generator) -> str:
-    value = float(number) * float(rng.normal(1.0, 0.2))
-    return f"{value:.{len(number.partition('.')[2])}f}"
 
 
 def _reach(bench: Bench, returns: Sequence[float]) -> float:

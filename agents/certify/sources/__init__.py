@@ -1,6 +1,7 @@
 """Sources: anybody's environments behind one interface; each imports its package when opened."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,8 +20,10 @@ KINDS: Mapping[str, str] = {
     "reasoning-gym": f"{_MODULES}.reasoning_gym:ReasoningGym",
     "textarena": f"{_MODULES}.textarena:TextArena",
     "verifiers": f"{_MODULES}.verifiers:Verifiers",
+    "verifiers-v1": f"{_MODULES}.verifiers_v1:VerifiersV1",
 }
 """Sources by what stands before the colon of a target."""
+_INTEGER, _LONG = re.compile(r"-?[0-9]+"), 19
 _RECORDS = (".jsonl", ".parquet")
 
 
@@ -72,7 +75,7 @@ def _open(target: str, options: Mapping[str, Any]) -> Source:
     from tokengym.agents.certify.sources.worlds import TokengymWorld
 
     try:
-        return TokengymWorld(target, **options)
+        return TokengymWorld.open(target, **options)
     except UnknownWorldError as error:
         raise OptionError(
             f"a target is KIND:NAME with one of {list(KINDS)}, FILE.py:NAME, recorded rollouts or "
@@ -86,6 +89,19 @@ def package(name: str) -> str:
         return f"{name} {version(name)}"
     except PackageNotFoundError:
         return name
+
+
+def since_the_reply(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return what was said since the last reply of a conversation."""
+    roles = [message["role"] for message in messages]
+    last = len(roles) - roles[::-1].index("assistant") if "assistant" in roles else 0
+    return "\n\n".join(str(message["content"]) for message in messages[last:])
+
+
+def last_integer(text: str) -> int | None:
+    """Return the last integer of a reply that names a choice; `None` if there is none."""
+    found = _INTEGER.findall(text)[-1:]
+    return int(found[0]) if found and len(found[0]) < _LONG else None
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,18 +1,16 @@
 """Gymnasium environments whose actions are text, or a choice that text can name."""
 
-import re
 from typing import Any
 
 import gymnasium
 from gymnasium.spaces import Discrete, Text
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
-from tokengym.agents.certify.sources import package
+from tokengym.agents.certify.sources import last_integer, package
 from tokengym.agents.certify.sources.python import load
 from tokengym.envs.core.errors import OptionError
 
 _TURNS = 64
-_INTEGER = re.compile(r"-?[0-9]+")
 
 
 class GymnasiumText(Source):
@@ -51,10 +49,9 @@ class GymnasiumText(Source):
         def reply(text: str) -> Step:
             action: Any = text
             if isinstance(space, Discrete):
-                named = [int(number) for number in _INTEGER.findall(text)[-1:] if len(number) < 19]
-                if not named or not space.contains(named[0]):
+                action = last_integer(text)
+                if action is None or not space.contains(action):
                     return Step(0.0, True, f"The reply names no action of {space}.")
-                (action,) = named
             seen, reward, terminated, truncated, _ = env.step(action)
             return Step(reward, terminated or truncated, _shown(env, seen))
 

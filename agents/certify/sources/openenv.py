@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from websockets.sync.client import connect
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
-from tokengym.agents.certify.sources import package
+from tokengym.agents.certify.sources import last_integer, package
 from tokengym.envs.core.errors import OptionError
 
 _TURNS = 64
@@ -28,22 +28,26 @@ class OpenEnv(Source):
 
     Args:
         where: `http://…`, which needs `--network`, or a folder with `openenv.yaml`.
-        field: of the action that takes the reply; its only text if empty.
+        field: of the action that takes the reply, or its last integer; if empty, the only one that
+            an action needs.
         sessions: episodes at once that the server allows.
         **reset: further arguments of its reset.
 
     Raises:
-        OptionError: if the action has several texts, or none.
+        OptionError: if an action needs several fields, or none.
     """
 
     def __init__(self, where: str, field: str = "", sessions: int = 1, **reset: Any) -> None:
         self._reset = reset
         self._open, schema = _server(where) if "://" in where else _folder(Path(where))
         properties = schema["action"]["properties"]
-        texts = [name for name, kind in properties.items() if kind.get("type") == "string"]
-        if field not in properties and len(texts) != 1:
-            raise OptionError(f"--option field=NAME names the text of an action, one of {texts}")
-        self._field = field or texts[0]
+        needed = schema["action"].get("required") or [
+            name for name, kind in properties.items() if kind.get("type") == "string"
+        ]
+        if field not in properties and len(needed) != 1:
+            raise OptionError(f"--option field=NAME names the part of an action, one of {needed}")
+        self._field = field or needed[0]
+        self._integer = properties[self._field].get("type") == "integer"
         self._sockets: deque[Any] = deque()
         self.facts = Facts(package=package("openenv"), turns=_TURNS, sessions=sessions)
 
@@ -63,7 +67,11 @@ class OpenEnv(Source):
             return observation
 
         def reply(text: str) -> Step:
-            answer = ask("step", {self._field: text})
+            said: Any = text
+            if self._integer:
+                if (said := last_integer(text)) is None:
+                    return Step(0.0, True, f"The reply names no {self._field}.")
+            answer = ask("step", {self._field: said})
             reward = 0.0 if answer["reward"] is None else answer["reward"]
             return Step(reward, answer["done"], _text(answer["observation"]))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import reasoning_gym
 from reasoning_gym.composite import DatasetSpec
+from reasoning_gym.factory import create_curriculum
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
 from tokengym.agents.certify.sources import package
@@ -22,10 +23,16 @@ class ReasoningGym(Source):
 
     Args:
         name: of the data set, such as `puzzle24`.
+        level: of its curriculum, 0 the easiest; the usual configuration if `None`.
         **options: of its configuration; for `composite`, `datasets` lists names of data sets.
     """
 
-    def __init__(self, name: str, **options: Any) -> None:
+    def __init__(self, name: str, level: int | None = None, **options: Any) -> None:
+        if level is not None:
+            curriculum = create_curriculum(name)
+            curriculum.set_global_level(level)
+            options = {**vars(curriculum.generate_configuration()), **options}
+            del options["seed"], options["size"]
         if name == "composite":
             parts = options["datasets"]
             options["datasets"] = [DatasetSpec(part, weight=1.0, config={}) for part in parts]

@@ -1,6 +1,6 @@
 """Recorded rollouts of anybody: what records alone can tell is told."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,21 @@ class Records(Source):
     """Rollouts in a file or folder: ours, or rows with `prompt`, `reply`, `reward` and `group`.
 
     Rows are JSON or Parquet. Without `group`, rollouts of equal prompts are a group; `split`
-    is optional. The results of verifiers, with `completion` and `example_id`, are read too.
+    is optional. The files of verifiers, `results.jsonl` before 0.4 and `traces.jsonl` since, are
+    read too, and the folder of a run of tinker-cookbook, whose logs have no texts.
 
     Args:
-        path: the file, or a folder of rollouts in our format.
+        path: the file, or a folder of rollouts in our format, verifiers' or the cookbook's.
 
     Raises:
         DataError: if a row lacks a field, or there are no rows.
     """
 
     def __init__(self, path: Path) -> None:
-        read = map(_recorded, RolloutLog(path).read()) if path.is_dir() else _rows(path)
+        files = [file for pattern in _FILES for file in sorted(path.rglob(pattern))]
+        read = (rollout for file in files or [path] for rollout in _rows(file))
+        if path.is_dir() and not files:
+            read = map(_recorded, RolloutLog(path).read())
         self.rollouts = tuple(read)
         if not self.rollouts:
             raise DataError(f"{path} has no rollouts")
@@ -48,26 +52,57 @@ def _recorded(record: RolloutRecord) -> Recorded:
     group = record.origin.kind, record.origin.step, record.origin.group
     prompt = own[0].read if own else ""
     replies = "\n".join(turn.said or "" for turn in own)
-    return Recorded(prompt, replies, record.total, repr(group), record.split)
+    return Recorded(prompt, replies, record.total, repr(group), record.split, len(replies))
 
 
 def _rows(path: Path) -> Iterator[Recorded]:
     for where, row in rows_of(path):
-        if "turns" in row:
-            yield _recorded(RolloutRecord.from_dict(row))
-            continue
-        said = row.get("reply", row.get("completion"))
-        missing = [name for name in ("prompt", "reward") if name not in row]
-        if missing or said is None:
-            raise DataError(f"{where}: there is no {(*missing, 'reply')[0]!r}")
-        prompt = _text(row["prompt"])
-        group = row.get("group", row.get("example_id", prompt))
-        split = str(row.get("split") or "")
-        yield Recorded(prompt, _text(said), plain_reward(row["reward"]), str(group), split)
+        read = next((how for field, how in _FORMATS.items() if field in row), _plain)
+        try:
+            yield from read(row)
+        except KeyError as missing:
+            raise DataError(f"{where}: there is no {missing}") from missing
+
+
+def _plain(row: dict[str, Any]) -> Iterator[Recorded]:
+    prompt, reward = _text(row["prompt"]), plain_reward(row["reward"])
+    reply = _text(row["completion"] if "completion" in row else row["reply"])
+    group = row.get("group", row.get("example_id", prompt))
+    yield Recorded(prompt, reply, reward, str(group), str(row.get("split") or ""), len(reply))
+
+
+def _traces(row: dict[str, Any]) -> Iterator[Recorded]:
+    """Read an episode of verifiers since 0.4: a trace for each agent."""
+    for trace in row["traces"]:
+        said = [node["message"] for node in trace["nodes"] if node.get("sampled")]
+        seen = [node["message"] for node in trace["nodes"] if not node.get("sampled")]
+        paid = [reward for reward in trace["rewards"].values() if reward is not None]
+        total = sum(reward["score"] * reward.get("weight", 1.0) for reward in paid)
+        group = row["task"].get("key") or row["task"]["data"]
+        reply = _text(said)
+        who = f"{group} {trace['agent'].get('name', '')}"
+        yield Recorded(_text(seen[:1]), reply, plain_reward(total), who, length=len(reply))
+
+
+def _summary(row: dict[str, Any]) -> Iterator[Recorded]:
+    """Read a rollout that tinker-cookbook summed up: numbers of tokens for its texts."""
+    length = sum(step["ac_len"] for step in row["steps"])
+    group = f"{row['split']} {row['iteration']} {row['group_idx']}"
+    yield Recorded("", "", plain_reward(row["total_reward"]), group, row["split"], length)
+
+
+_FORMATS: Mapping[str, Callable[[dict[str, Any]], Iterator[Recorded]]] = {
+    "turns": lambda row: iter([_recorded(RolloutRecord.from_dict(row))]),
+    "traces": _traces,
+    "group_idx": _summary,
+}
+"""Formats by a field that only they have."""
+_FILES = ("*rollout_summaries.jsonl", "traces.jsonl", "results.jsonl")
+"""Files of a run's folder that have its rollouts."""
 
 
 def _text(said: Any) -> str:
     """Return a text, or the contents of a list of messages."""
     if isinstance(said, list):
-        return "\n".join(str(message.get("content") or "") for message in said)
+        return "\n".join(_text(message.get("content") or "") for message in said)
     return str(said)

@@ -9,7 +9,7 @@ import verifiers as vf
 from verifiers.types import Response, ResponseMessage
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
-from tokengym.agents.certify.sources import package
+from tokengym.agents.certify.sources import package, since_the_reply
 
 _TURNS = 64
 
@@ -71,9 +71,7 @@ class _Player(vf.Client):
 
     async def to_native_prompt(self, messages: Any) -> tuple[str, dict[str, Any]]:
         """Return what was said since the last reply."""
-        roles = [message["role"] for message in messages]
-        last = len(roles) - roles[::-1].index("assistant") if "assistant" in roles else 0
-        return "\n\n".join(str(message["content"]) for message in messages[last:]), {}
+        return since_the_reply(messages), {}
 
     async def get_native_response(self, prompt: Any, *args: Any, **more: Any) -> str:
         """Show it and wait for the next reply."""

@@ -1,15 +1,17 @@
 """Our own worlds, in their first role; scripts play the others."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
 from tokengym.envs.adapters.start import Rollouts
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS, generator
 from tokengym.envs.core.turn import expected_return
-from tokengym.envs.registry import baselines
+from tokengym.envs.core.world import World
+from tokengym.envs.registry import baselines, make_world
 
 _TASKS_KEPT = 2000
 
@@ -20,23 +22,18 @@ class TokengymWorld(Source):
     Where chance decides what a role earns, nothing is claimed of a single episode.
 
     Args:
-        target: `forecast`, or with a level `energy:day`.
-        **options: of the world.
-
-    Raises:
-        UnknownWorldError: if there is no such world.
-        OptionError: if the level or an option is unknown.
+        world: the world.
+        oracle: the policy that knows the answers, which is asked for references, if there is one.
+        opponents: who plays the roles but the first; the world's usual ones if `None`.
     """
 
-    def __init__(self, target: str, **options: Any) -> None:
-        name, _, level = target.partition(":")
-        self._rollouts = Rollouts(name, level or None, **options)
-        world = self._rollouts.world
-        role = self._rollouts.role
-        if role != world.spec.roles[0]:
-            raise OptionError(f"{target} is certified in its first role, got {role!r}")
+    def __init__(
+        self, world: World, oracle: Policy | None, opponents: Mapping[str, Policy] | None = None
+    ) -> None:
+        self._rollouts = Rollouts(world, role=world.spec.roles[0], opponents=opponents)
+        self._oracle = oracle
         self._known = lru_cache(_TASKS_KEPT)(self._told)
-        declared = world.spec.return_range[role]
+        declared = world.spec.return_range[self._rollouts.role]
         sizes = [size for split in SPLITS if (size := world.size(split)) is not None]
         self.facts = Facts(
             package=f"tokengym {version('tokengym')}",
@@ -45,6 +42,23 @@ class TokengymWorld(Source):
             declared=(declared.low, declared.high),
             turns=world.turn_limit,
         )
+
+    @classmethod
+    def open(cls, target: str, level: str = "", **options: Any) -> "TokengymWorld":
+        """Open a world of the registry.
+
+        Args:
+            target: `forecast`, or with a level `energy:day`.
+            level: in place of the one that the target names.
+            **options: of the world.
+
+        Raises:
+            UnknownWorldError: if there is no such world.
+            OptionError: if the level or an option is unknown.
+        """
+        name, _, named = target.partition(":")
+        world = make_world(name, level or named or None, **options)
+        return cls(world, baselines(world.spec)["oracle"])
 
     def start(self, place: Place) -> Episode:
         """Begin a rollout."""
@@ -59,12 +73,13 @@ class TokengymWorld(Source):
 
     def _told(self, split: str, index: int) -> tuple[tuple[str, ...], float | None]:
         """Return the oracle's replies and, where it is sure to earn the optimum, that."""
+        if self._oracle is None:
+            return (), None
         told = self._rollouts.start_at(split, index)
-        oracle = baselines(told.episode.world.spec.id)["oracle"]
         rng = generator("certify", told.task.fingerprint)
         replies = []
         while not told.done:
-            replies.append(oracle(told.episode.world, told.turn, rng))
+            replies.append(self._oracle(told.episode.world, told.turn, rng))
             told.say(replies[-1])
         optimum = self._rollouts.world.optimum(told.task)[told.role]
         by_chance = expected_return(told.role) in told.turn.metrics

@@ -1,25 +1,48 @@
-"""`check_world`: every law that a world keeps, on a world of your own."""
+"""Every law that a world keeps, on a world of your own: `tokengym.testing`."""
 
 from collections.abc import Mapping
 
+from tokengym.agents.certify.bench import Bench, CertifySettings
+from tokengym.agents.certify.checks import CHECKS
+from tokengym.agents.certify.finding import Status
+from tokengym.agents.certify.sources.worlds import TokengymWorld
 from tokengym.envs.core.play import Policy
 from tokengym.envs.registry import spec
 from tokengym.envs.testing import episodes, gymnasium_laws, returns, tasks, twins
-from tokengym.envs.testing.law import Law
+from tokengym.envs.testing.law import Law, law, require
 from tokengym.envs.testing.subject import Subject, WorldLike
 
-LAWS: tuple[Law, ...] = tuple(
-    value
-    for module in (tasks, episodes, twins, returns, gymnasium_laws)
-    for value in vars(module).values()
-    if isinstance(value, Law)
+_TASKS = 4
+"""Tasks on which rules are learned, and on which they are tried."""
+
+
+@law(per_level=False)
+def no_rule_finds_the_answer_in_the_prompt(subject: Subject) -> None:
+    """No rule finds the oracle's reply in the prompt by the characters around it."""
+    policies = subject.policies
+    opponent = policies.get("scripted", policies["random"])
+    others = dict.fromkeys(subject.spec.roles[1:], opponent)
+    source = TokengymWorld(subject.make(), policies.get("oracle"), others)
+    bench = Bench(source, settings=CertifySettings(tasks=_TASKS))
+    found = CHECKS["semantic.no_solution_leakage"].find(bench)
+    require(found.status is not Status.FAILED, f"{found.found}; {found.example}")
+
+
+LAWS: tuple[Law, ...] = (
+    *(
+        value
+        for module in (tasks, episodes, twins, returns, gymnasium_laws)
+        for value in vars(module).values()
+        if isinstance(value, Law)
+    ),
+    no_rule_finds_the_answer_in_the_prompt,
 )
-"""Every law of a world, the simplest first."""
+"""Every law of a world, the simplest first; the last is a check of `tokengym certify`."""
 
 
 def laws(subject: Subject) -> tuple[Law, ...]:
     """Return the laws that apply to `subject`, the simplest first."""
-    return tuple(law for law in LAWS if law.applies(subject))
+    return tuple(one for one in LAWS if one.applies(subject))
 
 
 def check_world(
@@ -29,6 +52,7 @@ def check_world(
     tasks: int = 12,
     examples: int = 25,
     seed: int | None = None,
+    ties: float = 0.5,
 ) -> tuple[Law, ...]:
     """Check that a world keeps every law of `tokengym.testing.LAWS`, the simplest first.
 
@@ -41,6 +65,7 @@ def check_world(
         tasks: number of Tasks on which mean returns are compared, at least 2.
         examples: number of examples that Hypothesis generates for a law, at least 1.
         seed: makes a run repeatable; with `None` Hypothesis generates other examples each time.
+        ties: largest share of groups of eight noisy rollouts in which all returns may be equal.
 
     Returns:
         the laws that were checked.
@@ -52,11 +77,11 @@ def check_world(
     """
     cases = [(world, level) for level in spec(world).levels] if isinstance(world, str) else [world]
     subjects = [
-        Subject(case, policies=policies, tasks=tasks, examples=examples, seed=seed)
+        Subject(case, policies=policies, tasks=tasks, examples=examples, seed=seed, ties=ties)
         for case in cases
     ]
     for subject in subjects:
-        for law in laws(subject):
-            if law.per_level or subject is subjects[0]:
-                law.check(subject)
+        for one in laws(subject):
+            if one.per_level or subject is subjects[0]:
+                one.check(subject)
     return laws(subjects[0])

@@ -1,0 +1,142 @@
+"""The public table: what `tokengym certify` found in environments of several packages.
+
+    tokengym certify --targets benchmarks/certified_targets.txt --out certificates --resume \\
+        --tasks 10 --strategies 60 --replies 1000 --drawn 100 --patience 20 --seconds 5
+    python -m benchmarks.certified_table certificates --markdown docs/certified.md
+
+The first command can be interrupted and typed again. The second writes the tables of the page, and
+beside it the findings in full, `certified.jsonl`, a row for each environment. `--draw 30` prints
+that many findings of the two upper classes, drawn at random, with the commands that repeat them.
+"""
+
+import argparse
+import json
+import random
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tokengym.agents.analysis.markdown import markdown_table, write_block
+from tokengym.agents.certify.certificate import Certificate, read_certificate
+from tokengym.agents.certify.finding import Finding, Severity, Status
+from tokengym.agents.settings import typed_words
+
+SUMMARY, EACH, COMMON = (f"certified_table.py, {part}" for part in ("summary", "each", "common"))
+
+
+def row_of(certificate: Certificate) -> dict[str, Any]:
+    """Return what the data file holds of an environment: all of the certificate but what passed."""
+    data = json.loads(certificate.to_json())
+    failed = [found for found in data["findings"] if found["status"] == Status.FAILED]
+    shown = ("check", "severity", "done", "found", "sure", "estimate", "example", "reproduce")
+    statuses = defaultdict(list)
+    for found in data["findings"]:
+        statuses[found["status"]].append(found["check"])
+    return {
+        **{name: data[name] for name in ("target", "options", "package", "tokengym", "date")},
+        **{name: data[name] for name in ("network", "turns", "settings")},
+        "failed": [{name: found[name] for name in shown} for found in failed],
+        **{str(status): names for status, names in statuses.items() if status != Status.FAILED},
+    }
+
+
+def command(certificate: Certificate) -> str:
+    """Return the words that name an environment."""
+    options = [
+        f" --option {shlex.quote(f'{name}={value if isinstance(value, str) else json.dumps(value)}')}"
+        for name, value in certificate.options.items()
+    ]
+    return certificate.target + "".join(options)
+
+
+def summary(certificates: Iterable[Certificate]) -> str:
+    """Return a row for each package: how many environments have findings of each class."""
+    by_package = defaultdict(list)
+    for made in certificates:
+        by_package[made.package].append(made)
+    rows = [
+        (
+            package,
+            str(len(all_of_it)),
+            str(sum(made.turns > 1 for made in all_of_it)),
+            *(str(sum(bool(made.failed(severity)) for made in all_of_it)) for severity in Severity),
+        )
+        for package, all_of_it in sorted(by_package.items())
+    ]
+    total = [str(sum(int(row[column]) for row in rows)) for column in range(1, len(rows[0]))]
+    header = ("package", "environments", "of several turns", *(f"with {s.plural}" for s in Severity))
+    return markdown_table(header, [*rows, ("all", *total)])
+
+
+def common(certificates: Sequence[Certificate]) -> str:
+    """Return how many environments fail each check, of those that it could be told of."""
+    told: dict[str, list[Finding]] = defaultdict(list)
+    for made in certificates:
+        for found in made.findings:
+            if found.status in (Status.PASSED, Status.FAILED):
+                told[found.check].append(found)
+    rows = []
+    for check, found in told.items():
+        failed = sum(one.status is Status.FAILED for one in found)
+        rows.append((f"`{check}`", found[0].rule, str(failed), str(len(found))))
+    rows.sort(key=lambda row: -int(row[2]))
+    return markdown_table(("check", "rule", "broken by", "told of"), rows)
+
+
+def each(certificates: Iterable[Certificate]) -> str:
+    """Return a row for each environment, sorted by name, with what failed by class."""
+    header = ("environment", "version", "date", *(severity.plural for severity in Severity))
+    rows = [
+        (
+            f"`{command(made)}`",
+            made.package.rpartition(" ")[2],
+            made.date[:10],
+            *(", ".join(map(_shown, made.failed(severity))) for severity in Severity),
+        )
+        for made in sorted(certificates, key=command)
+    ]
+    return markdown_table(header, rows)
+
+
+def _shown(found: Finding) -> str:
+    estimate = "" if found.estimate is None else f" {found.estimate.value:.2f}"
+    return f"`{found.check.rpartition('.')[2]}`{estimate}"
+
+
+def settings(certificates: Sequence[Certificate]) -> str:
+    """Return the options of the command that all certificates were made with."""
+    (used,) = {made.settings for made in certificates}
+    return " ".join(typed_words(used))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the page's tables and the data, or draw findings to judge."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="the certificates")
+    parser.add_argument("--markdown", type=Path, help="the page to write")
+    parser.add_argument("--draw", type=int, default=0, help="findings to draw")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    chosen = parser.parse_args(arguments)
+    made = [read_certificate(path.parent) for path in chosen.folder.glob("*/certificate.json")]
+    print(f"{len(made)} environments, certified with {settings(made)}")
+    if chosen.markdown:
+        for name, text in ((SUMMARY, summary(made)), (COMMON, common(made)), (EACH, each(made))):
+            write_block(chosen.markdown, name, text)
+        rows = [json.dumps(row_of(one), allow_nan=False) for one in sorted(made, key=command)]
+        chosen.markdown.with_suffix(".jsonl").write_text("".join(f"{row}\n" for row in rows))
+    upper = [
+        (command(one), found)
+        for one in sorted(made, key=command)
+        for severity in (Severity.DEFECT, Severity.RISK)
+        for found in one.failed(severity)
+    ]
+    for name, found in random.Random(chosen.seed).sample(upper, min(chosen.draw, len(upper))):
+        print(f"\n{name}\n  {found.severity} {found.check}: {found.found}\n  {found.reproduce}")
+
+
+if __name__ == "__main__":
+    main()
