@@ -44,11 +44,11 @@ def row_of(certificate: Certificate) -> dict[str, Any]:
 
 def command(certificate: Certificate) -> str:
     """Return the words that name an environment."""
-    options = [
-        f" --option {shlex.quote(f'{name}={value if isinstance(value, str) else json.dumps(value)}')}"
-        for name, value in certificate.options.items()
-    ]
-    return certificate.target + "".join(options)
+    said = [certificate.target]
+    for name, value in certificate.options.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        said += ["--option", shlex.quote(f"{name}={text}")]
+    return " ".join(said)
 
 
 def summary(certificates: Iterable[Certificate]) -> str:
@@ -66,7 +66,12 @@ def summary(certificates: Iterable[Certificate]) -> str:
         for package, all_of_it in sorted(by_package.items())
     ]
     total = [str(sum(int(row[column]) for row in rows)) for column in range(1, len(rows[0]))]
-    header = ("package", "environments", "of several turns", *(f"with {s.plural}" for s in Severity))
+    header = (
+        "package",
+        "environments",
+        "of several turns",
+        *(f"with {s.plural}" for s in Severity),
+    )
     return markdown_table(header, [*rows, ("all", *total)])
 
 

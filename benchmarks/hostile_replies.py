@@ -14,10 +14,10 @@ import time
 
 import numpy as np
 
+from tokengym.envs.core.odd_replies import HOSTILE, near_misses
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, policy, specs
-from tokengym.envs.core.odd_replies import HOSTILE, near_misses
 
 TASKS = 4
 LONG_EVERY = 200

@@ -61,13 +61,16 @@ def against_optimum(
         excess_T = values_T - limit_T
         if certain and excess_T.max() > slack:
             return f"{name} earns {excess_T.max():.6f} more than the optimum of a Task"
-        if excess_T.mean() > slack and _CHANCE > chance_of_mean(
-            float(values_T.mean()), most, bounds, len(values_T)
+        if (
+            excess_T.mean() > slack
+            and chance_of_mean(float(values_T.mean()), most, bounds, len(values_T)) < _CHANCE
         ):
             return f"{name} earns {excess_T.mean():.4f} more than the mean optimum"
     if exact and oracle_T is not None and (short := most - float(oracle_T.mean())) > slack:
         # The chance of so small a mean is that of so large a mean loss.
         upside_down = Range(-bounds.high, -bounds.low)
         if chance_of_mean(short - most, -most, upside_down, len(oracle_T)) < _CHANCE:
-            return f"the oracle earns {short:.4f} less than the optimum, which is stated to be exact"
+            return (
+                f"the oracle earns {short:.4f} less than the optimum, which is stated to be exact"
+            )
     return ""

@@ -67,9 +67,7 @@ class CertifySettings(Settings):
     replies: int = option(10_000, "replies played in the check of memory", least=10)
     drawn: int = option(200, "prompts compared in the checks of repetition", least=10)
     patience: float = option(60.0, "seconds after which a check gives up", above=0)
-    ties: float = option(
-        0.5, "largest share of groups of eight that may tie", least=0, most=1
-    )
+    ties: float = option(0.5, "largest share of groups of eight that may tie", least=0, most=1)
     policy: str = option(
         "noisy",
         "whose groups are counted: noisy, others (right replies to other Tasks), "

@@ -322,9 +322,7 @@ def _checked(world: World, oracle: Policy) -> dict[str, str]:
     bench = Bench(TokengymWorld(world, oracle), settings=_SETTINGS)
     found = [CHECKS[name].find(bench) for name in CHECKED]
     return {
-        one.check: f"{one.found}; {one.example}"
-        for one in found
-        if one.status is Status.FAILED
+        one.check: f"{one.found}; {one.example}" for one in found if one.status is Status.FAILED
     }
 
 

@@ -46,8 +46,9 @@ def run(
     target: Annotated[
         list[str] | None,
         typer.Argument(
-            help="KIND:NAME (cookbook, gymnasium, openenv, reasoning-gym, textarena, verifiers, verifiers-v1), "
-            "FILE.py:NAME, a file or folder of recorded rollouts, or a world such as energy:day"
+            help="KIND:NAME (cookbook, gymnasium, openenv, reasoning-gym, textarena, verifiers, "
+            "verifiers-v1), FILE.py:NAME, a file or folder of recorded rollouts, or a world such as "
+            "energy:day"
         ),
     ] = None,
     *,
@@ -139,7 +140,11 @@ def run(
     with bars, ThreadPoolExecutor(workers) as pool:
         # One at a time in this thread, which an interrupt reaches at once.
         each = map(one, named) if workers == 1 else pool.map(one, named)
-        results = list(zip(named, each, strict=True))
+        try:
+            results = list(zip(named, each, strict=True))
+        except KeyboardInterrupt:  # what has begun ends, the rest waits for --resume
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     _end(results, requirements, out, saved=not only)
 
 

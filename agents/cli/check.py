@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.certify.level_tables import BLOCKS, CELLS, HEADROOM_HEADER, LEVELS_HEADER
 from tokengym.agents.analysis.markdown import block_names, write_block
+from tokengym.agents.certify.level_tables import BLOCKS, CELLS, HEADROOM_HEADER, LEVELS_HEADER
 from tokengym.agents.cli.options import WorldOptions
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.settings import name_values
@@ -67,9 +67,7 @@ def check(
     ] = None,
     ties: Annotated[
         float,
-        typer.Option(
-            min=0, max=1, help="most of the noisy policy's groups of eight that may tie"
-        ),
+        typer.Option(min=0, max=1, help="most of the noisy policy's groups of eight that may tie"),
     ] = 0.5,
     chosen_on: Annotated[
         int, typer.Option(min=2, help="with --search: validation Tasks the best is chosen on")

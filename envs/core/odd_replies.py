@@ -1,7 +1,7 @@
 """Replies that a world must handle: hostile, decorated, and almost well-formed ones."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 HOSTILE: tuple[str, ...] = (
     "",

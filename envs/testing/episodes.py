@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import EpisodeStateError, RoleError
+from tokengym.envs.core.odd_replies import HOSTILE, near_misses
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
@@ -13,7 +14,6 @@ from tokengym.envs.core.world import World
 from tokengym.envs.testing.generate import try_all
 from tokengym.envs.testing.law import TurnLaw, Violation, law, quoted, refused, require
 from tokengym.envs.testing.play import CheckedEpisode, play
-from tokengym.envs.core.odd_replies import HOSTILE, near_misses
 from tokengym.envs.testing.subject import Subject
 
 _NONSENSE = 0.2

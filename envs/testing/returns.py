@@ -35,7 +35,8 @@ def optima_lie_in_the_range(subject: Subject) -> None:
 def no_policy_beats_the_oracle_or_the_optimum(subject: Subject) -> None:
     """No scripted policy earns more than the oracle or the optimum, beyond chance.
 
-    The oracle attains an optimum that is stated to be exact. A policy that seems to is compared again on more Tasks first.
+    The oracle attains an optimum that is stated to be exact. A policy that seems to earn more is
+    compared again on more Tasks first.
     """
     try:
         _compare(subject, subject.tasks_of_means)

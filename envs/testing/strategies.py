@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
+from tokengym.envs.core.odd_replies import near_misses
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.odd_replies import near_misses
-from tokengym.envs.testing.written import written
 from tokengym.envs.testing.subject import WorldLike, world_of
+from tokengym.envs.testing.written import written
 from tokengym.envs.tokens.codec import Codec, TokenArray
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 import numpy as np
 from hypothesis import strategies as st
 
+from tokengym.envs.core.odd_replies import HOSTILE, near_misses
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import import_object, make_world
-from tokengym.envs.core.odd_replies import HOSTILE, near_misses
 from tokengym.envs.testing.written import written
 
 WorldLike = World | str | tuple[str, str | None]

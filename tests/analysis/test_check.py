@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tests.forecasting.questions_file import plain, write_csv
-from tokengym.agents.certify.levels import Contract, LevelCertificate, check
-from tokengym.agents.certify.level_tables import HEADROOM_HEADER, table
 from tokengym.agents.analysis.evaluate import evaluate, returns_on
 from tokengym.agents.analysis.markdown import table_rows
+from tokengym.agents.certify.level_tables import HEADROOM_HEADER, table
+from tokengym.agents.certify.levels import Contract, LevelCertificate, check
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.optimum import Optimum
@@ -25,7 +25,6 @@ from tokengym.envs.core.turn import Turn, expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, import_object, make_world, spec
 from tokengym.rewards.bounds import RewardRangeError
-
 
 _MOST = 10**6 - 1
 
@@ -256,7 +255,9 @@ def test_an_unlucky_oracle_is_a_signal_still() -> None:
             return {"reader": Optimum(0.6, exact=False)}
 
     for seed in range(4):
-        assert Contract.SIGNAL not in check(Lottery(SPEC), CODED, tasks=12, seed=seed, ties=1.0).broken
+        assert (
+            Contract.SIGNAL not in check(Lottery(SPEC), CODED, tasks=12, seed=seed, ties=1.0).broken
+        )
 
 
 def test_a_certificate_needs_two_test_tasks() -> None:

@@ -8,14 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
-from tokengym.agents.certify.levels import check
-from tokengym.agents.certify.level_tables import (
-    BLOCKS,
-    HEADROOM_HEADER,
-    LEVELS_HEADER,
-    WORLDS_HEADER,
-    table,
-)
 from tokengym.agents.analysis.markdown import (
     block_names,
     markdown_table,
@@ -23,6 +15,14 @@ from tokengym.agents.analysis.markdown import (
     table_rows,
     write_block,
 )
+from tokengym.agents.certify.level_tables import (
+    BLOCKS,
+    HEADROOM_HEADER,
+    LEVELS_HEADER,
+    WORLDS_HEADER,
+    table,
+)
+from tokengym.agents.certify.levels import check
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import Reachable
 from tokengym.envs.registry import baselines, specs

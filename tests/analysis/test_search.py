@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 import tokengym
 from tests.analysis.digits import POLICIES, SPEC, Digits
-from tokengym.agents.certify.levels import check
 from tokengym.agents.analysis.evaluate import earned, play_all
 from tokengym.agents.analysis.search import Search, search
+from tokengym.agents.certify.levels import check
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,33 @@ def test_targets_are_listed_one_a_line_in_utf_8(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     assert len([*(tmp_path / "out").iterdir()]) == 1
+
+
+def test_a_target_of_a_file_has_options_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "targets").write_text("forecast --option label=expected\nforecast\n")
+    words = ["certify", "--targets", f"{tmp_path}/targets", "--out", f"{tmp_path}/out"]
+    quick = ["--tasks", "4", "--replies", "20", "--strategies", "2", "--drawn", "10"]
+    done = CliRunner().invoke(app, [*words, *quick, "--workers", "2", "--patience", "1"])
+    assert done.exit_code == 0, done.output
+    made = {folder.name: read_certificate(folder) for folder in (tmp_path / "out").iterdir()}
+    assert {name: dict(one.options) for name, one in made.items()} == {
+        "forecast": {},
+        "forecast_--option_label_expected": {"label": "expected"},
+    }
+
+
+def test_a_certificate_holds_for_its_settings_and_versions(clean: Certificate) -> None:
+    known = replace(clean, package="numpy " + version("numpy"), options={"a": 1})
+    asked = "clean", {"a": 1}, QUICK, {}
+    assert known.holds_for(*asked)
+    for change in (
+        {"package": "numpy 0.1"},
+        {"tokengym": "0.0.1"},
+        {"settings": replace(QUICK, tasks=13)},
+        {"options": {}},
+        {"harder": {"level": 2}},
+    ):
+        assert not replace(known, **change).holds_for(*asked)
 
 
 def test_a_range_is_given_low_end_first() -> None:

@@ -32,6 +32,10 @@ def reward(prompt, reply, row):
         return float(hash("text") % 10**9)
     if reply.startswith("connect"):
         socket.create_connection(("127.0.0.1", int(reply.split()[1])), timeout=2)
+    if reply == "serve":
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname(), timeout=2).close()
+        return 0.25
     if reply == "number":
         return "a lot"
     return float(reply == row["reference"])
@@ -109,6 +113,10 @@ def test_the_network_is_out_of_reach_where_the_system_offers_that(sandbox: Sandb
         pytest.skip("the system offers no network namespaces")
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert "Error" in total(sandbox, f"connect {server.getsockname()[1]}").error
+
+
+def test_a_server_of_the_environments_own_is_in_reach(sandbox: Sandbox) -> None:
+    assert total(sandbox, "serve").total == 0.25
 
 
 def test_a_hanging_grader_is_a_defect_and_other_checks_go_on(folder: Path) -> None:

@@ -71,6 +71,15 @@ def test_data_sets_of_reasoning_gym_pay_their_answers() -> None:
         assert play(source, place, say(tagged)).total == 1.0
 
 
+def test_a_level_of_reasoning_gym_is_that_of_its_curriculum() -> None:
+    pytest.importorskip("reasoning_gym", reason="needs the extra `reasoning-gym`")
+    easy, hard = (
+        open_source("reasoning-gym:chain_sum", {"level": level}).start(Place("", 0, 0)).prompt
+        for level in (0, 4)
+    )
+    assert len(easy) < len(hard)
+
+
 def test_games_of_textarena_pay_when_they_end() -> None:
     textarena = pytest.importorskip("textarena", reason="needs the extra `textarena`")
     source = open_source("textarena:Bandit-v0", {})
@@ -140,6 +149,61 @@ def test_rows_of_json_parquet_and_verifiers_are_read_alike(tmp_path: Path) -> No
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "rows.parquet")
     assert open_source(f"{tmp_path}/rows.parquet", {}).rollouts == read
+
+
+def test_traces_of_verifiers_since_0_4_are_read(tmp_path: Path) -> None:
+    def trace(name: str, said: list[str], *rewards: Any) -> dict[str, Any]:
+        told = [{"message": {"role": "user", "content": text}} for text in ("1 + 1?", "Sure?")]
+        own = [{"message": {"role": "assistant", "content": t}, "sampled": True} for t in said]
+        paid = {str(number): reward for number, reward in enumerate(rewards)}
+        nodes = [told[0], own[0], told[1], *own[1:]]
+        return {"nodes": nodes, "rewards": paid, "agent": {"name": name}}
+
+    rewards = {"score": 0.5, "weight": 2.0}, {"score": 0.25}, None
+    episode = {"task": {"key": "k"}, "traces": [trace("solver", ["2", "3"], *rewards)]}
+    (tmp_path / "traces.jsonl").write_text(json.dumps(episode))
+    (read,) = open_source(str(tmp_path), {}).rollouts
+    assert (read.prompt, read.reply, read.reward, read.group) == (
+        "1 + 1?",
+        "2\n3",
+        1.25,
+        "k solver",
+    )
+
+
+def test_logs_of_the_cookbook_tell_rewards_and_lengths(tmp_path: Path) -> None:
+    pytest.importorskip("tinker_cookbook", reason="needs the extra `tinker`")
+    import tinker
+    from tinker_cookbook.completers import TokensWithLogprobs
+    from tinker_cookbook.rl.rollout_logging import serialize_rollout_summaries
+    from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup, Transition
+
+    def rollout(reward: float, length: int) -> Trajectory:
+        seen = tinker.ModelInput.from_ints([1, 2])
+        said = TokensWithLogprobs(tokens=[3] * length, maybe_logprobs=None)
+        return Trajectory(transitions=[Transition(seen, said, reward, True)], final_ob=seen)
+
+    groups = [
+        TrajectoryGroup(
+            [rollout(member / 4, 1 + member) for member in range(4)], [0.5] * 4, [{}] * 4
+        )
+        for _ in range(3)
+    ]
+    rows = serialize_rollout_summaries(
+        split="train", iteration=7, trajectory_groups_P=groups, taglist_P=[["a"]] * 3
+    )
+    folder = tmp_path / "iteration_000007"
+    folder.mkdir()
+    (folder / "train_rollout_summaries.jsonl").write_text(
+        "".join(f"{json.dumps(r)}\n" for r in rows)
+    )
+    source = open_source(str(tmp_path), {})
+    assert [r.reward for r in source.rollouts] == 3 * [0.5, 0.75, 1.0, 1.25]
+    assert {r.group for r in source.rollouts} == {f"train 7 {group}" for group in range(3)}
+    found = {f.check: f for f in certify(source, "logs", QUICK).findings}
+    assert found["leaked.repeated_prompts"].status is Status.UNTOLD
+    assert found["fair.length"].status is Status.FAILED  # the longer, the more they earned
+    assert found["statistical.training_signal"].status is Status.PASSED
 
 
 def test_rollouts_of_ours_are_read(tmp_path: Path) -> None:
@@ -257,6 +321,38 @@ app = create_app(
     lambda: WorldEnvironment(rollouts), ReplyAction, TurnObservation, max_concurrent_envs=4
 )
 """
+
+
+INTEGER_APP = """
+from openenv.core.env_server import Action, Environment, Observation, State, create_app
+
+class Press(Action):
+    button: int
+
+class Seen(Observation):
+    text: str
+
+class Buttons(Environment):
+    SUPPORTS_CONCURRENT_SESSIONS = True
+    state = State()
+
+    def reset(self, seed=None, episode_id=None, **more):
+        return Seen(text="Press button 3.")
+
+    def step(self, action, timeout_s=None, **more):
+        return Seen(text="", done=True, reward=float(action.button == 3))
+
+app = create_app(Buttons, Press, Seen, max_concurrent_envs=2)
+"""
+
+
+def test_an_action_of_openenv_that_is_a_number_is_the_last_one_of_a_reply(tmp_path: Path) -> None:
+    pytest.importorskip("openenv", reason="needs the extra `openenv`")
+    (tmp_path / "buttons_app.py").write_text(INTEGER_APP)
+    (tmp_path / "openenv.yaml").write_text("name: buttons\napp: buttons_app:app\n")
+    source = open_source(f"openenv:{tmp_path}", {})
+    paid = [play(source, Place("", 0, 0), say(t)).total for t in ("1, no: 3", "3 or 1", "three")]
+    assert paid == [1.0, 0.0, 0.0]
 
 
 def test_an_environment_of_openenv_pays_what_the_world_behind_it_does(tmp_path: Path) -> None:

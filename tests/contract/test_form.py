@@ -6,11 +6,11 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
+from tokengym.envs.core.odd_replies import LINE_DECORATIONS, WHOLE_DECORATIONS
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import spec
-from tokengym.envs.core.odd_replies import LINE_DECORATIONS, WHOLE_DECORATIONS
 from tokengym.testing import Subject
 
 WORLDS = ("energy", "forecast", "warehouse", "disruption")

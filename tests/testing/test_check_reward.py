@@ -45,7 +45,7 @@ def test_arguments_may_be_named() -> None:
 
 
 def test_a_reward_that_never_differs_ties_always() -> None:
-    with pytest.raises(LawBroken, match="100% of the pairs of .* inputs earn the same, 99% may"):
+    with pytest.raises(LawBroken, match=r"100% of the pairs of \d+ inputs"):
         check_reward(lambda reply: 0.5, range=(0.0, 1.0))
     found = check_reward(lambda reply: 0.5, range=(0.0, 1.0), ties=1.0)
     assert found.lowest == found.highest == 0.5

@@ -67,10 +67,9 @@ class OpenEnv(Source):
             return observation
 
         def reply(text: str) -> Step:
-            said: Any = text
-            if self._integer:
-                if (said := last_integer(text)) is None:
-                    return Step(0.0, True, f"The reply names no {self._field}.")
+            said = last_integer(text) if self._integer else text
+            if said is None:
+                return Step(0.0, True, f"The reply names no {self._field}.")
             answer = ask("step", {self._field: said})
             reward = 0.0 if answer["reward"] is None else answer["reward"]
             return Step(reward, answer["done"], _text(answer["observation"]))

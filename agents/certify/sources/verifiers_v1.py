@@ -1,4 +1,4 @@
-"""Environments of verifiers since 0.4, by id; they ask a server in this process, which we answer."""
+"""Environments of verifiers since 0.4, by id; they ask a server that we answer."""
 
 import asyncio
 import json
