@@ -16,6 +16,8 @@ from verifiers.v1.utils.loaders import environment_class, load_environment, task
 
 from tests.neighbours.reference import LEVELS, WORLDS, play_own, replies_by_text
 from tests.neighbours.scripted_model import scripted_model
+from tokengym.agents.certify.source import Place, play, say
+from tokengym.agents.certify.sources import open_source
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs import make_world
 
@@ -65,6 +67,18 @@ def test_an_episode_of_verifiers_is_the_same_episode(
         assert [message.content for message in trace.assistant_messages] == own.replies
     shows("plays", world)
     shows("group", world)
+
+
+def test_a_source_of_certificates_plays_the_same_episode() -> None:
+    options = {"world": "energy", "split": "test", "tasks": 3}
+    source = open_source(f"verifiers-v1:{ID}", options)
+    own = open_source("energy", {})
+    place, said = Place("test", 0, 1), own.start(Place("test", 0, 1)).reference
+    trace, expected = play(source, place, say(*said)), play(own, place, say(*said))
+    assert source.facts.size == 3
+    assert (trace.prompt, trace.replies) == (expected.prompt, expected.replies)
+    assert trace.total == pytest.approx(expected.total, abs=1e-9)
+    assert trace.texts[:-1] == expected.texts[:-1]
 
 
 def test_a_reply_that_was_cut_off_is_malformed() -> None:

@@ -20,7 +20,9 @@ _KEPT = 1000
 
 
 class VerifiersV1(Source):
-    """An environment; a Task is one of its taskset, in order. All its agents are played alike.
+    """An environment; a Task is one of its taskset, in order.
+
+    All its agents are played alike, and the first one that is declared is paid.
 
     Args:
         name: id of the taskset.
@@ -31,11 +33,11 @@ class VerifiersV1(Source):
     def __init__(self, name: str, harness: str = "tokengym-verifiers", **options: Any) -> None:
         taskset = taskset_config_type(name)(id=name, **options)
         config = environment_class(name).__orig_bases__[0].__args__[0](taskset=taskset)
-        for field, value in config:
-            if isinstance(value, vf.AgentConfig):
-                chat = vf.HarnessConfig(id=harness)
-                agent = value.model_copy(update={"harness": chat, "runtime": vf.SubprocessConfig()})
-                setattr(config, field, agent)
+        agents = {name: agent for name, agent in config if isinstance(agent, vf.AgentConfig)}
+        chat = {"harness": vf.HarnessConfig(id=harness), "runtime": vf.SubprocessConfig()}
+        for field, agent in agents.items():
+            setattr(config, field, agent.model_copy(update=chat))
+        self._others = list(agents)[1:]
         self._env = load_environment(config)
         tasks = self._env.taskset
         size = len(list(tasks)) if tasks.bounded else None
@@ -66,7 +68,8 @@ class VerifiersV1(Source):
             if not episode.ok:
                 errors = [*episode.errors, *(e for trace in episode.traces for e in trace.errors)]
                 raise RuntimeError("; ".join(f"{error.type}: {error.message}" for error in errors))
-            return sum(trace.reward for trace in episode.traces if trace.agent.trainable)
+            own = [trace for trace in episode.traces if trace.agent.name not in self._others]
+            return sum(trace.reward for trace in own)
 
         def reply(text: str) -> Step:
             talk.replies.put(text)
