@@ -294,12 +294,17 @@ class Bench:
         references = Counter(self.view(place).reference for place in self.chosen)
         known = [reply for reply, _ in references.most_common(_COMMON) if reply]
         said = [*((reply,) for reply in FIXED), *known]
-        return {f"always {shorten(repr(reply[0]))}": say(*reply) for reply in said}
+        return {f"always {_first(reply)}": say(*reply) for reply in said}
 
 
 def shown(trace: Trace) -> str:
     """Return an episode in words: where, what was replied first, and what it earned."""
-    first = ascii(trace.replies[0]) if trace.replies else "nothing"
-    more = f" and {len(trace.replies) - 1} more" if len(trace.replies) > 1 else ""
     earned = trace.error or f"{trace.total:g}"
-    return f"{trace.place}: {shorten(first, 120)}{more} -> {earned}"
+    return f"{trace.place}: {_first(trace.replies, 120)} -> {earned}"
+
+
+def _first(replies: Sequence[str], most: int = 60) -> str:
+    """Return the first of an episode's replies, and how many come after it."""
+    first = ascii(replies[0]) if replies else "nothing"
+    more = f" and {len(replies) - 1} more" if len(replies) > 1 else ""
+    return shorten(first, most) + more

@@ -47,8 +47,8 @@ def run(
         list[str] | None,
         typer.Argument(
             help="KIND:NAME (cookbook, gymnasium, openenv, reasoning-gym, textarena, verifiers, "
-            "verifiers-v1), FILE.py:NAME, a file or folder of recorded rollouts, or a world such as "
-            "energy:day"
+            "verifiers-v1), FILE.py:NAME, a file or folder of recorded rollouts, or a world, such "
+            "as energy:day"
         ),
     ] = None,
     *,

@@ -92,8 +92,8 @@ def _costs(bench: Bench, ways: Mapping[str, Dress], what: str, places: Sequence[
 
 @check("fair.blanks", "fair", Severity.RISK, "play", "references")
 def blanks(bench: Bench) -> Verdict:
-    """Blanks and line ends around a right reply cost nothing."""
-    return _costs(bench, _BLANKS, "blanks around it", bench.chosen[:8])
+    """Blanks around a right reply, and other line ends in it, cost nothing."""
+    return _costs(bench, _BLANKS, "blanks around it or other line ends", bench.chosen[:8])
 
 
 @check("fair.decoration", "fair", Severity.PROPERTY, "play", "references")

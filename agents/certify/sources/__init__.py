@@ -1,7 +1,7 @@
 """Sources: anybody's environments behind one interface; each imports its package when opened."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -89,13 +89,6 @@ def package(name: str) -> str:
         return f"{name} {version(name)}"
     except PackageNotFoundError:
         return name
-
-
-def since_the_reply(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return what was said since the last reply of a conversation."""
-    roles = [message["role"] for message in messages]
-    last = len(roles) - roles[::-1].index("assistant") if "assistant" in roles else 0
-    return "\n\n".join(str(message["content"]) for message in messages[last:])
 
 
 def last_integer(text: str) -> int | None:

@@ -16,9 +16,9 @@ _TURNS = 64
 class GymnasiumText(Source):
     """An environment; a Task is the seed of its reset.
 
-    Where actions are a choice, the last integer of a reply is taken; a reply without a valid one
-    ends the episode and earns nothing. Observations that are no text are shown as `render` draws
-    them in text, or as Python writes them.
+    Where actions are a choice, the last integer of a reply is taken, and the first action for a
+    reply without a valid one: to end the episode might pay more than to play. Observations that are
+    no text are shown as `render` draws them in text, or as Python writes them.
 
     Args:
         name: id, such as `FrozenLake-v1`.
@@ -49,9 +49,8 @@ class GymnasiumText(Source):
         def reply(text: str) -> Step:
             action: Any = text
             if isinstance(space, Discrete):
-                action = last_integer(text)
-                if action is None or not space.contains(action):
-                    return Step(0.0, True, f"The reply names no action of {space}.")
+                named = last_integer(text)
+                action = named if named is not None and space.contains(named) else int(space.start)
             seen, reward, terminated, truncated, _ = env.step(action)
             return Step(reward, terminated or truncated, _shown(env, seen))
 

@@ -28,8 +28,8 @@ class OpenEnv(Source):
 
     Args:
         where: `http://…`, which needs `--network`, or a folder with `openenv.yaml`.
-        field: of the action that takes the reply, or its last integer; if empty, the only one that
-            an action needs.
+        field: of the action that takes the reply, or its last integer, or 0 without one; if empty,
+            the only one that an action needs.
         sessions: episodes at once that the server allows.
         **reset: further arguments of its reset.
 
@@ -67,9 +67,7 @@ class OpenEnv(Source):
             return observation
 
         def reply(text: str) -> Step:
-            said = last_integer(text) if self._integer else text
-            if said is None:
-                return Step(0.0, True, f"The reply names no {self._field}.")
+            said: Any = (last_integer(text) or 0) if self._integer else text
             answer = ask("step", {self._field: said})
             reward = 0.0 if answer["reward"] is None else answer["reward"]
             return Step(reward, answer["done"], _text(answer["observation"]))
