@@ -20,6 +20,7 @@ from typing import Any
 
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.agents.certify.certificate import Certificate, read_certificate
+from tokengym.agents.certify.checks import CHECKS
 from tokengym.agents.certify.finding import Finding, Severity, Status
 from tokengym.agents.settings import typed_words
 
@@ -85,7 +86,7 @@ def common(certificates: Sequence[Certificate]) -> str:
     rows = []
     for check, found in told.items():
         failed = sum(one.status is Status.FAILED for one in found)
-        rows.append((f"`{check}`", found[0].rule, str(failed), str(len(found))))
+        rows.append((f"`{check}`", CHECKS[check].rule, str(failed), str(len(found))))
     rows.sort(key=lambda row: -int(row[2]))
     return markdown_table(("check", "rule", "broken by", "told of"), rows)
 

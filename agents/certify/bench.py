@@ -109,6 +109,7 @@ class Bench:
         options: of the source.
         harder: a setting of the source that is said to be harder, if one is.
         most: the highest return of each Task seen so far, and what earned it.
+        failures: how the environment's process failed so far.
     """
 
     source: Source
@@ -117,6 +118,7 @@ class Bench:
     options: Mapping[str, Any] = field(default_factory=dict)
     harder: "Bench | None" = None
     most: dict[Place, Trace] = field(default_factory=dict)
+    failures: set[str] = field(default_factory=set)
     _views: dict[Place, View] = field(default_factory=dict)
     _shared: dict[Callable[["Bench"], Any], Any] = field(default_factory=dict)
     _until: float = math.inf
@@ -218,7 +220,7 @@ class Bench:
 
     def paid(self, trace: Trace) -> float:
         """Return what an episode earned; one that cannot be scored earns the least."""
-        return trace.total if math.isfinite(trace.total) else self.low
+        return trace.total if math.isfinite(trace.total) else self.least
 
     def known(self, places: Iterable[Place]) -> list[Place]:
         """Return those of some places whose Task has a reference."""
@@ -236,6 +238,14 @@ class Bench:
 
     @cached_property
     def low(self) -> float:
+        """The lowest return, or 0 where that lies between it and what a solution earns.
+
+        To earn nothing is no gaming, though replies that are not allowed may cost something.
+        """
+        return 0.0 if self.least < 0.0 < self.top else self.least
+
+    @cached_property
+    def least(self) -> float:
         """The lowest return: declared, or else the lowest that replies without sense earn."""
         if self.source.facts.declared is not None:
             return self.source.facts.declared[0]

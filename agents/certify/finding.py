@@ -150,7 +150,10 @@ class Check:
             words = "returns are too large for their mean and its interval"
             return replace(found, status=Status.UNTOLD, found=words)
         except SourceFailure as failure:
-            return replace(found, severity=Severity.DEFECT, found=str(failure))
+            if (words := str(failure)) in bench.failures:  # one defect, not one of every check
+                return replace(found, status=Status.UNTOLD, found=words)
+            bench.failures.add(words)
+            return replace(found, severity=Severity.DEFECT, found=words)
         return replace(
             found,
             status=Status.PASSED if verdict.passed else Status.FAILED,

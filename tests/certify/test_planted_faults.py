@@ -386,6 +386,8 @@ def test_a_source_that_raises_when_it_starts_is_a_defect_and_other_checks_go_on(
     failed = [found for found in certificate.findings if found.status is Status.FAILED]
     assert {found.severity for found in failed} == {Severity.DEFECT}
     assert "KeyError: 0" in failed[0].found
+    assert len({found.found for found in failed}) == len(failed)  # each Task is told of once
+    assert Status.UNTOLD in {found.status for found in certificate.findings}
 
 
 def test_sums_that_no_float_holds_end_in_findings() -> None:
@@ -413,7 +415,16 @@ def test_every_check_has_a_planted_fault() -> None:
     assert {*PLANTED, *others} == set(CHECKS)
 
 
-@pytest.mark.parametrize("clean", [Products, Seeded, Guesses, Repeatable, Tidy])
+class CostsNonsense(Products):
+    """A reply that is no number costs something, and a wrong number earns a little."""
+
+    facts = replace(Products.facts, declared=(-1.0, 1.0))
+
+    def reward(self, place: Place, text: str) -> Any:
+        return -1.0 if number(text) is None else 0.2 + 0.8 * float(super().reward(place, text))
+
+
+@pytest.mark.parametrize("clean", [Products, Seeded, Guesses, Repeatable, Tidy, CostsNonsense])
 def test_nothing_is_found_in_an_environment_without_a_fault(clean: type[Products]) -> None:
     certificate = certify(clean(), "clean", QUICK)
     assert [found for found in certificate.findings if found.status is Status.FAILED] == []

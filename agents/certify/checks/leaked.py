@@ -65,8 +65,8 @@ def _leak(
     told = fmean(
         [bench.earned(at, say(*replies)) for at, replies in zip(bench.scored, known, strict=True)]
     )
-    if told <= without:
-        return Verdict(True, done, "the answer would earn nothing there")
+    if told <= without or bench.share([told]).value <= _MANY:
+        return Verdict(True, done, "the answer would earn little there")
     share = mean_estimate([(value - without) / (told - without) for value in blind.scored])
     found = f"{blind.name} earns {share} of what the answer earns there"
     return Verdict(share.low <= HALF, done, found, share, blind.example)

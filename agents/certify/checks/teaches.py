@@ -81,7 +81,7 @@ def reward_reachability(bench: Bench) -> Verdict:
     """On half of the Tasks at least something that was tried earns more than the least."""
     groups, who = bench.once(_groups)
     low = min(value for group in groups for value in group)
-    low = low if bench.source.rollouts else min(low, bench.low)
+    low = low if bench.source.rollouts else min(low, bench.least)
     reached = sum(max(group) > low + 1e-6 for group in groups)
     rate = share_estimate(reached, len(groups))
     found = f"{reached} of {len(groups)} groups earned more than {low:g}"
