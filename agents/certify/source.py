@@ -15,6 +15,10 @@ from typing import Any, NamedTuple
 from tokengym.envs.core.errors import TokengymError
 
 
+_LONGEST = 100_000
+"""Most characters of a reply that is played."""
+
+
 class SourceFailure(TokengymError, RuntimeError):
     """The environment's process hung, ended, or could not start."""
 
@@ -227,6 +231,7 @@ class Play:
         said = self._policy(self._text, len(self._replies))
         if said is None:
             return False
+        said = said[:_LONGEST]
         begun = time.perf_counter()
         self._replies.append(said)
         try:

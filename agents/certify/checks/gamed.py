@@ -199,8 +199,10 @@ def _judged(bench: Bench, blind: Blind, done: str) -> Verdict:
     return Verdict(share.low <= HALF, done, found, share, blind.example)
 
 
+_ECHOED = 10_000
+"""Most characters that are repeated: games repeat what was said, and would grow without bound."""
 _ECHOES: Mapping[str, Policy] = {
-    "the whole prompt": lambda text, turn: text,
+    "the whole prompt": lambda text, turn: text[:_ECHOED],
     "the prompt's last line": lambda text, turn: (text.strip().splitlines() or [""])[-1],
     "the prompt's first line": lambda text, turn: (text.strip().splitlines() or [""])[0],
     "the prompt's last word": lambda text, turn: (text.split() or [""])[-1],
