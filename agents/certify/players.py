@@ -1,5 +1,7 @@
 """Who plays the groups of rollouts that the checks of `teaches` count."""
 
+import asyncio
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -13,7 +15,6 @@ from tokengym.agents.evaluation.endpoint import (
     connect,
     require_endpoint,
 )
-from tokengym.agents.run_async import run_async
 from tokengym.envs.core.errors import OptionError
 
 Player = Callable[[Bench, Place, int], Policy]
@@ -35,7 +36,7 @@ def player(name: str) -> Player:
     if name.startswith(PREFIX):
         endpoint = EndpointName.parse(name)
         require_endpoint(endpoint)
-        return lambda bench, place, member: _conversation(name, endpoint)
+        return _model(name, endpoint)
     if name.rpartition(":")[0].endswith(".py"):
         from tokengym.agents.certify.sources.python import load
 
@@ -46,21 +47,25 @@ def player(name: str) -> Player:
     )
 
 
-def _conversation(name: str, endpoint: EndpointName) -> Policy:
-    messages: list[dict[str, str]] = []
+def _model(name: str, endpoint: EndpointName) -> Player:
+    """Return a model that answers whole conversations, over one connection."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    model = EndpointModel(connect(endpoint), endpoint.model, name)
 
-    async def ask() -> str | None:
-        async with connect(endpoint) as client:
-            reply = (await EndpointModel(client, endpoint.model, name).ask(messages)).reply
-            return None if reply is None else reply.text
+    def conversation(bench: Bench, place: Place, member: int) -> Policy:
+        messages: list[dict[str, str]] = []
 
-    def policy(text: str, turn: int) -> str | None:
-        messages.append({"role": "user", "content": text})
-        said = run_async(ask())
-        messages.append({"role": "assistant", "content": said or ""})
-        return said
+        def policy(text: str, turn: int) -> str | None:
+            messages.append({"role": "user", "content": text})
+            answer = asyncio.run_coroutine_threadsafe(model.ask(messages), loop).result()
+            said = None if answer.reply is None else answer.reply.text
+            messages.append({"role": "assistant", "content": said or ""})
+            return said
 
-    return policy
+        return policy
+
+    return conversation
 
 
 def _noisy(bench: Bench, place: Place, member: int) -> Policy:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from tokengym.envs.core.errors import TokengymError
 
-
 _LONGEST = 100_000
 """Most characters of a reply that is played."""
 

@@ -162,15 +162,16 @@ def test_targets_are_listed_one_a_line_in_utf_8(tmp_path: Path) -> None:
 
 
 def test_a_target_of_a_file_has_options_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "targets").write_text("forecast --option label=expected\nforecast\n")
+    lake = "gymnasium:FrozenLake-v1"
+    (tmp_path / "targets").write_text(f"{lake} --option is_slippery=false\n{lake}\n")
     words = ["certify", "--targets", f"{tmp_path}/targets", "--out", f"{tmp_path}/out"]
     quick = ["--tasks", "4", "--replies", "20", "--strategies", "2", "--drawn", "10"]
-    done = CliRunner().invoke(app, [*words, *quick, "--workers", "2", "--patience", "1"])
+    done = CliRunner().invoke(app, [*words, *quick, "--workers", "2", "--patience", "0.2"])
     assert done.exit_code == 0, done.output
     made = {folder.name: read_certificate(folder) for folder in (tmp_path / "out").iterdir()}
     assert {name: dict(one.options) for name, one in made.items()} == {
-        "forecast": {},
-        "forecast_--option_label_expected": {"label": "expected"},
+        "gymnasium_FrozenLake-v1": {},
+        "gymnasium_FrozenLake-v1_--option_is_slippery_false": {"is_slippery": False},
     }
 
 
