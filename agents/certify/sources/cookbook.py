@@ -79,6 +79,7 @@ class Cookbook(Source):
 
     def _encode(self, text: str, stop: Any) -> list[int]:
         end = stop[0] if stop else ""
-        words = text + end if isinstance(end, str) else text
+        # Tokens of no tokenizer spell half of a surrogate pair.
+        words = text.encode("utf-8", "replace").decode() + (end if isinstance(end, str) else "")
         tokens: list[int] = self._tokenizer.encode(words, add_special_tokens=False)
         return tokens if isinstance(end, str) else [*tokens, end]
