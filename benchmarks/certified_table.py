@@ -31,13 +31,13 @@ def row_of(certificate: Certificate) -> dict[str, Any]:
     """Return what the data file holds of an environment: all of the certificate but what passed."""
     data = json.loads(certificate.to_json())
     failed = [found for found in data["findings"] if found["status"] == Status.FAILED]
-    shown = ("check", "severity", "done", "found", "sure", "estimate", "example", "reproduce")
+    shown = ("check", "severity", "found", "estimate", "example")
     statuses = defaultdict(list)
     for found in data["findings"]:
         statuses[found["status"]].append(found["check"])
     return {
         **{name: data[name] for name in ("target", "options", "package", "tokengym", "date")},
-        **{name: data[name] for name in ("network", "turns", "settings")},
+        **{name: data[name] for name in ("network", "turns")},
         "failed": [{name: found[name] for name in shown} for found in failed],
         **{str(status): names for status, names in statuses.items() if status != Status.FAILED},
     }
@@ -114,7 +114,7 @@ def _shown(found: Finding) -> str:
 def settings(certificates: Sequence[Certificate]) -> str:
     """Return the options of the command that all certificates were made with."""
     (used,) = {made.settings for made in certificates}
-    return " ".join(typed_words(used))
+    return " ".join(typed_words(used)).replace(".0", "")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
