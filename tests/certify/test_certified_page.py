@@ -1,0 +1,56 @@
+"""The public table: its page and its data say the same, and there is as much as it promises."""
+
+import json
+from collections import Counter
+
+from tests.docs.pages import ROOT
+from tokengym.agents.analysis.markdown import read_block, table_rows
+from tokengym.agents.certify.checks import CHECKS
+from tokengym.agents.certify.finding import Severity
+
+PAGE = ROOT / "docs" / "certified.md"
+ROWS = [json.loads(line) for line in PAGE.with_suffix(".jsonl").read_text().splitlines()]
+
+
+def failed(row: dict, severity: Severity) -> list[str]:
+    return [found["check"] for found in row["failed"] if found["severity"] == severity]
+
+
+def test_the_page_counts_what_the_data_holds() -> None:
+    _, *packages, total = table_rows(read_block(PAGE, "certified_table.py, summary"))
+    found = {
+        package: [
+            len(rows := [row for row in ROWS if row["package"] == package]),
+            sum(row["turns"] > 1 for row in rows),
+            *(sum(bool(failed(row, severity)) for row in rows) for severity in Severity),
+        ]
+        for package in {row["package"] for row in ROWS}
+    }
+    assert {row[0]: [*map(int, row[1:])] for row in packages} == found
+    assert [*map(int, total[1:])] == [sum(column) for column in zip(*found.values(), strict=True)]
+    environments, of_several_turns = int(total[1]), int(total[2])
+    outside = environments - found["reasoning-gym 0.1.25"][0]
+    assert environments >= 100
+    assert outside >= 30
+    assert of_several_turns >= 10
+    assert len(packages) >= 5
+
+
+def test_each_environment_has_its_findings_by_class() -> None:
+    _, *rows = table_rows(read_block(PAGE, "certified_table.py, each"))
+    for shown, row in zip(rows, ROWS, strict=True):
+        assert shown[0].strip("`").split(" --option ")[0] == row["target"]
+        assert shown[1:3] == [row["package"].rpartition(" ")[2], row["date"][:10]]
+        for cell, severity in zip(shown[3:], Severity, strict=True):
+            names = [word.split("`")[1] for word in cell.split(", ") if word]
+            assert names == [check.rpartition(".")[2] for check in failed(row, severity)]
+
+
+def test_checks_are_counted_over_all_environments() -> None:
+    _, *rows = table_rows(read_block(PAGE, "certified_table.py, common"))
+    counts = Counter(found["check"] for row in ROWS for found in row["failed"])
+    passed = Counter(check for row in ROWS for check in row["passed"])
+    for check, rule, broken_by, told_of in rows:
+        name = check.strip("`")
+        assert rule == CHECKS[name].rule
+        assert (int(broken_by), int(told_of)) == (counts[name], counts[name] + passed[name])
