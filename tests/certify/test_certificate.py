@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.certify.faults import OutOfRange, PaysForSilence
 from tests.certify.synthetic import QUICK, Products
-from tests.certify.test_planted_faults import OutOfRange, PaysForSilence
 from tests.docs.pages import ROOT
 from tokengym.agents.certify.certificate import (
     Certificate,
