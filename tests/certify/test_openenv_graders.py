@@ -59,7 +59,7 @@ def test_every_check_that_openenv_names_and_does_not_have_is_registered_and_runs
 
 
 def test_a_package_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "openenv.yaml").write_text(MANIFEST)
+    (tmp_path / "openenv.yaml").write_text(MANIFEST.replace("buttons_app", "absent_app"))
     registry = validation.GraderRegistry()
     registry.load_entry_points()
     manifest = OpenEnvYamlParser().parse(tmp_path)
@@ -67,4 +67,4 @@ def test_a_package_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
         validation.Subject(tmp_path, manifest, None, None, tmp_path)
     )
     assert result.status is CheckStatus.ERROR
-    assert "buttons_app" in result.evidence[0]
+    assert "absent_app" in result.evidence[0]
