@@ -1,22 +1,18 @@
 """Who plays the groups of rollouts that the checks of `teaches` count."""
 
-import asyncio
-import threading
 from collections.abc import Callable
 
 import numpy as np
 
 from tokengym.agents.certify.bench import FIXED, NUMBER, Bench
 from tokengym.agents.certify.source import Place, Policy, say
-from tokengym.agents.evaluation.endpoint import (
-    PREFIX,
-    EndpointModel,
-    EndpointName,
-    connect,
-    require_endpoint,
-)
+from tokengym.agents.evaluation.chat_client import PATIENCE, ChatClient
+from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint, EndpointName, require_endpoint
+from tokengym.agents.evaluation.policies import ENDPOINT_TOKENS
+from tokengym.agents.run_async import run_async
 from tokengym.envs.core.errors import OptionError
 
+_TEMPERATURE = 1.0
 Player = Callable[[Bench, Place, int], Policy]
 """From a Task and the number of a rollout of it to the policy that plays the rollout."""
 
@@ -36,7 +32,7 @@ def player(name: str) -> Player:
     if name.startswith(PREFIX):
         endpoint = EndpointName.parse(name)
         require_endpoint(endpoint)
-        return _model(name, endpoint)
+        return lambda bench, place, member: _conversation(name, endpoint)
     if name.rpartition(":")[0].endswith(".py"):
         from tokengym.agents.certify.sources.python import load
 
@@ -47,25 +43,23 @@ def player(name: str) -> Player:
     )
 
 
-def _model(name: str, endpoint: EndpointName) -> Player:
-    """Return a model that answers whole conversations, over one connection."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, daemon=True).start()
-    model = EndpointModel(connect(endpoint), endpoint.model, name)
+def _conversation(name: str, endpoint: EndpointName) -> Policy:
+    """Return a model that answers the whole conversation so far."""
+    messages: list[dict[str, str]] = []
 
-    def conversation(bench: Bench, place: Place, member: int) -> Policy:
-        messages: list[dict[str, str]] = []
+    async def ask() -> str | None:
+        async with ChatClient(endpoint.url, PATIENCE) as client:
+            model = Endpoint(client, name, endpoint.model)
+            reply = (await model.ask(messages, _TEMPERATURE, ENDPOINT_TOKENS)).reply
+            return None if reply is None else reply.text
 
-        def policy(text: str, turn: int) -> str | None:
-            messages.append({"role": "user", "content": text})
-            answer = asyncio.run_coroutine_threadsafe(model.ask(messages), loop).result()
-            said = None if answer.reply is None else answer.reply.text
-            messages.append({"role": "assistant", "content": said or ""})
-            return said
+    def policy(text: str, turn: int) -> str | None:
+        messages.append({"role": "user", "content": text})
+        said = run_async(ask())
+        messages.append({"role": "assistant", "content": said or ""})
+        return said
 
-        return policy
-
-    return conversation
+    return policy
 
 
 def _noisy(bench: Bench, place: Place, member: int) -> Policy:

@@ -68,7 +68,7 @@ def test_who_is_always_right_teaches_nothing_and_others_do(solver: str) -> None:
 
 
 def test_a_model_reads_the_whole_conversation() -> None:
-    pytest.importorskip("openai", reason="needs the extra `openai`")
+    pytest.importorskip("aiohttp", reason="needs the extra `openai` or `tinker`")
     from tests.evaluation.endpoint_server import Endpoint, serving
 
     def answer(body: dict[str, Any]) -> tuple[str, str, None]:
