@@ -84,9 +84,9 @@ def common(certificates: Sequence[Certificate]) -> str:
             if found.status in (Status.PASSED, Status.FAILED):
                 told[found.check].append(found)
     rows = []
-    for check, found in told.items():
-        failed = sum(one.status is Status.FAILED for one in found)
-        rows.append((f"`{check}`", CHECKS[check].rule, str(failed), str(len(found))))
+    for check, of_all in told.items():
+        failed = sum(one.status is Status.FAILED for one in of_all)
+        rows.append((f"`{check}`", CHECKS[check].rule, str(failed), str(len(of_all))))
     rows.sort(key=lambda row: -int(row[2]))
     return markdown_table(("check", "rule", "broken by", "told of"), rows)
 

@@ -35,17 +35,16 @@ def example_table(
         return None
     order = sorted(changes, key=lambda group: (-changes[group], group))
     chosen = dict.fromkeys(order[place] for place in (0, len(order) // 2, -1))
-    rows = [
-        (
-            f"Task {first[group].index}: {changes[group]:+.3f}",
-            _question(first[group]),
+    rows: list[list[str | tuple[str, str]]] = [
+        [
+            (f"Task {first[group].index}: {changes[group]:+.3f}", _question(first[group])),
             *map(_reply, (first[group], last[group], _oracle(side, group))),
-        )
+        ]
         for group in chosen
     ]
     return Table(
         ("Task and change", "before", "after", "oracle"),
-        [((change, question), *replies) for change, question, *replies in rows],
+        rows,
         f"What it replies{f', {side.title}' if several else ''}",
         "The held-out Tasks with the largest gain, a typical change and the largest loss. Above "
         "each reply is what it earns, on average over outcomes where that is known.",

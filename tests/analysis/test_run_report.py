@@ -74,7 +74,8 @@ def test_every_figure_is_on_the_page_and_nothing_is_markup(tmp_path: Path) -> No
 
 
 def test_a_policy_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path) -> None:
-    conditions = {"temperature": 1.0, "max_tokens": 8, "model": "copy", "prompt": "full"}
+    conditions: dict[str, Any] = {"temperature": 1.0, "max_tokens": 8}
+    conditions |= {"model": "copy", "prompt": "full"}
     lost = replace(BEFORE, figures={"malformed": 0.98, "cut_off": 0.1}, conditions=conditions)
     outcome = RunSummary(lost, lost, {"forecaster": REFERENCES}, None, {"forecaster": None})
     first, *_ = outcome.lines()

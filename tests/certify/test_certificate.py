@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -177,16 +178,17 @@ def test_a_target_of_a_file_has_options_of_its_own(tmp_path: Path) -> None:
 
 def test_a_certificate_holds_for_its_settings_and_versions(clean: Certificate) -> None:
     known = replace(clean, package="numpy " + version("numpy"), options={"a": 1})
-    asked = "clean", {"a": 1}, QUICK, {}
-    assert known.holds_for(*asked)
-    for change in (
+    settings, harder = {"a": 1}, dict[str, int]()
+    assert known.holds_for("clean", settings, QUICK, harder)
+    changes: list[dict[str, Any]] = [
         {"package": "numpy 0.1"},
         {"tokengym": "0.0.1"},
         {"settings": replace(QUICK, tasks=13)},
         {"options": {}},
         {"harder": {"level": 2}},
-    ):
-        assert not replace(known, **change).holds_for(*asked)
+    ]
+    for change in changes:
+        assert not replace(known, **change).holds_for("clean", settings, QUICK, harder)
 
 
 def test_a_range_is_given_low_end_first() -> None:

@@ -20,11 +20,12 @@ def test_the_page_counts_what_the_data_holds() -> None:
     _, *packages, total = table_rows(read_block(PAGE, "certified_table.py, summary"))
     found = {
         package: [
-            len(rows := [row for row in ROWS if row["package"] == package]),
+            len(rows),
             sum(row["turns"] > 1 for row in rows),
             *(sum(bool(failed(row, severity)) for row in rows) for severity in Severity),
         ]
         for package in {row["package"] for row in ROWS}
+        for rows in [[row for row in ROWS if row["package"] == package]]
     }
     assert {row[0]: [*map(int, row[1:])] for row in packages} == found
     assert [*map(int, total[1:])] == [sum(column) for column in zip(*found.values(), strict=True)]

@@ -176,7 +176,7 @@ def chances(evidence: Evidence, label: int, argument: Argument) -> Floats:
     A message leaves one count open.
     """
     found = dict.fromkeys(KINDS, np.zeros(3))
-    stated = {claim.feature: int(claim.value) for claim in argument.claims}  # type: ignore[union-attr]
+    stated = {claim.feature: int(claim.value) for claim in argument.claims}
     classes = np.array(class_posterior(evidence, "disruption"))
     for order, (kind, count) in itertools.product(ORDERS, KINDS.items()):
         if (order == ORDERS[0]) == (kind == "careless"):

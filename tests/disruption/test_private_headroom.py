@@ -38,7 +38,7 @@ def debate_of(seed: int) -> Debate:
     first = int(np.argmax(own))
     argument = argument_of(evidence, first)
     argued = DISRUPTION_LABELS.index(str(argument.label))
-    stated = {CITER_FEATURES.index(c.feature): int(c.value) for c in argument.claims}  # type: ignore[union-attr]
+    stated = {CITER_FEATURES.index(c.feature): int(c.value) for c in argument.claims}
     label = DISRUPTION_LABELS.index(draw_outcome(rng, evidence).labels()["disruption"])
     modelled, truth = after(evidence, first, argument), posterior(evidence.known, "disruption")
     return Debate(evidence, own, argued, stated, modelled, truth, label)

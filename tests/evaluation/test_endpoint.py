@@ -318,7 +318,7 @@ def test_an_unknown_model_is_answered_with_those_there_are(tmp_path: Path) -> No
         # Nothing was played: the folder is free for the right name, then for more of the same.
         assert len(run(endpoint, tmp_path, model="b")) == 6
         asked = len(endpoint.asked)
-        more = {"tasks": 9, "rollouts": 2, "prices": (1.0, 2.0)}
+        more: dict[str, Any] = {"tasks": 9, "rollouts": 2, "prices": (1.0, 2.0)}
         assert len(run(endpoint, tmp_path, model="b", **more)) == 18
         assert len(endpoint.asked) == asked + 12
         assert results(tmp_path)["cost"] > 0.0

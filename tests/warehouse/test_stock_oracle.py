@@ -267,8 +267,8 @@ def test_poisson_shares_sum_to_one() -> None:
 
 def capped(joint: Joint, level: int, cap: int) -> Choice:
     """Return the policy that orders an item up to a level, but at most `cap` units."""
-    ((position,), _) = joint.axes()
-    position = sum(position)
+    ((coming,), _) = joint.axes()
+    position = sum(coming[1:], coming[0])
     free = np.maximum(joint.room - position, 0)
     orders = np.minimum(np.clip(level - position, 0, cap), free)
     return lambda _review, costs: np.take_along_axis(costs, orders, axis=-1)[..., 0]

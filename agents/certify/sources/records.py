@@ -33,10 +33,10 @@ class Records(Source):
 
     def __init__(self, path: Path) -> None:
         files = [file for pattern in _FILES for file in sorted(path.rglob(pattern))]
-        read = (rollout for file in files or [path] for rollout in _rows(file))
         if path.is_dir() and not files:
-            read = map(_recorded, RolloutLog(path).read())
-        self.rollouts = tuple(read)
+            self.rollouts = tuple(map(_recorded, RolloutLog(path).read()))
+        else:
+            self.rollouts = tuple(row for file in files or [path] for row in _rows(file))
         if not self.rollouts:
             raise DataError(f"{path} has no rollouts")
         splits = tuple(dict.fromkeys(rollout.split for rollout in self.rollouts))

@@ -112,8 +112,8 @@ class ComputeThread:
         self._thread.start()
 
     def call(
-        self, client: str, operation: Callable[[], T | Pieces[T]], size: int = WHOLE
-    ) -> Future[T]:
+        self, client: str, operation: Callable[[], Any | Pieces[Any]], size: int = WHOLE
+    ) -> Future[Any]:
         """Run an operation of a client after all those it called before.
 
         Args:
@@ -121,7 +121,7 @@ class ComputeThread:
             operation: the work, or a function that returns it in pieces.
             size: of its first piece, in positions.
         """
-        future: Future[T] = Future()
+        future: Future[Any] = Future()
         self.post(partial(self._operations.add, client, _Operation(operation, future, size)))
         return future
 

@@ -103,8 +103,8 @@ class Sequence:
     """One sampled sequence as it grows."""
 
     key: int
-    tokens: array[int] = field(default_factory=partial(array, "i"))
-    logprobs: array[float] = field(default_factory=partial(array, "f"))
+    tokens: array[int] = field(default_factory=lambda: array("i"))
+    logprobs: array[float] = field(default_factory=lambda: array("f"))
     topk_ids: list[NDArray[np.int32]] = field(default_factory=list)
     topk_logprobs: list[NDArray[np.float32]] = field(default_factory=list)
     stopped: bool = False

@@ -155,8 +155,9 @@ def sample_response(result: SampleResult, sent: types.SampleRequest) -> bytes:
             logprobs=sequence.logprobs.tobytes(),
         )
         if sequence.topk_ids:
-            best = _topk(np.stack(sequence.topk_ids), np.stack(sequence.topk_logprobs))
-            sampled.topk_sampled_logprobs.CopyFrom(best)
+            sampled.topk_sampled_logprobs.CopyFrom(
+                _topk(np.stack(sequence.topk_ids), np.stack(sequence.topk_logprobs))
+            )
             # Both forms of all of them are too much at once.
             sequence.topk_ids, sequence.topk_logprobs = [], []
     if result.prompt_logprobs is not None:

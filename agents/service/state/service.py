@@ -115,7 +115,7 @@ class Service:
         self,
         run_id: str,
         seq_id: int | None,
-        work: Callable[[ServedModel], T | Pieces[T]],
+        work: Callable[[ServedModel], Any | Pieces[Any]],
         size: int = WHOLE,
         nbytes: int = 0,
     ) -> str:
@@ -162,7 +162,7 @@ class Service:
 
         async def start() -> dict[str, Any]:
             model = self.registry.run(run_id).model
-            answer = await self.call(session_id, partial(work, model), size=1)
+            answer: dict[str, Any] = await self.call(session_id, partial(work, model), size=1)
             self.registry.add_sampler(session_id, SamplerRecord(sampler_id, model, sampler_id))
             return answer
 
@@ -262,8 +262,8 @@ class Service:
             deleted.add_done_callback(lambda _: give_back())
 
     def call(
-        self, client: str, operation: Callable[[], T | Pieces[T]], size: int = WHOLE
-    ) -> asyncio.Future[T]:
+        self, client: str, operation: Callable[[], Any | Pieces[Any]], size: int = WHOLE
+    ) -> asyncio.Future[Any]:
         """Call `operation` for a client; see `ComputeThread.call`."""
         return asyncio.wrap_future(self.compute.call(client, operation, size))
 

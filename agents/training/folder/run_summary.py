@@ -274,12 +274,12 @@ class RunSummary:
         for name in self.references:
             of_name = f"{name}: " if several else ""
             yield f"{of_name}{self.skill(name)}"
-            if (on_outcomes := self.skill_on_outcomes(name)) is not None:
-                yield f"{of_name}on outcomes: {on_outcomes}"
+            if (paid := self.skill_on_outcomes(name)) is not None:
+                yield f"{of_name}on outcomes: {paid}"
             if (low := self.low_returns(name)) is not None:
                 yield f"{of_name}{low}"
-            for words, skill in self.since_warm_start(name):
-                yield f"{of_name}{words}: {skill}"
+            for words, gained in self.since_warm_start(name):
+                yield f"{of_name}{words}: {gained}"
         yield "(skill: 0 is the best policy that ignores the Task, 1 the oracle)"
 
     def to_dict(self) -> dict[str, Any]:

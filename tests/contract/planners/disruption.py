@@ -98,8 +98,8 @@ class Predictor:
         for order in itertools.permutations(range(3)):
             noted = counts[:, order]
             seen = 1.0
-            for notes, label in self.record:
-                seen *= joint[:, (noted == notes).all(axis=1), label].sum()
+            for earlier, label in self.record:
+                seen *= joint[:, (noted == earlier).all(axis=1), label].sum()
             in_order = order == (0, 1, 2)
             speaks = honest if in_order else careless / 5
             stating = np.all([noted[:, axis] == count for axis, count in stated.items()], axis=0)

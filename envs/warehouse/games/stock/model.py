@@ -123,7 +123,8 @@ class StockModel:
         on_hand = np.arange(self.room + 1.0)
         left = self.left @ on_hand
         lost = np.array(self.means)[:, None] - on_hand + left
-        return self.holding * left + self.lost * lost
+        cost: FloatArray = self.holding * left + self.lost * lost
+        return cost
 
 
 def poisson(mean: float) -> tuple[float, ...]:
@@ -225,7 +226,7 @@ def _later(model: StockModel, left: FloatArray, value: FloatArray) -> FloatArray
     size, *rest = value.shape
     # One small product for each delivery: a single large one would wake threads for little work.
     by_delivery = np.matmul(left, value[together].reshape(size, size, -1))
-    later = by_delivery.swapaxes(0, 1).reshape(len(left), size, *rest)
+    later: FloatArray = by_delivery.swapaxes(0, 1).reshape(len(left), size, *rest)
     if model.slow > 0.0:
         # On time, the order comes with what is due that day; late, it comes alone, a day later.
         on_time = later[..., 0, :][..., together, :]

@@ -44,7 +44,8 @@ def optimal(joint: Joint) -> Values:
 
 def evaluate(joint: Joint, choose: Choice) -> Values:
     """Return the expected costs of a policy."""
-    model, no_order = joint.models[0], (..., *[0] * len(joint.models))
+    model = joint.models[0]
+    no_order: tuple[Any, ...] = (..., *[0] * len(joint.models))
     states, _ = joint.axes()
     ends = (one.leftover * sum(held) for one, held in zip(joint.models, states, strict=True))
     value: FloatArray = np.asarray(sum(ends), dtype=np.float64)[no_order]
@@ -69,7 +70,8 @@ def order_up_to(joint: Joint, targets: Sequence[IntArray]) -> Choice:
         targets: units on hand and on order by item and review.
     """
     states, orders = joint.axes()
-    state = [axis[(..., *[0] * len(orders))] for axis in chain(*states)]
+    no_order: tuple[Any, ...] = (..., *[0] * len(orders))
+    state = [axis[no_order] for axis in chain(*states)]
 
     def choose(review: int, costs: FloatArray) -> FloatArray:
         free, units = joint.room - sum(state), []
