@@ -32,7 +32,7 @@ from tokengym.envs.disruption.literature import (
 )
 from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
 
-_NEGLIGIBLE = 1e-7
+_NEGLIGIBLE = 1e-10
 """First years this improbable in every class are left out of sums."""
 
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -191,6 +191,7 @@ def chances(evidence: Evidence, label: int, argument: Argument) -> Floats:
 
 @settings(deadline=None, max_examples=15)
 @given(papers, labels)
+@example(draw_evidence(np.random.default_rng(413258), "private"), 0)  # only rare papers fit
 def test_what_was_said_is_evidence_of_the_kind_and_of_the_paper(
     evidence: Evidence, label: int
 ) -> None:
