@@ -34,8 +34,9 @@ class PickingState:
     """The state of picking a set of orders.
 
     Every decision is that of the picker who is free first. A refused trip costs that picker one
-    time unit. `shipments` are the trips so far, `refusals` the times and reasons of those refused,
-    and `closed` is set when the lead ends the shift.
+    time unit. `shipments` are the trips so far, `earned` and `walked` their value and steps,
+    `refusals` the times and reasons of those refused, and `closed` is set when the lead ends the
+    shift.
 
     Args:
         site: the site.
@@ -49,6 +50,8 @@ class PickingState:
         self.site = site
         self.stock = stock
         self.open: dict[str, Order] = {order.id: order for order in orders}
+        self.earned = 0.0
+        self.walked = 0
         self.shipments: list[Shipment] = []
         self.refusals: list[tuple[int, str]] = []
         self.closed = False
@@ -68,13 +71,7 @@ class PickingState:
     @property
     def objective(self) -> float:
         """Value earned less the cost of walking."""
-        earned = sum(value for trip in self.shipments for _, value, _ in trip.earned)
-        return earned - self.site.walk_cost * self.walked
-
-    @property
-    def walked(self) -> int:
-        """Steps of all trips."""
-        return sum(trip.walked for trip in self.shipments)
+        return self.earned - self.site.walk_cost * self.walked
 
     @property
     def over(self) -> bool:
@@ -89,6 +86,8 @@ class PickingState:
 
     def can_ship(self) -> bool:
         """Whether any open order could be picked, now or after its release."""
+        if self.stock is None:
+            return bool(self.open)
         return any(self.in_stock(order.lines) for order in self.open.values())
 
     def in_stock(self, lines: Iterable[tuple[str, int]]) -> bool:
@@ -128,19 +127,19 @@ class PickingState:
             walked += here[place]
             here = steps[place]
         walked += here[0]
-        free = self._free
-        start = free[0]
+        free, start = self._free, self.now
         finish = start + walked + carried
-        waiting, stock = self.open, self.stock
-        earned = []
+        stock, earned = self.stock, []
         for order in orders:
             late = max(0, finish - order.due)
-            value = order.value * math.exp(-late / self.site.decay)
+            value = order.value * math.exp(-late / self.site.decay) if late else order.value
+            self.earned += value
             earned.append((order.id, value, late))
-            del waiting[order.id]
+            del self.open[order.id]
             if stock is not None:
                 for slot, units in order.lines:
                     stock[slot] -= units
+        self.walked += walked
         free[0] = finish
         if len(free) > 1:
             free.sort()

@@ -123,8 +123,7 @@ class StockModel:
         on_hand = np.arange(self.room + 1.0)
         left = self.left @ on_hand
         lost = np.array(self.means)[:, None] - on_hand + left
-        cost: FloatArray = self.holding * left + self.lost * lost
-        return cost
+        return np.asarray(self.holding * left + self.lost * lost)
 
 
 def poisson(mean: float) -> tuple[float, ...]:

@@ -70,8 +70,7 @@ def order_up_to(joint: Joint, targets: Sequence[IntArray]) -> Choice:
         targets: units on hand and on order by item and review.
     """
     states, orders = joint.axes()
-    no_order: tuple[Any, ...] = (..., *[0] * len(orders))
-    state = [axis[no_order] for axis in chain(*states)]
+    state = [axis.squeeze(tuple(range(-len(orders), 0))) for axis in chain(*states)]
 
     def choose(review: int, costs: FloatArray) -> FloatArray:
         free, units = joint.room - sum(state), []
