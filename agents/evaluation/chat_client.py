@@ -204,5 +204,5 @@ def _delay(response: "ClientResponse") -> float | None:
                 seconds = parsedate_to_datetime(text).timestamp() - time()
             except ValueError:
                 continue
-        return min(max(seconds, 0.0), _LONGEST_DELAY)
+        return min(max(0.0, seconds), _LONGEST_DELAY)  # in this order NaN is no delay
     return None

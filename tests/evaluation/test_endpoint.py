@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.evaluation.endpoint_server import Endpoint, serving
 from tokengym.agents.analysis.report import Table
+from tokengym.agents.evaluation import chat_client
 from tokengym.agents.evaluation.chat_client import KEY_VARIABLE, PATIENCE, Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError, EndpointName
@@ -361,3 +363,22 @@ def test_without_address_a_key_is_needed(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(OptionError, match="OPENAI_API_KEY"):
         run_evaluation(config, EvaluationFolder(tmp_path), 1, lambda *_: None)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "20"}, 0.02),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        *(({"retry-after": text}, 0.0) for text in ("-3", "nan")),
+        *(({"retry-after": text}, 120.0) for text in ("1e9", "inf")),
+        *(({"retry-after": text}, None) for text in ("", "soon")),
+        ({}, None),
+    ],
+)
+def test_a_server_may_ask_to_wait_for_two_minutes_at_most(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    response: Any = web.Response(headers=headers)
+    assert chat_client._delay(response) == seconds
