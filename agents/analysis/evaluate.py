@@ -1,7 +1,6 @@
 """What policies earn on a set of Tasks, with 95 % intervals."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -68,28 +67,6 @@ def returns_on(
     """Return what a role earns on each of `tasks`, each played once; see `evaluate`."""
     role = world.spec.roles[0] if role is None else role
     return [record.returns[role] for record in play_all(world, tasks, policies, seed)]
-
-
-class BestBlind(NamedTuple):
-    """The blind policy that earns most on given Tasks.
-
-    Attributes:
-        name: what reports call it.
-        policy: the policy.
-        records: its episodes, one of each Task.
-    """
-
-    name: str
-    policy: Policy
-    records: Sequence[PlayedEpisode]
-
-
-def best_blind(
-    world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
-) -> BestBlind:
-    """Return the best of the world's blind policies on these Tasks; see `find_best_blind`."""
-    name, policy = find_best_blind(world, tasks, role, opponents)
-    return BestBlind(name, policy, play_all(world, tasks, {**opponents, role: policy}))
 
 
 def find_best_blind(

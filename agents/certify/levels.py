@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tokengym.agents.analysis.evaluate import (
-    best_blind,
     earned,
+    find_best_blind,
     play_all,
     play_group,
     scripted_opponents,
@@ -216,7 +216,7 @@ def check(
     played = [record for runs in (*records.values(), *groups, noise) for record in runs]
     earned_T = {name: earned(runs, role) for name, runs in records.items()}
     # Chosen on other Tasks: the best of many on these owes much of its lead to chance.
-    blind = best_blind(world, drawn["validation"] or tested, role, others).policy
+    _, blind = find_best_blind(world, drawn["validation"] or tested, role, others)
     blind_T = earned(play_all(world, tested, {**others, role: blind}, seed), role)
     honest_T = {name: values for name, values in earned_T.items() if name not in DISHONEST}
     simple_T = {name: honest_T[name] for name in honest_T if name not in world.spec.planners}

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tokengym.agents.analysis.evaluate import best_blind, play_all
+from tokengym.agents.analysis.evaluate import find_best_blind, play_all
 from tokengym.agents.evaluation.models import ModelPlayer
 from tokengym.agents.evaluation.play_missing import play_missing, saved_rollouts
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segment
@@ -198,17 +198,16 @@ async def _references(session: TrainingSession, role: str) -> References:
     def play() -> dict[str, Played]:
         return {
             name: of(play_all(world, tasks, {**scripted, role: policy}))
-            for name, policy in scripts.items()
+            for name, policy in {**scripts, blind_name: blind}.items()
         }
 
     # In a thread of its own, so that what is sampled meanwhile does not wait.
-    blind = await asyncio.to_thread(best_blind, world, tasks, role, scripted)
+    blind_name, blind = await asyncio.to_thread(find_best_blind, world, tasks, role, scripted)
     if all(isinstance(who, str) for who in opponents.values()):
         played = await asyncio.to_thread(play)
-        played[blind.name] = of(blind.records)
     else:
         chosen = {name: scripts[name] for name in _AGAINST_MODELS if name in scripts}
-        chosen[blind.name] = blind.policy
+        chosen[blind_name] = blind
         against_models = await asyncio.gather(
             *(_against_models(session, role, policy) for policy in chosen.values())
         )
@@ -216,7 +215,7 @@ async def _references(session: TrainingSession, role: str) -> References:
 
     def in_unit(unit: int) -> References:
         lines = {name: mean_estimate(of_both[unit]) for name, of_both in played.items()}
-        ends = Yardstick(played[blind.name][unit], played["oracle"][unit], blind.name)
+        ends = Yardstick(played[blind_name][unit], played["oracle"][unit], blind_name)
         return References(lines, ends, reachable=reachable)
 
     best = spec.reachable.get(job.world.level) if job.world.generates else None
