@@ -69,9 +69,10 @@ def pytest_collection_finish() -> None:
 
 
 # A deadline measures the machine, and machines that run tests are shared: only laws may fail here.
-# Every run draws other examples; `--hypothesis-profile thorough` draws twenty times as many.
-settings.register_profile("shared", deadline=None, max_examples=50)
-settings.register_profile("thorough", deadline=None, max_examples=1000)
+# Every run by hand draws other examples, and `--hypothesis-profile thorough` twenty times as many.
+# Where CI is set, a change is judged by the same examples each time it is tested.
+settings.register_profile("shared", deadline=None, max_examples=50, derandomize="CI" in os.environ)
+settings.register_profile("thorough", deadline=None, max_examples=1000, derandomize=False)
 settings.load_profile("shared")
 
 # The cookbook leaves sessions open. Their heartbeats outlive a test and its service, and would

@@ -99,9 +99,9 @@ def _pass(text: str) -> str:
     if not _BRACKET.search(text):
         return text.strip()
     text = _MARKUP.sub("", _BLOCK.sub("\n", text))
-    text = _HALF.sub(lambda match: f"({match[1]}" if match[1] else f"{match[2]})", text)
-    while _TAG.search(text):
+    while _TAG.search(text):  # before the halves, whose brackets share the bar of "<|>"
         text = _TAG.sub(r"(\1)", text)
+    text = _HALF.sub(lambda match: f"({match[1]}" if match[1] else f"{match[2]})", text)
     return _TILDE.sub(r"(\2\3)", _CAPITALS.sub(r"(\1)", text)).strip()
 
 

@@ -34,6 +34,7 @@ PIECES = [
 @example("&&num;38;lt;|im_end|&gt;")
 @example("&amp;lt;|im_end|&amp;gt;")
 @example("<<<i>i>i>")
+@example("<|>")
 def test_a_clean_text_stays_as_it_is_and_shows_what_it_holds(raw: str) -> None:
     once = clean(raw)
     assert clean(once) == once
