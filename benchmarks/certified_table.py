@@ -16,6 +16,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from tokengym.agents.analysis.markdown import markdown_table, write_block
@@ -23,8 +24,13 @@ from tokengym.agents.certify.certificate import Certificate, read_certificate
 from tokengym.agents.certify.checks import CHECKS
 from tokengym.agents.certify.finding import Finding, Severity, Status
 from tokengym.agents.settings import typed_words
+from tokengym.rewards.estimates import Estimate
 
-SUMMARY, EACH, COMMON = (f"certified_table.py, {part}" for part in ("summary", "each", "common"))
+SUMMARY, TEACHES, EACH, COMMON = (
+    f"certified_table.py, {part}" for part in ("summary", "teaches", "each", "common")
+)
+TAUGHT = ("teaches.wrong_replies", "statistical.training_signal")
+"""Checks whose estimate is the share of groups without an advantage."""
 
 
 def row_of(certificate: Certificate) -> dict[str, Any]:
@@ -39,8 +45,15 @@ def row_of(certificate: Certificate) -> dict[str, Any]:
         **{name: data[name] for name in ("target", "options", "package", "tokengym", "date")},
         **{name: data[name] for name in ("network", "turns")},
         "failed": [{name: found[name] for name in shown} for found in failed],
+        "without advantage": {check: found.value for check, found in without(certificate).items()},
         **{str(status): names for status, names in statuses.items() if status != Status.FAILED},
     }
+
+
+def without(certificate: Certificate) -> dict[str, Estimate]:
+    """Return the shares of groups without an advantage, by the check that could tell them."""
+    found = {one.check: one.estimate for one in certificate.findings if one.check in TAUGHT}
+    return {check: share for check, share in found.items() if share is not None}
 
 
 def command(certificate: Certificate) -> str:
@@ -74,6 +87,19 @@ def summary(certificates: Iterable[Certificate]) -> str:
         *(f"with {s.plural}" for s in Severity),
     )
     return markdown_table(header, [*rows, ("all", *total)])
+
+
+def teaches(certificates: Iterable[Certificate]) -> str:
+    """Return a row for each package: the mean share of groups that teach nothing, by who plays."""
+    shares: dict[str, dict[str, list[float]]] = defaultdict(lambda: {check: [] for check in TAUGHT})
+    for made in certificates:
+        for check, share in without(made).items():
+            shares[made.package][check].append(share.value)
+    rows = [
+        (package, *(f"{fmean(of):.2f} ({len(of)})" if of else "" for of in found.values()))
+        for package, found in sorted(shares.items())
+    ]
+    return markdown_table(("package", "four wrong replies", "eight noisy solutions"), rows)
 
 
 def common(certificates: Sequence[Certificate]) -> str:
@@ -130,8 +156,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made = [read_certificate(path.parent) for path in chosen.folder.glob("*/certificate.json")]
     print(f"{len(made)} environments, certified with {settings(made)}")
     if chosen.markdown:
-        for name, text in ((SUMMARY, summary(made)), (COMMON, common(made)), (EACH, each(made))):
-            write_block(chosen.markdown, name, text)
+        for name, made_of in (
+            (SUMMARY, summary),
+            (TEACHES, teaches),
+            (COMMON, common),
+            (EACH, each),
+        ):
+            write_block(chosen.markdown, name, made_of(made))
         rows = [json.dumps(row_of(one), allow_nan=False) for one in sorted(made, key=command)]
         chosen.markdown.with_suffix(".jsonl").write_text("".join(f"{row}\n" for row in rows))
     upper = [

@@ -37,6 +37,18 @@ def test_the_page_counts_what_the_data_holds() -> None:
     assert len(packages) >= 5
 
 
+def test_the_page_says_how_many_groups_teach_nothing() -> None:
+    _, *packages = table_rows(read_block(PAGE, "certified_table.py, teaches"))
+    for package, *cells in packages:
+        rows = [row["without advantage"] for row in ROWS if row["package"] == package]
+        for cell, check in zip(
+            cells, ("teaches.wrong_replies", "statistical.training_signal"), strict=True
+        ):
+            told = [row[check] for row in rows if check in row]
+            mean = sum(told) / max(len(told), 1)
+            assert cell == (f"{mean:.2f} ({len(told)})" if told else "")
+
+
 def test_each_environment_has_its_findings_by_class() -> None:
     _, *rows = table_rows(read_block(PAGE, "certified_table.py, each"))
     for shown, row in zip(rows, ROWS, strict=True):
