@@ -96,7 +96,7 @@ def levels_of(
             # A level that takes no data, or not these options.
             not_taken.append(error)
             continue
-        report = report or played.data_report.summary
+        report = report or played.data_report
         sizes = {split: played.size(split) for split in SPLITS}
         if None in sizes.values():
             # Homes are drawn anew in every window, so that what is limited are the windows.

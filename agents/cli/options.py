@@ -10,11 +10,16 @@ Level = Annotated[str | None, typer.Option(help="level of the world")]
 WorldOptions = Annotated[
     list[str] | None, typer.Option("--option", help="name=value, an option of the world")
 ]
-Data = Annotated[Path | None, typer.Option(help="a file or folder of your own data")]
+Data = Annotated[
+    list[Path] | None,
+    typer.Option(help="a file or folder of your own data; several are read together"),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="do not ask before using a key")]
 
 
-def add_data(said: dict[str, Any], data: Path | None) -> None:
+def add_data(said: dict[str, Any], data: list[Path] | None) -> None:
     """Add a user's own data, if there are any, to the options of the world in `said`."""
-    if data is not None:
-        said["options"] = {**said.get("options", {}), "data": str(data.resolve())}
+    paths = [str(path.resolve()) for path in data or []]
+    if paths:
+        files = paths if len(paths) > 1 else paths[0]
+        said["options"] = {**said.get("options", {}), "data": files}

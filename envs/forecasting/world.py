@@ -72,8 +72,8 @@ class ForecastWorld(World[CompiledTask]):
             outcomes, K up to 64. `expected`: the probability given what is shown, free of noise.
         data: files or folders of resolved questions to ask instead of synthetic ones: rows of
             `{id, question, background, asked_at, resolves_at, outcome}` as JSON, CSV or Parquet, a
-            Prophet Arena CSV, or files of ForecastBench (both sets), Metaculus, Manifold or
-            Autocast. They have the default level, one label (`outcome`) and no families.
+            Prophet Arena CSV, or files of ForecastBench (both sets), Metaculus, Manifold,
+            Polymarket or Autocast. They have the default level, one label (`outcome`), no families.
         cutoff: with `data`, the ISO 8601 date that separates training from test.
         show_prices: with `data`, whether market prices are shown.
         prompt: `full` states the rules in sentences for models that know English; `terse` is short,

@@ -62,11 +62,6 @@ class IntakeReport:
     every: tuple[str, ...] = ()
 
     @property
-    def summary(self) -> "IntakeReport":
-        """This report, as every world's report has one."""
-        return self
-
-    @property
     def refused(self) -> int:
         """How many rows were not used."""
         return sum(one.rows for one in self.dropped)

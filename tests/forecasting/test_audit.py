@@ -82,7 +82,7 @@ def test_a_set_asked_at_one_time_is_split_by_question(tmp_path: Path) -> None:
     rows += [plain(0, id="other", event="other", asked_at="2025-01-01")]
     world = world_of(write_lines(tmp_path / "a.jsonl", rows))
     assert world.data_report is not None
-    assert "split by question: all were asked at one time" in str(world.data_report)
+    assert "split by question, all asked at one time" in str(world.data_report)
     sizes = {name: world.size(name) or 0 for name in ("train", "validation", "test")}
     assert sum(sizes.values()) == 50
     assert sizes["train"] > 2 * sizes["test"] > 0

@@ -41,7 +41,7 @@ def test_every_row_is_used_or_reported(river: Path) -> None:
     report = world_of(river).data_report
     assert report is not None
     assert sum(report.rows.values()) == report.questions == 60
-    assert sum(report.sizes.values()) + report.crossing_questions == 60
+    assert sum(report.sizes.values()) + report.guards["crossing"].found == 60
     assert report.sizes["train"] > report.sizes["test"] > 0
     assert report.sizes["validation"] > 0
 

@@ -109,7 +109,7 @@ def test_a_source_dated_after_the_snapshot_is_refused(tmp_path: Path) -> None:
     prompt = next(p for p in prompts_of(world) if "Source" in p)
     assert re.findall(r"Source \d: (\w+)", prompt) == ["before", "dayearlier", "undated"]
     assert world.data_report is not None
-    assert [refused.place.line for refused in world.data_report.refused] == [1, 1]
+    assert [late.place.line for late in world.data_report.late_sources] == [1, 1]
 
 
 def test_prices_are_hidden_unless_asked_for(arena: Path) -> None:
@@ -137,7 +137,7 @@ def test_repeats_are_merged_into_the_earliest_snapshot(tmp_path: Path) -> None:
     )
     world = world_of(write_lines(tmp_path / "a.jsonl", [again, plain(40), first]))
     assert world.data_report is not None
-    assert world.data_report.merged == 1
+    assert world.data_report.guards["merged"].found == 1
     asked = [task.instance["asked_on"] for task in tasks_of(world)]
     assert sorted(asked) == ["2025-01-04", "2025-02-13"]
 

@@ -1,10 +1,15 @@
 """Laws of the formats: what each reads, what each refuses, and which of its fields never show."""
 
+import csv
 import json
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.forecasting.questions_file import plain, write_lines
 from tokengym.envs.core.errors import DataError
@@ -73,6 +78,105 @@ def test_manifold_markets_are_read_without_what_came_after(tmp_path: Path) -> No
         assert task.instance["resolves_by"] is None
         assert task.instance["asked_on"] == f"2025-01-0{int(task.answer['key'][1:]) + 1}"
     assert len(reasons(world)) == 4
+
+
+def table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """A CSV of these rows, as pandas writes one: lists as text, nothing for None."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def test_manifold_markets_of_a_table_are_those_of_the_api(tmp_path: Path) -> None:
+    rows = [
+        *(market(n) for n in range(9)),
+        market(9, resolution="MKT"),
+        market(10, resolution=None),
+    ]
+    # pandas writes whole numbers of a column with gaps as floats.
+    floats = [{**row, "resolutionTime": float(row["resolutionTime"])} for row in rows]
+    one, other = (
+        world_of(path)
+        for path in (write(tmp_path / "m.json", rows), table(tmp_path / "m.csv", floats))
+    )
+    assert tasks_by_key(one) == tasks_by_key(other)
+    assert [reason.partition(",")[0] for reason in reasons(other)] == [
+        "'resolution' must be 'YES' or 'NO'"
+    ] * 2
+
+
+def gamma(number: int, **changes: Any) -> dict[str, Any]:
+    """A market as Polymarket's Gamma API gives it, closed a day after it opened."""
+    row = {
+        "id": f"{253_000 + number}",
+        "question": f"Will vessel {number} dock?",
+        "conditionId": f"0x{number:064x}",
+        "slug": f"will-vessel-{number}-dock",
+        "endDate": "2025-12-31T12:00:00Z",
+        "startDate": f"2025-01-{number + 1:02}T09:14:07.483Z",
+        "description": 'Resolves to "Yes" if it docks.',
+        "outcomes": '["Yes", "No"]',
+        "outcomePrices": '["1", "0"]' if number % 2 else '["0", "1"]',
+        "volume": "98712.3",
+        "active": True,
+        "closed": True,
+        "createdAt": f"2025-01-{number + 1:02}T06:42:07.4836Z",
+        "closedTime": f"2025-01-{number + 2:02} 16:31:01+00",
+        "umaResolutionStatus": "resolved",
+        "lastTradePrice": 0.9871,
+        "events": [{"id": f"{900 + number // 2}", "slug": "docks", "title": "Docks"}],
+    }
+    return {**row, **changes}
+
+
+def test_polymarkets_markets_are_read_without_what_came_after(tmp_path: Path) -> None:
+    rows = [
+        *(gamma(n) for n in range(6)),
+        gamma(6, outcomes='["Up", "Down"]', outcomePrices='["0.000002", "0.999998"]'),
+        gamma(7, outcomes='["No", "Yes"]', closedTime=None, umaEndDate="2025-01-09T16:31:01Z"),
+        gamma(8, closed=False),
+        gamma(9, outcomePrices='["0.5", "0.5"]'),
+        gamma(10, outcomePrices='["0.995", "0.005"]', umaResolutionStatus="proposed"),
+        gamma(11, outcomePrices='["1"]'),
+        gamma(12, outcomePrices="[1, "),
+        gamma(13, closedTime="2025-01-02 09:00:00+00"),
+    ]
+    world = world_of(write(tmp_path / "markets.json", rows), show_prices=True, cutoff="2026-01-01")
+    tasks = tasks_by_key(world)
+    assert [tasks[f"{253_000 + n}"].answer["outcome"] for n in range(8)] == [0, 1] * 3 + [1, 0]
+    assert tasks["253006"].instance["labels"] == ["Up", "Down"]
+    assert tasks["253000"].answer["event"] == tasks["253001"].answer["event"] == "event 900"
+    for task in tasks.values():
+        shown = task.instance_json
+        assert not any(later in shown for later in ("9871", "2025-12-31", "16:31", "9999"))
+        assert (task.instance["price"], task.instance["resolves_by"]) == (None, None)
+    said = [reason.partition(", got")[0] for reason in reasons(world)]
+    assert said[:5] == [
+        "'closed' must be true: the market is open",
+        "'outcomePrices' must be 1 for what happened, else 0",
+        "'outcomePrices' must be 1 for what happened, else 0",
+        "'outcomePrices' must list 2 prices",
+        "'outcomePrices' is neither JSON nor a Python literal: '[1,'",
+    ]
+    assert "when the answer was already known" in said[5]
+    rows = [{**row, "events": str(row["events"])} for row in rows]
+    of_table = world_of(table(tmp_path / "markets.csv", rows), cutoff="2026-01-01")
+    assert tasks_by_key(of_table).keys() == tasks.keys()
+
+
+def test_polymarkets_events_are_their_markets_together(tmp_path: Path) -> None:
+    events = [
+        {"id": f"{900 + n}", "slug": "docks", "title": "Docks", "closed": True,
+         "markets": [{k: v for k, v in gamma(2 * n + m).items() if k != "events"} for m in (0, 1)]}
+        for n in range(6)
+    ]  # fmt: skip
+    events[5]["markets"][1]["closed"] = False  # type: ignore[index]
+    world = world_of(write(tmp_path / "events.json", events))
+    apart = world_of(write(tmp_path / "m.json", [gamma(n) for n in range(11)]))
+    assert tasks_by_key(world) == tasks_by_key(apart)
+    assert reasons(world) == ["'closed' must be true: the market is open (question '253011')"]
 
 
 def post(number: int, **changes: Any) -> dict[str, Any]:
@@ -260,6 +364,94 @@ def test_forecastbench_sets_are_joined_in_either_order(order: int, tmp_path: Pat
     assert sum("combinations" in reason for reason in said) == 2
     assert sum("no resolution" in reason for reason in said) == 1
     assert sum("no question" in reason for reason in said) == 1
+
+
+def bench_sets(folder: Path, due: date, series: Sequence[int], weeks: Sequence[int]) -> list[Path]:
+    """A set of questions on series, each with a horizon by week, and its resolutions."""
+    horizons = [(due + timedelta(weeks=week)).isoformat() for week in weeks]
+    frozen = f"{due - timedelta(days=10)}T00:00:00+00:00"
+    questions = [
+        {
+            "id": f"s{number}",
+            "source": "fred",
+            "question": f"Will {number} rise from {{forecast_due_date}} to {{resolution_date}}?",
+            "background": "N/A",
+            "resolution_criteria": "N/A",
+            "freeze_datetime": frozen,
+            "freeze_datetime_value": f"{number}.25" if number % 2 else "No",
+            "resolution_dates": horizons,
+        }
+        for number in series
+    ]
+    resolutions = [
+        {"id": f"s{number}", "source": "fred", "direction": None, "resolution_date": horizon,
+         "resolved_to": float((number + at) % 2), "resolved": True}
+        for at, horizon in enumerate(horizons)
+        for number in series
+    ]  # fmt: skip
+    common = {"forecast_due_date": f"{due}", "question_set": f"{due}-llm.json"}
+    return [
+        write(folder / f"{due}-llm.json", {**common, "questions": questions}),
+        write(folder / f"{due}-resolved.json", {**common, "resolutions": resolutions}),
+    ]
+
+
+DUE = date(2025, 3, 2)
+
+
+def test_more_rounds_give_more_questions_to_train_on(tmp_path: Path) -> None:
+    rounds = [
+        bench_sets(tmp_path, DUE + timedelta(weeks=2 * n), range(20 * n, 20 * n + 40), (1, 4, 13))
+        for n in range(3)
+    ]
+    one, two, three = (
+        world_of([path for each in rounds[:n] for path in each]).size("train") or 0
+        for n in (1, 2, 3)
+    )
+    assert 82 <= one <= 86
+    assert (two, three) > (1.9 * one, 2.8 * one)
+    shown = [t.instance["background"] for t in tasks_by_key(world_of(rounds[0])).values()]
+    assert {text.split(":")[0] for text in shown} == {"Value on 2025-02-20"}
+    assert {text.split(": ")[1] for text in shown if "No" in text} == {"No"}
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_rounds_are_split_by_series_or_at_a_cutoff_by_horizon(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever the order of files: what was joined is together, and what is read was written."""
+    folder = tmp_path_factory.mktemp("rounds")
+    paths, asked = [], set()
+    for number in range(data.draw(st.integers(1, 3))):
+        series = sorted(data.draw(st.sets(st.integers(0, 12), min_size=2)))
+        weeks = sorted(data.draw(st.sets(st.integers(1, 9), min_size=1, max_size=3)))
+        due = DUE + timedelta(weeks=4 * number)
+        paths += bench_sets(folder, due, series, weeks)
+        asked |= {
+            (s, due.isoformat(), (due + timedelta(weeks=week)).isoformat())
+            for s in series
+            for week in weeks
+        }
+    order = data.draw(st.permutations(paths))
+    cutoff = data.draw(st.none() | st.sampled_from(sorted({due for _, due, _ in asked})))
+    world, again = world_of(order, cutoff=cutoff), world_of(paths, cutoff=cutoff)
+    assert tasks_by_key(world) == tasks_by_key(again)
+    used: dict[str, set[tuple[str, ...]]] = {name: set() for name in SPLITS}
+    for name in SPLITS:
+        for index in range(world.size(name) or 0):
+            _, series, due, horizon = world.task(name, index).answer["key"].split(":")
+            used[name].add((series, due, horizon))
+    written = {(f"s{number}", due, horizon) for number, due, horizon in asked}
+    of_series = {name: {key[0] for key in keys} for name, keys in used.items()}
+    assert not of_series["train"] & of_series["validation"]
+    if cutoff is None and len({number for number, _, _ in asked}) > 1:
+        assert set.union(*used.values()) == written
+        assert not of_series["test"] & (of_series["train"] | of_series["validation"])
+    else:
+        assert used["test"] == {key for key in written if key[1] >= str(cutoff)}
+        learned = used["train"] | used["validation"]
+        assert learned == {key for key in written if key[2] < str(cutoff)}
 
 
 def test_files_of_several_formats_are_read_together(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_near_questions_for_one_date_and_those_that_tell_an_outcome_leave_train(
     path = write_lines(tmp_path / "q.jsonl", [*map(plain, range(60)), *extra])
     world = world_of(path, cutoff="2025-02-15")
     assert world.data_report is not None
-    assert (world.data_report.leaks.repeated, world.data_report.leaks.telling) == (1, 1)
+    assert [world.data_report.guards[name].found for name in ("repeated", "telling")] == [1, 1]
     train = [world.task("train", index).answer["key"] for index in range(world.size("train") or 0)]
     assert not {"a", "c"} & set(train)
     assert "c tells the outcome of d" in str(world.data_report)
@@ -140,7 +140,7 @@ def test_comparisons_apart_in_a_sign_are_not_one_question(tmp_path: Path) -> Non
     ]  # fmt: skip
     report = world_of(write_lines(tmp_path / "q.jsonl", rows)).data_report
     assert report is not None
-    assert (report.merged, report.rejected) == (0, ())
+    assert (report.guards["merged"].found, report.rejected) == (0, ())
 
 
 # Typos

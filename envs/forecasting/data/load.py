@@ -17,10 +17,10 @@ from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.forecasting.data.fields import moment
 from tokengym.envs.forecasting.data.reading import Reading
 from tokengym.envs.forecasting.data.record import QuestionRecord, RowError
-from tokengym.envs.forecasting.data.report import DataReport, Leaks
+from tokengym.envs.forecasting.data.report import GUARDS, DataReport
 from tokengym.envs.forecasting.data.splits import split
 from tokengym.envs.intake.files import sha256
-from tokengym.envs.intake.report import note_empty
+from tokengym.envs.intake.report import Guard, group_dropped, note_empty
 
 _SHOWN = 20
 """Questions that tell an outcome and are named."""
@@ -89,39 +89,44 @@ def _load(files: tuple[Path, ...], cutoff: str | None, digests: tuple[str, ...])
     times = list(reading.repeats())
     boundary = parts.cutoff
     used = [record for part in parts.records.values() for record in part]
-    leaks = Leaks(
-        late_sources=len(reading.refused),
-        undated_sources=sum(source.dated is None for r in used for source in r.sources),
-        prices=sum(record.price is not None for record in used),
-        closing_times=sum(
+    found = {
+        "late_sources": len(reading.late_sources),
+        "undated_sources": sum(source.dated is None for r in used for source in r.sources),
+        "prices": sum(record.price is not None for record in used),
+        "closing_times": sum(
             record.resolves_by is None or record.closed_at.date() < record.resolves_by
             for record in used
         ),
-        asked_late=reading.asked_late,
-        straddling=sum(boundary is not None and min(of) < boundary <= max(of) for of in times),
-        repeated=len(parts.repeated),
-        telling=len(parts.telling),
-        near=parts.near,
-    )
-    notes = list(reading.notes)
-    notes += [
+        "asked_late": reading.asked_late,
+        "straddling": sum(boundary is not None and min(of) < boundary <= max(of) for of in times),
+        "crossing": sum(len(event.records) for event in parts.crossing),
+        "merged": sum(len(of) - 1 for of in times),
+        "repeated": len(parts.repeated),
+        "telling": len(parts.telling),
+        "near": parts.near,
+    }
+    telling = [
         f"{question.key[:60]} tells the outcome of {other.key[:60]}: not in train"
         for question, other in parts.telling[:_SHOWN]
     ]
     sizes = {name: len(part) for name, part in parts.records.items()}
+    cut = "" if boundary is None else boundary.isoformat()
+    # Of one time or in rounds, no date separates questions by itself.
+    how = f"cutoff {cut}" if cut else "split by question, all asked at one time or in rounds"
+    spans = [_span(name, part) for name, part in parts.records.items() if part]
+    counts = f"questions: {reading.questions:,}; {how}"
     report = DataReport(
-        rows=reading.rows,
+        reading.rows,
+        sizes,
+        group_dropped((1, row.kind, str(row.place)) for row in reading.rejected),
+        {name: Guard(found[name], *GUARDS[name]) for name in GUARDS},
+        (*note_empty(sizes), *reading.notes, *telling, counts, *spans),
+        (*map(str, reading.rejected), *map(str, reading.late_sources)),
         questions=reading.questions,
-        sizes=sizes,
         rejected=tuple(reading.rejected),
-        refused=tuple(reading.refused),
-        merged=sum(len(of) - 1 for of in times),
+        late_sources=tuple(reading.late_sources),
         crossing_events=len(parts.crossing),
-        crossing_questions=sum(len(event.records) for event in parts.crossing),
-        cutoff="" if boundary is None else boundary.isoformat(),
-        leaks=leaks,
-        notes=(*note_empty(sizes), *notes),
-        spans=tuple(_span(name, part) for name, part in parts.records.items() if part),
+        cutoff=cut,
     )
     return Dataset((files, cutoff, digests), parts.records, report)
 

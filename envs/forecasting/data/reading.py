@@ -11,6 +11,7 @@ from tokengym.envs.forecasting.data.formats import (
     manifold,
     metaculus,
     plain,
+    polymarket,
     prophet_arena,
 )
 from tokengym.envs.forecasting.data.formats.forecastbench import Pairing
@@ -29,7 +30,7 @@ from tokengym.envs.intake.quoting import quoted
 from tokengym.envs.intake.rows import read_rows
 from tokengym.envs.intake.text import clean, clean_line
 
-_FORMATS = (prophet_arena, manifold, autocast, metaculus, plain)
+_FORMATS = (prophet_arena, manifold, polymarket, autocast, metaculus, plain)
 _IDS = ("id", "submission_id")
 _MOST_ID = 60
 
@@ -44,7 +45,7 @@ class Reading:
         rows: rows read, by file.
         questions: questions they held.
         rejected: rows that were not used.
-        refused: sources later than the snapshot of their question.
+        late_sources: sources later than the snapshot of their question.
         notes: what was understood of the files, a sentence each.
         asked_late: questions that were asked when the answer was out.
     """
@@ -54,7 +55,7 @@ class Reading:
         self.questions = 0
         self.asked_late = 0
         self.rejected: list[Rejection] = []
-        self.refused: list[Rejection] = []
+        self.late_sources: list[Rejection] = []
         self.notes: list[str] = []
         self._kept: dict[_Key, tuple[QuestionRecord, Place]] = {}
         self._snapshots: dict[_Key, list[datetime]] = {}
@@ -163,7 +164,7 @@ class Reading:
         for source in record.sources:
             if source.dated is not None and source.dated > record.asked_at:
                 reason = f"a source is later than the snapshot: {source.dated.isoformat()}"
-                self.refused.append(Rejection(place, reason))
+                self.late_sources.append(Rejection(place, reason))
         sources = (
             Source(clean(source.text), source.dated)
             for source in record.sources

@@ -70,6 +70,9 @@ class QuestionRecord:
         ordered: whether the outcomes are in order, as ranges of a number are.
         part: what part of its event it asks about, such as the name of a market; it orders the
             questions of one snapshot.
+        rounds: whether its event is asked about in rounds, for several horizons each. One that is
+            closed says nothing of a later one that its background does not, so that a cutoff
+            parts them; without one they are split by event.
     """
 
     key: str
@@ -85,6 +88,7 @@ class QuestionRecord:
     sources: tuple[Source, ...] = ()
     ordered: bool = False
     part: str = ""
+    rounds: bool = False
 
 
 Parsed = QuestionRecord | RowError

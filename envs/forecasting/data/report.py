@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tokengym.envs.forecasting.data.record import Place
-from tokengym.envs.intake.report import Guard, IntakeReport, group_dropped
+from tokengym.envs.intake.report import IntakeReport
 
 _DETAIL = re.compile(r", got |: ")
 GUARDS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -27,7 +27,10 @@ GUARDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "near": ("questions worded like one on another event", "in one split for one date"),
     }
 )
-"""By guard what it finds and what is done about it."""
+"""By guard what it finds and what is done about it.
+
+Split by event, near questions are in one split; split by time, those for the same date are.
+"""
 
 
 @dataclass(frozen=True)
@@ -53,77 +56,23 @@ class Rejection:
 
 
 @dataclass(frozen=True)
-class Leaks:
-    """How often each guard in `GUARDS` found what would have leaked the answer or joined splits.
-
-    Split by event, near questions are in one split; split by time, those for the same date are.
-    """
-
-    late_sources: int
-    undated_sources: int
-    prices: int
-    closing_times: int
-    asked_late: int
-    straddling: int
-    repeated: int
-    telling: int
-    near: int
-
-
-@dataclass(frozen=True)
-class DataReport:
-    """Counts of rows and questions, and the rows that were not used.
+class DataReport(IntakeReport):
+    """The report on questions, with the rows that were not used.
 
     Attributes:
-        rows: rows read, by file.
-        questions: questions they held.
-        sizes: questions in use, by split.
+        questions: questions that the rows held.
         rejected: rows that were not used.
-        refused: sources dated after the snapshot of their question, left out of it.
-        merged: questions that repeated an earlier one and were merged with it.
+        late_sources: sources dated after the snapshot of their question, left out of it.
         crossing_events: events open across the cutoff, dropped.
-        crossing_questions: questions on those events.
         cutoff: the date that separates training from test, ISO 8601; empty if none does.
-        leaks: what would have leaked without the guards.
-        notes: what is missing or was understood, one sentence each.
-        spans: what each split holds, one sentence each.
     """
 
-    rows: Mapping[str, int]
-    questions: int
-    sizes: Mapping[str, int]
-    rejected: tuple[Rejection, ...]
-    refused: tuple[Rejection, ...]
-    merged: int
-    crossing_events: int
-    crossing_questions: int
-    cutoff: str
-    leaks: Leaks
-    notes: tuple[str, ...] = ()
-    spans: tuple[str, ...] = ()
-
-    @property
-    def summary(self) -> IntakeReport:
-        """The report in the form that all worlds have."""
-        counts = {"crossing": self.crossing_questions, "merged": self.merged}
-        found = {**vars(self.leaks), **counts}
-        return IntakeReport(
-            self.rows,
-            self.sizes,
-            group_dropped((1, row.kind, str(row.place)) for row in self.rejected),
-            {name: Guard(found[name], *GUARDS[name]) for name in GUARDS},
-            (*self.notes, f"questions: {self.questions:,}; {self.how_split}", *self.spans),
-            (*map(str, self.rejected), *map(str, self.refused)),
-        )
-
-    @property
-    def how_split(self) -> str:
-        """How the questions were split, for people."""
-        if self.cutoff:
-            return f"cutoff {self.cutoff}"
-        return "split by question: all were asked at one time, so no date can separate them"
+    questions: int = 0
+    rejected: tuple[Rejection, ...] = ()
+    late_sources: tuple[Rejection, ...] = ()
+    crossing_events: int = 0
+    cutoff: str = ""
 
     def __str__(self) -> str:
         """Return the counts, and every rejection on a line of its own."""
-        summary = self.summary
-        return "\n".join([str(summary), *summary.every])
+        return "\n".join([super().__str__(), *self.every])

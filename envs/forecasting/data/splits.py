@@ -1,11 +1,12 @@
 """Splitting by event and time: training questions were resolved before test ones were asked.
 
 Train holds the events closed before the cutoff, test those first seen on or after it; an event open
-across the cutoff is in neither. All questions on an event stay together. Validation is the last
-slice of train by time. A question of train that test asks again, in near-equal words for the same
-date, is dropped, and so is one that tells the outcome of a question held out. A set whose questions
-were all asked at one time has no such cutoff: it is split by event alone, and events that are asked
-about in near-equal words are one.
+across the cutoff is in neither. All questions on an event stay together, but those of rounds, of
+which the cutoff parts one horizon from another. Validation is the last slice of train by time. A
+question of train that test asks again, in near-equal words for the same date, is dropped, and so is
+one that tells the outcome of a question held out. Questions that were all asked at one time or in
+rounds have no cutoff but the user's: they are split by event alone, and events that are asked about
+in near-equal words are one.
 """
 
 import hashlib
@@ -58,7 +59,7 @@ def split(records: Sequence[QuestionRecord], cutoff: datetime | None) -> Splits:
     Args:
         records: at least one.
         cutoff: separates train from test; if `None`, chosen by `best_cutoff`, or none where all
-            events were first seen at one time.
+            events were first seen at one time or are asked about in rounds.
     """
     wording = dict(zip(map(id, records), group_near([r.question for r in records]), strict=True))
     events_worded: dict[int, set[str]] = defaultdict(set)
@@ -74,19 +75,20 @@ def split(records: Sequence[QuestionRecord], cutoff: datetime | None) -> Splits:
     events = _events(records)
     repeated: tuple[QuestionRecord, ...] = ()
     crossing: tuple[Event, ...] = ()
-    if cutoff is None and len(events) > 1 and len({event.first_seen for event in events}) == 1:
+    timeless = len({event.first_seen for event in events}) == 1 or all(r.rounds for r in records)
+    if cutoff is None and timeless and len({record.event for record in records}) > 1:
         parts = _split_by_event(records, wording)
     else:
         cutoff = best_cutoff(events) if cutoff is None else cutoff
         test = [event for event in events if event.first_seen >= cutoff]
         asked = {dated(record) for record in _questions(test)} - {None}
-        closed = [event for event in events if event.closed < cutoff]
-        repeated = tuple(record for record in _questions(closed) if dated(record) in asked)
-        train = [
-            event._replace(records=remaining)
-            for event in sorted(closed, key=lambda event: event.closed)
-            if (remaining := tuple(r for r in event.records if dated(r) not in asked))
-        ]
+        closed = _questions([event for event in events if event.closed < cutoff])
+        repeated = tuple(record for record in closed if dated(record) in asked)
+        learned = [record for record in closed if dated(record) not in asked]
+        # Validation shares no event with train, also of rounds; rows may come in any order.
+        train = sorted(
+            _events(learned, rounds=False), key=lambda e: (e.closed, min(map(_mixed, e.records)))
+        )
         crossing = tuple(event for event in events if event.first_seen < cutoff <= event.closed)
         last = len(train) - round(_VALIDATION_SHARE * len(train))
         late, early = _questions(train[last:]), _questions(train[:last])
@@ -114,9 +116,11 @@ def _split_by_event(
         joined[group].append(record)
     events = sorted(joined.values(), key=lambda questions: min(map(_mixed, questions)))
     parts: dict[str, list[QuestionRecord]] = {name: [] for name in _UP_TO}
-    for number, questions in enumerate(events):
-        share = (number + 0.5) / len(events)
+    done = 0
+    for questions in events:
+        share = (done + len(questions) / 2) / len(records)
         parts[next(name for name, end in _UP_TO.items() if share < end)] += questions
+        done += len(questions)
     return parts
 
 
@@ -139,10 +143,11 @@ def best_cutoff(events: Sequence[Event]) -> datetime:
     return best
 
 
-def _events(records: Sequence[QuestionRecord]) -> list[Event]:
-    by_event: dict[str, list[QuestionRecord]] = defaultdict(list)
+def _events(records: Sequence[QuestionRecord], *, rounds: bool = True) -> list[Event]:
+    """Return the events; with `rounds`, each horizon of questions in rounds is one."""
+    by_event: dict[tuple[str, str], list[QuestionRecord]] = defaultdict(list)
     for record in records:
-        by_event[record.event].append(record)
+        by_event[record.event, record.key if rounds and record.rounds else ""].append(record)
     return [
         Event(min(r.asked_at for r in group), max(r.closed_at for r in group), tuple(group))
         for group in by_event.values()

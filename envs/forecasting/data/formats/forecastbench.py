@@ -1,10 +1,10 @@
 """ForecastBench: a question set and a resolution set, two files that are read together.
 
 A resolution belongs to the question with its id and source; each resolution date is a question of
-its own, on the same event. `"N/A"` means missing. Questions from markets have no dates of their
-own: the date they resolved on leaks the answer and is not shown; the others are shown with the
-value they start from, as of the day the set was frozen. Combinations of two questions (a
-list as id) are not read.
+its own, a horizon, on the same event. `"N/A"` means missing. Questions from markets have no
+dates of their own: the date they resolved on leaks the answer and is not shown; the others are
+shown with the value they start from, a number or a text, as of the day the set was frozen.
+Combinations of two questions (a list as id) are not read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,9 +31,9 @@ class Pairing:
         Raises:
             RowError: if it is a question that cannot be joined.
         """
-        if row.keys() >= _RESOLUTION:
+        if _RESOLUTION.issubset(row):
             self._resolutions.append((row, place))
-        elif row.keys() >= _QUESTION:
+        elif _QUESTION.issubset(row):
             self._questions[_join_key(row)] = (row, place)
         else:
             return False
@@ -90,17 +90,20 @@ def _record(question: Row, resolution: Row) -> QuestionRecord:
         labels=(),
         outcome=fields.yes_or_no(resolution.get("resolved_to"), "resolved_to"),
         price=_price(question) if from_market else None,
+        rounds=True,
     )
 
 
 def _start(question: Row) -> str:
     """Return the value that a question of a series starts from, when the set was frozen."""
-    number = read_number(question.get("freeze_datetime_value"))
+    value = question.get("freeze_datetime_value")
+    number = read_number(value)
+    start = _known({"value": value}, "value") if number is None else f"{number:.10g}"
     frozen = fields.moment(question, "freeze_datetime")
-    if number is None or frozen > fields.moment(question, "forecast_due_date"):
+    if not start or frozen > fields.moment(question, "forecast_due_date"):
         return ""
     about = _known(question, "freeze_datetime_value_explanation")
-    return f"Value on {frozen.date()}: {number:.10g}{about and f' ({about})'}"
+    return f"Value on {frozen.date()}: {start}{about and f' ({about})'}"
 
 
 def _known(row: Mapping[str, object], name: str) -> str:

@@ -8,6 +8,7 @@ scheduled date of resolution; the actual one orders the splits.
 from collections.abc import Mapping
 
 from tokengym.envs.forecasting.data import fields
+from tokengym.envs.forecasting.data.formats.standalone import each_part
 from tokengym.envs.forecasting.data.record import Parsed, QuestionRecord, Row, RowError
 from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, spread_thresholds
 from tokengym.envs.intake.numbers import read_number
@@ -33,18 +34,11 @@ def records(row: Row) -> list[Parsed]:
     if isinstance(question, dict):
         return [_record(question, event, title)]
     group = row["group_of_questions"]
-    parts = group.get("questions") if isinstance(group, dict) else None
-    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-        raise RowError(f"'group_of_questions' must hold 'questions', got {quoted(group)}")
-    return [_part(part, event, title) for part in parts]
-
-
-def _part(question: Mapping[str, object], event: str, title: str) -> Parsed:
-    """Return a question of a group; the others are used even if this one cannot be."""
-    try:
-        return _record(question, event, f"{title} {fields.text(question, 'label')}")
-    except RowError as error:
-        return RowError(f"{error} (question {quoted(question.get('id'))})")
+    return each_part(
+        group.get("questions") if isinstance(group, dict) else None,
+        "questions",
+        lambda part: _record(part, event, f"{title} {fields.text(part, 'label')}"),
+    )
 
 
 def _record(question: Mapping[str, object], event: str, title: str) -> QuestionRecord:
