@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from zoneinfo import ZoneInfo, available_timezones
 
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.energy.data import TimeSeries, read, resample_to
-from tokengym.envs.energy.data.time_series import LARGEST_LOAD
+from tokengym.envs.energy.data.columns import LARGEST_LOAD
 from tokengym.envs.energy.levels import EnergyLevel
 from tokengym.envs.intake.tables import Source
 
@@ -54,16 +55,20 @@ def series_from(
     level: EnergyLevel,
     devices: Mapping[str, float],
     resampled: bool,
+    zone: str | None,
 ) -> TimeSeries:
     """Return a user's days in the level's steps.
 
     Raises:
+        OptionError: if `zone` is no time zone.
         DataError: as `read` and `resample_to` do.
     """
+    if zone is not None and zone not in available_timezones():
+        raise OptionError(f"zone must be a name of the time zone database, got {zone!r}")
     if isinstance(data, TimeSeries):
         series = data
     else:
         connection = devices.get("import_cap_kw", 0.0)
         most = max(LARGEST_LOAD, _LOAD_OF_CONNECTION * connection)
-        series = read(data, most_load=most)
+        series = read(data, zone=None if zone is None else ZoneInfo(zone), most_load=most)
     return resample_to(series, level.minutes) if resampled else series

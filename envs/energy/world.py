@@ -110,6 +110,8 @@ class EnergyWorld(World[CompiledEnergyTask]):
             one that misses no more counts as safe. The optimum is that of the same budget.
         data: days of a user's own instead of synthetic ones: a `TimeSeries`, or the files that
             `data.read` reads. Windows do not overlap, and each belongs to one split.
+        zone: time zone of the home, a name of the time zone database such as `Europe/Berlin`: times
+            of `data` without an offset are local to it, and hours are shown in it.
         resample: bring data in steps of another length to those of the level: means of longer
             steps, repeated values of shorter ones.
         battery_kwh: capacity of every home's battery, instead of one drawn for each.
@@ -137,6 +139,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         credit: bool = False,
         cost_budget: float = 0.0,
         data: TimeSeries | Source | Sequence[Source] | None = None,
+        zone: str | None = None,
         resample: bool = False,
         battery_kwh: float | None = None,
         battery_kw: float | None = None,
@@ -173,11 +176,11 @@ class EnergyWorld(World[CompiledEnergyTask]):
         self._budget = check_number("cost_budget", cost_budget, least=0.0)
         if credit and self._budget:
             raise OptionError("credit=True needs a limit of every step, and cost_budget sums them")
-        if resample and data is None:
-            raise OptionError("resample=True is for data of your own, got none")
+        if (resample or zone is not None) and data is None:
+            raise OptionError("resample and zone are for data of your own, got none")
         self._series: TimeSeries | None = None
         if data is not None:
-            self._series = series_from(data, LEVELS[self.level], self._devices, resample)
+            self._series = series_from(data, LEVELS[self.level], self._devices, resample, zone)
             self.windows = self._series.windows(LEVELS[self.level])
             if credit and min((*self._series.price, *self._series.resale), default=0.0) < 0.0:
                 raise OptionError("credit=True needs prices that are never negative")

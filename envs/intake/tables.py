@@ -157,6 +157,7 @@ class CsvTable:
 
     Args:
         path: the file.
+        first: name of the first column of a header that other rows may stand above.
 
     Attributes:
         path: the file.
@@ -169,7 +170,7 @@ class CsvTable:
             or a row has more or fewer cells than the header.
     """
 
-    def __init__(self, path: Source) -> None:
+    def __init__(self, path: Source, first: str = "") -> None:
         self.path = path
         self.asked: set[str] = set()
         content = read_text(path)
@@ -178,6 +179,8 @@ class CsvTable:
             lines = list(csv_rows(io.StringIO(content, newline=""), delimiter=delimiter))
         except csv.Error as error:
             raise DataError(f"{path}: cannot be read: {error}") from error
+        above = (at for at, (_, cells) in enumerate(lines) if column_name(cells[0]) == first)
+        lines = lines[next(above, 0) if first else 0 :]
         if len(lines) < 2:
             raise DataError(f"{path}: a header and at least one row are needed, got {len(lines)}")
         self.header = [column_name(cell) for cell in lines[0][1]]

@@ -1,9 +1,13 @@
 """Reading a point in time as users' files write it."""
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
+
+from tokengym.envs.core.errors import DataError
 
 TIME_FORMS = "an ISO 8601 time or an epoch"
 """What `read_time` reads, for errors."""
@@ -64,3 +68,30 @@ def read_time(value: object) -> datetime:
         return datetime.fromtimestamp(epoch if abs(epoch) < _SECONDS_BELOW else epoch / 1e3, UTC)
     except (OverflowError, OSError) as error:
         raise ValueError(f"{value!r} is beyond the calendar") from error
+
+
+def localized(times: Sequence[datetime], zone: ZoneInfo, places: Sequence[str]) -> list[datetime]:
+    """Return times with the offset that a zone has then; those without one are local to it.
+
+    Of a time that clocks repeat, the first one given is the earlier, but for one with `fold` 1.
+
+    Args:
+        times: times with or without an offset.
+        zone: a zone of the time zone database.
+        places: where each was read, for errors.
+
+    Raises:
+        DataError: if clocks skip a time.
+    """
+    found: list[datetime] = []
+    seen: Counter[tuple[datetime, int]] = Counter()
+    for given, place in zip(times, places, strict=True):
+        local = given.astimezone(zone) if given.tzinfo else given.replace(tzinfo=zone)
+        if given.tzinfo is None:
+            local = local.replace(fold=max(given.fold, min(seen[given, given.fold], 1)))
+            if local.astimezone(UTC).astimezone(zone).replace(tzinfo=None, fold=0) != given:
+                raise DataError(f"{place}: time is {given}, which the clocks of {zone.key} skip")
+            seen[given, given.fold] += 1
+        # Times in one zone subtract as clocks on a wall do, those with an offset by what passed.
+        found.append(local.replace(tzinfo=timezone(local.utcoffset() or timedelta()), fold=0))
+    return found

@@ -120,7 +120,7 @@ def test_other_steps_are_named_with_the_level_that_fits_or_resampled(
     coarse = resample_to(read(halves), 15)
     assert coarse.load[:4] == (*read(halves).load[:1] * 2, *read(halves).load[1:2] * 2)
     assert coarse.report.notes[-1] == "steps of 30 minutes are repeated to 15"
-    with pytest.raises(OptionError, match="resample=True is for data of your own"):
+    with pytest.raises(OptionError, match="resample and zone are for data of your own"):
         world_of("day", resample=True)
     with pytest.raises(DataError, match="must be a multiple"):
         resample_to(TimeSeries(0, 25, (0.1,) * 50), 60)

@@ -93,6 +93,82 @@ def test_citylearn_2022_has_prices_carbon_and_panels_of_its_schema(
     check_played(world_of("day", data=files))
 
 
+def citylearn_3(folder: Path, *, absolute: bool, minutes: int = 60) -> list[Path]:
+    """A building as of version 3, with an EV charger and a washing machine, hours from 0."""
+    names = (
+        "month,hour,day_type,daylight_savings_status,indoor_dry_bulb_temperature,"
+        "average_unmet_cooling_setpoint_difference,indoor_relative_humidity,non_shiftable_load,"
+        "dhw_demand,cooling_demand,heating_demand,solar_generation"
+    )
+    names = names.replace("hour,", "hour,minutes,") if minutes < 60 else names
+    share = minutes / 60
+    rows = []
+    for at in range(12 * 24 * 60 // minutes):
+        hour, minute = divmod(at * minutes, 60)
+        sun = max(0.0, 700.0 - 20.0 * (hour % 24 - 12.5) ** 2)
+        sun = sun * 12.0 / 1000.0 * share if absolute else sun
+        clock = f"{hour % 24},{minute}" if minutes < 60 else f"{hour % 24 if at else 0}"
+        rows.append(f"8,{clock},1,0,,,,{share * (0.6 + at % 5 / 10)},0.0,0.0,{2 * share},{sun}")
+    folder.mkdir(exist_ok=True)
+    building = write(folder / "Building_1.csv", names, rows)
+    price = write(folder / "pricing.csv", "electricity_pricing", ["0.16"] * len(rows))
+    mode = {"generation_mode": "absolute"} if absolute else {}
+    own = {
+        "energy_simulation": "Building_1.csv",
+        "pv": {"autosize": False, "attributes": {"nominal_power": 12.0, **mode}},
+        "chargers": {"charger_1_1": {"charger_simulation": "charger_1_1.csv"}},
+        "washing_machines": {"washing_machine_1": {"autosize": False}},
+    }
+    (folder / "schema.json").write_text(json.dumps({"buildings": {"Building_1": own}}))
+    charger = write(
+        folder / "charger_1_1.csv",
+        "electric_vehicle_charger_state,electric_vehicle_id,current_soc",
+        ["1,Electric_Vehicle_7,40.9"] * 9,
+    )
+    return [building, price, charger]
+
+
+@pytest.mark.parametrize("minutes", [60, 15])
+def test_sun_in_kilowatt_hours_is_that_of_a_profile_times_its_panels(
+    minutes: int, tmp_path: Path
+) -> None:
+    profile, absolute = (
+        read(citylearn_3(tmp_path / f"{kind}", absolute=kind, minutes=minutes))
+        for kind in (False, True)
+    )
+    assert profile == absolute
+    assert (profile.start, profile.minutes, profile.report.refused) == (23 * 60, minutes, 0)
+    assert max(profile.pv) == pytest.approx(12.0 * 0.695, abs=0.01)
+    assert profile.load[:3] == (0.6, 0.7, 0.8)
+    hours = len(profile.load) * minutes / 60
+    total = 2 * hours + sum(profile.load) * minutes / 60
+    assert str(profile.report).splitlines()[0] == (
+        f"{2 * hours:,.0f} of {total:,.0f} kWh of demand are not counted: heating_demand "
+        f"{2 * hours:,.0f}; EV charger charger_1_1 is not played; washing machine "
+        "washing_machine_1 is not played"
+    )
+    assert "charger_1_1.csv: CityLearn, a device that is not played" in absolute.report.notes
+    assert "sun in kWh a step (schema.json)" in absolute.report.notes
+
+
+def test_small_sun_needs_a_schema_that_says_what_it_is(tmp_path: Path) -> None:
+    building, price, _ = citylearn_3(tmp_path, absolute=True)
+    (tmp_path / "schema.json").unlink()
+    with pytest.raises(DataError, match=r"Building_1\.csv, line 14: solar_generation reaches 8\.3"):
+        read([building, price])
+
+
+def test_the_hour_0_of_citylearn_is_its_hour_24(tmp_path: Path) -> None:
+    building, price, _ = citylearn_3(tmp_path, absolute=False)
+    series = read([building, price])
+    lines = building.read_text().splitlines()
+    named = [line.replace("8,0,", "8,24,", 1) for line in lines]
+    assert named != lines
+    building.write_text("\n".join(named))
+    assert read([building, price]) == series
+    assert series.cuts == ()
+
+
 def test_citylearn_2020_has_no_prices_so_that_tariffs_are_drawn(
     tmp_path: Path, world_of: WorldOf
 ) -> None:

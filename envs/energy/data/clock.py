@@ -1,53 +1,99 @@
-"""The clock of a plain file: its step, gaps and clock changes."""
+"""The clocks of files with times: their steps, gaps and clock changes."""
 
 import itertools
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from zoneinfo import available_timezones
+from typing import NamedTuple
+from zoneinfo import ZoneInfo, available_timezones
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.tables import CsvTable, Row
-from tokengym.envs.intake.times import TIME_FORMS, read_time, zones_that_change
+from tokengym.envs.intake.times import TIME_FORMS, localized, read_time, zones_that_change
 
 
-def read_clock(table: CsvTable) -> tuple[list[int], int, dict[int, str]]:
-    """Return the minute of the day of each row, the minutes of a step, and why the rows are cut.
+class Clock(NamedTuple):
+    """The times of a table.
 
-    Times are ISO 8601, all with an offset or none, or epochs, which are UTC. With offsets a change
-    of clocks is no gap in time, but the hour of the day jumps; without, it looks like a missing or
-    a repeated hour, where a zone of the time zone database has all changes of the file. Both are
-    cuts, named as what they are.
+    Attributes:
+        times: at which each row begins.
+        minutes: length of a step.
+        yearly: whether they are of any year, in the standard time of the place.
+    """
+
+    times: list[datetime]
+    minutes: int
+    yearly: bool = False
+
+
+def clock_of(table: CsvTable, times: list[datetime], zone: ZoneInfo | None) -> Clock:
+    """Return the clock of a table; its rows are put in order where their times have an offset.
+
+    Args:
+        table: the table.
+        times: of its rows, all with an offset from UTC or none.
+        zone: of times without one; `None` leaves them as they are.
 
     Raises:
-        DataError: naming file, line and reason, if a time cannot be read, some times have an
-            offset and some none, the step is not a whole number of minutes, or times go back.
+        DataError: naming file, line and reason, if a time comes twice or is one that clocks skip,
+            some have an offset and some none, or the step is not a whole number of minutes.
     """
-    times = [_read(row, cell) for row, cell in zip(table.rows, table.texts("time"), strict=True)]
     if len(times) < 2:
         raise DataError(f"{table.path}: two rows at least are needed to know the length of a step")
+    if zone is not None:
+        times = localized(times, zone, [row.place for row in table.rows])
     aware = times[0].tzinfo is not None
     for row, time in zip(table.rows, times, strict=True):
         if (time.tzinfo is not None) != aware:
             raise DataError(
-                f"{row.place}: time is {row.cells['time']!r}: all times need an offset from UTC, "
+                f"{row.place}: time is {time.isoformat()!r}: all times need an offset from UTC, "
                 "or none of them"
             )
+    if aware:
+        order = sorted(range(len(times)), key=times.__getitem__)
+        times, table.rows = [times[at] for at in order], [table.rows[at] for at in order]
+        for at, (earlier, later) in enumerate(itertools.pairwise(times), 1):
+            if earlier == later:
+                raise DataError(f"{table.rows[at].place}: time {later} comes twice")
     gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
     step = Counter(gap for gap in gaps if gap > timedelta()).most_common(1)
     if not step:
         raise DataError(f"{table.rows[1].place}: time does not go on from {times[0]}")
-    length = step[0][0]
-    minutes, rest = divmod(length.total_seconds(), 60.0)
+    minutes, rest = divmod(step[0][0].total_seconds(), 60.0)
     if rest or not minutes:
         place = table.rows[1].place
-        raise DataError(f"{place}: a step of {length} is not a whole number of minutes")
-    breaks = {}
+        raise DataError(f"{place}: a step of {step[0][0]} is not a whole number of minutes")
+    return Clock(times, int(minutes))
+
+
+def read_clock(table: CsvTable, zone: ZoneInfo | None) -> Clock:
+    """Return the clock of a table with a column `time`: ISO 8601, or epochs, which are UTC.
+
+    Raises:
+        DataError: as `clock_of` does, or if a time cannot be read.
+    """
+    times = [_read(row, cell) for row, cell in zip(table.rows, table.texts("time"), strict=True)]
+    return clock_of(table, times, zone)
+
+
+def interruptions(clock: Clock, rows: Sequence[Row]) -> dict[int, str]:
+    """Return why the rows of a clock are cut, by the number of the row after the cut.
+
+    With offsets a change of clocks is no gap in time, but the hour of the day jumps; without, it
+    looks like a missing or a repeated hour, where a zone of the time zone database has all changes
+    of the file. Both are cuts, named as what they are.
+
+    Raises:
+        DataError: naming file, line and reason, if times go back or are between two steps.
+    """
     zones = available_timezones()
-    for at, (earlier, later) in enumerate(itertools.pairwise(times), 1):
-        reason = _interruption(earlier, later, length, table.rows[at], zones)
+    length = timedelta(minutes=clock.minutes)
+    found = {}
+    for at, (earlier, later) in enumerate(itertools.pairwise(clock.times), 1):
+        reason = _interruption(earlier, later, length, rows[at], zones)
         if reason:
-            breaks[at] = reason
-    return [60 * time.hour + time.minute for time in times], int(minutes), breaks
+            found[at] = reason
+    return found
 
 
 def _read(row: Row, cell: str) -> datetime:

@@ -4,9 +4,8 @@ import bisect
 import hashlib
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,23 +13,14 @@ import numpy as np
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.split_windows import Windows
+from tokengym.envs.energy.data.columns import FileColumns, decimals
 from tokengym.envs.energy.generator import hours_of_day
 from tokengym.envs.energy.levels import LEVELS, EnergyLevel
 from tokengym.envs.energy.weather import Hours
 from tokengym.envs.intake.report import IntakeReport, group_dropped
-from tokengym.envs.intake.tables import CsvTable
 
-LARGEST_LOAD = 100.0
-"""kW of a home: more is taken for watts, unless the grid connection is said to be larger."""
-_LARGEST_PRICE = 5.0
-_LARGEST_INTENSITY = 3.0
-_COLDEST, _HOTTEST = -60.0, 60.0
-_NIGHT_DRAW = 0.05
-_NIGHT_SHARE = 0.02
-"""kW, and share of the highest sun, that a meter may show below 0 at night."""
 _DAY = 1440
 _COLUMNS = ("load", "pv", "price", "resale", "up", "outside", "carbon")
-_DECIMALS = {"price": 3, "resale": 3, "carbon": 4}
 
 
 @dataclass(frozen=True)
@@ -213,58 +203,31 @@ def resample_to(series: TimeSeries, minutes: int) -> TimeSeries:
     return TimeSeries(cuts[0][1], minutes, **columns, cuts=tuple(cuts[1:]), report=report)
 
 
-def time_series_of(
-    columns: Mapping[str, Sequence[float]],
-    tables: Mapping[str, CsvTable],
-    minutes_of_day: Sequence[int],
-    minutes: int,
-    breaks: Mapping[int, str],
-    *,
-    most_load: float = LARGEST_LOAD,
-) -> TimeSeries:
-    """Check that the numbers make sense, round them to the grid of the texts, and build the series.
+def time_series_of(files: FileColumns) -> TimeSeries:
+    """Round the numbers of files to the grid of the texts, and build the series.
 
     A row in which a number is missing (NaN) is left out, and the series is cut there.
 
-    Args:
-        columns: by field of `TimeSeries`, its numbers.
-        tables: by field, the table they come from.
-        minutes_of_day: of each row.
-        minutes: length of a step.
-        breaks: why the series is cut before a row, by its number.
-        most_load: kW above which a load or sun is taken for a slip of units.
-
     Raises:
-        DataError: naming file, line and reason, if columns differ in length, a power, price or
-            temperature cannot be in its unit, or a load or sun is negative.
+        DataError: if columns differ in length, or no row is left.
     """
+    columns = files.columns
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) != 1:
         raise DataError(f"columns must have as many rows each, got {lengths}")
-    notes = []
-    if "pv" in columns:
-        sun, count = _without_night_draw(columns["pv"])
-        columns = {**columns, "pv": sun}
-        if count:
-            notes.append(f"{count} readings of sun just below 0, as inverters draw at night, are 0")
-    for name, values in columns.items():
-        for row, value in zip(tables[name].rows, values, strict=True):
-            reason = "" if math.isnan(value) else _objection(name, value, most_load)
-            if reason:
-                raise DataError(f"{row.place}: {name} is {value!r}: {reason}")
     rows: list[int] = []
     cuts: list[tuple[int, int]] = []
-    omissions: list[tuple[int, str, str]] = []
-    first = next(iter(tables.values()))
+    omissions = list(files.omissions)
+    first = next(iter(files.tables.values())).rows
     cut = False
-    for at, minute in enumerate(minutes_of_day):
-        if at in breaks:
+    for at, minute in enumerate(files.minutes_of_day):
+        if at in files.breaks:
             cut = True
-            omissions.append((0, breaks[at], first.rows[at].place))
+            omissions.append((0, files.breaks[at], first[at].place))
         missing = [name for name, values in columns.items() if math.isnan(values[at])]
         if missing:
             cut = True
-            place = tables[missing[0]].rows[at].place
+            place = files.tables[missing[0]].rows[at].place
             omissions.append((1, f"{' and '.join(missing)} missing", place))
             continue
         if cut and rows:
@@ -272,10 +235,10 @@ def time_series_of(
         cut = False
         rows.append(at)
     if not rows:
-        raise DataError(f"{first.path}: no row is left: {omissions[0][1]} in {omissions[0][2]}")
+        raise DataError(f"no row is left: {omissions[0][1]} in {omissions[0][2]}")
     rounded: dict[str, Any] = {
         name: tuple(
-            int(values[at]) if name == "up" else round(values[at], _decimals(name)) for at in rows
+            int(values[at]) if name == "up" else round(values[at], decimals(name)) for at in rows
         )
         for name, values in columns.items()
     }
@@ -284,54 +247,20 @@ def time_series_of(
     stretches = (
         f"in {len(cuts) + 1} stretches, the longest of {longest}" if cuts else "without a gap"
     )
-    notes.append(f"{len(rows)} steps of {minutes} minutes, {stretches}")
-    names = dict.fromkeys(Path(table.path).name for table in tables.values())
+    kept = f"{len(rows)} steps of {files.minutes} minutes, {stretches}"
+    lost = ("; ".join(files.lost),) if files.lost else ()
     report = IntakeReport(
-        dict.fromkeys(names, len(minutes_of_day)),
+        files.counts,
         dropped=group_dropped(omissions),
-        notes=tuple(notes),
+        notes=(*lost, *files.formats, *files.notes, kept),
         every=tuple(f"{place}: {why}" for _, why, place in omissions),
     )
-    start = minutes_of_day[rows[0]]
-    return TimeSeries(start, minutes, **rounded, cuts=tuple(cuts), report=report)
-
-
-def _without_night_draw(sun: Sequence[float]) -> tuple[list[float], int]:
-    """Return sun with what an inverter draws at night as 0, and how many readings that are."""
-    most = max((value for value in sun if not math.isnan(value)), default=0.0)
-    low = -max(_NIGHT_DRAW, _NIGHT_SHARE * most)
-    return [0.0 if low <= v < 0.0 else v for v in sun], sum(low <= v < 0.0 for v in sun)
+    start = files.minutes_of_day[rows[0]]
+    return TimeSeries(start, files.minutes, **rounded, cuts=tuple(cuts), report=report)
 
 
 def _joined(name: str, values: Sequence[float]) -> float:
     """Return the one value of a longer step: whether the grid was always up, else the mean."""
     if name == "up":
         return min(values)
-    return round(math.fsum(values) / len(values), _decimals(name))
-
-
-def _decimals(name: str) -> int:
-    return _DECIMALS.get(name, 2)
-
-
-def _objection(name: str, value: float, most_load: float) -> str:
-    """Return why a number is refused in a column; empty if it is accepted."""
-    if name == "up":
-        return "" if value in (0.0, 1.0) else "the grid is up (1) or down (0)"
-    if name == "outside":
-        return "" if _COLDEST <= value <= _HOTTEST else "not a temperature in degrees Celsius"
-    if name in ("price", "resale"):
-        if abs(value) <= _LARGEST_PRICE:
-            return ""
-        return f"beyond {_LARGEST_PRICE:g} per kWh: is it in cents, or per MWh?"
-    if value < 0.0:
-        return f"a {name} is never negative"
-    if name == "carbon":
-        most = _LARGEST_INTENSITY
-        return "" if value <= most else f"more than {most:g} kg per kWh: is it in grams?"
-    if value > most_load:
-        return (
-            f"more than {most_load:g} kW: is it in W? If not, give import_cap_kw, the kW of the "
-            "connection, and battery_kwh and battery_kw to match"
-        )
-    return ""
+    return round(math.fsum(values) / len(values), decimals(name))
