@@ -66,6 +66,71 @@ def markets() -> list[dict[str, Any]]:
     return [*rows, {**rows[0], "id": "soft", "question": "Will it?", "resolution": "MKT"}]
 
 
+def gamma() -> list[dict[str, Any]]:
+    """Return markets as Polymarket's API gives them, and one that resolved to a share."""
+    rows = [
+        {
+            "id": f"{k}",
+            "question": f"Will bridge {k} open?",
+            "outcomes": '["Yes", "No"]',
+            "outcomePrices": '["1", "0"]' if k % 3 else '["0", "1"]',
+            "closed": True,
+            "startDate": f"2023-{k % 12 + 1:02}-01T09:14:07.483Z",
+            "closedTime": f"2023-{k % 12 + 1:02}-20 16:31:01+00",
+        }
+        for k in range(GOOD)
+    ]
+    half = {"id": "half", "question": "Will it?", "outcomePrices": '["0.5", "0.5"]'}
+    return [*rows, {**rows[0], **half}]
+
+
+def rounds() -> Files:
+    """Return a question set and a resolution set of ForecastBench; a question is not resolved."""
+    due = {"forecast_due_date": "2024-05-05"}
+    asked = [
+        {
+            "id": f"s{k}",
+            "source": "fred",
+            "question": f"Will gauge {k} rise until {{resolution_date}}?",
+            "freeze_datetime": "2024-04-25T00:00:00+00:00",
+            "freeze_datetime_value": f"{k}.5",
+            "resolution_dates": ["2024-05-12", "2024-06-04"],
+        }
+        for k in range(GOOD)
+    ]
+    resolved = [
+        {"id": f"s{k}", "source": "fred", "resolution_date": date, "resolved_to": k % 2,
+         "resolved": k > 0 or date < "2024-06"}
+        for k in range(GOOD)
+        for date in ("2024-05-12", "2024-06-04")
+    ]  # fmt: skip
+    return {
+        "asked.json": json.dumps({**due, "questions": asked}).encode(),
+        "resolved.json": json.dumps({**due, "resolutions": resolved}).encode(),
+    }
+
+
+def parts() -> Files:
+    """Return a load, PVWatts' hours and ENTSO-E's prices, which begin half a day later."""
+    hours = [datetime(2024, 5, 1) + timedelta(hours=k) for k in range(HOURS)]
+    sun = [
+        {"Month": t.month, "Day": t.day, "Hour": t.hour, "AC System Output (W)": 90 * t.hour}
+        for t in hours
+    ]
+    prices = [
+        {"MTU (CET/CEST)": f"{t:%d/%m/%Y %H:%M:%S} - ", "Area": "BZN|FR",
+         "Day-ahead Price (EUR/MWh)": 500 if 16 <= t.hour < 20 else 250}
+        for t in hours[12:]
+    ]  # fmt: skip
+    return {
+        "load.csv": table(
+            [{"time": t.isoformat(), "load_kw": 0.5 + t.hour % 3 / 10} for t in hours]
+        ),
+        "pvwatts_hourly.csv": b'"PVWatts: Hourly PV Performance Data"\n' + table(sun),
+        "prices.csv": table(prices),
+    }
+
+
 def days(**changes: object) -> list[dict[str, Any]]:
     """Return hours of a home, the last with changes."""
     start = datetime(2024, 5, 1)
@@ -137,9 +202,13 @@ FORMATS: Sequence[tuple[str, str, Callable[[], Files]]] = (
         lambda: {"q.csv": table(questions(outcome=2.0)) + b"short,row\n"},
     ),
     ("forecast", "Manifold", lambda: {"m.jsonl": lines(markets())}),
+    ("forecast", "Manifold, CSV", lambda: {"m.csv": table(markets())}),
+    ("forecast", "Polymarket", lambda: {"m.json": json.dumps(gamma()).encode()}),
+    ("forecast", "ForecastBench, both sets", rounds),
     ("energy", "plain CSV", lambda: {"d.csv": table(days(load_kw=""))}),
     ("energy", "plain CSV, a load below 0", lambda: {"d.csv": table(days(load_kw=-1))}),
     ("energy", "CityLearn's building", lambda: {"b.csv": table(building())}),
+    ("energy", "load, PVWatts, ENTSO-E's prices", parts),
     ("warehouse", "sales", lambda: {"s.csv": table(sales())}),
     ("warehouse", "sales, semicolons", lambda: {"s.csv": table(sales(), ";")}),
     ("disruption", "labelled papers", lambda: {"p.jsonl": lines(make_papers())}),
@@ -158,7 +227,8 @@ def measure(folder: Path, world: str, files: Files) -> tuple[str, str, str]:
         paths.append(str(folder / name))
         (folder / name).write_bytes(content)
     try:
-        report, _ = levels_of(world, {"data": paths})
+        zone = {"zone": "Europe/Berlin"} if world == "energy" else {}
+        report, _ = levels_of(world, {"data": paths, **zone})
     except TokengymError as error:
         return "0", "all", shorten(_PLACE.sub("", str(error)), _WHY, placeholder=" …")
     refused = sum(one.rows for one in report.dropped)
