@@ -153,7 +153,11 @@ def test_sun_in_kilowatt_hours_is_that_of_a_profile_times_its_panels(
 
 def test_small_sun_needs_a_schema_that_says_what_it_is(tmp_path: Path) -> None:
     building, price, _ = citylearn_3(tmp_path, absolute=True)
-    (tmp_path / "schema.json").unlink()
+    schema = tmp_path / "schema.json"
+    schema.write_text(schema.read_text().replace('"absolute"', '"watts"'))
+    with pytest.raises(DataError, match=r"generation_mode in schema\.json is 'watts', not per_kw"):
+        read([building, price])
+    schema.unlink()
     with pytest.raises(DataError, match=r"Building_1\.csv, line 14: solar_generation reaches 8\.3"):
         read([building, price])
 

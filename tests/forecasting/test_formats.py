@@ -140,6 +140,7 @@ def test_polymarkets_markets_are_read_without_what_came_after(tmp_path: Path) ->
         gamma(9, outcomePrices='["0.5", "0.5"]'),
         gamma(10, outcomePrices='["0.995", "0.005"]', umaResolutionStatus="proposed"),
         gamma(11, outcomePrices='["1"]'),
+        gamma(14, outcomePrices='["1", "1"]'),
         gamma(12, outcomePrices="[1, "),
         gamma(13, closedTime="2025-01-02 09:00:00+00"),
     ]
@@ -153,14 +154,15 @@ def test_polymarkets_markets_are_read_without_what_came_after(tmp_path: Path) ->
         assert not any(later in shown for later in ("9871", "2025-12-31", "16:31", "9999"))
         assert (task.instance["price"], task.instance["resolves_by"]) == (None, None)
     said = [reason.partition(", got")[0] for reason in reasons(world)]
-    assert said[:5] == [
+    assert said[:6] == [
         "'closed' must be true: the market is open",
         "'outcomePrices' must be 1 for what happened, else 0",
         "'outcomePrices' must be 1 for what happened, else 0",
         "'outcomePrices' must list 2 prices",
+        "'outcomePrices' must be 1 for what happened, else 0",
         "'outcomePrices' is neither JSON nor a Python literal: '[1,'",
     ]
-    assert "when the answer was already known" in said[5]
+    assert "when the answer was already known" in said[6]
     rows = [{**row, "events": str(row["events"])} for row in rows]
     of_table = world_of(table(tmp_path / "markets.csv", rows), cutoff="2026-01-01")
     assert tasks_by_key(of_table).keys() == tasks.keys()

@@ -23,7 +23,9 @@ NOMINAL_POWER = 4.0
 """kW of panels where no file says how many there are."""
 _YIELD = (100.0, 1500.0)
 """W per kW between which the highest sun of a building lies."""
+_PER_KW = ("per_kw", "w_per_kw", "profile")
 _ABSOLUTE = ("absolute", "absolute_kwh", "kwh", "kwh_step", "energy")
+"""Names that `generation_mode` has for the units of sun."""
 _DEVICES = {
     "chargers": "EV charger",
     "washing_machines": "washing machine",
@@ -43,6 +45,9 @@ def read_building(table: CsvTable, files: FileColumns) -> None:
     panels = _object(own.get("pv"))
     attributes = _object(panels.get("attributes"))
     mode = str(attributes.get("generation_mode") or "").strip().lower().replace("-", "_")
+    if mode and mode not in _PER_KW + _ABSOLUTE:
+        known = ", ".join(_PER_KW + _ABSOLUTE)
+        raise DataError(f"{table.path}: generation_mode in schema.json is {mode!r}, not {known}")
     sun = numbers(table, SUN)
     if mode in _ABSOLUTE:
         files.notes.append("sun in kWh a step (schema.json)")

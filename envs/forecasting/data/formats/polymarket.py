@@ -65,6 +65,7 @@ def _resolved_to(row: Row, outcomes: int) -> int:
         raise RowError(f"'outcomePrices' must list {outcomes} prices, got {quoted(given)}")
     prices = [fields.probability(price, "outcomePrices") for price in given]
     least = _RESOLVED_FROM if row.get("umaResolutionStatus") == "resolved" else 1.0
-    if max(prices) < least:
+    *others, most = sorted(prices)
+    if most < least or max(others) > 1.0 - least:
         raise RowError(f"'outcomePrices' must be 1 for what happened, else 0, got {quoted(given)}")
-    return prices.index(max(prices))
+    return prices.index(most)
