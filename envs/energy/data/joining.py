@@ -34,9 +34,9 @@ def read_pvwatts(table: CsvTable, files: FileColumns) -> None:
     names = [table.require(name) for name in ("month", "day", "hour")]
     times = []
     for row in table.rows:
-        parts = [row.whole(name, 0, 31) for name in names]
+        month, day, hour = (row.whole(name, 0, 31) for name in names)
         try:
-            times.append(datetime(_LEAP_YEAR, *parts, tzinfo=UTC))
+            times.append(datetime(_LEAP_YEAR, month, day, hour, tzinfo=UTC))
         except ValueError as error:
             raise DataError(f"{row.place}: month, day and hour are no time: {error}") from error
     files.clocks[table.path] = clock_of(table, times, None)._replace(yearly=True)
