@@ -14,6 +14,7 @@ from tests.energy.test_data import BUILDING, PLAIN, building_rows, plain_rows, w
 from tests.forecasting.questions_file import plain, prompts_of, world_of, write_lines
 from tokengym.agents.cli.data import data
 from tokengym.agents.cli.data_audit import levels_of
+from tokengym.agents.cli.options import add_data
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.data import read_papers
@@ -333,6 +334,28 @@ def test_the_audit_says_the_same_of_the_files_of_every_world(tmp_path: Path) -> 
             assert played
             assert all(kept["train"] for kept in played)
             assert set(found) == {*["world", "rows", "kept", "dropped", "leaks", "notes", "every"]}
+
+
+def test_data_that_are_named_twice_are_read_together(tmp_path: Path) -> None:
+    """As `--data A --data B` gives them, for worlds whose files hold rows of one kind."""
+    rows = {"forecast": map(plain, range(40)), "disruption": map(paper, range(60))}
+    for name, each in rows.items():
+        lines = list(each)
+        halves = [
+            write_lines(tmp_path / f"{name}{n}.jsonl", part)
+            for n, part in enumerate((lines[::2], lines[1::2]))
+        ]
+        whole = write_lines(tmp_path / f"{name}.jsonl", lines)
+        sizes = []
+        for files in (halves, halves[::-1], [whole]):
+            said: dict[str, Any] = {"options": {"prompt": "full"}}
+            add_data(said, files)
+            world = make_world(name, **said["options"])
+            sizes.append([world.size(split) for split in SPLITS])
+        assert sizes[0] == sizes[1] == sizes[2]
+    unsaid: dict[str, Any] = {}
+    add_data(unsaid, None)
+    assert unsaid == {}
 
 
 @pytest.mark.parametrize("name", ["forecast", "energy", "warehouse", "disruption"])
