@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+from tokengym.agents.analysis.report import Table
 from tokengym.agents.analysis.run_report import write_report
 from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
 from tokengym.agents.run_async import run_async
@@ -11,6 +12,7 @@ from tokengym.agents.training.folder.environment import describe_environment
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import Evaluation, RunSummary
 from tokengym.agents.training.job import Job
+from tokengym.agents.training.probe import probe, require
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.resume import forget_lost_states, forget_unsaved_steps, mend_run
 from tokengym.agents.training.session import TrainingSession
@@ -30,11 +32,13 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
         OptionError: if an override does not fit the trainer, another process trains the run, its
             files are damaged, or the service has none of its states any more.
         ServiceDiedError: if the local service ended by itself; the run can be resumed.
-        ServiceRefusedError: if the service answered with an error.
+        ServiceRefusedError: if the service answered with an error, or lacks what the job needs.
     """
-    check_overrides(job)
+    loss = check_overrides(job).loss_fn if job.config.rolls_out else "cross_entropy"
 
     async def connected() -> RunSummary:
+        if not job.target.local:
+            await _probe(job, connection, loss, progress)
         async with TrainingSession.open(job, connection) as session:
             lost = await connection.guard(forget_lost_states(run, connection.base_url))
             for notice in [*lost, *forget_unsaved_steps(run)]:
@@ -53,6 +57,15 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
                     "the run began in another environment: figures may differ, see environment.json"
                 )
             return run_async(connected())
+
+
+async def _probe(job: Job, connection: Connection, loss: str, progress: Progress) -> None:
+    """Show what a service that is not ours can do; refuse it if the job needs more."""
+    found = await probe(job, connection, loss)
+    cells = [[row.name, f"no: {row.missing}" if row.missing else "yes", row.use] for row in found]
+    header = ["of the protocol", job.target.base_url or "hosted service", "this run"]
+    progress.show(Table(header, cells).for_terminal())
+    require(found)
 
 
 async def _experiment(session: TrainingSession, run: RunFolder, progress: Progress) -> RunSummary:

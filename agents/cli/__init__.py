@@ -15,6 +15,7 @@ from tokengym.agents.cli.evaluate import evaluate
 from tokengym.agents.cli.export import export
 from tokengym.agents.cli.failures import describe
 from tokengym.agents.cli.models import models
+from tokengym.agents.cli.numerics import numerics
 from tokengym.agents.cli.play import play
 from tokengym.agents.cli.report import report
 from tokengym.agents.cli.rollouts import rollouts
@@ -54,7 +55,7 @@ def common(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(worlds, play, check, evaluate, verify, rollouts, export, ties),
     *map(training_command, COMMANDS),
-    *(resume, settings, compare, view, report, serve, serve_env),
+    *(resume, settings, compare, view, report, serve, serve_env, numerics),
 )
 for _command in _COMMANDS:
     app.command()(_command)

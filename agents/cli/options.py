@@ -1,9 +1,15 @@
 """The options that several commands share."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from tokengym.agents.training.job import Job
+    from tokengym.envs.core.task import Task
 
 WorldName = Annotated[str, typer.Argument(help="id or short name, such as forecast")]
 Level = Annotated[str | None, typer.Option(help="level of the world")]
@@ -23,3 +29,14 @@ def add_data(said: dict[str, Any], data: list[Path] | None) -> None:
     if paths:
         files = paths if len(paths) > 1 else paths[0]
         said["options"] = {**said.get("options", {}), "data": files}
+
+
+def confirm_cost(job: "Job", tasks: "Sequence[Task]", size: int, *, ask: bool) -> None:
+    """State the tokens of `size` rollouts of each Task on another's service, and ask to go on."""
+    from tokengym.agents.training.cost import rollouts_cost
+
+    if not job.target.local:
+        read, sampled = rollouts_cost(job, tasks, size)
+        typer.echo(f"this study will read about {read:,} tokens and sample at most {sampled:,}")
+        if ask and sys.stdin.isatty():
+            typer.confirm("start?", abort=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.extras import require_extra
-from tokengym.agents.cli.options import Level, WorldOptions, Yes
+from tokengym.agents.cli.options import Level, WorldOptions, Yes, confirm_cost
 from tokengym.agents.command_options import takes
 from tokengym.agents.settings import name_values
 from tokengym.agents.training.folder.run import RunFolder, is_run
@@ -91,7 +91,7 @@ def ties(
             sampled_run = None if policy == MODEL else RunFolder(Path(policy))
             job, weights = _sampled_job(world, level, options, sampled_run, model_path, said)
             held_out = job.world.first_tasks("test", tasks)
-            _confirm(job, held_out, max(sizes), ask=not yes)
+            confirm_cost(job, held_out, max(sizes), ask=not yes)
             study = sampled_study(job, held_out, sizes, run=sampled_run, weights=weights, **reading)
         else:
             if said or model_path:
@@ -154,14 +154,3 @@ def _sampled_job(
     if newest is None:
         raise OptionError(f"{run.folder} has saved no weights to sample from yet")
     return Job.resolve(replace(config, **said)), newest
-
-
-def _confirm(job: "Job", tasks: "Sequence[Task]", size: int, *, ask: bool) -> None:
-    """State the tokens that a hosted service will charge for, and ask whether to go on."""
-    from tokengym.agents.training.cost import rollouts_cost
-
-    if not job.target.local:
-        read, sampled = rollouts_cost(job, tasks, size)
-        typer.echo(f"this study will read about {read:,} tokens and sample at most {sampled:,}")
-        if ask and sys.stdin.isatty():
-            typer.confirm("start?", abort=True)

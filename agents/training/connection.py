@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import traceback
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -194,9 +195,24 @@ def _refusals(address: str) -> Iterator[None]:
     try:
         yield
     except tinker.TinkerError as error:
-        # What the SDK adds to a failed request is of use to its authors alone.
-        reason = str(error).partition(" for self.request_id=")[0]
-        raise ServiceRefusedError(f"the service at {address} refused: {reason}") from error
+        raise ServiceRefusedError(f"the service at {address} refused: {refusal(error)}") from error
+    except (AssertionError, ValueError) as error:
+        # What the SDK raises at an answer that it did not expect.
+        *_, raised = traceback.walk_tb(error.__traceback__)
+        if not str(raised[0].f_globals.get("__name__")).startswith("tinker."):
+            raise
+        raise ServiceRefusedError(
+            f"the service at {address} answers what the SDK does not take: {refusal(error)}"
+        ) from error
+
+
+def refusal(error: BaseException) -> str:
+    """Return what a server said, without what the SDK adds, which is of use to its authors alone."""
+    answer = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
+    detail = answer.get("detail") if isinstance(answer, dict) else None
+    if isinstance(detail, list):  # pydantic's, of servers made with FastAPI
+        detail = "; ".join(str(item.get("msg", item)) for item in detail)
+    return str(detail or error).partition(" for self.request_id=")[0]
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from statistics import fmean
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
+from rich.table import Table
 
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run_summary import MOST_MALFORMED
@@ -81,6 +82,10 @@ class Progress:
     def say(self, text: str) -> None:
         """Write a line."""
         self._console.print(text, markup=False)  # a path may look like markup
+
+    def show(self, table: Table) -> None:
+        """Show a table."""
+        self._console.print(table)
 
     @contextmanager
     def steps(self, total: int, done: Sequence[StepRow]) -> Iterator[Bar]:

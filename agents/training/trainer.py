@@ -269,15 +269,15 @@ def _blind_return(job: Job, run: RunFolder) -> float | None:
     return fmean(references[0].yardstick.blind_T)
 
 
-def check_overrides(job: Job) -> None:
-    """Create the trainer's configuration without a service, so that bad overrides fail at once.
+def check_overrides(job: Job) -> cookbook.Config:
+    """Return the trainer's configuration without a service, so that bad overrides fail at once.
 
     Raises:
         OptionError: if an override names no field or has no value for it.
     """
     nowhere = Connection(job.target.model, None, None)
     dataset = job.dataset({role: {} for role in job.roles})
-    trainer_config(job, Path(), nowhere, dataset, Weights(None, None))
+    return trainer_config(job, Path(), nowhere, dataset, Weights(None, None))
 
 
 def trainer_config(

@@ -18,8 +18,6 @@ STEPS = 3
 _SMALL = ["batch_size=2", "max_steps=3", "eval_every=0", "save_every=0"]
 _RL = [*_SMALL, "group_size=2", "max_tokens=8"]
 _PLAIN = ["batch_size=2", "max_steps=3", "save_every=0"]
-_LOSS = "loss_fn=importance_sampling"
-"""The default from 0.6 on, `stable_reinforce`, has no published formula."""
 RUNS: dict[str, list[str]] = {
     "rl_loop": [*_PLAIN, "group_size=2", "max_tokens=8"],
     "rl_basic": [
@@ -36,7 +34,7 @@ RUNS: dict[str, list[str]] = {
     "prompt_distillation.train": [*_SMALL, "file_path=chats.jsonl"],
     "math_rl.train": [
         *("env=arithmetic", "group_size=2", "groups_per_batch=2"),
-        *("max_steps=3", "eval_every=0", "save_every=0", _LOSS),
+        *("max_steps=3", "eval_every=0", "save_every=0"),
     ],
     "multiplayer_rl.guess_number.train": [*_RL, "renderer_name=qwen3"],
     "multiplayer_rl.text_arena.train": [
@@ -65,7 +63,7 @@ RUNS: dict[str, list[str]] = {
         *("train_jsonl_path=rubric.jsonl", "test_jsonl_path=rubric.jsonl"),
         *(f"grader_llm_name={MODEL}", "grader_renderer_name=qwen3", "renderer_name=qwen3"),
         *("groups_per_batch=2", "train_group_size=2", "max_tokens=8", "max_steps=3"),
-        *("eval_every=0", "save_every=0", _LOSS),
+        *("eval_every=0", "save_every=0"),
     ],
 }
 """By module the settings of a run of three steps, besides the model and the folder of its log."""

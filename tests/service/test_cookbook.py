@@ -8,7 +8,6 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import chz
 import pytest
 from tinker_cookbook.rl import train
 
@@ -70,9 +69,8 @@ def test_streaming_minibatches_train(service: LocalService, tmp_path: Path, loss
 
 
 def test_asynchronous_training_stays_near_the_policy(service: LocalService, tmp_path: Path) -> None:
-    # From 0.6 on the loss is named here, and the default is one that nobody else can compute.
-    loss = {"loss_fn": "ppo"} if "loss_fn" in chz.chz_fields(train.AsyncConfig) else {}
-    config = train.AsyncConfig(max_steps_off_policy=2, groups_per_batch=4, **loss)
+    # From 0.6 on its loss is stable_reinforce.
+    config = train.AsyncConfig(max_steps_off_policy=2, groups_per_batch=4)
     rows = _train(service, tmp_path, 3, async_config=config)
     _sound(rows, 3)
     assert all(abs(row["optim/kl_sample_train_v1"]) < 0.5 for row in rows)

@@ -128,12 +128,34 @@ def test_gspo_clips_the_geometric_mean_ratio_of_each_sequence(
         np.testing.assert_allclose(p.grad.numpy(), np.concatenate(gradients), rtol=1e-5, atol=1e-6)
 
 
-def test_stable_reinforce_is_refused_with_advice() -> None:
-    with pytest.raises(UnsupportedError, match="not published: set loss_fn to ppo or cispo"):
-        loss_rule("stable_reinforce", {})
+@settings(deadline=None)
+@given(numbers, st.floats(0.0, 2.0))
+def test_stable_reinforce_is_truncated_importance_sampling_with_a_divergence(
+    rows: list[tuple[float, float, float]], kl_coeff: float
+) -> None:
+    p, inputs = _inputs(rows)
+    got = token_losses("stable_reinforce", p, inputs, {"kl_coeff": kl_coeff})
+    got.sum().backward()
+    # By hand, from automatic differentiation of the definition alone.
+    own = p.detach().clone().requires_grad_()
+    other, advantage = (inputs[name] for name in ("logprobs", "advantages"))
+    divergence = torch.distributions.kl_divergence  # of two Poisson laws: q log(q/p) - q + p
+    leaving = divergence(
+        torch.distributions.Poisson(torch.ones_like(other)),
+        torch.distributions.Poisson(torch.exp(own) / torch.exp(other)),
+    )
+    weight = torch.minimum(torch.exp(own).detach() / torch.exp(other), torch.tensor(2.0))
+    surrogate = torch.log(torch.exp(own)) * weight * advantage
+    sampled = (other != 0) | (advantage != 0)
+    loss = torch.where(sampled, kl_coeff * leaving - surrogate, 0.0)
+    loss.sum().backward()
+    np.testing.assert_allclose(got.detach(), loss.detach(), rtol=1e-6, atol=1e-9)
+    assert p.grad is not None
+    assert own.grad is not None
+    np.testing.assert_allclose(p.grad, own.grad, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["stable_reinforce", "custom", "nonsense"])
+@pytest.mark.parametrize("name", ["custom", "nonsense"])
 def test_unsupported_losses_are_refused_with_the_supported_names(name: str) -> None:
     with pytest.raises(UnsupportedError, match=f"cispo, cross_entropy.*{name}") as caught:
         loss_rule(name, {})

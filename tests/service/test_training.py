@@ -301,7 +301,7 @@ def test_a_sampler_checkpoint_cannot_give_back_an_optimizer(run: Any, client: An
             "datum 0: target_tokens must be token ids below 320",
         ),
         (_datum([1, -2, 3]), "cross_entropy", "datum 0: model_input must be token ids"),
-        (_datum(TALK), "stable_reinforce", "set loss_fn to ppo or cispo"),
+        (_datum(TALK), "stable_reinforce", "datum 0: stable_reinforce needs the provenance"),
         (_datum(TALK), "ppo", "ppo needs logprobs"),
         (_datum([5] * 300), "cross_entropy", "1 to 256 tokens, got 299"),
     ],

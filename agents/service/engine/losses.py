@@ -9,6 +9,7 @@ advantage and r = exp(p - q):
     cispo                  -sum(stop_gradient(clip(r, low, high)) * p * A)
     dro                    -sum(p * A - beta / 2 * (p - q)^2)
     gspo                   -sum(min(s * A, clip(s, low, high) * A))
+    stable_reinforce       -sum(stop_gradient(min(r, 2)) * p * A - kl_coeff * (r - 1 - log r))
 
 `low` and `high` bound the ratio itself (0.8 and 1.2 unless `clip_low_threshold` and
 `clip_high_threshold` say otherwise, in loss_fn_config or per token in loss_fn_inputs). In gspo,
@@ -16,6 +17,11 @@ which is GSPO-token of Zheng et al. 2025 (arXiv 2507.18071), s has the value of 
 over the tokens of its sequence that `sequence_ratio_mask` marks, and the gradient of its own p;
 the bounds are that paper's, 1 - 3e-4 and 1 + 4e-4. dro is that of Richemond et al. 2024 (arXiv
 2405.19107). Its square would act on prompts too: a token with q = 0 and A = 0 was not sampled.
+
+Of stable_reinforce Tinker documents the purpose, learning from samples of other weights or numbers,
+and not the formula. Here it is REINFORCE with truncated importance weights (Yao et al. 2025,
+fengyao.notion.site/off-policy-rl, with their bound of 2), and kl_coeff, 0 unless given, weighs
+Schulman's estimate of the divergence from the sampler (2020, joschu.net/blog/kl-approx.html).
 """
 
 from __future__ import annotations
@@ -39,6 +45,7 @@ CLIP_LOW, CLIP_HIGH = 0.8, 1.2
 GSPO_LOW, GSPO_HIGH = 1 - 3e-4, 1 + 4e-4
 RATIO_MASK, SEQUENCE_RATIO = "sequence_ratio_mask", "sequence_log_ratio"
 CLIPS = ("clip_low_threshold", "clip_high_threshold")
+STABLE, TRUNCATION, KL_COEFF = "stable_reinforce", 2.0, "kl_coeff"
 
 
 @dataclass(frozen=True)
@@ -63,11 +70,7 @@ LOSSES: dict[str, LossRule] = {
     "cispo": LossRule(("logprobs", "advantages"), optional=CLIPS, config=CLIPS),
     "dro": LossRule(("logprobs", "advantages"), config=("beta",)),
     "gspo": LossRule(("logprobs", "advantages"), optional=(*CLIPS, RATIO_MASK), config=CLIPS),
-}
-# Losses of the SDK that are refused, and what to do instead.
-ADVICE = {
-    "stable_reinforce": "; its formula is not published: set loss_fn to ppo or cispo, which "
-    "correct for samples of earlier weights too"
+    STABLE: LossRule(("logprobs", "advantages"), config=(KL_COEFF,)),
 }
 
 
@@ -81,7 +84,7 @@ def loss_rule(name: str, config: Mapping[str, float | str]) -> LossRule:
     if name not in LOSSES:
         raise UnsupportedError(
             f"loss_fn must be one of {', '.join(sorted(LOSSES))} on the local service, "
-            f"got {name!r}{ADVICE.get(name, '')}"
+            f"got {name!r}"
         )
     rule = LOSSES[name]
     for key, value in config.items():
@@ -146,7 +149,7 @@ def loss_weight(name: str) -> str:
 def has_loss(name: str, inputs: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
     """Return which tokens have a gradient."""
     has_gradient: NDArray[np.bool_] = inputs[loss_weight(name)] != 0
-    if name == "dro":
+    if name in ("dro", STABLE):
         has_gradient = has_gradient | (inputs["logprobs"] != 0)
     return has_gradient
 
@@ -190,13 +193,16 @@ def token_losses(
     """
     if name == "cross_entropy":
         return -logprobs * inputs["weights"]
-    if name == "dro":
-        away = (logprobs - inputs["logprobs"]).square()
-        sampled = (inputs["advantages"] != 0) | (inputs["logprobs"] != 0)
-        loss = 0.5 * float(config["beta"]) * away - logprobs * inputs["advantages"]
-        return torch.where(sampled, loss, 0.0)
-    ratio = torch.exp(logprobs - inputs["logprobs"])
-    advantages = inputs["advantages"]
+    away, advantages = logprobs - inputs["logprobs"], inputs["advantages"]
+    ratio = torch.exp(away)
+    if name in ("dro", STABLE):
+        if name == "dro":
+            loss = 0.5 * float(config["beta"]) * away.square() - logprobs * advantages
+        else:
+            weight = ratio.detach().clamp(max=TRUNCATION)
+            leaving = float(config.get(KL_COEFF, 0.0)) * (ratio - 1 - away)
+            loss = leaving - weight * logprobs * advantages
+        return torch.where((advantages != 0) | (inputs["logprobs"] != 0), loss, 0.0)
     if name == "importance_sampling":
         return -ratio * advantages
     if name == "gspo":

@@ -10,6 +10,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from tinker.proto import tinker_public_pb2 as pb
 
+from tokengym.agents.service.engine.losses import STABLE
 from tokengym.agents.service.engine.trainer import Datum, LossRequest
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.generation.sampler import SampleRequest
@@ -54,6 +55,13 @@ def read_loss_request(body: bytes) -> tuple[str, int, LossRequest]:
     config: dict[str, float | str] = dict(message.loss_fn_config)
     for key, value in message.loss_fn_config_v2.items():
         config[key] = value.text if value.WhichOneof("value") == "text" else value.number
+    for index, datum in enumerate(message.data):
+        # The hosted service looks up by it what it noted while it sampled.
+        if message.loss_fn == STABLE and not datum.loss_fn_input_spans:
+            raise BadRequestError(
+                f"datum {index}: {STABLE} needs the provenance of its tokens, as "
+                "Datum.with_provenance adds it"
+            )
     data = [
         Datum(
             tokens=_proto_tokens(datum, index),

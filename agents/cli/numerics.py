@@ -1,0 +1,65 @@
+"""`tokengym numerics`: whether a service trains on the probabilities that it samples with."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tokengym.agents.cli.extras import require_extra
+from tokengym.agents.cli.options import Level, Yes, confirm_cost
+from tokengym.agents.command_options import takes
+from tokengym.agents.training.presets import preset
+from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings
+
+
+@takes(
+    PolicySettings,
+    ServiceSettings,
+    only=(
+        *("model", "base_url", "temperature", "max_tokens", "renderer", "lora_rank"),
+        *("precision", "deterministic"),
+    ),
+)
+def numerics(
+    world: Annotated[
+        str, typer.Argument(help="id or short name of the world whose prompts are answered")
+    ] = "forecast",
+    *,
+    said: dict[str, Any],
+    level: Level = None,
+    tasks: Annotated[int, typer.Option(min=1, help="prompts, each of one test Task")] = 16,
+    samples: Annotated[int, typer.Option(min=1, help="replies to each")] = 4,
+    steps: Annotated[
+        int, typer.Option(min=0, help="optimizer steps on random advantages in between")
+    ] = 2,
+    reference: Annotated[
+        bool, typer.Option(help="measure the local service besides, on the same model if it is here")
+    ] = True,
+    yes: Yes = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="also write the figures to this file")
+    ] = None,
+) -> None:
+    """Compare log-probabilities of sampled tokens with those that training computes for them.
+
+    On any service of the Tinker protocol: with a new adapter, and after a few steps.
+    """
+    require_extra("tinker", "a study of numerics")
+    from rich.console import Console
+
+    from tokengym.agents.analysis.numerics import measure_numerics, numerics_report, to_dict
+    from tokengym.agents.training.job import Job
+
+    job = Job.resolve(preset(world, level, **said))
+    prompts = job.world.first_tasks("test", tasks)
+    confirm_cost(job, prompts, samples * (steps + 1), ask=not yes)
+    measured = measure_numerics(job, prompts, samples, steps, reference=reference)
+    report = numerics_report(measured)
+    console = Console(highlight=False)
+    for line in report.lines:
+        console.print(line, markup=False, soft_wrap=True)
+    for part in report.parts:
+        console.print(part.for_terminal())
+    if json_file is not None:
+        json_file.write_text(f"{json.dumps(to_dict(measured), indent=1, allow_nan=False)}\n")

@@ -1,0 +1,213 @@
+"""What a service that is not ours can do of what a run needs, asked before the run begins.
+
+Each capability is tried with a few tokens on a training run of the probe's own, which is unloaded
+afterwards: a server may answer a field that it does not know with success.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar, get_args
+
+import aiohttp
+import numpy as np
+import tinker
+
+from tokengym.agents.training.connection import (
+    KEY_VARIABLE,
+    Connection,
+    ServiceRefusedError,
+    refusal,
+)
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.policy_trainers import service_session
+from tokengym.envs.tokens.codec import Message
+
+T = TypeVar("T")
+
+_SECONDS = 300.0  # a server may compile a model for every new shape
+_REASON = 120  # characters of what a server says
+_TOKENS = 8
+NEEDED = "needs it"
+LOSSES = tuple(name for name in get_args(tinker.types.LossFnType) if name != "custom")
+
+
+class Capability(NamedTuple):
+    """Something that a service of the protocol can or cannot do.
+
+    Attributes:
+        name: what it is.
+        missing: why it cannot be had; empty where it can.
+        use: what the run needs it for; empty where it does without.
+    """
+
+    name: str
+    missing: str
+    use: str
+
+
+@dataclass
+class _Trials:
+    """What was tried."""
+
+    uses: dict[str, str]
+    rows: list[Capability] = field(default_factory=list)
+
+    def note(self, name: str, missing: str = "") -> None:
+        self.rows.append(Capability(name, missing, self.uses.get(name, "")))
+
+    async def attempt(self, name: str, request: Awaitable[T]) -> T | None:
+        """Await a request and note what came of it."""
+        try:
+            answer = await asyncio.wait_for(request, _SECONDS)
+        # The SDK asserts what it takes for granted, and raises ValueError where it gives up.
+        except (tinker.TinkerError, AssertionError, ValueError, TimeoutError) as error:
+            self.note(name, refusal(error)[:_REASON] or f"no answer in {_SECONDS:g} s")
+            return None
+        self.note(name)
+        return answer
+
+
+async def probe(job: Job, connection: Connection, loss: str) -> list[Capability]:
+    """Try what a service can do.
+
+    Args:
+        job: what is to run there.
+        connection: to the service.
+        loss: the loss that the job trains with, by its name in the protocol.
+
+    Raises:
+        ServiceRefusedError: if no training run can be made there.
+    """
+    trials = _Trials(_uses(job, loss))
+    prompt = job.codec.render([Message("0.5", own=False)])
+    async with service_session(connection.base_url) as service:
+        served = await tinker.RestClient(base_url=connection.base_url).get_server_capabilities()
+        names = [str(model.model_name) for model in served.supported_models]
+        known = connection.model in names
+        trials.note("the model", "" if known else f"serves {', '.join(names[:3])}")
+        client = await service.create_lora_training_client(
+            connection.model, rank=job.config.lora_rank
+        )
+        await _try_losses(trials, client, prompt)
+        sampler = await trials.attempt(
+            "weights for sampling", client.save_weights_and_get_sampling_client()
+        )
+        if sampler is not None:
+            await _try_sampling(trials, sampler, prompt)
+        await _try_checkpoints(trials, client, tinker.RestClient(base_url=connection.base_url))
+        if connection.base_url is not None:
+            await _unload(trials, connection.base_url, client)
+    return trials.rows
+
+
+def require(rows: list[Capability]) -> None:
+    """Refuse a service that lacks what the run cannot do without.
+
+    Raises:
+        ServiceRefusedError: naming what it lacks.
+    """
+    lacking = [f"{row.name} ({row.missing})" for row in rows if row.missing and row.use == NEEDED]
+    if lacking:
+        raise ServiceRefusedError(f"the service lacks what the run needs: {'; '.join(lacking)}")
+
+
+def _uses(job: Job, loss: str) -> dict[str, str]:
+    """Return what a job uses the capabilities for."""
+    config = job.config
+    needed = ["the model", f"loss {loss}", "weights for sampling", "samples", "stop", "save_state"]
+    needed += ["loss cross_entropy"] if config.warm_start else []
+    needed += ["prompt_logprobs"] if config.kl or config.command == "distil" else []
+    return {
+        **dict.fromkeys(needed, NEEDED),
+        "seed": "repeats with it",
+        "weights_info": "finds lost states with it",
+        "delete": "clears old states with it",
+        "ttl_seconds": "clears old states with it",
+    }
+
+
+async def _try_losses(trials: _Trials, client: tinker.TrainingClient, prompt: list[int]) -> None:
+    """Try every loss in a forward pass, which moves no weight."""
+    row = np.zeros(len(prompt) - 1, np.float32)
+    data = {"target_tokens": np.array(prompt[1:], np.int64)}
+    for loss in LOSSES:
+        inputs = {"weights": row + 1} if loss == "cross_entropy" else {}
+        if loss != "cross_entropy":
+            inputs = {"logprobs": row - 1, "advantages": row + 1}
+        datum = tinker.Datum(
+            model_input=tinker.ModelInput.from_ints(prompt[:-1]), loss_fn_inputs={**data, **inputs}
+        )
+        if loss == "stable_reinforce":
+            spans: list[Any] = [
+                tinker.SampledProvenanceSpan(sequence_id="probe", length=len(prompt) - 1)
+            ]
+            datum = datum.with_provenance(model_input=spans, loss_fn_inputs=spans)
+        settings = {"beta": 0.1} if loss == "dro" else None
+        await trials.attempt(f"loss {loss}", client.forward([datum], loss, settings))
+
+
+async def _try_sampling(
+    trials: _Trials, sampler: tinker.SamplingClient, prompt: list[int]
+) -> None:
+    """Try the fields of a sampling request, and whether they do what they say."""
+    asked = tinker.ModelInput.from_ints(prompt)
+
+    def sample(count: int = 1, **params: Any) -> Awaitable[tinker.SampleResponse]:
+        return sampler.sample(asked, count, tinker.SamplingParams(max_tokens=_TOKENS, **params))
+
+    first = await trials.attempt("samples", sample(2, seed=1, stop=[]))
+    if first is None:
+        return
+    if len(first.sequences) != 2 or any(
+        len(sequence.logprobs or ()) != len(sequence.tokens) for sequence in first.sequences
+    ):
+        trials.rows.pop()
+        trials.note("samples", "not as many as asked for, or without log-probabilities")
+        return
+    again = await sample(2, seed=1, stop=[])
+    same = _tokens(again) == _tokens(first)
+    trials.note("seed", "" if same else "equal seeds give other tokens")
+    greedy = await sample(temperature=0.0, stop=[])
+    (tokens,) = _tokens(greedy)
+    for name, params in (("top_k", {"top_k": 1}), ("top_p", {"top_p": 1e-6})):
+        kept = _tokens(await sample(seed=2, stop=[], **params)) == [tokens]
+        trials.note(name, "" if kept else "the most probable token alone is not what is sampled")
+    stopped = await trials.attempt("stop", sample(temperature=0.0, stop=[tokens[0]]))
+    if stopped is not None and len(_tokens(stopped)[0]) > 1:
+        trials.rows.pop()
+        trials.note("stop", "goes on after a stop token")
+    for name in ("prompt_logprobs", "topk_prompt_logprobs"):
+        extra = {"include_prompt_logprobs": True, "topk_prompt_logprobs": int("topk" in name)}
+        params = tinker.SamplingParams(max_tokens=1)
+        scored = await trials.attempt(name, sampler.sample(asked, 1, params, **extra))
+        if scored is not None and getattr(scored, name) is None:
+            trials.rows.pop()
+            trials.note(name, "ignored")
+
+
+async def _try_checkpoints(
+    trials: _Trials, client: tinker.TrainingClient, rest: tinker.RestClient
+) -> None:
+    """Try the routes by which a run saves, finds and clears its states."""
+    saved = await trials.attempt("save_state", client.save_state("probe", ttl_seconds=3600))
+    if saved is None:
+        return
+    path = str(saved.path)
+    await trials.attempt("weights_info", rest.get_weights_info_by_tinker_path(path))
+    await trials.attempt("ttl_seconds", rest.set_checkpoint_ttl_from_tinker_path(path, 3600))
+    await trials.attempt("delete", rest.delete_checkpoint_from_tinker_path(path))
+
+
+async def _unload(trials: _Trials, base_url: str, client: tinker.TrainingClient) -> None:
+    """Free the probe's training run: a server may have room for few."""
+    body, headers = {"model_id": client.model_id}, {"X-API-Key": os.environ.get(KEY_VARIABLE, "")}
+    async with aiohttp.ClientSession() as http:
+        url = f"{base_url.rstrip('/')}/api/v1/unload_model"
+        async with http.post(url, json=body, headers=headers) as answer:
+            trials.note("unload_model", "" if answer.ok else f"{answer.status} {answer.reason}")
+
+
+def _tokens(response: tinker.SampleResponse) -> list[list[int]]:
+    return [list(sequence.tokens) for sequence in response.sequences]
