@@ -34,7 +34,8 @@ def numerics(
         int, typer.Option(min=0, help="optimizer steps on random advantages in between")
     ] = 2,
     reference: Annotated[
-        bool, typer.Option(help="measure the local service besides, on the same model if it is here")
+        bool,
+        typer.Option(help="measure the local service besides, on the same model if it is here"),
     ] = True,
     yes: Yes = False,
     json_file: Annotated[

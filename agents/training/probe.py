@@ -148,9 +148,7 @@ async def _try_losses(trials: _Trials, client: tinker.TrainingClient, prompt: li
         await trials.attempt(f"loss {loss}", client.forward([datum], loss, settings))
 
 
-async def _try_sampling(
-    trials: _Trials, sampler: tinker.SamplingClient, prompt: list[int]
-) -> None:
+async def _try_sampling(trials: _Trials, sampler: tinker.SamplingClient, prompt: list[int]) -> None:
     """Try the fields of a sampling request, and whether they do what they say."""
     asked = tinker.ModelInput.from_ints(prompt)
 

@@ -42,7 +42,8 @@ WORKED = ["--max-tokens", "75"]
 """Room for demonstrations with their arithmetic."""
 SHARING = {
     *("debate", "design", "evaluation", "export", "laptop", "measured"),
-    *("quickstart", "read_rollouts", "reliability", "resume", "study", "training"),
+    *("numerics", "quickstart", "read_rollouts", "reliability", "resume", "servers"),
+    *("study", "training"),
     *("viewer", "disruption", "energy", "forecast", "warehouse"),
 }
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
@@ -162,6 +163,14 @@ def ties(reader: Reader, arguments: list[str]) -> str:
     there = any((reader.folder / word).is_dir() for word in arguments[1:])
     key = reader.service.api_key if there and reader.service is not None else ""
     return reader.run_tokengym("ties", *arguments, *few, key=key)
+
+
+def numerics(reader: Reader, arguments: list[str]) -> str:
+    """A few Tasks on the shared service; a server that runs elsewhere is not reached."""
+    few = ["--tasks", "1", "--samples", "1", "--steps", "1"]
+    assert reader.service is not None, "a page that measures has a service"
+    place = ["--base-url", reader.service.base_url, "--model", reader.service.model_name]
+    return reader.run_tokengym("numerics", *place, *few, key=reader.service.api_key)
 
 
 TRAINED: dict[tuple[str, ...], tuple[Path, str]] = {}
@@ -347,6 +356,7 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "play"): lambda reader, rest: reader.run_tokengym("play", *rest),
     ("tokengym", "certify"): certify,
     ("tokengym", "check"): check,
+    ("tokengym", "numerics"): numerics,
     ("tokengym", "ties"): ties,
     ("tokengym", "data"): lambda reader, rest: reader.run_tokengym("data", *rest),
     ("python3", "src/tokengym"): start,

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,11 +16,11 @@ from typing import Any
 import chz
 import pytest
 import tinker
-from aiohttp import ClientSession, web
 from filelock import FileLock
 from tinker_cookbook.rl import train as cookbook
 from typer.testing import CliRunner
 
+from tests.training.foreign import serving_less
 from tests.training.folders import differences, digests, drop_unfinished, platform_class
 from tests.training.jobs import run_job
 from tokengym.agents.cli import app
@@ -288,55 +287,11 @@ def test_a_service_that_refuses_is_told_in_a_line(
     assert f"tokengym resume {folder}" in shown.replace("\n", "")
 
 
-@contextlib.contextmanager
-def _without_closing(url: str) -> Iterator[str]:
-    """Serve what is at `url`, except for the route that ends a session; yields the address."""
-    loop, ready, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
-    address: list[str] = []
-
-    async def forward(request: web.Request) -> web.Response:
-        if request.path.endswith("/finish"):
-            raise web.HTTPNotFound
-        kept = ("Content-Type", "X-API-Key")
-        headers = {name: request.headers[name] for name in kept if name in request.headers}
-        body = await request.read()
-        where = url + request.path_qs
-        async with request.app[session].request(
-            request.method, where, data=body, headers=headers
-        ) as answer:
-            return web.Response(
-                status=answer.status, body=await answer.read(), content_type=answer.content_type
-            )
-
-    async def serve() -> None:
-        application = web.Application(client_max_size=1 << 26)
-        application.router.add_route("*", "/{path:.*}", forward)
-        async with ClientSession() as application[session]:
-            runner = web.AppRunner(application)
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            address.append(f"http://127.0.0.1:{runner.addresses[0][1]}")
-            ready.set()
-            await stop.wait()
-            await runner.cleanup()
-
-    session = web.AppKey("session", ClientSession)
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    ready.wait()
-    try:
-        yield address[0]
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
-        loop.close()
-
-
 def test_a_service_need_not_have_the_route_that_ends_a_session(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     options = "--steps 1 --groups 2 --group-size 2 --evaluation-tasks 2 --yes"
-    with _without_closing(served["base_url"]) as url:
+    with serving_less(served["base_url"], missing=["/finish"]) as url:
         typed = ["train", "forecast", "--base-url", url, "--model", served["model"]]
         ended = CliRunner().invoke(app, [*typed, *options.split(), "--run", str(tmp_path / "run")])
     assert ended.exit_code == 0, ended.output

@@ -83,8 +83,7 @@ def loss_rule(name: str, config: Mapping[str, float | str]) -> LossRule:
     """
     if name not in LOSSES:
         raise UnsupportedError(
-            f"loss_fn must be one of {', '.join(sorted(LOSSES))} on the local service, "
-            f"got {name!r}"
+            f"loss_fn must be one of {', '.join(sorted(LOSSES))} on the local service, got {name!r}"
         )
     rule = LOSSES[name]
     for key, value in config.items():
