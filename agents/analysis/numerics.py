@@ -5,7 +5,7 @@ other kernels, numbers or weights than it trains with, that ratio is not one eve
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +15,7 @@ import numpy as np
 import tinker
 from numpy.typing import ArrayLike, NDArray
 
-from tokengym.agents.analysis.report import Report, Table
+from tokengym.agents.analysis.report import Table
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.connection import Connection, ServiceRefusedError, ServiceTarget
 from tokengym.agents.training.job import Job
@@ -58,7 +58,7 @@ class Gap:
 
     Attributes:
         tokens: how many there are.
-        mean: of trained less sampled, in nats; minus the mean is an estimate of KL(sampled|trained).
+        mean: of trained less sampled, in nats; minus the divergence from the sampler, estimated.
         rms: root of the mean square.
         largest: largest absolute one.
         outside: share of importance ratios outside [`LOW`, `HIGH`].
@@ -150,11 +150,11 @@ def measure_numerics(
     return measured
 
 
-def numerics_report(measured: Sequence[Measurement]) -> Report:
-    """Lay measurements out, the service's own before the reference."""
+def numerics_report(measured: Sequence[Measurement]) -> tuple[list[str], list[Table]]:
+    """Return what was measured in sentences and in tables."""
     services = list(dict.fromkeys(item.service for item in measured))
     last = [next(item for item in reversed(measured) if item.service == one) for one in services]
-    names = {one: letter for one, letter in zip(services, "AB", strict=False)}
+    names = dict(zip(services, "AB", strict=False))
     lines = [
         f"{names[item.service]}: {item.service}, {item.model}, after {item.steps} steps: root mean "
         f"square {item.all.rms:.2g} nats, {item.all.outside:.2%} of {item.all.tokens} ratios and "
@@ -175,7 +175,7 @@ def numerics_report(measured: Sequence[Measurement]) -> Report:
             if label in getattr(item, name)
         ]
         parts.append(Table([*header, "from-to"], rows, f"{title}, after {last[0].steps} steps"))
-    return Report("Log-probabilities of sampling and of training", lines, parts)
+    return lines, parts
 
 
 def to_dict(measured: Sequence[Measurement]) -> dict[str, Any]:
@@ -195,13 +195,15 @@ def _on_our_service(job: Job) -> Job:
 def _measured(job: Job, tasks: Sequence[Task], samples: int, steps: int) -> list[Measurement]:
     name = "local service" if job.target.local else job.target.base_url or "hosted service"
     prompts = [list(Episode(job.world.fork(), task, job.codec).observation) for task in tasks]
-    with TemporaryDirectory() as scratch:
-        with Connection.open(job.target, Path(scratch), job.config.seed) as connection:
-            work = connection.guard(_scored(job, connection, prompts, samples, steps))
-            return [
-                Measurement.of(name, Path(connection.model).name, done, scored)
-                for done, scored in asyncio.run(work).items()
-            ]
+    with (
+        TemporaryDirectory() as scratch,
+        Connection.open(job.target, Path(scratch), job.config.seed) as connection,
+    ):
+        work = connection.guard(_scored(job, connection, prompts, samples, steps))
+        return [
+            Measurement.of(name, Path(connection.model).name, done, scored)
+            for done, scored in asyncio.run(work).items()
+        ]
 
 
 async def _scored(
@@ -270,7 +272,7 @@ def _datum(reply: Scored, name: str, values: NDArray[np.float64]) -> tinker.Datu
     """Return a reply as data of a loss; the prompt's places have zeros."""
     whole = [*reply.prompt, *reply.tokens]
     own = slice(len(reply.prompt) - 1, None)
-    inputs = {"target_tokens": np.array(whole[1:], np.int64)}
+    inputs: dict[str, Any] = {"target_tokens": np.array(whole[1:], np.int64)}
     columns = {name: values} | ({} if name == "weights" else {"logprobs": reply.sampled})
     for column, given in columns.items():
         inputs[column] = np.zeros(len(whole) - 1, np.float32)

@@ -56,11 +56,11 @@ def numerics(
     prompts = job.world.first_tasks("test", tasks)
     confirm_cost(job, prompts, samples * (steps + 1), ask=not yes)
     measured = measure_numerics(job, prompts, samples, steps, reference=reference)
-    report = numerics_report(measured)
+    lines, tables = numerics_report(measured)
     console = Console(highlight=False)
-    for line in report.lines:
+    for line in lines:
         console.print(line, markup=False, soft_wrap=True)
-    for part in report.parts:
-        console.print(part.for_terminal())
+    for table in tables:
+        console.print(table.for_terminal())
     if json_file is not None:
         json_file.write_text(f"{json.dumps(to_dict(measured), indent=1, allow_nan=False)}\n")

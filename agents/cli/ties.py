@@ -1,8 +1,6 @@
 """`tokengym ties`: how often groups of a policy tie, by size, and which size is enough."""
 
 import json
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +19,6 @@ from tokengym.envs.registry import baselines, make_world, spec
 
 if TYPE_CHECKING:
     from tokengym.agents.training.job import Job
-    from tokengym.envs.core.task import Task
 
 MODEL = "model"
 """The policy that is a model and not a script or a run."""

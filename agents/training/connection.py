@@ -207,7 +207,7 @@ def _refusals(address: str) -> Iterator[None]:
 
 
 def refusal(error: BaseException) -> str:
-    """Return what a server said, without what the SDK adds, which is of use to its authors alone."""
+    """Return what a server said, without what the SDK adds for its authors."""
     answer = getattr(error, "body", None) or getattr(error.__cause__, "body", None)
     detail = answer.get("detail") if isinstance(answer, dict) else None
     if isinstance(detail, list):  # pydantic's, of servers made with FastAPI

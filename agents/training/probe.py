@@ -81,7 +81,7 @@ async def probe(job: Job, connection: Connection, loss: str) -> list[Capability]
         ServiceRefusedError: if no training run can be made there.
     """
     trials = _Trials(_uses(job, loss))
-    prompt = job.codec.render([Message("0.5", own=False)])
+    prompt = list(job.codec.render([Message("0.5", own=False)]))
     async with service_session(connection.base_url) as service:
         served = await tinker.RestClient(base_url=connection.base_url).get_server_capabilities()
         names = [str(model.model_name) for model in served.supported_models]
@@ -131,13 +131,14 @@ def _uses(job: Job, loss: str) -> dict[str, str]:
 async def _try_losses(trials: _Trials, client: tinker.TrainingClient, prompt: list[int]) -> None:
     """Try every loss in a forward pass, which moves no weight."""
     row = np.zeros(len(prompt) - 1, np.float32)
-    data = {"target_tokens": np.array(prompt[1:], np.int64)}
     for loss in LOSSES:
-        inputs = {"weights": row + 1} if loss == "cross_entropy" else {}
-        if loss != "cross_entropy":
-            inputs = {"logprobs": row - 1, "advantages": row + 1}
+        inputs: dict[str, Any] = {"target_tokens": np.array(prompt[1:], np.int64)}
+        if loss == "cross_entropy":
+            inputs["weights"] = row + 1
+        else:
+            inputs |= {"logprobs": row - 1, "advantages": row + 1}
         datum = tinker.Datum(
-            model_input=tinker.ModelInput.from_ints(prompt[:-1]), loss_fn_inputs={**data, **inputs}
+            model_input=tinker.ModelInput.from_ints(prompt[:-1]), loss_fn_inputs=inputs
         )
         if loss == "stable_reinforce":
             spans: list[Any] = [
@@ -169,8 +170,8 @@ async def _try_sampling(trials: _Trials, sampler: tinker.SamplingClient, prompt:
     trials.note("seed", "" if same else "equal seeds give other tokens")
     greedy = await sample(temperature=0.0, stop=[])
     (tokens,) = _tokens(greedy)
-    for name, params in (("top_k", {"top_k": 1}), ("top_p", {"top_p": 1e-6})):
-        kept = _tokens(await sample(seed=2, stop=[], **params)) == [tokens]
+    for name, value in (("top_k", 1), ("top_p", 1e-6)):
+        kept = _tokens(await sample(1, seed=2, stop=[], **{name: value})) == [tokens]
         trials.note(name, "" if kept else "the most probable token alone is not what is sampled")
     stopped = await trials.attempt("stop", sample(temperature=0.0, stop=[tokens[0]]))
     if stopped is not None and len(_tokens(stopped)[0]) > 1:

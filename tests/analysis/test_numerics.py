@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,16 @@ def test_figures_are_those_computed_by_hand() -> None:
     first = Scored([1, 2, 3], [4, 5], np.array([-1.0, -2.0]), np.array([-1.0, -1.9]))
     second = Scored([1] * 6, [4, 5, 6], np.array([-1.0] * 3), np.array([-1.2, -1.0, -0.95]))
     found = Measurement.of("here", "m", 2, [first, second])
-    assert found.all == Gap(
-        tokens=5,
-        mean=pytest.approx((0.1 - 0.2 + 0.05) / 5),
-        rms=pytest.approx((0.0525 / 5) ** 0.5),
-        largest=pytest.approx(0.2),
-        # exp(0.1) is 1.105 and exp(-0.2) is 0.819.
-        outside=0.4,
-        equal=0.4,
+    assert asdict(found.all) == pytest.approx(
+        {
+            "tokens": 5,
+            "mean": (0.1 - 0.2 + 0.05) / 5,
+            "rms": (0.0525 / 5) ** 0.5,
+            "largest": 0.2,
+            # exp(0.1) is 1.105 and exp(-0.2) is 0.819.
+            "outside": 0.4,
+            "equal": 0.4,
+        }
     )
     assert found.by_position["1-1"].mean == pytest.approx(-0.1)
     assert found.by_position["2-3"].tokens == 3
@@ -49,12 +52,11 @@ def test_sampled_and_trained_log_probabilities_are_the_model_s_and_old_weights_s
     async def scored() -> tuple[list[Scored], list[Scored]]:
         client = tinker.ServiceClient(base_url=served["base_url"])
         run = await client.create_lora_training_client(served["model"], rank=8, seed=1)
-        prompt = job.codec.render([])[:1] + job.codec.write("half")
+        prompt = [*job.codec.render([])[:1], *job.codec.write("half")]
         replies = await _score(run, await _sample(job, run, [prompt, prompt[:2]], 2, seed=1))
-        wanted = tinker.Datum(
-            model_input=tinker.ModelInput.from_ints(prompt[:-1]),
-            loss_fn_inputs={"target_tokens": prompt[1:], "weights": [1.0] * (len(prompt) - 1)},
-        )
+        inputs: Any = {"target_tokens": prompt[1:], "weights": [1.0] * (len(prompt) - 1)}
+        read = tinker.ModelInput.from_ints(prompt[:-1])
+        wanted = tinker.Datum(model_input=read, loss_fn_inputs=inputs)
         await run.forward_backward([wanted], "cross_entropy")
         await run.optim_step(tinker.AdamParams(learning_rate=5e-2))
         return replies, await _score(run, replies)

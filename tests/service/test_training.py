@@ -301,7 +301,6 @@ def test_a_sampler_checkpoint_cannot_give_back_an_optimizer(run: Any, client: An
             "datum 0: target_tokens must be token ids below 320",
         ),
         (_datum([1, -2, 3]), "cross_entropy", "datum 0: model_input must be token ids"),
-        (_datum(TALK), "stable_reinforce", "datum 0: stable_reinforce needs the provenance"),
         (_datum(TALK), "ppo", "ppo needs logprobs"),
         (_datum([5] * 300), "cross_entropy", "1 to 256 tokens, got 299"),
     ],
@@ -319,6 +318,25 @@ def test_an_error_is_the_users_and_the_run_goes_on_from_where_it_was(
     assert norm == pytest.approx(
         run.optim_step(AdamParams(learning_rate=0.0)).result().metrics["optim/grad_norm"], rel=0.5
     )
+
+
+def test_stable_reinforce_wants_to_know_where_its_tokens_come_from(run: Any) -> None:
+    length = len(TALK) - 1
+    inputs: Any = {
+        "target_tokens": TALK[1:],
+        "logprobs": [-1.0] * length,
+        "advantages": [0.5] * length,
+    }
+    datum = Datum(model_input=ModelInput.from_ints(TALK[:-1]), loss_fn_inputs=inputs)
+    with pytest.raises(tinker.BadRequestError, match="datum 0: stable_reinforce needs the prov"):
+        run.forward_backward([datum], "stable_reinforce").result()
+    spans: Any = [tinker.SampledProvenanceSpan(sequence_id="x", length=length)]
+    known = datum.with_provenance(model_input=spans, loss_fn_inputs=spans)
+    result = run.forward([known], "stable_reinforce", {"kl_coeff": 0.1}).result()
+    p = result.loss_fn_outputs[0]["logprobs"].to_numpy().astype(float)
+    ratio = np.exp(p + 1.0)
+    expected = 0.1 * (ratio - 1 - (p + 1.0)) - np.minimum(ratio, 2.0) * p * 0.5
+    assert result.metrics["loss:sum"] == pytest.approx(expected.sum(), rel=1e-5)
 
 
 def test_a_gradient_that_is_no_number_leaves_the_weights_alone(run: Any) -> None:

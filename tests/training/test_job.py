@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,8 +21,8 @@ from filelock import FileLock
 from tinker_cookbook.rl import train as cookbook
 from typer.testing import CliRunner
 
-from tests.training.foreign import serving_less
 from tests.training.folders import differences, digests, drop_unfinished, platform_class
+from tests.training.foreign import serving_less
 from tests.training.jobs import run_job
 from tokengym.agents.cli import app
 from tokengym.agents.cli import run as command_line
