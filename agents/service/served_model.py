@@ -179,12 +179,7 @@ class ServedModel:
     def status(self) -> dict[str, Any]:
         """Return counts for the status route."""
         return {
-            "model": self.name,
-            "precision": self.base_model.precision,
-            "shared_prompts": self.shares,
             "training_runs": len(self.trainer.runs),
-            "prefix_cache_bytes": self._prefixes.nbytes,
-            "prefix_cache_entries": len(self._prefixes),
             **self.adapter_cache.status(),
             **self.sampler.status(),
         }

@@ -213,7 +213,7 @@ def test_checkpoints_are_listed_described_and_deleted(
     assert [c.checkpoint_id for c in left] == ["weights/one"]
     with pytest.raises(tinker.NotFoundError, match="does not exist"):
         rest.delete_checkpoint_from_tinker_path(sampler).result()
-    with pytest.raises(tinker.BadRequestError, match="publishing a checkpoint is not supported"):
+    with pytest.raises(tinker.NotFoundError, match="publish is not offered by the local service"):
         rest.publish_checkpoint_from_tinker_path(state).result()
 
 

@@ -126,7 +126,6 @@ class AdapterCache:
         """Return counts for the status route."""
         return {
             "resident_adapters": len(self._adapters),
-            "resident_bytes": sum(weights.nbytes for weights in self._adapters.values()),
             "unnamed_adapters": len(self._unnamed),
         }
 

@@ -445,10 +445,7 @@ class Sampler:
     def status(self) -> dict[str, Any]:
         """Return counts for the status route."""
         batches = list(self._batches.values())  # They change meanwhile.
-        return {
-            "waiting_requests": sum(len(batch.queue) for batch in batches),
-            "running_sequences": sum(len(batch.rows) for batch in batches),
-        }
+        return {"running_sequences": sum(len(batch.rows) for batch in batches)}
 
 
 def _filled(rows: int, ended: set[int]) -> list[int]:

@@ -93,15 +93,6 @@ def error_response(status: int, detail: str) -> web.Response:
     return web.json_response({"detail": detail, "error": error}, status=status)
 
 
-def refuse(message: str) -> Handler:
-    """Return a handler that always raises `UnsupportedError` with this message."""
-
-    async def handler(_request: web.Request, _service: Service) -> Answer:
-        raise UnsupportedError(message)
-
-    return handler
-
-
 async def unknown_route(request: web.Request) -> web.StreamResponse:
     """Answer any route this service does not have."""
     return error_response(

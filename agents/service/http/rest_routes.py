@@ -13,11 +13,9 @@ from tokengym.agents.service.engine.external_weights import KIND, file_names, re
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.http.json_api import (
     Answer,
-    Handler,
     Route,
     read_body,
     read_field,
-    refuse,
 )
 from tokengym.agents.service.http.signed_urls import sign_url
 from tokengym.agents.service.state.service import client_of
@@ -97,11 +95,6 @@ async def _get_session(request: web.Request, service: Service) -> Answer:
         "user_metadata": session.user_metadata,
         "display_name": session.display_name,
     }
-
-
-async def _list_sessions(request: web.Request, service: Service) -> Answer:
-    sessions, _ = _page(request, service.registry.sessions())
-    return {"sessions": [session.id for session in sessions]}
 
 
 async def _get_run(request: web.Request, service: Service) -> Answer:
@@ -236,10 +229,6 @@ def _checkpoint_json(
     }
 
 
-def _unsupported(what: str) -> Handler:
-    return refuse(f"{what} is not supported by the local service")
-
-
 CHECKPOINT = "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}"
 ROUTES: list[Route] = [
     ("POST", "client/config", _client_config),
@@ -251,17 +240,14 @@ ROUTES: list[Route] = [
     ("POST", "create_session", _create_session),
     ("POST", "session_heartbeat", _heartbeat),
     ("POST", "sessions/{session}/finish", _finish_session),
-    ("GET", "sessions", _list_sessions),
     ("GET", "sessions/{session}", _get_session),
     ("GET", "training_runs", _list_runs),
     ("GET", "training_runs/{run}", _get_run),
     ("GET", "training_runs/{run}/checkpoints", _list_checkpoints),
     ("PUT", f"{CHECKPOINT}/ttl", _set_ttl),
-    ("*", f"{CHECKPOINT}/publish", _unsupported("publishing a checkpoint")),
     ("GET", f"{CHECKPOINT}/external_weights_urls", _external_weights_urls),
     ("GET", f"{CHECKPOINT}/files/{{file}}", _external_weights_file),
     ("DELETE", CHECKPOINT, _delete_checkpoint),
     ("GET", "checkpoints", _list_all_checkpoints),
     ("POST", "weights_info", _weights_info),
-    ("POST", "copy_weights", _unsupported("copying weights between projects")),
 ]

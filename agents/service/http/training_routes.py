@@ -22,7 +22,6 @@ from tokengym.agents.service.http.json_api import (
     pending,
     read_body,
     read_bytes,
-    refuse,
 )
 from tokengym.agents.service.http.wire import loss_response, read_loss_request
 
@@ -180,12 +179,4 @@ ROUTES: list[Route] = [
     ("POST", "save_weights_for_sampler", _save_weights_for_sampler),
     ("POST", "unload_model", _unload_model),
     ("POST", "save_weights_external", _in_turn(types.SaveWeightsExternalRequest, _save_external)),
-    (
-        "POST",
-        "create_custom_loss",
-        refuse(
-            "losses are not uploaded to the local service; forward_backward_custom runs them in "
-            "the client"
-        ),
-    ),
 ]

@@ -66,10 +66,6 @@ class FutureStore:
             raise GoneError(f"the result of request {request_id!r} is no longer held")
         raise UnknownResourceError(f"request {request_id!r} is unknown")
 
-    def __len__(self) -> int:
-        """Return the number of unfinished requests."""
-        return len(self._open)
-
     def _finish(self, request_id: str) -> None:
         future = self._open.pop(request_id)
         self._done[request_id] = future

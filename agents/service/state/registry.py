@@ -94,9 +94,10 @@ class Registry:
         session.last_seen = time.monotonic()
         return session
 
-    def sessions(self) -> list[ClientSession]:
-        """Return all open sessions, newest first."""
-        return list(reversed(self._sessions.values()))
+    @property
+    def open_sessions(self) -> int:
+        """How many sessions are open."""
+        return len(self._sessions)
 
     def close_session(self, session_id: str, reason: str) -> ClientSession | None:
         """Remove a session; returns it, so that the caller can free what it owned."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
@@ -60,7 +59,6 @@ class Service:
         self.registry = Registry(self.seeds.session_id)
         self._samples: dict[str, Future[SampleResult]] = {}
         self._creations: dict[str, str] = {}
-        self._started = time.monotonic()
 
     def start(self) -> None:
         """Start the compute thread."""
@@ -270,10 +268,8 @@ class Service:
     def status(self) -> dict[str, Any]:
         """Return counts for the status route."""
         return {
-            "uptime_s": round(time.monotonic() - self._started, 1),
-            "sessions": len(self.registry.sessions()),
+            "sessions": self.registry.open_sessions,
             "samplers": len(self.registry.samplers),
-            "open_requests": len(self.futures),
             "held_bytes": self.ledger.held,
             "models": [model.status() for model in self.models],
         }
