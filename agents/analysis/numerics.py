@@ -6,7 +6,7 @@ other kernels, numbers or weights than it trains with, that ratio is not one eve
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tokengym.agents.analysis.report import Table
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.agents.training.connection import Connection, ServiceRefusedError, ServiceTarget
+from tokengym.agents.training.connection import Connection, ServiceRefusedError
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.policy_trainers import service_session
 from tokengym.agents.training.setting_groups import TOY_MODEL
@@ -106,8 +106,8 @@ class Measurement:
     all: Gap
     replies: int
     replies_outside: float
-    by_position: Mapping[str, Gap] = field(default_factory=dict)
-    by_length: Mapping[str, Gap] = field(default_factory=dict)
+    by_position: Mapping[str, Gap]
+    by_length: Mapping[str, Gap]
 
     @classmethod
     def of(cls, service: str, model: str, steps: int, scored: Sequence[Scored]) -> "Measurement":
@@ -129,7 +129,7 @@ class Measurement:
 
 
 def measure_numerics(
-    job: Job, tasks: Sequence[Task], samples: int, steps: int, *, reference: bool
+    job: Job, tasks: Sequence[Task], samples: int, steps: int
 ) -> list[Measurement]:
     """Measure a job's service with a new adapter, and after a few steps on random advantages.
 
@@ -138,16 +138,33 @@ def measure_numerics(
         tasks: Tasks whose first Turns are the prompts, at least one.
         samples: replies to each.
         steps: optimizer steps, which move the adapter away from zero.
-        reference: whether to measure our own service besides: on the same model where that is on
-            this machine, and otherwise on the model that comes with the package.
 
     Raises:
-        ServiceRefusedError: if a service cannot be reached, or refuses what is asked for.
+        ServiceRefusedError: if the service cannot be reached, or refuses what is asked for.
     """
-    measured = _measured(job, tasks, samples, steps)
-    if reference and not job.target.local:
-        measured += _measured(_on_our_service(job), tasks, samples, steps)
-    return measured
+    name = "local service" if job.target.local else job.target.base_url or "hosted service"
+    prompts = [list(Episode(job.world.fork(), task, job.codec).observation) for task in tasks]
+    with (
+        TemporaryDirectory() as scratch,
+        Connection.open(job.target, Path(scratch), job.config.seed) as connection,
+    ):
+        work = connection.guard(_scored(job, connection, prompts, samples, steps))
+        return [
+            Measurement.of(name, Path(connection.model).name, done, scored)
+            for done, scored in asyncio.run(work).items()
+        ]
+
+
+def on_our_service(job: Job) -> Job:
+    """Return a job on a local service: of its model, if that is on this machine, or the package's.
+
+    The reference beside another's service.
+    """
+    target = replace(job.target, base_url=None, local=True)
+    if Path(target.model).is_dir():
+        return replace(job, target=target)
+    config = replace(job.config, model=TOY_MODEL, renderer="", base_url=None)
+    return Job.resolve_on(replace(target, model=str(MODEL_DIR.resolve())), config)
 
 
 def numerics_report(measured: Sequence[Measurement]) -> tuple[list[str], list[Table]]:
@@ -181,29 +198,6 @@ def numerics_report(measured: Sequence[Measurement]) -> tuple[list[str], list[Ta
 def to_dict(measured: Sequence[Measurement]) -> dict[str, Any]:
     """Return measurements as JSON values."""
     return {"bounds": [LOW, HIGH], "measured": [asdict(item) for item in measured]}
-
-
-def _on_our_service(job: Job) -> Job:
-    """Return the same job on a local service: of its own model, or of the package's."""
-    if Path(job.target.model).is_dir():
-        return replace(job, target=ServiceTarget(job.target.model, None, local=True))
-    target = ServiceTarget(str(MODEL_DIR.resolve()), None, local=True)
-    config = replace(job.config, model=TOY_MODEL, renderer="", base_url=None)
-    return Job.resolve_on(target, config)
-
-
-def _measured(job: Job, tasks: Sequence[Task], samples: int, steps: int) -> list[Measurement]:
-    name = "local service" if job.target.local else job.target.base_url or "hosted service"
-    prompts = [list(Episode(job.world.fork(), task, job.codec).observation) for task in tasks]
-    with (
-        TemporaryDirectory() as scratch,
-        Connection.open(job.target, Path(scratch), job.config.seed) as connection,
-    ):
-        work = connection.guard(_scored(job, connection, prompts, samples, steps))
-        return [
-            Measurement.of(name, Path(connection.model).name, done, scored)
-            for done, scored in asyncio.run(work).items()
-        ]
 
 
 async def _scored(

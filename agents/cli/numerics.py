@@ -49,13 +49,24 @@ def numerics(
     require_extra("tinker", "a study of numerics")
     from rich.console import Console
 
-    from tokengym.agents.analysis.numerics import measure_numerics, numerics_report, to_dict
+    from tokengym.agents.analysis.numerics import (
+        measure_numerics,
+        numerics_report,
+        on_our_service,
+        to_dict,
+    )
+    from tokengym.agents.training.connection import ServiceRefusedError
     from tokengym.agents.training.job import Job
 
     job = Job.resolve(preset(world, level, **said))
     prompts = job.world.first_tasks("test", tasks)
     confirm_cost(job, prompts, samples * (steps + 1), ask=not yes)
-    measured = measure_numerics(job, prompts, samples, steps, reference=reference)
+    measured = measure_numerics(job, prompts, samples, steps)
+    if reference and not job.target.local:
+        try:
+            measured += measure_numerics(on_our_service(job), prompts, samples, steps)
+        except ServiceRefusedError as error:
+            typer.echo(f"no figure of the local service beside it: {error}", err=True)
     lines, tables = numerics_report(measured)
     console = Console(highlight=False)
     for line in lines:

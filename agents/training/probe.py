@@ -6,8 +6,9 @@ afterwards: a server may answer a field that it does not know with success.
 
 import asyncio
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, TypeVar, get_args
 
 import aiohttp
@@ -30,7 +31,8 @@ _SECONDS = 300.0  # a server may compile a model for every new shape
 _REASON = 120  # characters of what a server says
 _TOKENS = 8
 NEEDED = "needs it"
-LOSSES = tuple(name for name in get_args(tinker.types.LossFnType) if name != "custom")
+_NOT_TRIED = ("custom", "stable_reinforce")  # runs in the client; wants recorded samples
+LOSSES = tuple(name for name in get_args(tinker.types.LossFnType) if name not in _NOT_TRIED)
 
 
 class Capability(NamedTuple):
@@ -57,16 +59,28 @@ class _Trials:
     def note(self, name: str, missing: str = "") -> None:
         self.rows.append(Capability(name, missing, self.uses.get(name, "")))
 
-    async def attempt(self, name: str, request: Awaitable[T]) -> T | None:
-        """Await a request and note what came of it."""
+    async def attempt(
+        self, name: str, request: Awaitable[T], wrong: Callable[[T], str] = lambda _: ""
+    ) -> T | None:
+        """Await a request and note what came of it.
+
+        Args:
+            name: of the capability.
+            request: that uses it.
+            wrong: says what is wrong with an answer; nothing if it is right.
+
+        Returns:
+            the answer, if it is right.
+        """
         try:
             answer = await asyncio.wait_for(request, _SECONDS)
         # The SDK asserts what it takes for granted, and raises ValueError where it gives up.
         except (tinker.TinkerError, AssertionError, ValueError, TimeoutError) as error:
             self.note(name, refusal(error)[:_REASON] or f"no answer in {_SECONDS:g} s")
             return None
-        self.note(name)
-        return answer
+        missing = wrong(answer)
+        self.note(name, missing)
+        return None if missing else answer
 
 
 async def probe(job: Job, connection: Connection, loss: str) -> list[Capability]:
@@ -140,11 +154,6 @@ async def _try_losses(trials: _Trials, client: tinker.TrainingClient, prompt: li
         datum = tinker.Datum(
             model_input=tinker.ModelInput.from_ints(prompt[:-1]), loss_fn_inputs=inputs
         )
-        if loss == "stable_reinforce":
-            spans: list[Any] = [
-                tinker.SampledProvenanceSpan(sequence_id="probe", length=len(prompt) - 1)
-            ]
-            datum = datum.with_provenance(model_input=spans, loss_fn_inputs=spans)
         settings = {"beta": 0.1} if loss == "dro" else None
         await trials.attempt(f"loss {loss}", client.forward([datum], loss, settings))
 
@@ -154,36 +163,32 @@ async def _try_sampling(trials: _Trials, sampler: tinker.SamplingClient, prompt:
     asked = tinker.ModelInput.from_ints(prompt)
 
     def sample(count: int = 1, **params: Any) -> Awaitable[tinker.SampleResponse]:
-        return sampler.sample(asked, count, tinker.SamplingParams(max_tokens=_TOKENS, **params))
+        return sampler.sample(
+            asked, count, tinker.SamplingParams(**{"max_tokens": _TOKENS, "stop": [], **params})
+        )
 
-    first = await trials.attempt("samples", sample(2, seed=1, stop=[]))
+    first = await trials.attempt("samples", sample(2, seed=1), _incomplete)
     if first is None:
         return
-    if len(first.sequences) != 2 or any(
-        len(sequence.logprobs or ()) != len(sequence.tokens) for sequence in first.sequences
-    ):
-        trials.rows.pop()
-        trials.note("samples", "not as many as asked for, or without log-probabilities")
+    same = _unlike(_tokens(first), "equal seeds give other tokens")
+    await trials.attempt("seed", sample(2, seed=1), same)
+    greedy = await trials.attempt("temperature 0", sample(temperature=0.0))
+    if greedy is None:
         return
-    again = await sample(2, seed=1, stop=[])
-    same = _tokens(again) == _tokens(first)
-    trials.note("seed", "" if same else "equal seeds give other tokens")
-    greedy = await sample(temperature=0.0, stop=[])
     (tokens,) = _tokens(greedy)
-    for name, value in (("top_k", 1), ("top_p", 1e-6)):
-        kept = _tokens(await sample(1, seed=2, stop=[], **{name: value})) == [tokens]
-        trials.note(name, "" if kept else "the most probable token alone is not what is sampled")
-    stopped = await trials.attempt("stop", sample(temperature=0.0, stop=[tokens[0]]))
-    if stopped is not None and len(_tokens(stopped)[0]) > 1:
-        trials.rows.pop()
-        trials.note("stop", "goes on after a stop token")
+    likeliest = _unlike([tokens], "other tokens than the most probable one are sampled")
+    await trials.attempt("top_k", sample(seed=2, top_k=1), likeliest)
+    await trials.attempt("top_p", sample(seed=2, top_p=1e-6), likeliest)
+    await trials.attempt("stop", sample(temperature=0.0, stop=tokens[:1]), _unstopped)
     for name in ("prompt_logprobs", "topk_prompt_logprobs"):
-        extra = {"include_prompt_logprobs": True, "topk_prompt_logprobs": int("topk" in name)}
-        params = tinker.SamplingParams(max_tokens=1)
-        scored = await trials.attempt(name, sampler.sample(asked, 1, params, **extra))
-        if scored is not None and getattr(scored, name) is None:
-            trials.rows.pop()
-            trials.note(name, "ignored")
+        request = sampler.sample(
+            asked,
+            1,
+            tinker.SamplingParams(max_tokens=1),
+            include_prompt_logprobs=True,
+            topk_prompt_logprobs=int(name.startswith("topk")),
+        )
+        await trials.attempt(name, request, partial(_ignored, name))
 
 
 async def _try_checkpoints(
@@ -206,6 +211,24 @@ async def _unload(trials: _Trials, base_url: str, client: tinker.TrainingClient)
         url = f"{base_url.rstrip('/')}/api/v1/unload_model"
         async with http.post(url, json=body, headers=headers) as answer:
             trials.note("unload_model", "" if answer.ok else f"{answer.status} {answer.reason}")
+
+
+def _incomplete(response: tinker.SampleResponse) -> str:
+    whole = [len(item.logprobs or ()) == len(item.tokens) for item in response.sequences]
+    return "" if whole == [True, True] else "not as many as asked for, or no log-probabilities"
+
+
+def _unlike(expected: list[list[int]], what: str) -> Callable[[tinker.SampleResponse], str]:
+    return lambda response: "" if _tokens(response) == expected else what
+
+
+def _unstopped(response: tinker.SampleResponse) -> str:
+    # The stop token itself may be a part of the reply or not.
+    return "" if len(_tokens(response)[0]) <= 1 else "goes on after a stop token"
+
+
+def _ignored(name: str, response: tinker.SampleResponse) -> str:
+    return "ignored" if getattr(response, name) is None else ""
 
 
 def _tokens(response: tinker.SampleResponse) -> list[list[int]]:
