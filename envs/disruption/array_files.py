@@ -1,8 +1,11 @@
-"""Arrays in `.npy` files, mapped into memory by any number of threads at once."""
+"""Arrays in files: `.npy` files mapped into memory, and temporary ones of growing length."""
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -40,3 +43,65 @@ def map_array(path: Path) -> npt.NDArray[Any]:
         return np.memmap(path, np.dtype(header["dtype"]), "r", start, shape, order)
     except ValueError as error:
         raise DataError(f"{path} holds no array: {error}") from error
+
+
+_HELD = 1 << 20
+"""Bytes of a temporary array that are still held in memory."""
+
+
+class ScratchArray:
+    """A growing one-dimensional array in a temporary file, of which only slices are in memory."""
+
+    def __init__(self, file: IO[bytes], dtype: npt.DTypeLike) -> None:
+        self._file = file
+        self._dtype = np.dtype(dtype)
+        self._length = 0
+
+    def __len__(self) -> int:
+        """Return how many entries there are."""
+        return self._length
+
+    def __getitem__(self, run: slice) -> npt.NDArray[Any]:
+        """Return entries `run.start` to `run.stop`, to be read only."""
+        size = self._dtype.itemsize
+        self._file.seek(int(run.start) * size)
+        return np.frombuffer(self._file.read(int(run.stop - run.start) * size), self._dtype)
+
+    def __setitem__(self, run: slice, values: npt.NDArray[Any]) -> None:
+        """Write entries from `run.start` on."""
+        self._file.seek(int(run.start) * self._dtype.itemsize)
+        self._file.write(np.ascontiguousarray(values, self._dtype).data)
+        self._length = max(self._length, int(run.start) + len(values))
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        """Write entries after the last."""
+        self[self._length :] = values
+
+
+Column = npt.NDArray[Any] | ScratchArray
+"""Numbers that are read by slices."""
+NewArray = Callable[[npt.DTypeLike], ScratchArray]
+"""Returns an empty array of a type."""
+
+
+@contextmanager
+def scratch_arrays(folder: Path | None = None) -> Iterator[NewArray]:
+    """Return a maker of temporary arrays, whose files go when the context ends.
+
+    Args:
+        folder: where the files lie; the system's place for temporary files if `None`.
+    """
+    with ExitStack() as files:
+        yield lambda dtype: ScratchArray(
+            files.enter_context(SpooledTemporaryFile(_HELD, dir=folder)), dtype
+        )
+
+
+def find_sorted(
+    values: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return the position of each of `wanted` among ascending values, and whether it is there."""
+    if not len(values):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    place = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+    return place, values[place] == wanted

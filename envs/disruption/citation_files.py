@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numpy.lib.format import open_memmap
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.citations import CitationGraph, offsets
+from tokengym.envs.disruption.citations import CitationGraph, offsets, row_blocks
 
 IntArray = npt.NDArray[np.int64]
 Chunks = Callable[[], Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]]
@@ -58,7 +58,7 @@ def build_on_disk(
 
     row_lengths = np.zeros_like(degrees)
     end = 0
-    for first, last in _row_blocks(raw_starts, block_citations):
+    for first, last in row_blocks(raw_starts, block_citations):
         rows, columns = _distinct(raw, raw_starts, first, last)
         row_lengths[first:last] = np.bincount(rows, minlength=last - first)
         # Dropping repeats only shrinks rows, so what is written here has been read already.
@@ -72,7 +72,7 @@ def build_on_disk(
     raw_path.unlink()
 
     def reversed_rows() -> Iterator[tuple[IntArray, IntArray]]:
-        for first, last in _row_blocks(starts, block_citations):
+        for first, last in row_blocks(starts, block_citations):
             block = np.asarray(cited[starts[first] : starts[last]], dtype=np.int64)
             yield block, np.repeat(np.arange(first, last), row_lengths[first:last])
 
@@ -124,16 +124,6 @@ def _fill(out: Any, starts: IntArray, chunks: Iterable[tuple[IntArray, IntArray]
         filled += counts
     if (filled != starts[1:]).any():
         raise DataError("the second pass over the citations gave fewer than the first")
-
-
-def _row_blocks(starts: IntArray, most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows with at most `most` entries each, or one row."""
-    first, rows = 0, len(starts) - 1
-    while first < rows:
-        last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
-        last = min(max(last, first + 1), rows)
-        yield first, last
-        first = last
 
 
 def _distinct(raw: Any, starts: IntArray, first: int, last: int) -> tuple[IntArray, IntArray]:

@@ -284,6 +284,20 @@ def offsets(counts: npt.NDArray[Any]) -> IntArray:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
+def furthest_row(starts: IntArray, first: int, most: int) -> int:
+    """Return the end of the rows from `first` on with at most `most` entries, or of one row."""
+    return max(int(np.searchsorted(starts, starts[first] + most, side="right")) - 1, first + 1)
+
+
+def row_blocks(starts: IntArray, most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows with at most `most` entries each, or one row."""
+    first = 0
+    while first < len(starts) - 1:
+        last = furthest_row(starts, first, most)
+        yield first, last
+        first = last
+
+
 def _papers(values: npt.ArrayLike, what: str, count: int) -> IntArray:
     numbers = _integers(values, what)
     if len(numbers) and not (numbers.min() >= 0 and numbers.max() < count):

@@ -3,22 +3,40 @@
 Every pair of a paper's references is a pair of venues. Its z-score compares how often the pair
 occurs with how often it would if venues were shuffled among the references of the same cited year.
 z < 0 is atypical.
+
+Pairs are counted in blocks of papers, for as many venue pairs at a time as one table holds; slots
+and z-scores wait in files. So memory does not grow with the number of pairs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, pairwise
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.citations import offsets
+from tokengym.envs.disruption.array_files import (
+    Column,
+    NewArray,
+    ScratchArray,
+    find_sorted,
+    scratch_arrays,
+)
+from tokengym.envs.disruption.citations import furthest_row, offsets, row_blocks
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-_LARGEST_TABLE = 2**25
-"""Venue pairs counted in one table (8 bytes each); beyond it they are sorted."""
+_BLOCK = 1 << 21
+"""Pairs of references, or slots, held at once (some 50 bytes each), if no paper has more."""
+_TABLE = 1 << 23
+"""Venue pairs counted in one table (some 50 bytes each), if no venue has more."""
+_MOST_CELLS = 32
+"""Cells a pair from which on tables cost more than sorting what occurs."""
+_FILTER = 1 << 26
+"""Hashes of pairs that are told apart before they are sorted, a byte each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,142 +45,320 @@ class ReferenceSlots:
 
     Attributes:
         starts: slot `starts[p]` to `starts[p + 1]` belong to paper p; shape (n + 1,).
-        venue: venue number of the cited paper, >= 0, shape (s,).
+        venue: number of the cited paper's venue, any integer, shape (s,).
         year: year of the cited paper, shape (s,).
     """
 
     starts: IntArray
-    venue: IntArray
-    year: IntArray
+    venue: Column
+    year: Column
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not fit together."""
-        starts, venue, year = self.starts, self.venue, self.year
-        if venue.shape != year.shape or venue.ndim != 1 or starts.ndim != 1 or not len(starts):
+        starts, slots = self.starts, len(self.venue)
+        if starts.ndim != 1 or not len(starts) or len(self.year) != slots:
             raise DataError(
                 f"slots need starts (n + 1,), venue (s,) and year (s,), got {starts.shape}, "
-                f"{venue.shape}, {year.shape}"
+                f"{slots} venues and {len(self.year)} years"
             )
-        if starts[0] != 0 or starts[-1] != len(venue) or (np.diff(starts) < 0).any():
-            raise DataError(f"starts must rise from 0 to {len(venue)}, got {starts}")
-        if len(venue) and venue.min() < 0:
-            raise DataError(f"venue numbers must be >= 0, got {venue.min()}")
+        if starts[0] != 0 or starts[-1] != slots or (np.diff(starts) < 0).any():
+            raise DataError(f"starts must rise from 0 to {slots}, got {starts}")
 
 
-@dataclass(frozen=True, eq=False)
-class PairScores:
-    """z-scores of the venue pairs of a cohort.
-
-    Attributes:
-        first: smaller venue number of each pair that occurs, shape (q,).
-        second: larger venue number, shape (q,).
-        observed: how often the pair occurs, shape (q,).
-        z: (observed - mean) / deviation over the assignments, shape (q,); NaN if they never vary.
-        starts: pairs of paper p are `pair[starts[p]:starts[p + 1]]`, shape (n + 1,).
-        pair: index into the q pairs for every pair of references of every paper, shape (r,).
-    """
-
-    first: IntArray
-    second: IntArray
-    observed: IntArray
-    z: FloatArray
-    starts: IntArray
-    pair: IntArray
-
-    def percentiles(self) -> FloatArray:
-        """Return novelty and conventionality: 10th percentile and median over a paper's pairs.
-
-        Returns:
-            shape (n, 2); NaN for a paper without a pair of defined z.
-        """
-        out = np.full((len(self.starts) - 1, 2), np.nan)
-        for paper, (begin, end) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
-            scores = self.z[self.pair[begin:end]]
-            scores = scores[~np.isnan(scores)]
-            if len(scores):
-                out[paper] = np.percentile(scores, (10, 50))
-        return out
-
-
-def shuffled_scores(slots: ReferenceSlots, *, seed: int, shuffles: int = 20) -> PairScores:
-    """Score the pairs against random assignments; shuffle k depends on `seed` and k alone.
+def shuffled_scores(
+    slots: ReferenceSlots, *, seed: int, shuffles: int = 20, folder: Path | None = None
+) -> FloatArray:
+    """Score papers against random assignments; shuffle k depends on `seed` and k alone.
 
     Args:
         slots: the cohort.
         seed: entropy of the shuffles, >= 0.
         shuffles: how many, >= 2. The z-score's error falls as 1/√shuffles.
+        folder: where slots and scores wait: 4 bytes a slot and shuffle, 50 a slot, 8 a pair.
+
+    Returns:
+        as `score_papers` does.
 
     Raises:
         DataError: if `shuffles` is less than 2 or `seed` negative.
     """
     if shuffles < 2 or seed < 0:
         raise DataError(f"shuffles must be >= 2 and seed >= 0, got {shuffles} and {seed}")
-    return score_pairs(slots, (_shuffle(slots, seed, k) for k in range(shuffles)))
+    with scratch_arrays(folder) as new:
+        return score_papers(slots, _shuffle(slots, seed, shuffles, new), folder)
 
 
-def score_pairs(slots: ReferenceSlots, assignments: Iterable[IntArray]) -> PairScores:
-    """Score the pairs against given assignments of venues to the slots.
+def score_papers(
+    slots: ReferenceSlots, assignments: Iterable[Column], folder: Path | None = None
+) -> FloatArray:
+    """Score papers by their pairs' z: (observed - mean) / deviation over the assignments.
 
     Args:
         slots: the cohort, with the observed venues.
-        assignments: venues of all slots, each of shape (s,).
+        assignments: venues of all slots, each of shape (s,); read before the next is asked for.
+        folder: where slots and scores wait; the system's for temporary files if `None`.
+
+    Returns:
+        novelty and conventionality: 10th percentile and median over a paper's pairs, those left
+        out that the assignments never vary, shape (n, 2); NaN for a paper without another pair.
     """
-    pairs = _Pairs(slots)
-    number = 0
-    total, squares = np.zeros((2, len(pairs.codes)), dtype=np.int64)
-    for venue in assignments:
-        count = pairs.count(venue)
-        number += 1
-        total += count
-        squares += count * count
-    spread = number * squares - total * total  # exact: all are integers
-    z = np.full(len(pairs.codes), np.nan)
-    deviation = np.sqrt(spread.astype(float))
-    np.divide(number * pairs.observed - total, deviation, out=z, where=spread > 0)
-    first, second = np.divmod(pairs.codes, pairs.base)
-    return PairScores(first, second, pairs.observed, z, pairs.starts, pairs.pair)
+    with scratch_arrays(folder) as new:
+        cohort = _Cohort(slots, new)
+        for venue in chain([slots.venue], assignments):
+            cohort.add(venue)
+        cohort.score_pairs()
+        return cohort.percentiles()
 
 
-class _Pairs:
-    """Pairs of slots of each paper, and their venue pairs."""
+class _Cohort:
+    """Assignments of venues to the slots of papers, and the pairs of slots.
 
-    def __init__(self, slots: ReferenceSlots) -> None:
+    Venues are numbered by how often they are cited, so that the frequent pairs are neighbours, and
+    sorted within a paper, so that a slot and those after it are its pairs (a, b) with a <= b.
+    """
+
+    def __init__(self, slots: ReferenceSlots, new: NewArray) -> None:
+        self.starts = slots.starts
+        self.names, cited = _tally(slots.venue)
+        self.number = np.empty(len(cited), dtype=np.int32)
+        self.number[np.argsort(-cited, kind="stable")] = np.arange(len(cited))
+        self.columns = new(np.int32)  # one assignment after the other
+        self.z = new(np.float64)  # of the observed pairs: by range of venues, then by slot
+        self.ranges: list[int] = []  # the first venue of each range
+        self.assigned = -1
+
         lengths = np.diff(slots.starts)
-        per_paper = lengths * (lengths - 1) // 2
-        self.starts = offsets(per_paper)
-        self.left = np.empty(self.starts[-1], dtype=np.int64)
-        self.right = np.empty(self.starts[-1], dtype=np.int64)
-        for length in np.unique(lengths[lengths > 1]):
-            a, b = np.triu_indices(length, 1)
-            papers = np.flatnonzero(lengths == length)
-            place = self.starts[papers][:, None] + np.arange(len(a))
-            self.left[place] = slots.starts[papers][:, None] + a
-            self.right[place] = slots.starts[papers][:, None] + b
-        self.base = int(slots.venue.max()) + 1 if len(slots.venue) else 1
-        self.codes, self.pair, self.observed = np.unique(
-            self._code(slots.venue), return_inverse=True, return_counts=True
+        pairs = lengths * (lengths - 1) // 2
+        self.blocks = list(row_blocks(offsets(pairs + lengths), _BLOCK))
+
+    def add(self, venue: Column) -> None:
+        """Keep an assignment; the first one is what was observed."""
+        self.assigned += 1
+        for first, last in self.blocks:
+            place = np.searchsorted(self.names, venue[self.starts[first] : self.starts[last]])
+            lengths = np.diff(self.starts[first : last + 1])
+            paper = np.repeat(np.arange(last - first) * len(self.names), lengths)
+            keys = paper + self.number[place]
+            keys.sort()
+            self.columns.append(keys - paper)
+
+    def score_pairs(self) -> None:
+        """Append the z-scores of the observed pairs, the venues a in ranges that a table holds."""
+        venues = len(self.names)
+        cells = offsets(np.arange(venues, 0, -1))  # venue a has pairs with a, a + 1, ...
+        held = np.zeros(venues)
+        for block in self.blocks:
+            venue, partners = self._read(0, block)
+            held += np.bincount(venue, weights=partners, minlength=venues)
+        pairs = offsets(held)
+        first = 0
+        while first < venues:
+            self.ranges.append(first)
+            last = furthest_row(cells, first, _TABLE)
+            size = int(cells[last] - cells[first])
+            if size > min(_TABLE, _MOST_CELLS * (pairs[last] - pairs[first])):
+                last, size = furthest_row(pairs, first, _TABLE), 0
+            self._score_range(first, last, cells, size)
+            first = last
+
+    def _score_range(self, first: int, last: int, cells: IntArray, size: int) -> None:
+        """Append the z-scores of the pairs of some venues.
+
+        Args:
+            first: the first venue.
+            last: the venue after the last.
+            cells: the cell of each venue's pair with itself.
+            size: how many cells these venues have; 0 if their pairs are too rare for that.
+        """
+        shift = cells[:-1] - np.arange(len(cells) - 1) - cells[first]
+        pairs = [self._pairs(column, first, last, shift) for column in range(self.assigned + 1)]
+        counter = _CellCounter(pairs[0], size) if size else _RareCounter(pairs[0])
+        total, squares = np.zeros((2, len(counter.observed)), dtype=np.int64)
+        for assigned in pairs[1:]:
+            more = counter.count(assigned) - counter.observed
+            total += more
+            squares += more * more
+        spread = self.assigned * squares - total * total  # exact: all are integers
+        z = np.full(len(total), np.nan)
+        np.divide(-total, np.sqrt(spread.astype(float)), out=z, where=spread > 0)
+        for score in counter.look_up(z, self._pairs(0, first, last, shift)):
+            self.z.append(score)
+
+    def percentiles(self) -> FloatArray:
+        """Return the scores of all papers."""
+        out = np.full((len(self.starts) - 1, 2), np.nan)
+        range_of = np.searchsorted(self.ranges, np.arange(len(self.names)), side="right") - 1
+        held = np.zeros(len(self.ranges))
+        for block in self.blocks:
+            venue, partners = self._read(0, block)
+            held += np.bincount(range_of[venue], weights=partners, minlength=len(held))
+        begins = offsets(held)[:-1]
+        for first, last in self.blocks:
+            venue, partners = self._read(0, (first, last))
+            order = np.argsort(range_of[venue], kind="stable")
+            held = np.bincount(range_of[venue], weights=partners, minlength=len(held))
+            ends = begins + held.astype(np.int64)
+            parts = (self.z[a:b] for a, b in zip(begins, ends, strict=True))
+            z = np.concatenate([np.zeros(0), *parts])
+            begins = ends
+            # From the order of ranges into that of papers.
+            pair, own = offsets(partners), partners[order]
+            place = np.repeat(pair[order] - offsets(own)[:-1], own) + np.arange(len(z))
+            scores = np.empty_like(z)
+            scores[place] = z
+            known = ~np.isnan(scores)
+            papers = pair[self.starts[first : last + 1] - self.starts[first]]
+            starts = offsets(known)[papers]
+            scores, counts = scores[known], np.diff(starts)
+            for count in np.unique(counts[counts > 0]):
+                rows = np.flatnonzero(counts == count)
+                of_paper = scores[starts[rows][:, None] + np.arange(count)]
+                out[first + rows] = np.percentile(of_paper, (10, 50), axis=1).T
+        return out
+
+    def _read(self, column: int, block: tuple[int, int]) -> tuple[IntArray, IntArray]:
+        """Return the venues of a block's slots and with how many later slots each is paired."""
+        first, last = block
+        begin, end = self.starts[first], self.starts[last]
+        before = column * self.starts[-1]
+        last_slot = (
+            np.repeat(self.starts[first + 1 : last + 1], np.diff(self.starts[first : last + 1])) - 1
         )
+        return self.columns[before + begin : before + end], last_slot - np.arange(begin, end)
 
-    def _code(self, venue: IntArray) -> IntArray:
-        """Return one number for the venue pair of each slot pair."""
-        a, b = venue[self.left], venue[self.right]
-        return np.minimum(a, b) * self.base + np.maximum(a, b)
+    def _pairs(self, column: int, first: int, last: int, shift: IntArray) -> Iterator[IntArray]:
+        """Yield the cell, `shift[a] + b`, of every pair of venues with a in a range."""
+        for block in self.blocks:
+            venue, partners = self._read(column, block)
+            left = np.flatnonzero((venue >= first) & (venue < last))
+            pair = offsets(partners[left])
+            for a, b in row_blocks(pair, _BLOCK):
+                some, own = left[a:b], partners[left[a:b]]
+                right = np.repeat(some + 1 - (pair[a:b] - pair[a]), own) + np.arange(
+                    pair[b] - pair[a]
+                )
+                yield np.repeat(shift[venue[some]], own) + venue[right]
 
-    def count(self, venue: IntArray) -> IntArray:
-        """Count how often each observed pair occurs when the slots hold `venue`."""
-        codes = self._code(venue)
-        if self.base * self.base <= _LARGEST_TABLE:
-            return np.bincount(codes, minlength=self.base * self.base)[self.codes]
-        codes.sort()
-        end = np.searchsorted(codes, self.codes, side="right")
-        return end - np.searchsorted(codes, self.codes, side="left")
+
+class _CellCounter:
+    """Counts pairs in a table that has a cell for each pair of venues.
+
+    Attributes:
+        observed: how often each pair that occurs does so.
+    """
+
+    def __init__(self, pairs: Iterable[IntArray], size: int) -> None:
+        self._size = size
+        table = self._tabulate(pairs)
+        self._cells = np.flatnonzero(table)
+        self.observed = table[self._cells]
+
+    def _tabulate(self, pairs: Iterable[IntArray]) -> IntArray:
+        table = np.zeros(self._size, dtype=np.int64)
+        for cell in pairs:
+            np.add.at(table, cell, 1)
+        return table
+
+    def count(self, pairs: Iterable[IntArray]) -> IntArray:
+        """Return how often each of the observed pairs is among some."""
+        return self._tabulate(pairs)[self._cells]
+
+    def look_up(self, z: FloatArray, pairs: Iterable[IntArray]) -> Iterator[FloatArray]:
+        """Yield the z-score, of those of the observed pairs, of each of some."""
+        table = np.empty(self._size)
+        table[self._cells] = z
+        yield from (table[cell] for cell in pairs)
 
 
-def _shuffle(slots: ReferenceSlots, seed: int, k: int) -> IntArray:
-    """Shuffle the venues within each cited year."""
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, k])))
-    by_year = np.argsort(slots.year, kind="stable")
-    shuffled = np.lexsort((rng.random(len(slots.year)), slots.year))
-    venue = np.empty_like(slots.venue)
-    venue[by_year] = slots.venue[shuffled]
-    return venue
+class _RareCounter:
+    """Does what `_CellCounter` does where most cells would be empty: sorts pairs to count them."""
+
+    def __init__(self, pairs: Iterable[IntArray]) -> None:
+        cell = np.concatenate([np.zeros(0, dtype=np.int64), *pairs])
+        cell.sort()
+        begins = np.flatnonzero(np.diff(cell, prepend=-1))
+        self._cells = cell[begins]
+        self.observed = np.diff(begins, append=len(cell))
+        self._seen = np.zeros(_FILTER, dtype=np.bool_)
+        self._seen[self._cells % _FILTER] = True
+
+    def count(self, pairs: Iterable[IntArray]) -> IntArray:
+        """Return how often each of the observed pairs is among some."""
+        table = np.zeros(len(self._cells), dtype=np.int64)
+        for cell in pairs:
+            some = cell[self._seen[cell % _FILTER]]  # most pairs were never observed
+            some.sort()
+            place, found = find_sorted(self._cells, some)
+            np.add.at(table, place[found], 1)
+        return table
+
+    def look_up(self, z: FloatArray, pairs: Iterable[IntArray]) -> Iterator[FloatArray]:
+        """Yield the z-score, of those of the observed pairs, of each of some."""
+        yield from (z[np.searchsorted(self._cells, cell)] for cell in pairs)
+
+
+def _tally(column: Column) -> tuple[IntArray, IntArray]:
+    """Return the distinct values of a column, ascending, and how often each occurs."""
+    values, counts = np.zeros((2, 0), dtype=np.int64)
+    for begin in range(0, len(column), _BLOCK):
+        own, more = np.unique(column[begin : begin + _BLOCK], return_counts=True)
+        values, place = np.unique(np.concatenate([values, own]), return_inverse=True)
+        counts = np.bincount(place, weights=np.concatenate([counts, more])).astype(np.int64)
+    return values, counts
+
+
+def _shuffle(
+    slots: ReferenceSlots, seed: int, shuffles: int, new: NewArray
+) -> Iterator[ScratchArray]:
+    """Yield shuffles of the venues within each cited year, which order random numbers there."""
+    years, counts = _tally(slots.year)
+    ends = offsets(counts)
+    orders, by_year, drawn = new(np.int32), new(np.int64), new(np.float64)
+    dealt, shuffled = new(np.int64), new(np.int64)
+    chunks = [slice(a, min(a + _BLOCK, ends[-1])) for a in range(0, ends[-1], _BLOCK)]
+    runs = []  # of each chunk, where its slots of each year stand among all of the year
+    begins = ends[:-1]
+    for chunk in chunks:
+        year = np.searchsorted(years, slots.year[chunk])
+        orders.append(np.argsort(year, kind="stable"))
+        nexts = begins + np.bincount(year, minlength=len(years))
+        runs.append([slice(a, b) for a, b in zip(begins, nexts, strict=True) if a < b])
+        begins = nexts
+        _write_runs(by_year, runs[-1], np.asarray(slots.venue[chunk])[orders[chunk]])
+    for k in range(shuffles):
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, k])))
+        for chunk, own in zip(chunks, runs, strict=True):
+            _write_runs(drawn, own, rng.random(chunk.stop - chunk.start)[orders[chunk]])
+        for begin, end in pairwise(ends):
+            _order(by_year, drawn, dealt, begin, end)
+        for chunk, own in zip(chunks, runs, strict=True):
+            venue = np.empty(chunk.stop - chunk.start, dtype=np.int64)
+            venue[orders[chunk]] = np.concatenate([dealt[run] for run in own])
+            shuffled[chunk] = venue
+        yield shuffled
+
+
+def _write_runs(out: ScratchArray, runs: Iterable[slice], values: npt.NDArray[np.generic]) -> None:
+    begin = 0
+    for run in runs:
+        end = begin + run.stop - run.start
+        out[run] = values[begin:end]
+        begin = end
+
+
+def _order(
+    values: ScratchArray, keys: ScratchArray, out: ScratchArray, begin: int, end: int
+) -> None:
+    """Write values in the order of keys in [0, 1), of which a part is sorted at a time."""
+    parts = -(-(end - begin) // _BLOCK)
+    chunks = [slice(a, min(a + _BLOCK, end)) for a in range(begin, end, _BLOCK)]
+    for part in range(parts):
+        own_keys, own_values = [], []
+        for chunk in chunks:
+            key = keys[chunk]
+            own = np.minimum((key * parts).astype(np.int64), parts - 1) == part
+            own_keys.append(key[own])
+            own_values.append(values[chunk][own])
+        order = np.argsort(np.concatenate(own_keys), kind="stable")
+        out[begin : begin + len(order)] = np.concatenate(own_values)[order]
+        begin += len(order)

@@ -1,23 +1,23 @@
 """Laws of novelty scores: the exact vector, shuffles that agree with it, invariances."""
 
+import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
-from itertools import chain, product
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations, pairwise, product
+from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.novelty import (
-    PairScores,
-    ReferenceSlots,
-    score_pairs,
-    shuffled_scores,
-)
+from tokengym.envs.disruption import novelty
+from tokengym.envs.disruption.novelty import ReferenceSlots, score_papers, shuffled_scores
 
 A, B, C = 0, 1, 2
+Venues = npt.NDArray[np.int64]
 
 
 def slots_of(papers: list[list[tuple[int, int]]]) -> ReferenceSlots:
@@ -40,22 +40,47 @@ def arrangements(left: Counter[int]) -> Iterator[list[int]]:
         yield from ([one, *rest] for rest in arrangements(left - Counter([one])))
 
 
-def exact_scores(slots: ReferenceSlots) -> PairScores:
-    """Scores against every distinct assignment of venues to the slots of one cited year."""
-    groups = [np.flatnonzero(slots.year == year) for year in np.unique(slots.year)]
-    dealt = product(*(arrangements(Counter(slots.venue[group].tolist())) for group in groups))
+def every_assignment(slots: ReferenceSlots) -> Iterator[Venues]:
+    """Every distinct assignment of venues to the slots of one cited year."""
+    year, venue = np.asarray(slots.year), np.asarray(slots.venue)
+    groups = [np.flatnonzero(year == one) for one in np.unique(year)]
+    dealt = product(*(arrangements(Counter(venue[group].tolist())) for group in groups))
     order = np.argsort(np.concatenate(groups)) if groups else np.zeros(0, np.int64)
-    return score_pairs(slots, (np.array([*chain(*venues)])[order] for venues in dealt))
+    return (np.array([*chain(*venues)], np.int64)[order] for venues in dealt)
 
 
-def z_by_pair(scores: PairScores) -> dict[tuple[int, int], float]:
-    pairs = zip(scores.first.tolist(), scores.second.tolist(), strict=True)
-    return dict(zip(pairs, scores.z.tolist(), strict=True))
+def pairs_of(slots: ReferenceSlots, venue: Venues) -> list[list[tuple[int, int]]]:
+    """The venue pairs of each paper, one of each pair of its references."""
+    return [
+        [(min(pair), max(pair)) for pair in combinations(venue[first:last].tolist(), 2)]
+        for first, last in pairwise(slots.starts.tolist())
+    ]
+
+
+def plain_z(slots: ReferenceSlots, assignments: Sequence[Venues]) -> dict[tuple[int, int], float]:
+    """The z-score of each observed pair, by counting pairs one by one."""
+    observed = Counter(chain(*pairs_of(slots, np.asarray(slots.venue))))
+    counts = [Counter(chain(*pairs_of(slots, venue))) for venue in assignments]
+    found = {}
+    for pair, times in observed.items():
+        dealt = np.array([count[pair] for count in counts])
+        found[pair] = (times - dealt.mean()) / dealt.std() if dealt.std() else np.nan
+    return found
+
+
+def plain_scores(slots: ReferenceSlots, assignments: Sequence[Venues]) -> npt.NDArray[np.float64]:
+    """10th percentile and median of the defined scores of each paper's pairs."""
+    z = plain_z(slots, assignments)
+    out = np.full((len(slots.starts) - 1, 2), np.nan)
+    for paper, pairs in enumerate(pairs_of(slots, np.asarray(slots.venue))):
+        if defined := [z[pair] for pair in pairs if not np.isnan(z[pair])]:
+            out[paper] = np.percentile(defined, (10, 50))
+    return out
 
 
 def test_the_vector_of_560_assignments() -> None:
-    scores = exact_scores(one_year([A, A, B], [A, B, C], [C, C]))
-    assert z_by_pair(scores) == {
+    slots = one_year([A, A, B], [A, B, C], [C, C])
+    assert plain_z(slots, [*every_assignment(slots)]) == {
         (A, A): pytest.approx(0.3944, abs=5e-5),
         (A, B): pytest.approx(1.7321, abs=5e-5),
         (A, C): pytest.approx(-1.2230, abs=5e-5),
@@ -63,75 +88,92 @@ def test_the_vector_of_560_assignments() -> None:
         (C, C): pytest.approx(0.3944, abs=5e-5),
     }
     np.testing.assert_allclose(
-        scores.percentiles(),
+        score_papers(slots, every_assignment(slots)),
         [(0.6619, 1.7321), (-1.0939, -0.5774), (0.3944, 0.3944)],
         atol=5e-5,
     )
 
 
 def test_a_pair_that_never_varies_has_no_score() -> None:
-    scores = exact_scores(one_year([A, A], [A, A]))
-    assert np.isnan(scores.z).all()
-    assert np.isnan(scores.percentiles()).all()
+    slots = one_year([A, A], [A, A])
+    assert np.isnan(score_papers(slots, every_assignment(slots))).all()
 
 
 def test_venues_stay_in_their_cited_year() -> None:
     # Each year holds one venue only, so every assignment is the observed one.
     papers = [[(A, 1990), (B, 1995)], [(A, 1990), (B, 1995)]]
-    assert np.isnan(exact_scores(slots_of(papers)).z).all()
-    assert not np.isnan(exact_scores(one_year([A, B], [A, B])).z).all()
+    assert np.isnan(shuffled_scores(slots_of(papers), seed=0)).all()
+    assert not np.isnan(shuffled_scores(one_year([A, B], [A, B]), seed=0)).all()
 
 
 def test_shuffles_come_to_the_exact_scores() -> None:
     slots = one_year([A, A, B], [A, B, C], [C, C])
-    exact, drawn = exact_scores(slots), shuffled_scores(slots, seed=1, shuffles=4000)
-    np.testing.assert_allclose(drawn.z, exact.z, atol=0.1)
+    drawn = shuffled_scores(slots, seed=1, shuffles=1500)
+    np.testing.assert_allclose(drawn, score_papers(slots, every_assignment(slots)), atol=0.15)
 
 
 cohorts = st.lists(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(2000, 2001)), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(2000, 2001)), max_size=3),
     min_size=1,
     max_size=3,
 ).map(slots_of)
+SIZES = [(1 << 20, 1 << 20, 32, 1 << 20), (3, 2, 32, 4), (5, 4, 0, 2), (7, 1 << 20, 0, 8)]
+"""Pairs of a block, cells of a table, cells a pair and hashes of the filter: one block or many."""
 
 
-@settings(max_examples=40, deadline=None)
-@given(slots=cohorts, names=st.permutations(range(4)))
-def test_names_of_venues_do_not_matter(slots: ReferenceSlots, names: list[int]) -> None:
-    renamed = ReferenceSlots(slots.starts, np.array(names)[slots.venue], slots.year)
-    np.testing.assert_allclose(
-        exact_scores(slots).percentiles(), exact_scores(renamed).percentiles(), atol=1e-9
-    )
+def set_sizes(patch: pytest.MonkeyPatch, sizes: tuple[int, int, int, int]) -> None:
+    names = ("_BLOCK", "_TABLE", "_MOST_CELLS", "_FILTER")
+    for name, size in zip(names, sizes, strict=True):
+        patch.setattr(novelty, name, size)
 
 
-@settings(max_examples=40, deadline=None)
-@given(slots=cohorts)
-def test_observed_counts_are_one_of_the_assignments(slots: ReferenceSlots) -> None:
-    scores = exact_scores(slots)
-    pairs = np.diff(slots.starts)
-    assert scores.observed.sum() == (pairs * (pairs - 1) // 2).sum() == len(scores.pair)
-    assert (scores.first <= scores.second).all()
-
-
-@settings(max_examples=20, deadline=None)
-@given(slots=cohorts, seed=st.integers(0, 2**40))
-def test_a_seed_gives_the_same_scores_and_every_shuffle_is_an_assignment(
-    slots: ReferenceSlots, seed: int
+@settings(max_examples=60, deadline=None)
+@given(slots=cohorts, names=st.permutations(range(4)), sizes=st.sampled_from(SIZES))
+def test_scores_are_those_of_counting_pair_by_pair(
+    slots: ReferenceSlots, names: list[int], sizes: tuple[int, int, int, int]
 ) -> None:
-    once = shuffled_scores(slots, seed=seed, shuffles=5)
-    np.testing.assert_array_equal(shuffled_scores(slots, seed=seed, shuffles=5).z, once.z)
-    # A pair that no assignment varies has no score, however the venues are shuffled.
-    assert np.isnan(once.z[np.isnan(exact_scores(slots).z)]).all()
+    assignments = [*every_assignment(slots)]
+    number = 10**9 * np.array(names)  # names of venues do not matter
+    renamed = ReferenceSlots(slots.starts, number[slots.venue], slots.year)
+    with pytest.MonkeyPatch.context() as patch:
+        set_sizes(patch, sizes)
+        scores = score_papers(renamed, (number[venue] for venue in assignments))
+    np.testing.assert_allclose(scores, plain_scores(slots, assignments), atol=1e-9)
 
 
-def test_many_venues_are_counted_by_sorting_with_the_same_result() -> None:
+@pytest.mark.parametrize("sizes", [SIZES[0], (500, 100, 32, 64), (2000, 40, 0, 1 << 20)])
+def test_each_shuffle_orders_the_venues_of_a_cited_year_by_random_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int, int]
+) -> None:
     rng = np.random.default_rng(0)
-    starts, venue = np.arange(0, 1001, 10), rng.integers(0, 30, 1000)
-    near = ReferenceSlots(starts, venue, np.full(1000, 2000))
-    far = ReferenceSlots(starts, venue * 1000, near.year)
-    np.testing.assert_array_equal(
-        shuffled_scores(near, seed=3).percentiles(), shuffled_scores(far, seed=3).percentiles()
-    )
+    starts = np.cumsum([0, *rng.integers(0, 40, 60)])
+    venue, year = rng.integers(0, 30, starts[-1]) ** 2, rng.integers(2000, 2003, starts[-1])
+    shuffles = []
+    for k in range(4):
+        draws = np.random.default_rng(np.random.SeedSequence([7, k])).random(len(year))
+        shuffles.append(np.empty_like(venue))
+        shuffles[-1][np.argsort(year, kind="stable")] = venue[np.lexsort((draws, year))]
+    slots = ReferenceSlots(starts, venue, year)
+    set_sizes(monkeypatch, sizes)
+    scores = shuffled_scores(slots, seed=7, shuffles=4, folder=tmp_path)
+    np.testing.assert_allclose(scores, plain_scores(slots, shuffles), atol=1e-9)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_memory_does_not_grow_with_the_number_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_sizes(monkeypatch, (1 << 13, 1 << 12, 32, 1 << 12))
+    monkeypatch.setattr("tokengym.envs.disruption.array_files._HELD", 1 << 12)
+    rng = np.random.default_rng(0)
+    peaks = []
+    for papers in (100, 400):
+        venue = rng.integers(0, 200, 40 * papers)
+        slots = ReferenceSlots(np.arange(papers + 1) * 40, venue, 1990 + venue % 7)
+        tracemalloc.start()
+        shuffled_scores(slots, seed=0, shuffles=2)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # Each of the 300 papers more has 780 pairs.
+    assert peaks[1] - peaks[0] < 200 * 300
 
 
 @pytest.mark.parametrize("starts", [[0, 1], [1, 2], [0, 3, 2]])

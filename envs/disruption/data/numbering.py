@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tokengym.envs.disruption.array_files import find_sorted
 from tokengym.envs.disruption.citation_files import build_on_disk
 from tokengym.envs.disruption.data.columns import DTYPES, load_columns, save_columns
 
@@ -52,7 +53,7 @@ def number_papers(
     for k, (folders, listed) in enumerate(sources):
         if k:
             known, part, row = _find_first_records([load_columns(f, "id")[0] for f in folders])
-            place, found = _find(known, ids)
+            place, found = find_sorted(known, ids)
             place = np.where(found, place, -1)  # -1 points to what is appended
             part, row = np.append(part, -1)[place], np.append(row, -1)[place]
         for name in listed:
@@ -85,7 +86,7 @@ def build_graph(
     def list_chunks() -> Iterator[tuple[IntArray, IntArray]]:
         references = _list_references(numbered, ids, works, merged)
         for citing, cited in chain(references, _list_citations(ids, tables)):
-            place, found = _find(ids, cited)
+            place, found = find_sorted(ids, cited)
             both = found & (citing >= 0)
             yield citing[both], place[both]
 
@@ -102,14 +103,14 @@ def _list_references(
     old, new = (nothing, nothing) if merged is None else load_columns(merged, "old", "new")
     for number, path in enumerate(works):
         own_ids, starts, references = load_columns(path, "id", "starts", "references")
-        place, found = _find(ids, own_ids)
+        place, found = find_sorted(ids, own_ids)
         # A paper that stands in several parts or rows cites what its first record cites.
         found &= (part[place] == number) & (row[place] == np.arange(len(place)))
         citing = np.repeat(np.where(found, place, -1), np.diff(starts))
         for first in range(0, len(references), _CHUNK):
             cited = np.asarray(references[first : first + _CHUNK])
             if len(old):
-                at, moved = _find(old, cited)
+                at, moved = find_sorted(old, cited)
                 cited = np.where(moved, new[at], cited)
             yield citing[first : first + _CHUNK], cited
 
@@ -119,7 +120,7 @@ def _list_citations(ids: IntArray, tables: Sequence[Path]) -> Iterator[tuple[Int
     for path in tables:
         citing, cited = load_columns(path, "citing", "cited")
         for first in range(0, len(citing), _CHUNK):
-            place, found = _find(ids, np.asarray(citing[first : first + _CHUNK]))
+            place, found = find_sorted(ids, np.asarray(citing[first : first + _CHUNK]))
             yield np.where(found, place, -1), np.asarray(cited[first : first + _CHUNK])
 
 
@@ -129,14 +130,6 @@ def _find_first_records(parts: Sequence[IntArray]) -> tuple[IntArray, IntArray, 
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
     part = np.searchsorted(ends, index, side="right")
     return ids, part, index - np.append(0, ends)[part]
-
-
-def _find(ids: IntArray, wanted: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Return the position of each of `wanted` among ascending `ids`, and whether it is there."""
-    if not len(ids):
-        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
-    place = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-    return place, ids[place] == wanted
 
 
 def _gather(

@@ -179,9 +179,8 @@ def _stage_scores(
         tenth, median = (column[number] for column in load_columns(numbered, "tenth", "median"))
     elif options["shuffles"]:
         (venue,) = load_columns(numbered, "venue")
-        tenth, median = shuffle_venues(
-            graph, venue, first, end, seed=options["seed"], shuffles=options["shuffles"]
-        ).T
+        how = {"seed": options["seed"], "shuffles": options["shuffles"]}
+        tenth, median = shuffle_venues(graph, venue, first, end, **how, folder=folder).T
     else:
         tenth = median = np.full(len(number), np.nan)
     references = np.diff(graph.starts[first : end + 1])

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.disruption.citations import CitationGraph
+from tokengym.envs.disruption.array_files import scratch_arrays
+from tokengym.envs.disruption.citations import CitationGraph, offsets, row_blocks
 from tokengym.envs.disruption.data.openalex import Work
 from tokengym.envs.disruption.labels import (
     DISRUPTION_LABELS,
@@ -22,6 +24,9 @@ from tokengym.envs.disruption.paper import FirstYear, LabelRule, Paper, Referenc
 
 WINDOWS = (3, 5, 10)
 """Citation windows in years in which CD is computed besides a set's own, where complete."""
+
+_REFERENCES = 1 << 21
+"""References looked up at once."""
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -114,6 +119,7 @@ def score_year(
     shuffles: int = 20,
     rule: LabelRule = "threshold",
     share: float = 0.25,
+    folder: Path | None = None,
 ) -> Scored:
     """Score and label the eligible papers of one publication year, in ascending number.
 
@@ -126,6 +132,7 @@ def score_year(
         shuffles: how many shuffles; 0 leaves novelty undefined.
         rule: `threshold` labels CD by ±0.1; `percentile` by rank within field and year.
         share: size of either tail of the percentile rule.
+        folder: for temporary files, see `shuffled_scores`.
     """
     graph = corpus.graph
     first, end = np.searchsorted(graph.times, [year, year + 1]).tolist()
@@ -137,7 +144,9 @@ def score_year(
     if corpus.novelty is not None:
         novelty = np.stack([scores[number] for scores in corpus.novelty], axis=1)
     elif shuffles:
-        novelty = shuffle_venues(graph, corpus.venue, first, end, seed=seed, shuffles=shuffles)
+        novelty = shuffle_venues(
+            graph, corpus.venue, first, end, seed=seed, shuffles=shuffles, folder=folder
+        )
     else:
         novelty = np.full((len(number), 2), np.nan)
     usual = _compute_field_medians(field, novelty[:, 1])
@@ -275,6 +284,7 @@ def shuffle_venues(
     *,
     seed: int,
     shuffles: int,
+    folder: Path | None = None,
 ) -> FloatArray:
     """Return novelty and conventionality of papers of one year, by shuffles of venues.
 
@@ -285,20 +295,24 @@ def shuffle_venues(
         end: position after the last.
         seed: entropy of the shuffles.
         shuffles: how many, >= 2.
+        folder: for temporary files, see `shuffled_scores`.
 
     Returns:
         10th percentile and median of the pairs' z-scores, NaN if undefined, shape (end - first, 2).
     """
     starts = np.asarray(graph.starts[first : end + 1])
-    cited = np.asarray(graph.cited[starts[0] : starts[-1]])
-    venue = np.asarray(venue_of[graph.order[cited]])
-    known = venue >= 0
-    if not known.any():
-        return np.full((end - first, 2), np.nan)
-    kept = np.concatenate([[0], np.cumsum(known)])[starts - starts[0]]
-    names = np.unique(venue[known], return_inverse=True)[1]
-    slots = ReferenceSlots(kept, names, np.asarray(graph.times[cited[known]]))
-    return shuffled_scores(slots, seed=seed, shuffles=shuffles).percentiles()
+    lengths = [np.zeros(0, dtype=np.int64)]
+    with scratch_arrays(folder) as new:
+        venue, year = new(np.int64), new(np.int64)
+        for a, b in row_blocks(starts, _REFERENCES):
+            cited = np.asarray(graph.cited[starts[a] : starts[b]])
+            of_cited = venue_of[graph.order[cited]]
+            known = of_cited >= 0
+            venue.append(of_cited[known])
+            year.append(graph.times[cited[known]])
+            lengths.append(np.diff(offsets(known)[starts[a : b + 1] - starts[a]]))
+        slots = ReferenceSlots(offsets(np.concatenate(lengths)), venue, year)
+        return shuffled_scores(slots, seed=seed, shuffles=shuffles, folder=folder)
 
 
 def _compute_field_medians(field: npt.NDArray[np.integer[Any]], median: FloatArray) -> FloatArray:

@@ -182,7 +182,7 @@ def _stage_year(
         tenth, median = load_columns(numbered, "tenth", "median")
         novelty = tenth, median
     corpus = Corpus(CitationGraph.open(graph), article, venue, field, novelty)
-    save_columns(folder, **score_year(corpus, year, **options)._asdict())
+    save_columns(folder, **score_year(corpus, year, **options, folder=folder)._asdict())
 
 
 def _stage_selection(
