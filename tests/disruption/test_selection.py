@@ -1,8 +1,11 @@
 """Laws of the selection of papers and of the audit of a set."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.audit import audit
+from tokengym.envs.disruption.data.columns import leaks_outcome, stage_works
 from tokengym.envs.disruption.data.selection import BALANCES, Candidates, select_papers
 from tokengym.envs.disruption.evidence import Evidence, evidence_of_paper
 from tokengym.envs.disruption.paper import Paper
@@ -107,6 +111,49 @@ LEAKS: list[tuple[dict[str, list[Paper]], str]] = [
 def test_an_audit_refuses_what_leaks(papers: dict[str, list[Paper]], message: str) -> None:
     with pytest.raises(DataError, match=message):
         audit(papers, 5)
+
+
+@pytest.mark.parametrize(
+    ("title", "leaks"),
+    [
+        ("On W17 and others", True),
+        ("W17", True),
+        ("It is called (W17)", True),
+        ("W17s and AW17 and W17_2, W17W17", False),
+        ("On w17", False),
+        ("CITED BY 12", True),
+        ("Cited 3 times, times cited, never mind", True),
+        ("Papers that are cited by many", False),
+        ("The CD-Index of papers", True),
+        ("A disruptiveness SCORE", True),
+        ("An index of scores that was cited", False),
+        ("cited_by_count", True),
+    ],
+)
+def test_texts_that_speak_of_their_id_their_citations_or_scores(title: str, leaks: bool) -> None:
+    assert leaks_outcome("W17", title, "A text.") == leaks_outcome("W17", "", title) == leaks
+
+
+def test_no_expression_is_compiled_for_a_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "works").write_text(
+        "".join(
+            json.dumps({"id": f"W{k}", "publication_year": 2000, "title": f"On W{k}"}) + "\n"
+            for k in range(1, 9)
+        )
+    )
+    compiled: list[object] = []
+    read = partial(stage_works, tmp_path / "works", tmp_path, False, False, tmp_path)
+    read()
+    compile_one = re._compiler.compile  # type: ignore[attr-defined]
+    re.purge()
+    monkeypatch.setattr(
+        "re._compiler.compile", lambda *given: compiled.append(given) or compile_one(*given)
+    )
+    read()
+    assert np.load(tmp_path / "leaks.npy").all()
+    assert not compiled
 
 
 def test_a_prompt_that_showed_the_future_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from tokengym.envs.disruption.data import (
     read_snapshot,
     write_papers,
 )
-from tokengym.envs.disruption.data.openalex import rebuild_abstract, shorten_id
+from tokengym.envs.disruption.data.openalex import parse_work_id, rebuild_abstract, shorten_id
 from tokengym.envs.disruption.data.sciscinet import read_citations, read_scores
 from tokengym.envs.disruption.labels import LEAST_CITERS, LEAST_REFERENCES
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
@@ -222,26 +222,53 @@ def test_rows_of_sciscinet_tables_are_read_and_bad_ones_named_or_skipped(tmp_pat
     scores = tmp_path / "sciscinet_papers.parquet"
     citations = tmp_path / "sciscinet_paperrefs.parquet"
     with pytest.raises(DataError, match=r"papers\.parquet: not the id of a work: 'A4'"):
-        list(read_scores(scores))
+        read_scores(scores, 0)
     with pytest.raises(DataError, match=r"refs\.parquet: not the ids of two works: 'W2', 'X'"):
-        list(read_citations(citations))
+        read_citations(citations, 0)
     skipped: list[str] = []
-    read = {one.id: one[1:] for one in read_scores(scores, skipped=skipped)}
-    assert read.pop(2) == (2000, -2.0, -1.0)
+    read = read_scores(scores, 0, skipped)
+    assert read["id"].tolist() == [1, 2, 5, 6]
+    assert read["year"].tolist() == [1990, 2000, 2001, 2002]
     # One of two scores, or a 10th percentile above the median, is no score.
-    assert {number: one[0] for number, one in read.items()} == {1: 1990, 5: 2001, 6: 2002}
-    assert np.isnan([one[1:] for one in read.values()]).all()
-    assert list(read_citations(citations, skipped=skipped)) == [(2, 1), (5, 9)]
+    np.testing.assert_equal(read["tenth"], [np.nan, -2.0, np.nan, np.nan])
+    np.testing.assert_equal(read["median"], [np.nan, -1.0, np.nan, np.nan])
+    cites = read_citations(citations, 0, skipped)
+    assert (cites["citing"].tolist(), cites["cited"].tolist()) == ([2, 5], [1, 9])
     assert len(skipped) == 2
+
+
+@pytest.mark.parametrize(
+    ("year", "reason"),
+    [
+        (2005.7, "not the year of a work: 2005.7 of W1"),
+        (-1, "not the year of a work: -1 of W1"),
+        (99_999, "not the year of a work: 99999 of W1"),
+        ("soon", "cannot be read as a Parquet table"),
+    ],
+)
+def test_years_of_sciscinet_are_whole_and_in_range(tmp_path: Path, year: Any, reason: str) -> None:
+    write_tables(tmp_path, [{**row("W1", None), "year": year}], [])
+    with pytest.raises(DataError, match=reason):
+        read_scores(tmp_path / "sciscinet_papers.parquet", 0)
+
+
+def test_ids_of_sciscinet_are_read_as_those_of_openalex(tmp_path: Path) -> None:
+    texts = ["W7", "w7", "https://openalex.org/W7", "a/b/w07", "W" + 18 * "9"]
+    wrong = ["W" + 19 * "9", "W7 ", "W7\n", "W\u0667", "W", "7", "W7/", "", None]
+    write_tables(tmp_path, [{**row("", 2000), "paperid": text} for text in texts + wrong], [])
+    skipped: list[str] = []
+    read = read_scores(tmp_path / "sciscinet_papers.parquet", 0, skipped)
+    assert read["id"].tolist() == [parse_work_id(shorten_id(text)) for text in texts]
+    assert len(skipped) == len(wrong)
 
 
 def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
     write_tables(tmp_path, [row("W1", 1990)], [("W2", "W1")])
     with pytest.raises(DataError, match=r"lacks the columns .*Atyp_10pct_Z"):
-        list(read_scores(tmp_path / "sciscinet_paperrefs.parquet"))
+        read_scores(tmp_path / "sciscinet_paperrefs.parquet", 0)
     (tmp_path / "text.parquet").write_text("no table")
     with pytest.raises(DataError, match=r"text\.parquet cannot be read as a Parquet"):
-        list(read_scores(tmp_path / "text.parquet"))
+        read_scores(tmp_path / "text.parquet", 0)
 
 
 def test_a_world_plays_the_papers_of_a_file_split_by_split(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ The columns, and what later steps derive from them:
 
 import hashlib
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -56,19 +57,22 @@ DTYPES: Mapping[str, type[np.generic]] = {
 _VENUE_ID = re.compile(r"S([0-9]{1,18})")
 _OUTCOME = re.compile(
     r"\bcd[ _-]?index\b|\bdisrupti(?:on|veness) (?:index|score)\b|\bcited_by_count\b"
-    r"|\b(?:cited by|cited) \d+\b|\btimes cited\b",
-    re.IGNORECASE,
+    r"|\b(?:cited by|cited) \d+\b|\btimes cited\b"
 )
+_OUTCOME_WORDS = ("cited", "index", "score")
+"""Words one of which such a text has; looking for them is ten times faster."""
+_OWN_ID = re.compile(r"(?<![\w\0])\0(?![\w\0])")
+"""A paper's id, written as a zero: a pattern of each id would have to be compiled."""
 _LISTED_REASONS = 20
 
 
 def leaks_outcome(paper_id: str, title: str, abstract: str) -> bool:
     """Whether a text mentions its id, its citations or its scores, which would leak the label."""
     text = f"{title}\n{abstract}"
-    own_id = rf"\b{re.escape(paper_id)}\b"
-    # A search that is compiled for every paper would take a third of reading it.
-    named = paper_id in text and re.search(own_id, text) is not None
-    return named or _OUTCOME.search(text) is not None
+    if paper_id in text and _OWN_ID.search(text.replace(paper_id, "\0")):
+        return True
+    folded = text.casefold()
+    return any(word in folded for word in _OUTCOME_WORDS) and _OUTCOME.search(folded) is not None
 
 
 def read_numbered_works(path: Path, skipped: list[str] | None) -> Iterator[tuple[int, Work]]:
@@ -98,7 +102,7 @@ def stage_works(path: Path, root: Path, skip: bool, keep: bool, folder: Path) ->
     withheld: Counter[str] = Counter()
     skipped: list[str] | None = [] if skip else None
     fields: dict[str, int] = {}
-    rows, references, starts = [], [], [0]
+    rows, references, starts = [], array("q"), array("q", [0])  # eight bytes each
     for number, work in read_numbered_works(path, skipped):
         venue = _VENUE_ID.fullmatch(work.venue)
         field = fields.setdefault(work.field, len(fields)) if work.field else -1
@@ -109,7 +113,7 @@ def stage_works(path: Path, root: Path, skip: bool, keep: bool, folder: Path) ->
         venue_id = -1 if venue is None else int(venue[1])
         rows.append((number, work.year, article, venue_id, field, *text))
         found = map(parse_work_id, work.references)
-        references += [reference for reference in found if reference is not None]
+        references.extend(reference for reference in found if reference is not None)
         starts.append(len(references))
     _save_rows(folder, ("id", *WORK_COLUMNS), rows)
     save_columns(folder, starts=starts, references=references)
@@ -148,14 +152,14 @@ def stage_merged_ids(root: Path, skip: bool, folder: Path) -> dict[str, Any]:
 def stage_scores(path: Path, group: int, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
     """Read a row group of a `sciscinet_papers` table."""
     skipped: list[str] | None = [] if skip else None
-    _save_rows(folder, ("id", *SCORE_COLUMNS), read_scores(path, group, skipped))
+    save_columns(folder, **read_scores(path, group, skipped))
     return _describe_skipped(skipped, root)
 
 
 def stage_citations(path: Path, group: int, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
     """Read a row group of a `sciscinet_paperrefs` table."""
     skipped: list[str] | None = [] if skip else None
-    _save_rows(folder, ("citing", "cited"), read_citations(path, group, skipped))
+    save_columns(folder, **read_citations(path, group, skipped))
     return _describe_skipped(skipped, root)
 
 

@@ -1,44 +1,34 @@
-"""Tables of SciSciNet-v2 (Parquet): novelty scores by paper, and citations."""
+"""Tables of SciSciNet-v2 (Parquet), read by columns: novelty scores by paper, and citations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.data.openalex import parse_work_id, shorten_id
+from tokengym.envs.disruption.data.openalex import shorten_id
 from tokengym.envs.disruption.paper import LAST_YEAR
 from tokengym.envs.intake.parquet import open_parquet
 from tokengym.envs.intake.rows import refuse
 
-_SCORES = ("paperid", "year", "Atyp_10pct_Z", "Atyp_Median_Z")
 _CITATIONS = ("citing_paperid", "cited_paperid")
-_NAN = float("nan")
+_SCORES = ("year", "Atyp_10pct_Z", "Atyp_Median_Z")
+_ID = r"(?s)^(?:.*/)?[Ww](?P<digits>[0-9]{1,18})$"
+
+Columns = Mapping[str, npt.NDArray[Any]]
+"""Entries of some rows of a table, by column."""
 
 
-class Scores(NamedTuple):
-    """One row of `sciscinet_papers`; both scores are NaN unless both are known.
-
-    Attributes:
-        id: digits of the work's id.
-        year: publication year.
-        tenth: 10th percentile of the z-scores of its venue pairs.
-        median: their median, not below `tenth`.
-    """
-
-    id: int
-    year: int
-    tenth: float
-    median: float
-
-
-def count_row_groups(path: Path | str, skipped: list[str] | None = None) -> int:
+def count_row_groups(path: Path, skipped: list[str] | None = None) -> int:
     """Return how many row groups a table has; each can be read by itself.
 
     Raises:
         DataError: if the file is not a readable table and `skipped` is `None`.
     """
     try:
-        with open_parquet(Path(path)) as table:
+        with open_parquet(path) as table:
             count: int = table.num_row_groups
             return count
     except DataError as error:
@@ -46,62 +36,67 @@ def count_row_groups(path: Path | str, skipped: list[str] | None = None) -> int:
         return 0
 
 
-def read_scores(
-    path: Path | str, row_group: int | None = None, skipped: list[str] | None = None
-) -> Iterator[Scores]:
-    """Yield the rows of a `sciscinet_papers` table that have a year.
+def read_scores(path: Path, row_group: int, skipped: list[str] | None = None) -> Columns:
+    """Return the rows of a `sciscinet_papers` table that have a year.
 
     Args:
         path: the table.
-        row_group: one of its row groups; all of them if `None`.
+        row_group: which of its row groups.
         skipped: collects what is wrong with damaged rows and row groups, which are then skipped.
+
+    Returns:
+        `id`, the digits of the work's id, `year`, and `tenth` and `median`, the 10th percentile of
+        the z-scores of its venue pairs and their median; NaN unless both are known and in order.
 
     Raises:
         DataError: if the table or a row is damaged and `skipped` is `None`; it names the columns
             that are missing.
     """
-    for paper, year, tenth, median in _read_rows(Path(path), _SCORES, row_group, skipped):
-        if year is None:
-            continue
-        short = shorten_id(str(paper))
-        number = parse_work_id(short)
-        if number is None:
-            refuse(f"{path}: not the id of a work: {short!r}", skipped)
-        elif not 0 <= year <= LAST_YEAR:
-            refuse(f"{path}: not the year of a work: {year!r} of {short}", skipped)
-        elif tenth is not None and median is not None and tenth <= median:
-            yield Scores(number, int(year), float(tenth), float(median))
-        else:
-            yield Scores(number, int(year), _NAN, _NAN)
+    (ids,), (number, year, tenth, median) = _read(path, ("paperid",), _SCORES, row_group, skipped)
+    in_range = (year >= 0) & (year <= LAST_YEAR) & (year == np.floor(year))
+    good = (number >= 0) & in_range
+    for k in np.flatnonzero(~good & ~np.isnan(year)).tolist():
+        short = shorten_id(str(ids[k]))
+        wrong = f"the year of a work: {year[k]:g} of {short}" if number[k] >= 0 else None
+        refuse(f"{path}: not {wrong or f'the id of a work: {short!r}'}", skipped)
+    scores = np.where(tenth <= median, (tenth, median), np.nan)[:, good]
+    return {"id": number[good], "year": year[good], "tenth": scores[0], "median": scores[1]}
 
 
-def read_citations(
-    path: Path | str, row_group: int | None = None, skipped: list[str] | None = None
-) -> Iterator[tuple[int, int]]:
-    """Yield the digits of the citing and the cited id of each row of a `sciscinet_paperrefs` table.
+def read_citations(path: Path, row_group: int, skipped: list[str] | None = None) -> Columns:
+    """Return `citing` and `cited`, the digits of both ids, of a `sciscinet_paperrefs` table.
 
     Args and errors are those of `read_scores`.
     """
-    for row in _read_rows(Path(path), _CITATIONS, row_group, skipped):
-        source, target = (shorten_id(str(paper)) for paper in row)
-        citing, cited = parse_work_id(source), parse_work_id(target)
-        if citing is None or cited is None:
-            refuse(f"{path}: not the ids of two works: {source!r}, {target!r}", skipped)
-        else:
-            yield citing, cited
+    texts, (citing, cited) = _read(path, _CITATIONS, (), row_group, skipped)
+    good = (citing >= 0) & (cited >= 0)
+    for k in np.flatnonzero(~good).tolist():
+        source, target = (shorten_id(str(column[k])) for column in texts)
+        refuse(f"{path}: not the ids of two works: {source!r}, {target!r}", skipped)
+    return {"citing": citing[good], "cited": cited[good]}
 
 
-def _read_rows(
-    path: Path, columns: Sequence[str], row_group: int | None, skipped: list[str] | None
-) -> Iterator[tuple[Any, ...]]:
-    """Yield rows of some columns of a table, without reading it whole."""
+def _read(
+    path: Path, ids: Sequence[str], scores: Sequence[str], row_group: int, skipped: list[str] | None
+) -> tuple[list[Any], list[npt.NDArray[Any]]]:
+    """Return the texts of columns of ids; their digits, -1 of no work's id, and other numbers."""
     try:
         with open_parquet(path) as table:
-            missing = sorted(set(columns) - set(table.schema_arrow.names))
+            missing = sorted({*ids, *scores} - set(table.schema_arrow.names))
             if missing:
                 raise DataError(f"{path} lacks the columns {missing}")
-            groups = None if row_group is None else [row_group]
-            for batch in table.iter_batches(columns=list(columns), row_groups=groups):
-                yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
+            found = table.read_row_group(row_group, columns=[*ids, *scores])
+            texts = [found[name].cast("string") for name in ids]
+            numbers = [found[name].cast("float64").to_numpy() for name in scores]
+            return texts, [*map(_parse_ids, texts), *numbers]
     except DataError as error:
         refuse(str(error), skipped, error)
+        return [[] for _ in ids], [np.zeros(0) for _ in (*ids, *scores)]
+
+
+def _parse_ids(texts: Any) -> npt.NDArray[np.int64]:
+    from pyarrow import compute  # type: ignore[import-untyped]
+
+    digits = compute.struct_field(compute.extract_regex(texts, _ID), "digits")
+    found: npt.NDArray[np.int64] = digits.cast("int64").fill_null(-1).to_numpy()
+    return found
