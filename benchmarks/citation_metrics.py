@@ -90,7 +90,7 @@ def cost(papers: int, on_disk: bool) -> Cost:
             graph = build_on_disk(
                 folder,
                 years,
-                lambda: ((citing[part], cited[part]) for part in parts),
+                ((citing[part], cited[part]) for part in parts),
                 block_citations=CHUNK,
             )
         else:

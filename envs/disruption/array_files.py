@@ -1,7 +1,7 @@
 """Arrays in files: `.npy` files mapped into memory, and temporary ones of growing length."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -77,6 +77,21 @@ class ScratchArray:
         """Write entries after the last."""
         self[self._length :] = values
 
+    def read_runs(self, runs: Sequence[slice]) -> npt.NDArray[Any]:
+        """Return the entries of several slices one after the other."""
+        return np.concatenate([np.zeros(0, self._dtype), *(self[run] for run in runs)])
+
+    def write_runs(self, runs: Sequence[slice], values: npt.NDArray[Any]) -> None:
+        """Write entries, one after the other, into several slices."""
+        at = 0
+        for run in runs:
+            self[run] = values[at : at + run.stop - run.start]
+            at += run.stop - run.start
+
+    def slices(self, most: int) -> list[slice]:
+        """Return slices of at most so many entries that make up the whole."""
+        return slices_of(0, self._length, most)
+
 
 Column = npt.NDArray[Any] | ScratchArray
 """Numbers that are read by slices."""
@@ -95,6 +110,36 @@ def scratch_arrays(folder: Path | None = None) -> Iterator[NewArray]:
         yield lambda dtype: ScratchArray(
             files.enter_context(SpooledTemporaryFile(_HELD, dir=folder)), dtype
         )
+
+
+def slices_of(begin: int, end: int, most: int) -> list[slice]:
+    """Return slices of at most so many entries that make up a range."""
+    return [slice(at, min(at + most, end)) for at in range(begin, end, most)]
+
+
+def group_runs(
+    begins: npt.NDArray[np.int64], group: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.int64], list[slice], npt.NDArray[np.int64]]:
+    """Find the places of entries in a file that holds those of one group after the other's.
+
+    Args:
+        begins: where the next entry of each group goes, shape (g,).
+        group: number of each entry's group, shape (n,).
+
+    Returns:
+        the order that puts entries by group, shape (n,); the slices of the file that they then
+        fill; where each group goes on, shape (g,).
+    """
+    ends: npt.NDArray[np.int64] = begins + np.bincount(group, minlength=len(begins))
+    ranges = zip(begins.tolist(), ends.tolist(), strict=True)
+    runs = [slice(begin, end) for begin, end in ranges if begin < end]
+    return np.argsort(group, kind="stable"), runs, ends
+
+
+def sort_distinct(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the distinct values, ascending; `np.unique` would hash them first, which is slow."""
+    ascending = np.sort(values)
+    return ascending[np.diff(ascending, prepend=-1) > 0]
 
 
 def find_sorted(

@@ -22,7 +22,9 @@ from tokengym.envs.disruption.array_files import (
     NewArray,
     ScratchArray,
     find_sorted,
+    group_runs,
     scratch_arrays,
+    slices_of,
 )
 from tokengym.envs.disruption.citations import furthest_row, offsets, row_blocks
 
@@ -198,8 +200,7 @@ class _Cohort:
             order = np.argsort(range_of[venue], kind="stable")
             held = np.bincount(range_of[venue], weights=partners, minlength=len(held))
             ends = begins + held.astype(np.int64)
-            parts = (self.z[a:b] for a, b in zip(begins, ends, strict=True))
-            z = np.concatenate([np.zeros(0), *parts])
+            z = self.z.read_runs([slice(a, b) for a, b in zip(begins, ends, strict=True)])
             begins = ends
             # From the order of ranges into that of papers.
             pair, own = offsets(partners), partners[order]
@@ -300,8 +301,8 @@ class _RareCounter:
 def _tally(column: Column) -> tuple[IntArray, IntArray]:
     """Return the distinct values of a column, ascending, and how often each occurs."""
     values, counts = np.zeros((2, 0), dtype=np.int64)
-    for begin in range(0, len(column), _BLOCK):
-        own, more = np.unique(column[begin : begin + _BLOCK], return_counts=True)
+    for some in slices_of(0, len(column), _BLOCK):
+        own, more = np.unique(column[some], return_counts=True)
         values, place = np.unique(np.concatenate([values, own]), return_inverse=True)
         counts = np.bincount(place, weights=np.concatenate([counts, more])).astype(np.int64)
     return values, counts
@@ -313,50 +314,41 @@ def _shuffle(
     """Yield shuffles of the venues within each cited year, which order random numbers there."""
     years, counts = _tally(slots.year)
     ends = offsets(counts)
-    orders, by_year, drawn = new(np.int32), new(np.int64), new(np.float64)
+    year, by_year, drawn = new(np.min_scalar_type(len(years))), new(np.int64), new(np.float64)
     dealt, shuffled = new(np.int64), new(np.int64)
-    chunks = [slice(a, min(a + _BLOCK, ends[-1])) for a in range(0, ends[-1], _BLOCK)]
-    runs = []  # of each chunk, where its slots of each year stand among all of the year
-    begins = ends[:-1]
+    chunks = slices_of(0, len(slots.year), _BLOCK)
+    at = ends[:-1]
     for chunk in chunks:
-        year = np.searchsorted(years, slots.year[chunk])
-        orders.append(np.argsort(year, kind="stable"))
-        nexts = begins + np.bincount(year, minlength=len(years))
-        runs.append([slice(a, b) for a, b in zip(begins, nexts, strict=True) if a < b])
-        begins = nexts
-        _write_runs(by_year, runs[-1], np.asarray(slots.venue[chunk])[orders[chunk]])
+        year.append(np.searchsorted(years, slots.year[chunk]))
+        order, runs, at = group_runs(at, year[chunk])
+        by_year.write_runs(runs, slots.venue[chunk][order])
     for k in range(shuffles):
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, k])))
-        for chunk, own in zip(chunks, runs, strict=True):
-            _write_runs(drawn, own, rng.random(chunk.stop - chunk.start)[orders[chunk]])
-        for begin, end in pairwise(ends):
+        at = ends[:-1]
+        for chunk in chunks:
+            order, runs, at = group_runs(at, year[chunk])
+            drawn.write_runs(runs, rng.random(len(order))[order])
+        for begin, end in pairwise(ends.tolist()):
             _order(by_year, drawn, dealt, begin, end)
-        for chunk, own in zip(chunks, runs, strict=True):
-            venue = np.empty(chunk.stop - chunk.start, dtype=np.int64)
-            venue[orders[chunk]] = np.concatenate([dealt[run] for run in own])
+        at = ends[:-1]
+        for chunk in chunks:
+            order, runs, at = group_runs(at, year[chunk])
+            venue = np.empty(len(order), dtype=np.int64)
+            venue[order] = dealt.read_runs(runs)
             shuffled[chunk] = venue
         yield shuffled
-
-
-def _write_runs(out: ScratchArray, runs: Iterable[slice], values: npt.NDArray[np.generic]) -> None:
-    begin = 0
-    for run in runs:
-        end = begin + run.stop - run.start
-        out[run] = values[begin:end]
-        begin = end
 
 
 def _order(
     values: ScratchArray, keys: ScratchArray, out: ScratchArray, begin: int, end: int
 ) -> None:
     """Write values in the order of keys in [0, 1), of which a part is sorted at a time."""
-    parts = -(-(end - begin) // _BLOCK)
-    chunks = [slice(a, min(a + _BLOCK, end)) for a in range(begin, end, _BLOCK)]
-    for part in range(parts):
+    chunks = slices_of(begin, end, _BLOCK)
+    for part in range(len(chunks)):
         own_keys, own_values = [], []
         for chunk in chunks:
             key = keys[chunk]
-            own = np.minimum((key * parts).astype(np.int64), parts - 1) == part
+            own = np.minimum((key * len(chunks)).astype(np.int64), len(chunks) - 1) == part
             own_keys.append(key[own])
             own_values.append(values[chunk][own])
         order = np.argsort(np.concatenate(own_keys), kind="stable")

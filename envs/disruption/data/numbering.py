@@ -90,7 +90,7 @@ def build_graph(
             both = found & (citing >= 0)
             yield citing[both], place[both]
 
-    graph = build_on_disk(folder, load_columns(numbered, "year")[0], list_chunks)
+    graph = build_on_disk(folder, load_columns(numbered, "year")[0], list_chunks())
     return {"citations": len(graph.cited)}
 
 
