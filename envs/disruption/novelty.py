@@ -8,8 +8,9 @@ Pairs are counted in blocks of papers, for as many venue pairs at a time as one 
 and z-scores wait in files. So memory does not grow with the number of pairs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -25,11 +26,14 @@ from tokengym.envs.disruption.array_files import (
     group_runs,
     scratch_arrays,
     slices_of,
+    sort_distinct,
 )
 from tokengym.envs.disruption.citations import furthest_row, offsets, row_blocks
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+Find = Callable[[IntArray], npt.NDArray[np.integer]]
+"""Returns the number of each of some pairs, a last number for those that were not observed."""
 
 _BLOCK = 1 << 21
 """Pairs of references, or slots, held at once (some 50 bytes each), if no paper has more."""
@@ -126,7 +130,7 @@ class _Cohort:
         self.number[np.argsort(-cited, kind="stable")] = np.arange(len(cited))
         self.columns = new(np.int32)  # one assignment after the other
         self.z = new(np.float64)  # of the observed pairs: by range of venues, then by slot
-        self.ranges: list[int] = []  # the first venue of each range
+        self.ranges: list[tuple[int, int]] = []  # first venue of each, and where its z begin
         self.assigned = -1
 
         lengths = np.diff(slots.starts)
@@ -155,7 +159,7 @@ class _Cohort:
         pairs = offsets(held)
         first = 0
         while first < venues:
-            self.ranges.append(first)
+            self.ranges.append((first, len(self.z)))
             last = furthest_row(cells, first, _TABLE)
             size = int(cells[last] - cells[first])
             if size > min(_TABLE, _MOST_CELLS * (pairs[last] - pairs[first])):
@@ -173,32 +177,36 @@ class _Cohort:
             size: how many cells these venues have; 0 if their pairs are too rare for that.
         """
         shift = cells[:-1] - np.arange(len(cells) - 1) - cells[first]
-        pairs = [self._pairs(column, first, last, shift) for column in range(self.assigned + 1)]
-        counter = _CellCounter(pairs[0], size) if size else _RareCounter(pairs[0])
-        total, squares = np.zeros((2, len(counter.observed)), dtype=np.int64)
-        for assigned in pairs[1:]:
-            more = counter.count(assigned) - counter.observed
+        read = partial(self._pairs, first=first, last=last, shift=shift)
+        known, find = _index_cells(read(0), size) if size else _index_rare(read(0))
+
+        def count(column: int) -> IntArray:
+            table = np.zeros(known + 1, dtype=np.int64)
+            for cell in read(column):
+                np.add.at(table, find(cell), 1)
+            return table[:-1]
+
+        observed = count(0)
+        total, squares = np.zeros((2, known), dtype=np.int64)
+        for column in range(1, self.assigned + 1):
+            more = count(column) - observed
             total += more
             squares += more * more
         spread = self.assigned * squares - total * total  # exact: all are integers
-        z = np.full(len(total), np.nan)
+        z = np.full(known, np.nan)
         np.divide(-total, np.sqrt(spread.astype(float)), out=z, where=spread > 0)
-        for score in counter.look_up(z, self._pairs(0, first, last, shift)):
-            self.z.append(score)
+        for cell in read(0):
+            self.z.append(z[find(cell)])
 
     def percentiles(self) -> FloatArray:
         """Return the scores of all papers."""
         out = np.full((len(self.starts) - 1, 2), np.nan)
-        range_of = np.searchsorted(self.ranges, np.arange(len(self.names)), side="right") - 1
-        held = np.zeros(len(self.ranges))
-        for block in self.blocks:
-            venue, partners = self._read(0, block)
-            held += np.bincount(range_of[venue], weights=partners, minlength=len(held))
-        begins = offsets(held)[:-1]
+        firsts, begins = np.array(self.ranges, dtype=np.int64).reshape(-1, 2).T
+        range_of = np.searchsorted(firsts, np.arange(len(self.names)), side="right") - 1
         for first, last in self.blocks:
             venue, partners = self._read(0, (first, last))
             order = np.argsort(range_of[venue], kind="stable")
-            held = np.bincount(range_of[venue], weights=partners, minlength=len(held))
+            held = np.bincount(range_of[venue], weights=partners, minlength=len(begins))
             ends = begins + held.astype(np.int64)
             z = self.z.read_runs([slice(a, b) for a, b in zip(begins, ends, strict=True)])
             begins = ends
@@ -241,61 +249,31 @@ class _Cohort:
                 yield np.repeat(shift[venue[some]], own) + venue[right]
 
 
-class _CellCounter:
-    """Counts pairs in a table that has a cell for each pair of venues.
-
-    Attributes:
-        observed: how often each pair that occurs does so.
-    """
-
-    def __init__(self, pairs: Iterable[IntArray], size: int) -> None:
-        self._size = size
-        table = self._tabulate(pairs)
-        self._cells = np.flatnonzero(table)
-        self.observed = table[self._cells]
-
-    def _tabulate(self, pairs: Iterable[IntArray]) -> IntArray:
-        table = np.zeros(self._size, dtype=np.int64)
-        for cell in pairs:
-            np.add.at(table, cell, 1)
-        return table
-
-    def count(self, pairs: Iterable[IntArray]) -> IntArray:
-        """Return how often each of the observed pairs is among some."""
-        return self._tabulate(pairs)[self._cells]
-
-    def look_up(self, z: FloatArray, pairs: Iterable[IntArray]) -> Iterator[FloatArray]:
-        """Yield the z-score, of those of the observed pairs, of each of some."""
-        table = np.empty(self._size)
-        table[self._cells] = z
-        yield from (table[cell] for cell in pairs)
+def _index_cells(pairs: Iterable[IntArray], size: int) -> tuple[int, Find]:
+    """Number the pairs that occur, in a table with a cell for each that could."""
+    index = np.zeros(size, dtype=np.int32)
+    for cell in pairs:
+        index[cell] = 1
+    occurring = np.flatnonzero(index)
+    index[:] = len(occurring)
+    index[occurring] = np.arange(len(occurring))
+    return len(occurring), index.__getitem__
 
 
-class _RareCounter:
-    """Does what `_CellCounter` does where most cells would be empty: sorts pairs to count them."""
+def _index_rare(pairs: Iterable[IntArray]) -> tuple[int, Find]:
+    """Number the pairs that occur by sorting them, where most cells would be empty."""
+    occurring = sort_distinct(np.concatenate([np.zeros(0, dtype=np.int64), *pairs]))
+    seen = np.zeros(_FILTER, dtype=np.bool_)
+    seen[occurring % _FILTER] = True
 
-    def __init__(self, pairs: Iterable[IntArray]) -> None:
-        cell = np.concatenate([np.zeros(0, dtype=np.int64), *pairs])
-        cell.sort()
-        begins = np.flatnonzero(np.diff(cell, prepend=-1))
-        self._cells = cell[begins]
-        self.observed = np.diff(begins, append=len(cell))
-        self._seen = np.zeros(_FILTER, dtype=np.bool_)
-        self._seen[self._cells % _FILTER] = True
+    def find(cell: IntArray) -> IntArray:
+        number = np.full(len(cell), len(occurring))
+        some = np.flatnonzero(seen[cell % _FILTER])  # few others were ever observed
+        place, found = find_sorted(occurring, cell[some])
+        number[some[found]] = place[found]
+        return number
 
-    def count(self, pairs: Iterable[IntArray]) -> IntArray:
-        """Return how often each of the observed pairs is among some."""
-        table = np.zeros(len(self._cells), dtype=np.int64)
-        for cell in pairs:
-            some = cell[self._seen[cell % _FILTER]]  # most pairs were never observed
-            some.sort()
-            place, found = find_sorted(self._cells, some)
-            np.add.at(table, place[found], 1)
-        return table
-
-    def look_up(self, z: FloatArray, pairs: Iterable[IntArray]) -> Iterator[FloatArray]:
-        """Yield the z-score, of those of the observed pairs, of each of some."""
-        yield from (z[np.searchsorted(self._cells, cell)] for cell in pairs)
+    return len(occurring), find
 
 
 def _tally(column: Column) -> tuple[IntArray, IntArray]:
