@@ -7,10 +7,9 @@
 Citations are generated with recency and preferential attachment, so that a few papers are cited by
 many. Each line states seconds to build, seconds for all papers, and the peak memory of the process.
 `--alone` leaves the package out (it needs `pip install cdindex`, GPL, for comparison only).
-`--workers N` counts once more in N processes over a graph saved on disk. `--growth` doubles the
-papers twice, each size in a separate process, with the graph in memory and built on disk in
-chunks: processor microseconds a citation stay the same where the cost is linear. `before` is the
-part of the peak that the process held once the citations were generated.
+`--growth` doubles the papers twice, each size in a separate process, with the graph in memory and
+built on disk in chunks: processor microseconds a citation stay the same where the cost is linear.
+`before` is the part of the peak that the process held once the citations were generated.
 """
 
 import argparse
@@ -134,7 +133,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--papers", type=int, default=100_000)
     parser.add_argument("--alone", action="store_true")
-    parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--growth", action="store_true")
     chosen = parser.parse_args(arguments)
     if chosen.growth:
@@ -154,23 +152,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     done = time.perf_counter()
     ours = done - begin
     add_row(table, "tokengym", built - begin, done - built)
-
-    if chosen.workers:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            ProcessPoolExecutor(chosen.workers, get_context("spawn")) as pool,
-        ):
-            begin = time.perf_counter()
-            saved = graph.save(folder)
-            built = time.perf_counter()
-            spread = saved.counts(executor=pool).cd()
-            add_row(
-                table,
-                f"{chosen.workers} processes, on disk",
-                built - begin,
-                time.perf_counter() - built,
-            )
-            np.testing.assert_array_equal(cd, spread)
 
     console = Console()
     if chosen.alone:

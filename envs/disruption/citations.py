@@ -6,7 +6,6 @@ focal paper; at t + w it still counts. References count whatever their own time.
 """
 
 from collections.abc import Iterator
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -79,7 +78,6 @@ class CitationGraph:
         cited: references of each paper, as sorted positions, shape (m,).
         citer_starts: row pointers of `citers`, shape (n + 1,).
         citers: who cites each paper, as ascending sorted positions, shape (m,).
-        folder: where the arrays lie on disk, `None` if they are in memory.
     """
 
     times: IntArray
@@ -88,7 +86,6 @@ class CitationGraph:
     cited: npt.NDArray[np.int32]
     citer_starts: IntArray
     citers: npt.NDArray[np.int32]
-    folder: Path | None = None
 
     @classmethod
     def from_edges(cls, times: npt.ArrayLike, citing: npt.ArrayLike, cited: npt.ArrayLike) -> Self:
@@ -128,14 +125,6 @@ class CitationGraph:
             columns.indices.astype(np.int32, copy=False),
         )
 
-    def save(self, folder: Path | str) -> Self:
-        """Write the arrays to `folder` and return the graph memory-mapped from there."""
-        path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        for name in _FILES:
-            np.save(path / f"{name}.npy", getattr(self, name))
-        return self.open(path)
-
     @classmethod
     def open(cls, folder: Path | str) -> Self:
         """Map a saved graph into memory without reading it.
@@ -148,13 +137,7 @@ class CitationGraph:
             arrays = {name: map_array(path / f"{name}.npy") for name in _FILES}
         except OSError as error:
             raise DataError(f"{path} holds no saved citation graph: {error}") from error
-        return cls(**arrays, folder=path)
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        """Pickle a mapped graph as its folder, so that workers map the same pages."""
-        if self.folder is not None:
-            return (type(self).open, (self.folder,))
-        return (type(self), tuple(getattr(self, name) for name in _FILES))
+        return cls(**arrays)
 
     def __len__(self) -> int:
         """Return how many papers there are."""
@@ -166,7 +149,6 @@ class CitationGraph:
         *,
         window: int = 5,
         l: int = 5,  # noqa: E741 - the literature's name
-        executor: Executor | None = None,
         block_pairs: int = BLOCK_PAIRS,
     ) -> CitationCounts:
         """Count citers by kind for the focal papers.
@@ -178,8 +160,6 @@ class CitationGraph:
             focal: numbers of the focal papers, shape (f,); all papers if `None`.
             window: how long after publication citers count, in units of `times`, >= 0.
             l: least shared references for `n_l`, >= 1.
-            executor: where to run the blocks; here, one after another, if `None`. A process or
-                cluster executor wants a saved graph, which travels as a path.
             block_pairs: size of a block, >= 1.
 
         Returns:
@@ -201,12 +181,8 @@ class CitationGraph:
             place[self.order] = np.arange(len(self))
             row_order = np.argsort(place[numbers], kind="stable")
             positions = place[numbers][row_order]
-        blocks = list(self._blocks(positions, block_pairs))
-        if executor is None:
-            results = [_count_block(self, block, window, l) for block in blocks]
-        else:
-            futures = [executor.submit(_count_block, self, b, window, l) for b in blocks]
-            results = [future.result() for future in futures]
+        blocks = self._blocks(positions, block_pairs)
+        results = [_count_block(self, block, window, l) for block in blocks]
         out = np.zeros((5, len(positions)), dtype=np.int64)
         if results:
             out[:, row_order] = np.concatenate(results, axis=1)

@@ -99,6 +99,8 @@ def percentile_labels(
     Raises:
         DataError: if the lengths differ or `share` is out of range.
     """
+    from scipy.stats import rankdata
+
     if not 0 < share <= 0.5:
         raise DataError(f"share must be in (0, 0.5], got {share!r}")
     values = np.asarray(score, dtype=np.float64)
@@ -114,13 +116,12 @@ def percentile_labels(
         return labels
     group = np.unique(fields[defined], return_inverse=True)[1] * (len(defined) + 1)
     group = group + np.unique(years[defined], return_inverse=True)[1]
-    order = np.lexsort((values[defined], group))
-    groups, sorted_values = group[order], values[defined][order]
-    first, last = _runs(groups)
-    tie_first, tie_last = _runs(groups, sorted_values)
-    rank = (0.5 * (tie_first + tie_last + 1) - first) / (last + 1 - first)
+    order = np.argsort(group, kind="stable")
+    rank = np.empty(len(group))
+    for own in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        rank[own] = (rankdata(values[defined[own]]) - 0.5) / len(own)
     names = np.select([rank > 1 - share, rank < share], DISRUPTION_LABELS[:2], DISRUPTION_LABELS[2])
-    labels[defined[order]] = names
+    labels[defined] = names
     return labels
 
 
@@ -158,13 +159,3 @@ def eligible(
 def _side(value: float, threshold: float) -> int:
     """Return the position among `DISRUPTION_LABELS`: above, below, or within ±threshold."""
     return 0 if value > threshold else 1 if value < -threshold else 2
-
-
-def _runs(*keys: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return first and last position of the run of equal keys that each element lies in."""
-    starts = np.ones(len(keys[0]), dtype=bool)
-    starts[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-    begin = np.flatnonzero(starts)
-    run = np.cumsum(starts) - 1
-    end = np.append(begin[1:], len(starts)) - 1
-    return begin[run], end[run]

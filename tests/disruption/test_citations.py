@@ -1,10 +1,7 @@
 """Laws of the CD index: published vectors, a direct count, the reference package, any blocks."""
 
-import pickle
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -182,56 +179,6 @@ def test_variants_follow_from_the_counts(case: tuple[list[int], list[tuple[int, 
     cited = counts.citers > 0
     assert np.isnan(counts.cd_without_n_k()[~cited]).all()
     assert (np.abs(counts.cd_without_n_k()[cited]) >= np.abs(counts.cd()[cited])).all()
-
-
-def random_graph(n: int, seed: int = 0) -> CitationGraph:
-    rng = np.random.default_rng(seed)
-    citing = rng.integers(1, n, 8 * n)
-    return CitationGraph.from_edges(
-        np.sort(rng.integers(1980, 2010, n)), citing, rng.integers(0, citing)
-    )
-
-
-def test_a_saved_graph_gives_the_same_values_here_and_in_workers(tmp_path: Path) -> None:
-    graph = random_graph(2000)
-    saved = graph.save(tmp_path / "graph")
-    expected = graph.counts()
-    travelled = pickle.loads(pickle.dumps(saved))
-    assert len(pickle.dumps(saved)) < 1000
-    with ThreadPoolExecutor(2) as pool:
-        for counts in (
-            travelled.counts(),
-            saved.counts(executor=pool, block_pairs=500),
-            pickle.loads(pickle.dumps(graph)).counts(),
-        ):
-            for left, right in zip(expected, counts, strict=True):
-                np.testing.assert_array_equal(left, right)
-
-
-class Courier(Executor):
-    """An executor as one to another machine is: all that goes there and comes back is pickled."""
-
-    def __init__(self) -> None:
-        self.carried: list[int] = []
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        letter = pickle.dumps((fn, args, kwargs))
-        self.carried.append(len(letter))
-        there, given, named = pickle.loads(letter)
-        future: Future[Any] = Future()
-        future.set_result(pickle.loads(pickle.dumps(there(*given, **named))))
-        return future
-
-
-def test_blocks_go_over_any_executor_without_the_graph(tmp_path: Path) -> None:
-    graph = random_graph(2000)
-    saved = graph.save(tmp_path / "graph")
-    courier = Courier()
-    found = saved.counts(executor=courier, block_pairs=2000)
-    for left, right in zip(graph.counts(), found, strict=True):
-        np.testing.assert_array_equal(left, right)
-    assert len(courier.carried) > 10
-    assert max(courier.carried) < 20_000
 
 
 @pytest.mark.parametrize(
