@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.array_files import map_array
+from tokengym.envs.disruption.array_files import map_array, sort_distinct
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -99,8 +99,6 @@ class CitationGraph:
         Raises:
             DataError: if shapes or dtypes are wrong, or a number is no paper's.
         """
-        from scipy import sparse
-
         when = _integers(times, "times")
         n = len(when)
         source, target = _papers(citing, "citing", n), _papers(cited, "cited", n)
@@ -109,20 +107,18 @@ class CitationGraph:
                 f"citing and cited must be equally long, got {source.shape} and {target.shape}"
             )
         order = np.argsort(when, kind="stable")
-        position = np.empty(n, dtype=np.int32)
-        position[order] = np.arange(n, dtype=np.int32)
+        position = np.empty(n, dtype=np.int64)
+        position[order] = np.arange(n)
         other = source != target
-        ones = np.ones(np.count_nonzero(other), dtype=np.int8)
-        rows = sparse.csr_array((ones, (position[source[other]], position[target[other]])), (n, n))
-        rows.sum_duplicates()
-        columns = rows.tocsc()
+        keys = sort_distinct(position[source[other]] * n + position[target[other]])
+        rows, columns = keys // n, keys % n
         return cls(
             when[order],
             order,
-            rows.indptr.astype(np.int64),
-            rows.indices.astype(np.int32, copy=False),
-            columns.indptr.astype(np.int64),
-            columns.indices.astype(np.int32, copy=False),
+            offsets(np.bincount(rows, minlength=n)),
+            columns.astype(np.int32),
+            offsets(np.bincount(columns, minlength=n)),
+            rows[np.argsort(columns, kind="stable")].astype(np.int32),
         )
 
     @classmethod

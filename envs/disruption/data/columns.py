@@ -86,6 +86,14 @@ def load_columns(folder: Path, *names: str) -> list[npt.NDArray[Any]]:
     return [map_array(folder / f"{name}.npy") for name in names]
 
 
+def load_own_scores(folder: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
+    """Map the novelty scores of a source that has its own into memory."""
+    if not (folder / "tenth.npy").exists():
+        return None
+    tenth, median = load_columns(folder, "tenth", "median")
+    return tenth, median
+
+
 def save_columns(folder: Path, **columns: npt.ArrayLike) -> None:
     """Write columns in their types, or in that of the array where `DTYPES` has none."""
     for name, column in columns.items():

@@ -173,3 +173,27 @@ def number_records(
 def list_paths(done: Sequence[Done]) -> list[Path]:
     """Return the folders of results."""
     return [one.path for one in done]
+
+
+def score_years(
+    stages: Stages,
+    score: Callable[..., Any],
+    numbered: Done,
+    graph: Done,
+    years: Sequence[int],
+    options: dict[str, Any],
+) -> list[Done]:
+    """Score works year by year.
+
+    Args:
+        stages: of the build.
+        score: called with the folders of the graph and of the numbers, a year, the options and the
+            folder that it writes to.
+        numbered: result of `number_papers`.
+        graph: result of `build_graph`.
+        years: which.
+        options: of the scores, as plain JSON.
+    """
+    key = {"graph": graph.digest, "numbers": numbered.digest, **options}
+    makes = [(year, partial(score, graph.path, numbered.path, year, options)) for year in years]
+    return stages.run("score years", [Step(f"year-{year}", key, make) for year, make in makes])

@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,11 +14,11 @@ import numpy as np
 from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.citations import CitationCounts, CitationGraph
-from tokengym.envs.disruption.data.columns import load_columns, save_columns
-from tokengym.envs.disruption.data.reading import Stages, build_corpus
+from tokengym.envs.disruption.data.columns import load_columns, load_own_scores, save_columns
+from tokengym.envs.disruption.data.reading import Stages, build_corpus, score_years
 from tokengym.envs.disruption.data.recipe import Recipe, find_inputs
-from tokengym.envs.disruption.data.scoring import shuffle_venues
-from tokengym.envs.disruption.data.steps import Done, Progress, Step, ignore_progress
+from tokengym.envs.disruption.data.scoring import score_novelty
+from tokengym.envs.disruption.data.steps import Done, Progress, ignore_progress
 from tokengym.envs.disruption.labels import THRESHOLD
 
 SUFFIXES = (".csv", ".parquet")
@@ -110,25 +109,9 @@ def score_works(
     times = np.unique(CitationGraph.open(graph.path).times).tolist()
     if not times:
         raise DataError(f"{recipe.source} holds no work with a year of publication")
-    shuffles = 0 if recipe.kind == "sciscinet" else recipe.shuffles
-    options = {
-        "window": recipe.window,
-        "l": least_shared,
-        "shuffles": shuffles,
-        "seed": recipe.seed,
-    }
-    key = {"graph": graph.digest, "numbers": numbered.digest, **options}
-    scored = stages.run(
-        "score years",
-        [
-            Step(
-                f"scores-{year}",
-                key,
-                partial(_stage_scores, graph.path, numbered.path, year, options),
-            )
-            for year in times
-        ],
-    )
+    options = {"window": recipe.window, "l": least_shared, "seed": recipe.seed}
+    options["shuffles"] = 0 if recipe.kind == "sciscinet" else recipe.shuffles
+    scored = score_years(stages, _stage_scores, numbered, graph, times, options)
     last_year = times[-1] if recipe.last_year is None else recipe.last_year
     (ids,) = load_columns(numbered.path, "id")
     totals = np.zeros(5, dtype=np.int64)
@@ -141,19 +124,10 @@ def score_works(
                 for write in writers:
                     write(rows)
     shutil.rmtree(folder)
-    works, cd, disruptive, consolidating, novelty = totals.tolist()
-    return ScoreSummary(
-        numbered.notes["read"],
-        stages.refused,
-        works,
-        graph.notes["citations"],
-        cd,
-        disruptive,
-        consolidating,
-        novelty,
-        stages.skipped,
-        ignored,
-    )
+    works, *counted = totals.tolist()
+    read, citations = numbered.notes["read"], graph.notes["citations"]
+    counted += [stages.skipped, ignored]
+    return ScoreSummary(read, stages.refused, works, citations, *counted)
 
 
 def _check_tables(out: Sequence[Path]) -> None:
@@ -175,21 +149,12 @@ def _stage_scores(
     first, end = np.searchsorted(graph.times, [year, year + 1]).tolist()
     number = np.asarray(graph.order[first:end])
     counts = graph.counts(number, window=options["window"], l=options["l"])
-    if (numbered / "tenth.npy").exists():
-        tenth, median = (column[number] for column in load_columns(numbered, "tenth", "median"))
-    elif options["shuffles"]:
-        (venue,) = load_columns(numbered, "venue")
-        how = {"seed": options["seed"], "shuffles": options["shuffles"]}
-        tenth, median = shuffle_venues(graph, venue, first, end, **how, folder=folder).T
-    else:
-        tenth = median = np.full(len(number), np.nan)
+    own, how = load_own_scores(numbered), {name: options[name] for name in ("seed", "shuffles")}
+    venue = None if own else load_columns(numbered, "venue")[0]
+    novelty = score_novelty(graph, venue, own, first, end, **how, folder=folder)
     references = np.diff(graph.starts[first : end + 1])
-    save_columns(
-        folder,
-        **dict(
-            zip(_COLUMNS, (number, references, *counts, tenth, median), strict=True),
-        ),
-    )
+    columns = (number, references, *counts, *novelty.T)
+    save_columns(folder, **dict(zip(_COLUMNS, columns, strict=True)))
 
 
 def _make_rows(

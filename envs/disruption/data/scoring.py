@@ -141,14 +141,8 @@ def score_year(
     number = np.asarray(graph.order[first:end])
     field = cast(IntArray, corpus.field[number])
     counts = graph.counts(number, window=window)
-    if corpus.novelty is not None:
-        novelty = np.stack([scores[number] for scores in corpus.novelty], axis=1)
-    elif shuffles:
-        novelty = shuffle_venues(
-            graph, corpus.venue, first, end, seed=seed, shuffles=shuffles, folder=folder
-        )
-    else:
-        novelty = np.full((len(number), 2), np.nan)
+    how = {"seed": seed, "shuffles": shuffles}
+    novelty = score_novelty(graph, corpus.venue, corpus.novelty, first, end, **how, folder=folder)
     usual = _compute_field_medians(field, novelty[:, 1])
     place = np.flatnonzero(
         eligible(
@@ -276,9 +270,10 @@ def _clean(text: str) -> str:
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
-def shuffle_venues(
+def score_novelty(
     graph: CitationGraph,
-    venue_of: npt.NDArray[np.integer[Any]],
+    venue_of: npt.NDArray[np.integer[Any]] | None,
+    own: tuple[FloatArray, FloatArray] | None,
     first: int,
     end: int,
     *,
@@ -286,20 +281,25 @@ def shuffle_venues(
     shuffles: int,
     folder: Path | None = None,
 ) -> FloatArray:
-    """Return novelty and conventionality of papers of one year, by shuffles of venues.
+    """Return novelty and conventionality of papers of one year.
 
     Args:
         graph: who cites whom.
-        venue_of: a number of each paper's venue, -1 if unknown, shape (n,).
+        venue_of: a number of each paper's venue, -1 if unknown, shape (n,), if there are any.
+        own: the scores of a source that has them; otherwise venues are shuffled.
         first: position of the first paper in the graph's order.
         end: position after the last.
         seed: entropy of the shuffles.
-        shuffles: how many, >= 2.
+        shuffles: how many, >= 2; 0 leaves the scores undefined.
         folder: for temporary files, see `shuffled_scores`.
 
     Returns:
         10th percentile and median of the pairs' z-scores, NaN if undefined, shape (end - first, 2).
     """
+    if own is not None:
+        return np.stack([scores[graph.order[first:end]] for scores in own], axis=1)
+    if not shuffles or venue_of is None:
+        return np.full((end - first, 2), np.nan)
     starts = np.asarray(graph.starts[first : end + 1])
     lengths = [np.zeros(0, dtype=np.int64)]
     with scratch_arrays(folder) as new:

@@ -19,6 +19,7 @@ from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.data.columns import (
     PAPER_COLUMNS,
     load_columns,
+    load_own_scores,
     read_numbered_works,
     save_columns,
 )
@@ -28,6 +29,7 @@ from tokengym.envs.disruption.data.reading import (
     build_corpus,
     list_paths,
     number_records,
+    score_years,
 )
 from tokengym.envs.disruption.data.recipe import Input, Recipe
 from tokengym.envs.disruption.data.scoring import Corpus, Scored, encode_labels, score_year
@@ -96,19 +98,8 @@ def _label_works(stages: Stages) -> Labelled:
         "rule": recipe.rule,
         "share": recipe.share,
     }
-    corpus = {"graph": graph.digest, "numbers": numbered.digest}
-    scored = stages.run(
-        "score years",
-        [
-            Step(
-                f"year-{year}",
-                {**corpus, **options},
-                partial(_stage_year, graph.path, numbered.path, year, options),
-            )
-            for year in times.tolist()
-            if year + recipe.window <= recipe.last_year
-        ],
-    )
+    complete = [year for year in times.tolist() if year + recipe.window <= recipe.last_year]
+    scored = score_years(stages, _stage_year, numbered, graph, complete, options)
     found = {
         "records": numbered.notes["read"],
         "works": numbered.notes["papers"],
@@ -177,11 +168,7 @@ def _stage_year(
 ) -> None:
     """Write the scores and labels of one year, one column per field of `Scored`."""
     article, venue, field = load_columns(numbered, "article", "venue", "field")
-    novelty = None
-    if (numbered / "tenth.npy").exists():
-        tenth, median = load_columns(numbered, "tenth", "median")
-        novelty = tenth, median
-    corpus = Corpus(CitationGraph.open(graph), article, venue, field, novelty)
+    corpus = Corpus(CitationGraph.open(graph), article, venue, field, load_own_scores(numbered))
     save_columns(folder, **score_year(corpus, year, **options, folder=folder)._asdict())
 
 
