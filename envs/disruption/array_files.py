@@ -106,9 +106,10 @@ def scratch_arrays(folder: Path | None = None) -> Iterator[NewArray]:
     Args:
         folder: where the files lie; the system's place for temporary files if `None`.
     """
+    place = None if folder is None else str(folder)
     with ExitStack() as files:
         yield lambda dtype: ScratchArray(
-            files.enter_context(SpooledTemporaryFile(_HELD, dir=folder)), dtype
+            files.enter_context(SpooledTemporaryFile(_HELD, dir=place)), dtype
         )
 
 

@@ -134,7 +134,7 @@ def test_scores_are_those_of_counting_pair_by_pair(
 ) -> None:
     assignments = [*every_assignment(slots)]
     number = 10**9 * np.array(names)  # names of venues do not matter
-    renamed = ReferenceSlots(slots.starts, number[slots.venue], slots.year)
+    renamed = ReferenceSlots(slots.starts, number[np.asarray(slots.venue)], slots.year)
     with pytest.MonkeyPatch.context() as patch:
         set_sizes(patch, sizes)
         scores = score_papers(renamed, (number[venue] for venue in assignments))

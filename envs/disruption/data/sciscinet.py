@@ -97,6 +97,7 @@ def _read(
 def _parse_ids(texts: Any) -> npt.NDArray[np.int64]:
     from pyarrow import compute  # type: ignore[import-untyped]
 
-    digits = compute.struct_field(compute.extract_regex(texts, _ID), "digits")
+    options = compute.ExtractRegexOptions(_ID)
+    (digits,) = compute.call_function("extract_regex", [texts], options).flatten()
     found: npt.NDArray[np.int64] = digits.cast("int64").fill_null(-1).to_numpy()
     return found

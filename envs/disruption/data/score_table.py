@@ -125,9 +125,8 @@ def score_works(
                     write(rows)
     shutil.rmtree(folder)
     works, *counted = totals.tolist()
-    read, citations = numbered.notes["read"], graph.notes["citations"]
-    counted += [stages.skipped, ignored]
-    return ScoreSummary(read, stages.refused, works, citations, *counted)
+    figures = [numbered.notes["read"], stages.refused, works, graph.notes["citations"], *counted]
+    return ScoreSummary._make([*figures, stages.skipped, ignored])
 
 
 def _check_tables(out: Sequence[Path]) -> None:
