@@ -1,7 +1,7 @@
 """Time and memory of scoring a large literature: a million works, and one year of long lists.
 
-    python benchmarks/papers_at_scale.py --works 20000 --year 2000
-    python benchmarks/papers_at_scale.py --markdown docs/papers.md
+    python -m benchmarks.papers_at_scale
+    python -m benchmarks.papers_at_scale --works 200000 --markdown docs/papers.md
 
 The works have a title of nine words, half of them an abstract of a hundred, and ten citations each,
 as `citation_metrics.py` draws them. They are written as a snapshot of OpenAlex and scored as by
