@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -116,42 +115,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--works", type=int, default=1_000_000)
     parser.add_argument("--year", type=int, default=200_000)
-    parser.add_argument("--folder", type=Path, help="for the works; removed again")
+    parser.add_argument("--folder", type=Path, help="where works lie until they are scored")
     parser.add_argument("--markdown", type=Path, help="page to write the tables into")
     chosen = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(dir=chosen.folder) as own:
+        folder = Path(own)
         alone(write_works, folder, chosen.works)
         stages = alone(score_all, folder)
         sizes = [chosen.year // 4, chosen.year]
         years = [alone(score_year, works, folder) for works in sizes]
-    hours = partial("{:.1f}".format)
-    scale = ALL_WORKS / chosen.works / 3600
+    us, scale = 1e6 / chosen.works, ALL_WORKS / 3.6e9
     stages.append(("all", sum(seconds for _, seconds, _ in stages), stages[-1][2]))
-    pairs = REFERENCES * (REFERENCES - 1) // 2 * (SHUFFLES + 1)
+    pairs = REFERENCES * (REFERENCES - 1) // 2
+    ns = 1e9 / pairs / (SHUFFLES + 1)
     text = [
         f"{chosen.works:,} works, {10 * chosen.works:,} citations, 20 shuffles; core-hours of "
         f"{ALL_WORKS:,} works in proportion:",
         markdown_table(
             ("stage", "seconds", "µs a work", "peak MB", f"hours of {ALL_WORKS // 10**6} million"),
             [
-                (stage, f"{s:.1f}", f"{1e6 * s / chosen.works:.1f}", f"{mb:.0f}", hours(s * scale))
-                for stage, s, mb in stages
+                (name, f"{s:.1f}", f"{us * s:.1f}", f"{mb:.0f}", f"{us * s * scale:.1f}")
+                for name, s, mb in stages
             ],
         ),
         f"One year of works with {REFERENCES} references each, {SHUFFLES} shuffles:",
         markdown_table(
             ("works", "pairs", "seconds", "ns a pair and shuffle", "peak MB"),
             [
-                (f"{n:,}", f"{n * 435:,}", f"{s:.1f}", f"{1e9 * s / n / pairs:.0f}", f"{mb:.0f}")
+                (f"{n:,}", f"{n * pairs:,}", f"{s:.1f}", f"{ns * s / n:.0f}", f"{mb:.0f}")
                 for n, (s, mb) in zip(sizes, years, strict=True)
             ],
         ),
     ]
-    block = "\n\n".join(text)
-    print(block)
+    print("\n\n".join(text))
     if chosen.markdown:
-        write_block(chosen.markdown, BLOCK, block)
+        write_block(chosen.markdown, BLOCK, "\n\n".join(text))
 
 
 if __name__ == "__main__":
