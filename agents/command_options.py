@@ -3,11 +3,13 @@
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, TypeVar, get_origin
 
 import typer
 
 from tokengym.agents.settings import Setting, Settings, settings_of
+
+T = TypeVar("T", bound=Settings)
 
 
 def takes(
@@ -52,6 +54,11 @@ def takes(
         return command
 
     return decorate
+
+
+def said_of(group: type[T], said: Mapping[str, Any]) -> T:
+    """Return the settings of one group, of what a command that takes several was told."""
+    return group(**{name: said[name] for name in settings_of(group) if name in said})
 
 
 def _parameter(setting: Setting, group: str) -> inspect.Parameter:

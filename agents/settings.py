@@ -7,7 +7,7 @@ table in the documentation are made from the fields. Rules across fields stay by
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from tokengym.envs.core.errors import OptionError as OptionError  # the service takes it from here
@@ -180,6 +180,22 @@ def read_plain(kind: type[T], data: Mapping[str, Any]) -> T:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise OptionError(f"{where}: {first['msg']}" if where else first["msg"]) from error
+
+
+def plain(value: Any) -> Any:
+    """Return the JSON values of dataclasses and named tuples, also inside of others.
+
+    Numbers that are not finite become `None`, as JSON has none.
+    """
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value):
+        value = {item.name: getattr(value, item.name) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def name_values(pairs: Sequence[str], flag: str) -> dict[str, Any]:

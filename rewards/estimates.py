@@ -1,7 +1,7 @@
 """A statistic with its 95 % confidence interval."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
+_ROUNDING = 1e-12
+"""Values no further apart, relatively, agree."""
 _SHARE_OF_SHOWN = 1.96 / (1.96 + 0.84)
 
 
@@ -28,8 +30,32 @@ class Estimate(NamedTuple):
     samples: int = 0
 
     def __str__(self) -> str:
-        """Show value and half width: `0.812 ± 0.011`."""
-        return f"{self.value:.3f} ± {self.half_width:.3f}"
+        """Show value and half width, `0.812 ± 0.011`, or the ends where the value is one."""
+        return f"{self.value:.3f} {self.around}".rstrip()
+
+    @property
+    def shown(self) -> str:
+        """Value and interval: `0.812 (0.801 to 0.823)`."""
+        interval = self.interval()
+        return f"{self.value:.3f}{f' ({interval})' if interval else ''}"
+
+    @property
+    def around(self) -> str:
+        """What stands behind the value: half the width, but the ends where the value is one."""
+        if self.low < self.value < self.high:
+            return f"± {self.half_width:.3f}"
+        return f"({interval})" if (interval := self.interval()) else ""
+
+    @property
+    def rest(self) -> "Estimate":
+        """What a share leaves of the whole."""
+        return Estimate(1.0 - self.value, 1.0 - self.high, 1.0 - self.low, self.samples)
+
+    def interval(self, shown: Callable[[float], str] = "{:.3f}".format) -> str:
+        """Show the ends, or how many values agree where they have no width; empty of one value."""
+        if self.low == self.high:
+            return f"all {self.samples:,} equal" if self.samples > 1 else ""
+        return f"{shown(self.low)} to {shown(self.high)}"
 
     @property
     def half_width(self) -> float:
@@ -68,22 +94,30 @@ def bootstrap_estimate(value: float, draws: Floats, samples: int) -> Estimate:
     return Estimate(value, low, high, samples)
 
 
-def mean_estimate(values: Sequence[float]) -> Estimate:
-    """Return mean and Student-t 95 % interval of independent values; one value has no width."""
+def mean_estimate(values: Sequence[float], bounds: tuple[float, float] | None = None) -> Estimate:
+    """Return mean and Student-t 95 % interval of independent values; one value has no width.
+
+    Args:
+        values: the values.
+        bounds: between which all values lie, if that is known. Where all n values agree, as many
+            others as Clopper and Pearson (1934) allow to go unseen may then lie at either bound.
+    """
     count = len(values)
     if count == 0:
         return Estimate(math.nan, math.nan, math.nan)
     array = np.asarray(values, dtype=np.float64)
     mean = float(array.mean())
-    if count == 1:
-        return Estimate(mean, mean, mean, 1)
+    if np.ptp(array) <= _ROUNDING * max(abs(mean), 1.0):
+        unseen = 0.0 if bounds is None else share_estimate(0, count).high
+        low, high = (mean + unseen * (bound - mean) for bound in bounds or (mean, mean))
+        return Estimate(mean, min(low, mean), max(high, mean), count)
     from scipy.special import stdtrit  # it takes long to load, and only reports need it
 
     half = float(stdtrit(count - 1, 0.975)) * float(array.std(ddof=1)) / math.sqrt(count)
     return Estimate(mean, mean - half, mean + half, count)
 
 
-def share_estimate(count: float, total: int, level: float = 0.95) -> Estimate:
+def share_estimate(count: float, total: float, level: float = 0.95) -> Estimate:
     """Return a share with the interval of Clopper and Pearson (1934), which has a width at 0 and 1.
 
     A mean of independent values in [0, 1] varies no more than a share of the same size, so that
@@ -106,4 +140,4 @@ def share_estimate(count: float, total: int, level: float = 0.95) -> Estimate:
     tail = (1.0 - level) / 2.0
     low = float(betaincinv(count, total - count + 1, tail)) if count else 0.0
     high = float(betaincinv(count + 1, total - count, 1.0 - tail)) if count < total else 1.0
-    return Estimate(count / total, low, high, total)
+    return Estimate(count / total, low, high, int(total))

@@ -1,13 +1,13 @@
 """Reward ties: how often rollouts of one group earn the same, and how often on the reward floor.
 
-A group whose rewards all tie has no advantage and gives no gradient. The group rate grows with
-group size by itself, so it must not be compared across sizes; the pair rate may.
+A group whose rewards all tie has no advantage and no gradient. The group rate grows with group
+size by itself, so it must not be compared across sizes; the pair rate may.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,10 @@ Integers = npt.NDArray[np.integer]
 Groups = Iterable[Sequence[float]] | npt.NDArray[np.floating]
 """Rewards of each group's rollouts; an array (N, G) where all groups are of one size."""
 
-_EPS = 1e-6
+TOLERANCE = 1e-6
+"""Distance within which rewards count as equal unless something else is said."""
 _FEW_GROUPS = 10
-"""Fewer groups than this that differ are too few to resample."""
-_NO_SHARES = frozenset({"effective_group_size"})
-"""Rates that are not between 0 and 1."""
+"""Fewer clusters than this that differ are too few to resample."""
 
 
 class TieStatistics(TypedDict):
@@ -45,31 +44,29 @@ class TieStatistics(TypedDict):
 class TieCounts:
     """The ties of each group, from which every statistic here is computed; see `tie_counts`.
 
-    N is the number of eligible groups, G the largest of their sizes.
+    N is the number of eligible groups, G the largest of their sizes, C the number of clusters of
+    groups that have something in common, as those of one Task.
 
     Attributes:
         size_N: rewards of each group, at least 2.
-        distinct_N: distinct rewards of each group.
-        below_N: rewards of each group on the floor; 0 without a threshold.
+        distinct_N: distinct rewards of each.
+        below_N: rewards of each on the floor; 0 without a threshold.
         rank_GN: of each reward, in ascending order, how many earlier ones it ties with; 0 past the
             end of a group.
+        cluster_N: number of the cluster of each group, from 0.
     """
 
     size_N: Integers
     distinct_N: Integers
     below_N: Integers
     rank_GN: Integers = field(repr=False)
+    cluster_N: Integers = field(repr=False)
 
     def statistics(self) -> TieStatistics:
         """Return the tie statistics over all groups."""
-        rates = self._tie_rates()
-        return TieStatistics(
-            reward_tie_eligible_groups=len(self.size_N),
-            reward_tie_group_rate=_rate(*rates["reward_tie_group_rate"]),
-            reward_uniform_group_rate=_rate(*rates["reward_uniform_group_rate"]),
-            reward_tie_pair_rate=_rate(*rates["reward_tie_pair_rate"]),
-            reward_unique_fraction_mean=_rate(*rates["reward_unique_fraction_mean"]),
-        )
+        rates = {name: _rate(*pair) for name, pair in self._tie_rates().items()}
+        del rates["effective_group_size"]
+        return cast("TieStatistics", {"reward_tie_eligible_groups": len(self.size_N), **rates})
 
     def intervals(
         self,
@@ -79,13 +76,12 @@ class TieCounts:
         level: float = 0.95,
         resamples: int = 1000,
     ) -> dict[str, Estimate]:
-        """Return every rate with its interval over groups.
+        """Return every rate with its interval over clusters of groups.
 
-        Rollouts of one group share a prompt and are not independent, so groups are what is counted:
-        shares of groups have intervals of Clopper and Pearson, other rates those of the percentile
-        bootstrap over whole groups. Where fewer than 10 groups differ from 0 or from 1 resampling
-        shows too little, and such a rate has the interval of a share of groups of its size, which
-        is wider than necessary.
+        Rollouts of one group share a prompt and are not independent, nor are groups of one Task:
+        clusters are counted. Shares of groups have intervals of Clopper and Pearson, other rates
+        those of the percentile bootstrap; where fewer than 10 clusters differ from 0 or from 1 it
+        shows too little, and a rate has the wider interval of a share of clusters of its size.
 
         Args:
             rng: generates the resamples.
@@ -99,16 +95,13 @@ class TieCounts:
             - the rates of `TieStatistics`;
             - `floor_mass`: share of the rewards below the floor's threshold;
             - `floor_tie_pair_rate`: tied pairs / pairs, among pairs with both rewards on the floor;
-            - `interior_tie_pair_rate`: the same among pairs with no reward on the floor, the ties
-              that are intrinsic;
+            - `interior_tie_pair_rate`: the same among pairs with no reward on the floor;
             - `floor_tie_share`: tied pairs on the floor / all tied pairs;
             - `effective_group_size`: mean over groups of 1 / (chance that two rewards drawn with
-              replacement tie): 1 for a uniform group, the size of a group without ties, k for k
-              rewards that occur equally often (Hill's number of order 2);
+              replacement tie): k for k rewards that occur equally often (Hill's number of order 2);
             - `zero_advantage_probability_SIZE`: chance that SIZE rollouts of one prompt all tie,
-              estimated without bias from groups of SIZE or more as the share of all choices of
-              SIZE rollouts that tie, averaged over groups. Groups of 16 give it for 2 to 16. It is
-              exact where distinct rewards are more than eps apart.
+              estimated without bias as the share of all choices of SIZE rollouts that tie, averaged
+              over groups of SIZE or more; exact where distinct rewards are more than eps apart.
 
         Raises:
             ValueError: if a level, a size or the number of resamples is out of range.
@@ -121,43 +114,73 @@ class TieCounts:
         rates |= {f"zero_advantage_probability_{size}": self._all_tie(size) for size in sizes}
         if not len(self.size_N):
             return dict.fromkeys(rates, Estimate(0.0, 0.0, 0.0))
-        # Most groups tie in one of few ways: resampling how many groups are of each kind is the
-        # same bootstrap as resampling the groups, at a fraction of the work.
-        columns = np.stack([column for pair in rates.values() for column in pair], axis=1)
-        kinds_KC, count_K = np.unique(columns, axis=0, return_counts=True)
-        shares_K = count_K / count_K.sum()
-        sums_RC = np.concatenate(
-            [
-                rng.multinomial(len(self.size_N), shares_K, min(_CHUNK, resamples - done))
-                @ kinds_KC
-                for done in range(0, resamples, _CHUNK)
-            ]
-        )
-        above_RS, below_RS = sums_RC[:, ::2], sums_RC[:, 1::2]
-        rates_RS = np.divide(above_RS, below_RS, out=np.zeros_like(above_RS), where=below_RS > 0)
+        clustered = [self._by_cluster(pair) for pair in rates.values()]
+        rates_RS = _resampled(clustered, rng, resamples)
         tail = (1.0 - level) / 2.0
         low_S, high_S = np.quantile(rates_RS, (tail, 1.0 - tail), axis=0)
-        return {
-            name: _share(*pair, level)
-            if name not in _NO_SHARES and _hides_from_resampling(*pair)
-            else Estimate(_rate(*pair), float(low), float(high))
-            for (name, pair), low, high in zip(rates.items(), low_S, high_S, strict=True)
-        }
+        found = {}
+        for name, pair, low, high in zip(rates, clustered, low_S, high_S, strict=True):
+            sized = name == "effective_group_size"
+            if low == high or (not sized and _hides_from_resampling(*pair)):
+                found[name] = _share(
+                    *pair, level, (1.0, len(self.rank_GN)) if sized else (0.0, 1.0)
+                )
+            else:
+                found[name] = Estimate(_rate(*pair), float(low), float(high), len(pair[0]))
+        return found
 
-    def dead_shares(self, sizes: Sequence[int]) -> Floats:
-        """Return, by eligible group and size, the share of choices of that many rewards that tie.
+    def dead_group_rates(
+        self, sizes: Sequence[int], rng: np.random.Generator, *, resamples: int = 1000
+    ) -> tuple[list[Estimate], Floats]:
+        """Return the chance that groups of any size tie, and that of each resample (R, sizes).
+
+        Up to the smallest group, of n rewards, it is estimated without bias, see `intervals`.
+        Beyond, the chance X that a rollout ties with another one is taken to have a beta law over
+        the rollouts that tie in half a group already, m = n // 2. As groups of G tie with chance
+        E[X^(G-1)], those of m, m + 1 and n fix the law. Whatever it is, groups of G tie no more
+        often than those of n and, by Jensen's inequality, no less than the power (G-1)/(n-1) of
+        that: these bound the interval where too few clusters differ to resample.
 
         Args:
             sizes: group sizes, at least 2.
-
-        Returns:
-            shares of shape (N, len(sizes)); NaN where a group has fewer rewards.
+            rng: generates the resamples.
+            resamples: their number R, at least 1.
 
         Raises:
-            ValueError: if a size is below 2.
+            ValueError: if a size is below 2, there is no group, or one of fewer than the three
+                rewards that a prediction takes.
         """
-        shares = [self._all_tie(size) for size in sizes]
-        return np.stack([np.where(large > 0, tied, np.nan) for tied, large in shares], axis=1)
+        seen = min(self.size_N.tolist(), default=0)
+        if min(sizes) < 2 or seen < min(3, max(sizes)):
+            raise ValueError(f"groups of {seen} rewards tell nothing of groups of {[*sizes]}")
+        half = seen // 2
+        known = sorted({half, half + 1, seen, *sizes} & {*range(2, seen + 1)})
+        pairs = {size: self._by_cluster(self._all_tie(size)) for size in known}
+        drawn_RK = _resampled([*pairs.values()], rng, resamples)
+        values_K = [_rate(*pair) for pair in pairs.values()]
+        # In the first row the rates themselves, in the others those of resamples.
+        rates = dict(zip(known, np.vstack([values_K, drawn_RK]).T, strict=True))
+        rates[1] = np.ones(resamples + 1)
+        estimates, drawn = [], []
+        for size in sizes:
+            if size > seen:
+                rates[size] = _extrapolated(rates, half, seen, size)
+            base = min(size, seen)
+            low, high = np.quantile(rates[size][1:], (0.025, 0.975)).tolist()
+            if _hides_from_resampling(*pairs[base]):
+                _, low, high, _ = _share(*pairs[base], 0.95)
+                low **= (size - 1) / (base - 1)
+            estimates.append(Estimate(float(rates[size][0]), low, high, len(pairs[base][0])))
+            drawn.append(rates[size][1:])
+        return estimates, np.stack(drawn, axis=1)
+
+    def _by_cluster(self, pair: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+        """Return the sums over clusters, shape (C,), of numerators and denominators by group."""
+        above_N, below_N = pair
+        return (
+            np.bincount(self.cluster_N, above_N).astype(np.float64),
+            np.bincount(self.cluster_N, below_N).astype(np.float64),
+        )
 
     def _tie_rates(self) -> dict[str, tuple[Floats, Floats]]:
         """Return numerators and denominators by group, shape (N,); a rate is their sums' ratio."""
@@ -167,13 +190,13 @@ class TieCounts:
         return {
             "reward_tie_group_rate": ((tied_N > 0).astype(np.float64), one_N),
             "reward_uniform_group_rate": ((self.distinct_N == 1).astype(np.float64), one_N),
-            "reward_tie_pair_rate": (tied_N, _pairs(size_N)),
+            "reward_tie_pair_rate": (tied_N, size_N * (size_N - 1.0) / 2.0),
             "reward_unique_fraction_mean": (self.distinct_N / size_N, one_N),
             "effective_group_size": (size_N**2 / (size_N + 2.0 * tied_N), one_N),
         }
 
     def _floor_rates(self) -> dict[str, tuple[Floats, Floats]]:
-        """Return numerators and denominators, like `_tie_rates`, of the rates of the floor."""
+        """Return the same, like `_tie_rates`, of the rates of the floor."""
         size_N, below_N = self.size_N.astype(np.float64), self.below_N.astype(np.float64)
         tied_N = self.rank_GN.sum(axis=0).astype(np.float64)
         # Rewards on the floor come first; of those above it, only ties among themselves count.
@@ -181,18 +204,18 @@ class TieCounts:
         floor_tied_N = self.rank_GN.sum(axis=0, where=above_GN < 0).astype(np.float64)
         among_GN = np.minimum(self.rank_GN, above_GN)
         interior_tied_N = among_GN.sum(axis=0, where=above_GN > 0).astype(np.float64)
+        rest_N = size_N - below_N
         return {
             "floor_mass": (below_N, size_N),
-            "floor_tie_pair_rate": (floor_tied_N, _pairs(below_N)),
-            "interior_tie_pair_rate": (interior_tied_N, _pairs(size_N - below_N)),
+            "floor_tie_pair_rate": (floor_tied_N, below_N * (below_N - 1.0) / 2.0),
+            "interior_tie_pair_rate": (interior_tied_N, rest_N * (rest_N - 1.0) / 2.0),
             "floor_tie_share": (floor_tied_N, tied_N),
         }
 
     def _all_tie(self, size: int) -> tuple[Floats, Floats]:
         """Return, by group, the share of choices of `size` rewards that tie, and if there is any.
 
-        A bucket of n has C(n, size) such choices, and C(n, size) is the sum of C(r, size - 1) over
-        the ranks r < n of its members.
+        Of a bucket of n these are C(n, size), the sum of C(r, size - 1) over its ranks r < n.
         """
         if size < 2:
             raise ValueError(f"a group that can tie has a size of at least 2, got {size!r}")
@@ -208,10 +231,12 @@ class TieCounts:
 
 _CHUNK = 64
 """Resamples generated at once; bounds memory if there are many kinds of groups."""
+_WIDE, _HALVINGS = 14.0, 60
+"""Logarithm of the largest sum of a beta distribution's parameters, and steps to find it by."""
 
 
 def tie_statistics(
-    groups: Groups, eps: float = _EPS, *, truncated: Iterable[Sequence[bool]] | None = None
+    groups: Groups, eps: float = TOLERANCE, *, truncated: Iterable[Sequence[bool]] | None = None
 ) -> TieStatistics:
     """Return the tie statistics of groups of returns.
 
@@ -229,16 +254,16 @@ def tie_statistics(
 
 def tie_counts(
     groups: Groups,
-    eps: float = _EPS,
+    eps: float = TOLERANCE,
     *,
     floor: float | None = None,
     truncated: Iterable[Sequence[bool]] | None = None,
+    clusters: Sequence[str] | Sequence[int] | None = None,
 ) -> TieCounts:
     """Count how the returns of each eligible group tie.
 
-    Rewards are sorted and bucketed. A bucket opens at the smallest reward not yet in one and takes
-    every reward within `eps` of that anchor. Ties do not chain: 0, 0.8 eps and 1.6 eps make two
-    buckets.
+    Rewards are sorted. A bucket opens at the smallest reward not yet in one and takes every reward
+    within `eps` of that anchor. Ties do not chain: 0, 0.8 eps and 1.6 eps make two buckets.
 
     Args:
         groups: returns of each group's rollouts; a group of fewer than two is not eligible.
@@ -246,6 +271,8 @@ def tie_counts(
         floor: rewards strictly below it lie on the floor, such as `control.SAFE_RETURN` for
             energy.
         truncated: which rollouts were cut short, shaped like `groups`; they are left out.
+        clusters: what groups may have in common, one for each, such as its Task; by default each is
+            independent of the others.
 
     Raises:
         ValueError: if a return that counts is not finite, `eps` is negative or shapes differ.
@@ -254,6 +281,8 @@ def tie_counts(
         raise ValueError(f"eps must be >= 0 and finite, got {eps!r}")
     values_NG, size_N = _table(groups, truncated)
     eligible_N = size_N >= 2
+    labels_N = np.arange(len(size_N)) if clusters is None else np.asarray(clusters)
+    _, cluster_N = np.unique(labels_N[eligible_N], return_inverse=True)
     if not eligible_N.all():
         values_NG, size_N = values_NG[eligible_N], size_N[eligible_N]
     values_NG.sort(axis=1)
@@ -271,7 +300,7 @@ def tie_counts(
         np.copyto(anchor_N, value_N, where=opens_N)
         distinct_N += opens_N & (size_N > position)
     below_N = np.zeros_like(size_N) if floor is None else (values_GN < floor).sum(axis=0)
-    return TieCounts(size_N, distinct_N, below_N, rank_GN)
+    return TieCounts(size_N, distinct_N, below_N, rank_GN, cluster_N)
 
 
 def _table(
@@ -304,25 +333,68 @@ def _table(
     return values_NG, size_N
 
 
-def _pairs(size_N: Floats) -> Floats:
-    return size_N * (size_N - 1.0) / 2.0
-
-
 def _rate(above_N: Floats, below_N: Floats) -> float:
     total = float(below_N.sum())
     return float(above_N.sum()) / total if total else 0.0
 
 
+def _resampled(
+    rates: Sequence[tuple[Floats, Floats]], rng: np.random.Generator, resamples: int
+) -> Floats:
+    """Return rates of resampled clusters, shape (resamples, rates), from sums over each."""
+    # Most groups tie in one of few ways: resampling how many clusters are of each kind is the same
+    # bootstrap as resampling the clusters, at a fraction of the work.
+    columns = np.stack([column for pair in rates for column in pair], axis=1)
+    kinds_KC, count_K = np.unique(columns, axis=0, return_counts=True)
+    shares_K = count_K / count_K.sum()
+    sums_RC = np.concatenate(
+        [
+            rng.multinomial(len(columns), shares_K, min(_CHUNK, resamples - done)) @ kinds_KC
+            for done in range(0, resamples, _CHUNK)
+        ]
+    )
+    above_RS, below_RS = sums_RC[:, ::2], sums_RC[:, 1::2]
+    return np.divide(above_RS, below_RS, out=np.zeros_like(above_RS), where=below_RS > 0)
+
+
+def _extrapolated(rates: Mapping[int, Floats], half: int, seen: int, size: int) -> Floats:
+    """Return the rates of dead groups of a size beyond `seen`; see `TieCounts.dead_group_rates`."""
+    base_R = rates[half]
+    # Of no group that ties by half there is no law: all of them stay 0.
+    mean_R, dead_R = (
+        np.divide(rates[at], base_R, out=np.zeros_like(base_R), where=base_R > 0)
+        for at in (half + 1, seen)
+    )
+
+    def moments(sum_R: Floats, first: int, end: int) -> Floats:
+        """Return ratios of moments of beta laws by the mean and the sum of the parameters."""
+        step = np.arange(first, end)[:, None]
+        return np.prod((mean_R * sum_R + step) / (sum_R + step), axis=0)
+
+    low_R, high_R = np.full_like(base_R, -_WIDE), np.full_like(base_R, _WIDE)
+    for _ in range(_HALVINGS):  # the moments fall with the sum
+        middle_R = (low_R + high_R) / 2.0
+        above_R = moments(np.exp(middle_R), 0, seen - half) > dead_R
+        low_R, high_R = np.where(above_R, middle_R, low_R), np.where(above_R, high_R, middle_R)
+    return rates[seen] * moments(np.exp(low_R), seen - half, size - half)
+
+
 def _hides_from_resampling(above_N: Floats, below_N: Floats) -> bool:
-    """Return whether a rate is a share of groups, or too few groups differ from 0 or from 1."""
+    """Return whether a rate is a share of clusters, or too few of them differ from 0 or from 1."""
     counted = below_N > 0
     low, high = above_N[counted] > 0, above_N[counted] < below_N[counted]
     return not (low & high).any() or min(low.sum(), high.sum()) < _FEW_GROUPS
 
 
-def _share(above_N: Floats, below_N: Floats, level: float) -> Estimate:
-    counted = int((below_N > 0).sum())
-    if not counted:
+def _share(
+    above_N: Floats, below_N: Floats, level: float, bounds: tuple[float, float] = (0.0, 1.0)
+) -> Estimate:
+    if not below_N.any():
         return Estimate(0.0, 0.0, 0.0)
-    rate = _rate(above_N, below_N)
-    return share_estimate(min(rate, 1.0) * counted, counted, level)._replace(value=rate)
+    # Clusters of unequal weight tell as much as fewer equal ones; Kish (1965).
+    counted = float(below_N.sum()) ** 2 / float((below_N**2).sum())
+    rate, (least, most) = _rate(above_N, below_N), bounds
+    share = min((rate - least) / (most - least), 1.0)
+    _, low, high, _ = share_estimate(share * counted, counted, level)
+    low, high = (least + (most - least) * end for end in (low, high))
+    return Estimate(rate, low, high, len(below_N))

@@ -1,7 +1,7 @@
 """The common style of charts: small enough for a phone, legible side by side on a wide screen."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +32,8 @@ def chart(
     figure.subplots_adjust(**margins, bottom=0.48 / height, top=1.0 - 0.38 / height)
     axes = figure.subplots()
     axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
-    axes.set_xlabel(xlabel, fontsize=9)
-    axes.set_ylabel(ylabel, fontsize=9)
+    for axis, name in ((axes.xaxis, xlabel), (axes.yaxis, ylabel)):
+        axis.set_label_text(name, fontsize=9)
     axes.tick_params(labelsize=8, color="#999999")
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#999999")
@@ -42,24 +42,12 @@ def chart(
     return figure, axes
 
 
-def share_axis(axes: "Axes") -> None:
-    """Set the vertical axis to run from 0 to 1."""
-    axes.set_ylim(-0.02, 1.02)
-
-
 def legend(axes: "Axes") -> None:
     """Name the lines above the panel's top right corner."""
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(
-            loc="lower right",
-            bbox_to_anchor=(1.0, 1.0),
-            ncols=3,
-            fontsize=8,
-            frameon=False,
-            borderaxespad=0.1,
-            handlelength=1.2,
-            columnspacing=1.0,
-        )
+        spacing: dict[str, Any] = {"borderaxespad": 0.1, "handlelength": 1.2, "columnspacing": 1.0}
+        place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 3}
+        axes.legend(**place, **spacing, fontsize=8, frameon=False)
 
 
 def label_lines(axes: "Axes", lines: Sequence[tuple[str, float]]) -> None:
@@ -74,12 +62,10 @@ def label_lines(axes: "Axes", lines: Sequence[tuple[str, float]]) -> None:
     for name, level in sorted(lines, key=lambda line: line[1]):
         axes.axhline(level, ls="--", lw=0.9, color=GREY)
         place = max((level - low) / (high - low), place + _APART)
-        axes.annotate(
-            name,
-            (1.01, place),
-            xycoords="axes fraction",
-            fontsize=8,
-            color="#555555",
-            va="center",
-            annotation_clip=False,
-        )
+        style: dict[str, Any] = {
+            "fontsize": 8,
+            "color": "#555555",
+            "va": "center",
+            "annotation_clip": False,
+        }
+        axes.annotate(name, (1.01, place), xycoords="axes fraction", **style)

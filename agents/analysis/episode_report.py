@@ -7,7 +7,7 @@ from tokengym.agents.training.folder.run_summary import Evaluation
 from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import import_object
-from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
+from tokengym.rewards.estimates import mean_estimate, share_estimate
 
 _STOP, _TERM = "stop/", "term/"
 _NOTE = (
@@ -15,15 +15,12 @@ _NOTE = (
     "95 % intervals over episodes, of shares those of Clopper and Pearson."
 )
 _GENERAL: Mapping[str, Metric] = {
-    "malformed": Metric(
-        "Malformed replies", "", "Share of replies that were rejected.", share=True
-    ),
-    "cut_off": Metric(
-        "Replies cut off", "", "Share of replies that reached the token limit.", share=True
-    ),
-    "copied": Metric(
-        "Replies that copy the prompt", "", "Share that end with a line of the prompt.", share=True
-    ),
+    name: Metric(title, "", meaning, share=True)
+    for name, title, meaning in (
+        ("malformed", "Malformed replies", "Share of replies that were rejected."),
+        ("cut_off", "Replies cut off", "Share of replies that reached the token limit."),
+        ("copied", "Replies that copy the prompt", "Share that end with a line of the prompt."),
+    )
 }
 _ENDS: Mapping[str, str] = {
     "completed": "The world's own end.",
@@ -70,10 +67,8 @@ def episode_table(
 def _metrics(spec: WorldSpec, reported: Collection[str]) -> dict[str, Metric]:
     """Return the names of the figures that are shown, in order."""
     declared: Mapping[str, Metric] = import_object(spec.metrics) if spec.metrics else {}
-    every = {
-        **declared,
-        **{name: metric for name, metric in _GENERAL.items() if name not in declared},
-    }
+    general = {name: metric for name, metric in _GENERAL.items() if name not in declared}
+    every = {**declared, **general}
     chosen = {name: metric for name, metric in every.items() if name in reported}
     for name in sorted(reported):
         if name.startswith(_TERM):
@@ -92,14 +87,14 @@ def _cell(value: float | None, metric: Metric, ends: Sequence[float | None]) -> 
     values = [end for end in ends if end is not None]
     if not values:
         return _show(value, metric)
+
+    def show(number: float) -> str:
+        return _show(number, metric)
+
     if metric.share:
         mean = share_estimate(sum(values), len(values))
-        return _show(value, metric), f"{sum(values):g} of {len(values)}: {_span(mean, metric)}"
-    return _show(value, metric), _span(mean_estimate(values), metric)
-
-
-def _span(mean: Estimate, metric: Metric) -> str:
-    return f"{_show(mean.low, metric)} to {_show(mean.high, metric)}"
+        return show(value), f"{sum(values):g} of {len(values)}: {mean.interval(show)}"
+    return show(value), mean_estimate(values).interval(show)
 
 
 def _show(value: float, metric: Metric) -> str:

@@ -44,20 +44,14 @@ _NULL = (
 
 def forecast_parts(before: Stated, after: Stated) -> list[Table | Gallery]:
     """Return reliability diagrams and the parts of the loss; nothing for fewer than 2 forecasts."""
-    sides = {
-        name: stated
-        for name, stated in (("before", before), ("after", after))
-        if len(stated) >= _LEAST
-    }
+    both = {"before": before, "after": after}
+    sides = {name: stated for name, stated in both.items() if len(stated) >= _LEAST}
     if not sides:
         return []
     exact = not all(_resolved(stated) for stated in sides.values())
     columns = {name: _figures(stated) for name, stated in sides.items()}
-    rows: list[Sequence[Cell]] = [
-        (name, *(cells[name] for cells in columns.values()))
-        for name in next(iter(columns.values()))
-        if any(cells[name] for cells in columns.values())
-    ]
+    figures = zip(next(iter(columns.values())), *map(dict.values, columns.values()), strict=True)
+    rows: list[Sequence[Cell]] = [row for row in figures if any(row[1:])]
     table = Table(("figure", *columns), rows, note=_PARTS + ("" if exact else _NULL))
     diagrams = [_diagram(f"{name.capitalize()} training", cells) for name, cells in sides.items()]
     note = f"{_LINE} {_EXACT if exact else _BAND}"
@@ -75,15 +69,10 @@ def _figures(stated: Stated) -> dict[str, str]:
     loss = float(((forecasts - labels) ** 2).mean())
     skill = 1.0 - loss / exact.uncertainty if exact.uncertainty > 0.0 else None
     bins = reliability(forecasts, labels)
-    distance = float(
-        bins.counts_B @ np.abs(bins.forecasts_B - bins.frequencies_B) / bins.counts_B.sum()
-    )
-    resolved = _resolved(stated)
-    null = (
-        expected_error(forecasts, labels, generator("calibration", len(labels)))
-        if resolved
-        else None
-    )
+    apart_B = np.abs(bins.forecasts_B - bins.frequencies_B)
+    distance, resolved = float(bins.counts_B @ apart_B / bins.counts_B.sum()), _resolved(stated)
+    rng = generator("calibration", len(labels))
+    null = expected_error(forecasts, labels, rng) if resolved else None
     return {
         "forecasts": str(len(labels)),
         "mean squared error": f"{loss:.4f}",

@@ -74,19 +74,18 @@ class RoleReport:
         kind = "return" if self.references.on_outcomes is None else "expected return"
         place = f"{world.spec.short_name}:{world.level}"
         as_role = f" as {self.role}" if len(world.spec.roles) > 1 else ""
-        blind_policy = "the best policy that ignores the Task"
+        ignorant = "the best policy that ignores the Task"
+        learned = _verdict(gain, "a gain of {}", "a loss of {}", "the difference, {},")
+        beyond = _verdict(
+            lead,
+            f"It earns {{}} more than {ignorant}",
+            f"It earns {{}} less than {ignorant}",
+            f"Whether it earns more than {ignorant} is open: {{}}",
+        )
         return (
             f"{config.model}, trained on {_LEARNED_FROM[config.command]} in {place}{as_role} "
             f"({read}), went from {kind} {self.before.earned} to {self.after.earned} on "
-            f"{len(after)} held-out Tasks: "
-            f"{_verdict(gain, 'a gain of {}', 'a loss of {}', 'the difference, {},')}. "
-            + _verdict(
-                lead,
-                f"It earns {{}} more than {blind_policy}",
-                f"It earns {{}} less than {blind_policy}",
-                f"Whether it earns more than {blind_policy} is open: {{}}",
-            )
-            + "."
+            f"{len(after)} held-out Tasks: {learned}. {beyond}."
         )
 
     @property
@@ -115,7 +114,7 @@ class RoleReport:
 
 def _verdict(difference: Estimate, more: str, less: str, unknown: str) -> str:
     """State a paired difference in the words for it, and whether chance explains it."""
-    size = f"{abs(difference.value):.3f} ± {difference.half_width:.3f}"
+    size = f"{abs(difference.value):.3f} {difference.around}"
     if difference.samples > 1 and (difference.low > 0.0 or difference.high < 0.0):
         return f"{(more if difference.value > 0.0 else less).format(size)}, more than chance"
     tasks = f"{difference.samples_to_show():,}"
@@ -126,15 +125,9 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> lis
     """Return the results of each trained role, or of each world, in order."""
     if job.others:
         return [
-            RoleReport(
-                name,
-                part,
-                role,
-                part.title,
-                *_logged_rates(steps, f"env/{part.tag}", "reward/total"),
-                outcome,
-            )
+            RoleReport(name, part, role, part.title, *_logged_rates(steps, key, total), outcome)
             for name, (part, role) in job.trained.items()
+            for key, total in [(f"env/{part.tag}", "reward/total")]
         ]
     if len(job.roles) == 1:
         (role,) = job.roles
@@ -147,10 +140,8 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> lis
         return [RoleReport(role, job, role, job.title, *rates, outcome)]
     reports = []
     for role in job.roles:
-        against = ", ".join(
-            f"{who if isinstance(who, str) else who.name} {other}"
-            for other, who in job.opponents[role].items()
-        )
+        others = job.opponents[role].items()
+        against = ", ".join(f"{getattr(who, 'name', who)} {other}" for other, who in others)
         title = f"{role}, held out against {against}"
         rates = _logged_rates(steps, f"env/all/{role}", "reward")
         reports.append(RoleReport(role, job, role, title, *rates, outcome))
@@ -160,11 +151,9 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> lis
 def _logged_rates(steps: Sequence[StepRow], key: str, reward: str) -> Rates:
     """Return the rates of the steps that logged them."""
     logged = {row.step: row.metrics for row in steps if f"{key}/{reward}" in row.metrics}
-    return (
-        _rates(logged, f"{key}/{reward}"),
-        _rates(logged, f"{key}/reward_uniform_group_rate"),
-        _rates(logged, f"{key}/reward_tie_pair_rate"),
-    )
+    names = (reward, "reward_uniform_group_rate", "reward_tie_pair_rate")
+    rewards, uniform, pairs = (_rates(logged, f"{key}/{name}") for name in names)
+    return rewards, uniform, pairs
 
 
 def _rates(logged: Mapping[int, Mapping[str, Any]], name: str) -> dict[int, float]:

@@ -1,17 +1,9 @@
 """The charts of a run: returns against their reference lines, ties, replies, entropy, loss."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from tokengym.agents.analysis.charts import (
-    BLUE,
-    GREEN,
-    PALE_BLUE,
-    RED,
-    chart,
-    label_lines,
-    legend,
-    share_axis,
-)
+from tokengym.agents.analysis.charts import BLUE, GREEN, PALE_BLUE, RED, chart, label_lines, legend
 from tokengym.agents.analysis.report import Picture
 from tokengym.agents.analysis.role_report import RoleReport
 from tokengym.agents.training.folder.monitor import StepRow, mixed_series
@@ -42,27 +34,27 @@ def run_charts(steps: Sequence[StepRow], sides: Sequence[RoleReport]) -> list[Pi
             shares.setdefault(tag, (colour, {}))[1][row.step] = series["share"]
     if shares:
         pictures.append(_series("Worlds", "share of the groups", shares, share=True))
-    losses = {row.step: row.loss for row in steps if row.loss is not None}
+    losses = _known(steps, lambda row: row.loss)
     if losses:
         unit = "nats a token" if "train/nll" in steps[0].metrics else "of a pair of replies"
         pictures.append(_series("Loss", unit, {"": (GREEN, losses)}))
-    replies = {
-        name: (colour, {row.step: value for row in steps if (value := read(row)) is not None})
-        for name, (colour, read) in _REPLIES.items()
-        if any(read(row) for row in steps)
-    }
+    shown = {name: (colour, _known(steps, read)) for name, (colour, read) in _REPLIES.items()}
+    replies = {name: line for name, line in shown.items() if any(line[1].values())}
     if replies and not losses:
         pictures.append(_series("Replies", "share of replies", replies, share=True))
-    distances = {
-        row.step: float(row.metrics["teacher/kl"]) for row in steps if "teacher/kl" in row.metrics
-    }
+    distances = _known(steps, lambda row: row.metrics.get("teacher/kl"))
     if distances:
         label = "reverse KL, nats a sampled token"
         pictures.append(_series("Distance from the teacher", label, {"": (GREEN, distances)}))
-    entropies = {row.step: row.entropy for row in steps if row.entropy is not None}
+    entropies = _known(steps, lambda row: row.entropy)
     if entropies:
         pictures.append(_series("Entropy", "nats a sampled token", {"": (BLUE, entropies)}))
     return pictures
+
+
+def _known(steps: Sequence[StepRow], read: Callable[[StepRow], Any]) -> dict[int, float]:
+    """Return a quantity by step, of the steps that have it."""
+    return {row.step: float(value) for row in steps if (value := read(row)) is not None}
 
 
 def _returns(title: str, last: int, side: RoleReport) -> Picture:
@@ -104,7 +96,7 @@ def _series(
     for name, (colour, values) in lines.items():
         axes.plot(list(values), list(values.values()), color=colour, lw=1.4, label=name or None)
     if share:
-        share_axis(axes)
+        axes.set_ylim(-0.02, 1.02)
     legend(axes)
     named = ", ".join(name for name in lines if name)
     return Picture.of(figure, f"{title} by step{': ' if named else ''}{named}")

@@ -71,10 +71,9 @@ def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
     for side in first_of_each:
         parts += _episodes(run, side)
     parts.append(Text(json.dumps(asdict(job.config), indent=2, sort_keys=True), "Settings"))
-    collapse = outcome.collapse
-    warning = ""
-    if collapse is not None:
-        warning = f"Collapsed at step {collapse.since}: {collapse.reason}. Try: {collapse.advice}."
+    lost, warning = outcome.collapse, ""
+    if lost is not None:
+        warning = f"Collapsed at step {lost.since}: {lost.reason}. Try: {lost.advice}."
     headlines = [side.what_happened for side in sides]
     headlines += [line for side in sides for line in side.headlines]
     for name in job.trained:
@@ -89,15 +88,14 @@ def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
 def _facts(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> list[tuple[str, str]]:
     first, *others = job.trained
     of_first = f", {first}" if others else ""
-    skill, returns = outcome.skill(first), (outcome.before.earned, outcome.after.earned)
+    skill, whens = outcome.skill(first), ("before", "after")
     dead = [row.dead_share for row in steps if row.loss is None]
+    returns = [f"{mean.value:.3f}" for mean in (outcome.before.earned, outcome.after.earned)]
+    skills = map(describe_skill, (skill.before, skill.after))
     facts = [
-        (f"{what} {when}{of_first}", shown(mean))
-        for what, shown, pair in (
-            ("return", lambda mean: f"{mean.value:.3f}", returns),
-            ("skill", describe_skill, (skill.before, skill.after)),
-        )
-        for when, mean in zip(("before", "after"), pair, strict=True)
+        (f"{what} {when}{of_first}", shown)
+        for what, both in (("return", returns), ("skill", skills))
+        for when, shown in zip(whens, both, strict=True)
     ]
     facts.append(("steps", f"{len(steps)}"))
     if dead:
@@ -118,18 +116,18 @@ def _records(run: RunFolder, side: RoleReport, name: str) -> list[RolloutRecord]
 def _returns(side: RoleReport, *, several: bool) -> Table:
     of_role = f": {side.title}" if several else ""
     kind = "Return" if side.references.on_outcomes is None else "Expected return"
-    return Table(
-        ("policy", "mean return", "95 % interval", "Tasks"),
-        [
-            (name, f"{mean.value:.4f}", f"{mean.low:.4f} to {mean.high:.4f}", f"{mean.samples}")
-            for name, mean in side.rows
-        ],
-        f"{kind} on held-out test Tasks{of_role}",
-        "Intervals are those of Student's t over Tasks. Expected returns are averages over what "
-        "may happen, given what is shown: they have no noise of outcomes."
-        if kind != "Return"
-        else "Intervals are those of Student's t over Tasks.",
-    )
+    note = "Intervals are those of Student's t over Tasks."
+    if kind != "Return":
+        note += (
+            " Expected returns are averages over what may happen, given what is shown: they have "
+            "no noise of outcomes."
+        )
+    rows = [
+        (name, f"{mean.value:.4f}", mean.interval("{:.4f}".format), f"{mean.samples}")
+        for name, mean in side.rows
+    ]
+    header = ("policy", "mean return", "95 % interval", "Tasks")
+    return Table(header, rows, f"{kind} on held-out test Tasks{of_role}", note)
 
 
 def _replies(steps: Sequence[StepRow]) -> list[Table]:
@@ -142,18 +140,11 @@ def _replies(steps: Sequence[StepRow]) -> list[Table]:
     for row in (saved[place] for place in places):
         counts = row.replies
         assert counts is not None
-        rows.append(
-            (
-                str(row.step),
-                f"{row.dead_share:.0%}",
-                f"{row.malformed_share:.0%}",
-                f"{row.cut_off_share:.0%}",
-                f"{row.copied_share:.0%}",
-                f"{counts.distinct} of {counts.replies}",
-                f"{counts.commonest_share:.0%} {counts.commonest!r}",
-                "" if row.entropy is None else f"{row.entropy:.3f}",
-            )
-        )
+        shares = (row.dead_share, row.malformed_share, row.cut_off_share, row.copied_share)
+        said = f"{counts.distinct} of {counts.replies}"
+        common = f"{counts.commonest_share:.0%} {counts.commonest!r}"
+        entropy = "" if row.entropy is None else f"{row.entropy:.3f}"
+        rows.append((str(row.step), *(f"{share:.0%}" for share in shares), said, common, entropy))
     head = "step, dead groups, malformed, cut off, copy the prompt, distinct, commonest, entropy"
     return [Table(tuple(head.split(", ")), rows, "Replies")]
 
@@ -192,25 +183,16 @@ def _episodes(run: RunFolder, side: RoleReport) -> list[Gallery]:
 
 
 def _summary(job: Job, steps: Sequence[StepRow]) -> str:
-    config = job.config
-    seconds = sum(row.seconds for row in steps)
-    tokens = sum(row.tokens for row in steps)
-    rollouts = config.groups_per_batch * config.group_size
-    if not config.rolls_out:
-        data = (
-            f"{rollouts} demonstrations"
-            if config.command == "sft"
-            else f"{rollouts // 2} preference pairs"
-        )
-        return (
-            f"Supervised: {len(steps)} steps of {data} in {seconds:.0f} s; "
-            f"{tokens:,.0f} tokens trained on."
-        )
-    return (
-        f"{len(steps)} steps of {config.groups_per_batch} groups of {config.group_size} in "
-        f"{seconds:.0f} s; {tokens:,.0f} tokens read and sampled by the rollouts."
-        f"{_group_counts(steps)}"
-    )
+    config, seconds = job.config, sum(row.seconds for row in steps)
+    tokens = f"{sum(row.tokens for row in steps):,.0f} tokens"
+    groups, size = config.groups_per_batch, config.group_size
+    if config.rolls_out:
+        took = f"{len(steps)} steps of {groups} groups of {size} in {seconds:.0f} s"
+        return f"{took}; {tokens} read and sampled by the rollouts.{_group_counts(steps)}"
+    sft = config.command == "sft"
+    data = f"{groups * size} demonstrations" if sft else f"{groups * size // 2} preference pairs"
+    took = f"{len(steps)} steps of {data} in {seconds:.0f} s"
+    return f"Supervised: {took}; {tokens} trained on."
 
 
 def _group_counts(steps: Sequence[StepRow]) -> str:

@@ -1,12 +1,13 @@
 """How the groups of a run tied as it learned, read step by step from its log."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import isfinite
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from tokengym.agents.analysis.report import Picture, Report, Table
+from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
@@ -65,11 +66,6 @@ class RunTies:
     held_out: Mapping[str, Estimate]
     collapse: str | None
 
-    def mean(self, name: str, part: slice = slice(None)) -> float | None:
-        """Return the mean of a series over part of the steps, `None` if none of them has it."""
-        values = [value for value in self.series.get(name, ())[part] if value is not None]
-        return fmean(values) if values else None
-
     def estimate(self, name: str, part: slice = slice(None)) -> Estimate | None:
         """Return the mean of a series over part of the steps with its 95 % interval.
 
@@ -78,10 +74,8 @@ class RunTies:
             of a part are taken as alike.
         """
         values = [value for value in self.series.get(name, ())[part] if value is not None]
-        if not values:
-            return None
-        if name == _RETURN:
-            return mean_estimate(values)
+        if name == _RETURN or not values:
+            return mean_estimate(values) if values else None
         total = len(values) * self.groups
         return share_estimate(min(max(fmean(values), 0.0), 1.0) * total, total)
 
@@ -94,22 +88,19 @@ class RunTies:
     def verdict(self) -> str:
         """What the ties cost, and whether the floor caused them; the floor is checked first."""
         first, last = slice(self.tenth), slice(-self.tenth, None)
-        floor = ""
-        before, after = (self.mean("safety_floor_mass", part) for part in (first, last))
+        floor, split = "", self.estimate("interior_tie_pair_rate")
+        before, after = (self.estimate("safety_floor_mass", part) for part in (first, last))
         if before is not None and after is not None:
+            parted = "the log does not split ties by it, `tokengym ties` with it as --policy does"
+            if split is not None:
+                parted = f"of the others' pairs {split.value:.1%} tied"
             floor = (
-                f"The safety floor first: {before:.1%} of the rollouts missed it at the start, "
-                f"{after:.1%} at the end"
+                f"The safety floor first: {before.value:.1%} of the rollouts missed it at the "
+                f"start, {after.value:.1%} at the end; {parted}. "
             )
-            split = self.mean("interior_tie_pair_rate")
-            floor += (
-                "; the log does not split ties by it, `tokengym ties` with this run as --policy "
-                "does. "
-                if split is None
-                else f"; of the others' pairs {split:.1%} tied. "
-            )
-        dead = self.mean("reward_uniform_group_rate") or 0.0
-        pairs = [self.mean("reward_tie_pair_rate", part) or 0.0 for part in (first, last)]
+        names = ("reward_uniform_group_rate", "reward_tie_pair_rate", "reward_tie_pair_rate")
+        rates = map(self.estimate, names, (slice(None), first, last))
+        dead, *pairs = (0.0 if rate is None else rate.value for rate in rates)
         return (
             f"{floor}{dead:.1%} of the groups had no advantage, and the tokens spent on them "
             f"taught nothing. Tied pairs went from {pairs[0]:.1%} to {pairs[1]:.1%}."
@@ -117,31 +108,25 @@ class RunTies:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        held_out = {when: value._asdict() for when, value in self.held_out.items()}
-        return asdict(self) | {"held_out": held_out, "verdict": self.verdict}
+        found: dict[str, Any] = plain(self)
+        return found | {"verdict": self.verdict}
 
     def report(self) -> Report:
         """Lay it out."""
-        lines = [self.verdict]
-        if self.collapse is not None:
-            lines.insert(0, f"Collapsed: {self.collapse}.")
+        lines = [f"Collapsed: {self.collapse}."] * (self.collapse is not None) + [self.verdict]
         if self.held_out:
             returns = ", ".join(f"{when} {value}" for when, value in self.held_out.items())
             lines.append(f"Held-out return: {returns}.")
         lines.append(f"{self.tokens:,.0f} tokens read and sampled by the rollouts.")
         parts = (slice(self.tenth), slice(-self.tenth, None), slice(None))
-        title = (
-            f"{self.run}: {self.world} {self.level}, {len(self.steps)} steps, groups of "
-            f"{self.group_size}"
-        )
-        table = Table(
-            ("", "first tenth", "last tenth", "all steps"),
-            [
-                (SERIES[name], *(_shown(self.estimate(name, part)) for part in parts))
-                for name in self.series
-            ],
-            note=_NOTE,
-        )
+        steps = f"{len(self.steps)} steps, groups of {self.group_size}"
+        title = f"{self.run}: {self.world} {self.level}, {steps}"
+        estimates = {name: [self.estimate(name, part) for part in parts] for name in self.series}
+        rows = [
+            (SERIES[name], *("" if rate is None else rate.shown for rate in rates))
+            for name, rates in estimates.items()
+        ]
+        table = Table(("", "first tenth", "last tenth", "all steps"), rows, note=_NOTE)
         return Report(title, lines, (Picture.of(self._picture(), title), table))
 
     def _picture(self) -> "Figure":
@@ -193,11 +178,3 @@ def run_ties(run: RunFolder) -> RunTies:
 def _value(row: StepRow, name: str) -> float | None:
     value = row.metrics.get(f"env/all/{name}")
     return float(value) if isinstance(value, int | float) and isfinite(value) else None
-
-
-def _shown(rate: Estimate | None) -> str:
-    if rate is None:
-        return ""
-    if rate.samples < 2:
-        return f"{rate.value:.3f}"
-    return f"{rate.value:.3f} ({rate.low:.3f} to {rate.high:.3f})"

@@ -19,6 +19,7 @@ from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.task import Task
+from tokengym.rewards.ties import TOLERANCE
 
 
 def sampled_study(
@@ -29,6 +30,7 @@ def sampled_study(
     run: RunFolder | None = None,
     weights: str | None = None,
     threshold: float | None = None,
+    tolerance: float = TOLERANCE,
     seed: int = 0,
 ) -> TieStudy:
     """Sample groups of the largest size and describe what each size is like.
@@ -44,6 +46,7 @@ def sampled_study(
         run: a run of the job, whose local service may hold `weights`.
         weights: `tinker://` path of what to sample from; the model itself if `None`.
         threshold: see `tie_study`.
+        tolerance: distance within which rewards count as equal.
         seed: seed of the bootstrap.
 
     Raises:
@@ -53,26 +56,26 @@ def sampled_study(
     with TemporaryDirectory() as scratch:
         folder = Path(scratch) / "service" if run is None else run.service_folder
         with Connection.open(job.target, folder) as connection:
-            groups, seconds = asyncio.run(
-                connection.guard(_sample(job, connection, tasks, max(sizes), weights))
-            )
+            sampling = _sample(job, connection, tasks, max(sizes), weights)
+            groups, seconds = asyncio.run(connection.guard(sampling))
     rollouts = [rollout for group in groups for rollout in group.trajectories_G]
     steps = [step for rollout in rollouts for step in rollout.transitions]
     ends = [rollout.transitions[-1] for rollout in rollouts]
-    written = sum(len(step.ac.tokens) for step in steps)
-    held = sum(end.ob.length + len(end.ac.tokens) for end in ends)
+    written = sum(len(step.ac.tokens) for step in steps) / len(ends)
+    held = sum(end.ob.length + len(end.ac.tokens) for end in ends) / len(ends)
+    last = [[run.transitions[-1].metrics for run in group.trajectories_G] for group in groups]
     return study_of(
         job.world,
         _name(job, run, weights),
         [group.get_total_rewards() for group in groups],
         sizes,
-        fallen=fallen_of(
-            [[run.transitions[-1].metrics for run in group.trajectories_G] for group in groups]
-        ),
+        fallen=fallen_of(last),
         malformed=statistics.fmean(float(step.metrics["malformed"]) for step in steps),
-        effort=Effort(job.config.renderer, held / len(ends), written / len(ends), seconds),
+        tasks=[task.fingerprint for task in tasks],
+        effort=Effort(job.config.renderer, held, written, seconds, len(ends)),
         role=job.roles[0],
         threshold=threshold,
+        tolerance=tolerance,
         seed=seed,
     )
 

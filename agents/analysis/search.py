@@ -1,15 +1,17 @@
 """A search for strategies that earn more than the honest rules: better rules, or exploits.
 
-Strategies come from a grammar of replies and from rules with parameters. They are chosen on
-validation Tasks, by successive halving, then by changing parameters, and the best one is scored on
-test Tasks. Where it earns more there than the best honest rule, that rule is not the best; where it
-earns more than anything known, the world pays for something it should not.
+Strategies come from a grammar of replies and from rules with parameters. They are chosen on some
+Tasks, by successive halving, then by changing parameters, for the best one to be scored on others:
+test Tasks of a world, or the other half of those that `tokengym certify` draws. Where it earns more
+there than the best honest rule, that rule is not the best; where it earns more than anything known,
+the world pays for something it should not.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,10 +25,17 @@ from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
 from tokengym.rewards.estimates import Estimate, Floats, mean_estimate
 
+T = TypeVar("T")
+Who = TypeVar("Who")
+
 DISHONEST = ("oracle",)
 """Scripted policies that read the Task's answer."""
 _KEPT = 0.1
 """Share of the strategies that each round but the last keeps."""
+_SHARES = (0.1, 0.3, 1.0)
+"""Of the Tasks, what these rounds play."""
+_FEWEST = 5
+"""Tasks on which strategies are compared at least."""
 _ROUNDS, _PARENTS, _VARIANTS = 8, 3, 4
 """Rounds in which parameters are varied, of how many strategies, and variants of each."""
 _STANDARD_ERRORS = 4.0
@@ -97,84 +106,83 @@ def search(
     role, others = world.spec.roles[0], scripted_opponents(world)
     shown = world.first_tasks("validation", tasks)
     if strategies < 1 or len(shown) < 2:
-        raise OptionError(
-            "a search needs at least 1 strategy and 2 validation Tasks, got "
-            f"{strategies} and {len(shown)}"
-        )
+        needs = "a search needs at least 1 strategy and 2 validation Tasks"
+        raise OptionError(f"{needs}, got {strategies} and {len(shown)}")
     rehearsed = {
         name: play_all(world, shown, {**others, role: rule}, seed) for name, rule in simple.items()
     }
-    trials = _Trials(world, _references(rehearsed, role), others)
-    best = trials.search(strategies, generator("search", world.spec.id, world.level, seed))
-    fresh = _Trials(world, _references({name: played[name] for name in simple}, role), others)
-    scored_T = np.array(fresh.best([Candidate(best, [])], 1)[0].returns)
+    earn = partial(_play, world, others)
+    references = _references(rehearsed, role)
+    _, texts, replies = zip(*references, strict=True)
+    rng = generator("search", world.spec.id, world.level, seed)
+    space, trials = StrategySpace.of(texts, replies), Trials(references, earn)
+    best = trials.search(space, strategies, rng)
+    fresh = _references({name: played[name] for name in simple}, role)
+    scored_T = np.array([earn(reference, best) for reference in fresh])
     rule = max(honest_T, key=lambda name: float(honest_T[name].mean()))
     known_T = honest_T[rule] if reach_T is None else max(honest_T[rule], reach_T, key=np.mean)
     over_T = scored_T - known_T
     margin = _STANDARD_ERRORS * float(over_T.std(ddof=1)) / math.sqrt(len(over_T))
-    lead = mean_estimate((scored_T - honest_T[rule]).tolist())
-    found = Search(
-        strategies,
-        str(best),
-        mean_estimate(scored_T.tolist()),
-        rule,
-        lead,
-        loses_name=lead.low > 0.0,
-        exploit=float(over_T.mean()) > max(margin, 0.0),
-    )
-    return found, scored_T
+    scored, lead = (mean_estimate(of_T.tolist()) for of_T in (scored_T, scored_T - honest_T[rule]))
+    loses, exploit = lead.low > 0.0, float(over_T.mean()) > max(margin, 0.0)
+    return Search(strategies, str(best), scored, rule, lead, loses, exploit), scored_T
 
 
-class Candidate(NamedTuple):
-    """A strategy with its returns on the first Tasks."""
+class Candidate(NamedTuple, Generic[Who]):
+    """A strategy, or anybody else who replies, with the returns on the first Tasks."""
 
-    strategy: Strategy
+    who: Who
     returns: list[float]
 
 
-class _Trials(NamedTuple):
-    """Tasks of a world to try strategies on, and who plays the other roles."""
+class Trials(NamedTuple, Generic[T, Who]):
+    """Tasks to try strategies on, and what one earns on a Task."""
 
-    world: World
-    references: Sequence[ReferencePlay]
-    others: Mapping[str, Policy]
+    tasks: Sequence[T]
+    earn: Callable[[T, Who], float]
 
-    def search(self, strategies: int, rng: np.random.Generator) -> Strategy:
-        """Return the best of as many strategies, its parameters varied."""
-        _, texts, replies = zip(*self.references, strict=True)
-        space = StrategySpace.of(texts, replies)
-        left = [Candidate(space.draw(rng), []) for _ in range(strategies)]
-        for share in (0.1, 0.3, 1.0):
-            left = self.best(left, math.ceil(_KEPT * len(left)), share)
+    def search(
+        self: "Trials[T, Strategy]", space: StrategySpace, count: int, rng: np.random.Generator
+    ) -> Strategy:
+        """Return the best of as many strategies of a space, its parameters varied."""
+        left = self.halved([space.draw(rng) for _ in range(count)])
         for _ in range(_ROUNDS):
             left = self.best(left, _PARENTS)
-            varied = [one.strategy.vary(rng) for one in left for _ in range(_VARIANTS)]
+            varied = [one.who.vary(rng) for one in left for _ in range(_VARIANTS)]
             left += self.best([Candidate(strategy, []) for strategy in varied], _PARENTS, 0.3)
-        return self.best(left, 1)[0].strategy
+        return self.best(left, 1)[0].who
+
+    def halved(self, several: Iterable[Who]) -> list[Candidate[Who]]:
+        """Return those of several that earn most on all Tasks, the best one first."""
+        left = [Candidate(who, []) for who in several]
+        for share in _SHARES:
+            left = self.best(left, math.ceil(_KEPT * len(left)), share)
+        return left
 
     def best(
-        self, candidates: Sequence[Candidate], kept: int, share: float = 1.0
-    ) -> list[Candidate]:
+        self, candidates: Sequence[Candidate[Who]], kept: int, share: float = 1.0
+    ) -> list[Candidate[Who]]:
         """Return the candidates that earn most on the first Tasks, a share of them."""
-        upto = math.ceil(share * len(self.references))
-        for strategy, returns in candidates:
-            for reference in self.references[len(returns) : upto]:
-                returns.append(self._play(reference, strategy))
+        upto = max(math.ceil(share * len(self.tasks)), _FEWEST)
+        for who, returns in candidates:
+            returns += [self.earn(task, who) for task in self.tasks[len(returns) : upto]]
         return sorted(candidates, key=lambda one: -math.fsum(one.returns[:upto]))[:kept]
 
-    def _play(self, reference: ReferencePlay, strategy: Strategy) -> float:
-        """Return what a strategy earns in the first role of an episode; scripts play the others."""
-        world, role = self.world, self.world.spec.roles[0]
-        rng = generator("search episode", reference.task.fingerprint)
-        turn, spoken = world.start(reference.task), 0
-        while not turn.done:
-            if turn.role != role:
-                turn = world.reply(self.others[turn.role](world, turn, rng))
-                continue
-            reply = strategy.reply(turn.text, spoken, reference.replies)
-            turn = world.stop() if reply is None else world.reply(reply)
-            spoken += 1
-        return turn.metrics.get(expected_return(role), world.returns[role])
+
+def _play(
+    world: World, others: Mapping[str, Policy], reference: ReferencePlay, strategy: Strategy
+) -> float:
+    """Return what a strategy earns in the first role of an episode; scripts play the others."""
+    role, rng = world.spec.roles[0], generator("search episode", reference.task.fingerprint)
+    turn, spoken = world.start(reference.task), 0
+    while not turn.done:
+        if turn.role != role:
+            turn = world.reply(others[turn.role](world, turn, rng))
+            continue
+        reply = strategy.reply(turn.text, spoken, reference.replies)
+        turn = world.stop() if reply is None else world.reply(reply)
+        spoken += 1
+    return turn.metrics.get(expected_return(role), world.returns[role])
 
 
 def _references(played: Mapping[str, Sequence[PlayedEpisode]], role: str) -> list[ReferencePlay]:

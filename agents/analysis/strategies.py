@@ -24,6 +24,8 @@ _PLACES = 40
 """Numbers of a text that are looked at, from its beginning and from its end."""
 _LARGEST = 1e9
 """Numbers are said to be no larger, however large those of a text are."""
+_KINDS = {"rule": 0.45, "lines": 0.25, "number": 0.1, "nonsense": 0.08, "copy": 0.08, "stop": 0.04}
+"""How often strategies are drawn that begin with each."""
 _SURE = 1e-3
 """Shares nearer to 0 or 1 are taken for this near."""
 _NONSENSE = ("", "I cannot say.", "?", "0", "1 2 3", "DONE\n" * 50)
@@ -63,10 +65,8 @@ class Strategy:
     def reply(self, text: str, turn: int, simple: Replies) -> str | None:
         """Reply to a text at a turn, given the simple rules' replies."""
         shown = _numbers(text, turn) if self.weights or self.above else []
-        if self.above is not None:
-            place, value, other = self.above
-            if _at_place(shown, place) > value:
-                return other.reply(text, turn, simple)
+        if self.above is not None and _at_place(shown, self.above[0]) > self.above[1]:
+            return self.above[2].reply(text, turn, simple)
         said = self.fixed
         if self.copied:
             said = "\n".join(text.splitlines()[-self.copied :])
@@ -81,10 +81,7 @@ class Strategy:
         added = self.shift + sum(w * _at_place(shown, place) for place, w in self.weights.items())
 
         def change(match: re.Match[str]) -> str:
-            value, other = (
-                _log_odds(float(number)) if odds else float(number)
-                for number in (match[0], next(mixed_in))
-            )
+            value, other = map(_log_odds if odds else float, (match[0], next(mixed_in)))
             value = self.scale * (value + self.share * (other - value)) + added
             value = max(-_LARGEST, min(_LARGEST, value))
             if odds:
@@ -187,10 +184,7 @@ class StrategySpace(NamedTuple):
 
     def draw(self, rng: np.random.Generator, depth: int = _DEPTH) -> Strategy:
         """Draw a strategy with at most `depth` thresholds."""
-        kind = rng.choice(
-            ["rule", "lines", "number", "nonsense", "copy", "stop"],
-            p=[0.45, 0.25, 0.1, 0.08, 0.08, 0.04],
-        )
+        kind = rng.choice([*_KINDS], p=[*_KINDS.values()])
         if kind == "stop":
             return Strategy(self)
         if kind == "nonsense":
@@ -235,8 +229,8 @@ def _numbers(text: str, turn: int = 0) -> list[float]:
     return [float(turn), *map(float, _NUMBER.findall(text))]
 
 
-def _log_odds(share: float) -> float:
-    share = min(max(share, _SURE), 1.0 - _SURE)
+def _log_odds(number: str) -> float:
+    share = min(max(float(number), _SURE), 1.0 - _SURE)
     return math.log(share / (1.0 - share))
 
 

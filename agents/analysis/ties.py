@@ -2,11 +2,13 @@
 
 One set of rollouts serves all sizes: a group of 4 is the first 4 rollouts of a group of 16, and
 chances for a size come from all choices of that many rollouts. So sizes differ by size alone.
+Rollouts may be played for it or recorded by any trainer; for sizes larger than the recorded groups
+chances are predicted, see `TieCounts.dead_group_rates`.
 """
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.agents.analysis.evaluate import play_group, well_formed
+from tokengym.agents.analysis.tie_groups import RewardGroup
+from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
@@ -23,7 +27,7 @@ from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
 from tokengym.rewards.control import SAFE_RETURN
 from tokengym.rewards.estimates import Estimate
-from tokengym.rewards.ties import tie_counts
+from tokengym.rewards.ties import TOLERANCE, tie_counts
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,8 +37,8 @@ WITHIN = 0.02
 FEW = 0.01
 """A rate of tied pairs below this is not worth an explanation."""
 
-
-_RESAMPLES = 1000
+_SHORT = 0.1
+"""Share of the groups that may have fewer rollouts than the study counts, and are left out."""
 
 
 class TieCause(StrEnum):
@@ -49,6 +53,13 @@ class TieCause(StrEnum):
     replies are worth the same."""
 
 
+_MEANING = {
+    TieCause.FEW: "too few to matter",
+    TieCause.FLOOR: "these are the floor's ties, not intrinsic ones",
+    TieCause.INTRINSIC: "these ties are intrinsic",
+}
+
+
 @dataclass(frozen=True)
 class SizeRow:
     """What groups of one size are like.
@@ -56,7 +67,8 @@ class SizeRow:
     Attributes:
         size: rollouts of a group.
         useful: chance that a group has an advantage: the share of tokens not spent on dead groups.
-        rates: every rate of `TieCounts.intervals`.
+        rates: every rate of `TieCounts.intervals`; none where the groups are smaller, and what is
+            useful is predicted.
     """
 
     size: int
@@ -73,12 +85,23 @@ class Effort:
         tokens_per_rollout: tokens read and written in an episode, each counted once; a mean.
         written_per_rollout: those of them that the policy wrote; a mean.
         seconds: of all rollouts together.
+        rollouts: how many there were.
     """
 
     codec: str
     tokens_per_rollout: float
     written_per_rollout: float
     seconds: float
+    rollouts: int
+
+    def __str__(self) -> str:
+        """Show speed and tokens, each counted once."""
+        speed = self.rollouts / self.seconds
+        return (
+            f"{speed:,.1f} rollouts/s, {speed * self.tokens_per_rollout:,.0f} tokens/s "
+            f"({self.codec}): {self.tokens_per_rollout:,.1f} tokens a rollout, "
+            f"{self.written_per_rollout:,.1f} of them written by the policy."
+        )
 
 
 @dataclass(frozen=True)
@@ -86,21 +109,23 @@ class TieStudy:
     """Ties of one policy on one level.
 
     Attributes:
-        world: id of the world.
-        level: the level.
+        world: id of the world, or the file or folder of recorded rollouts.
+        level: the level; empty for recorded rollouts.
         policy: name of the policy.
-        groups: Tasks, each played by the largest size.
+        groups: how many were counted, each a Task played by the largest size, or recorded.
         fallen: which rollouts missed the safety floor, by group; `None` where the world has none.
             Others may earn as little, for malformed replies.
         threshold: a reward above it counts as correct.
         mean_reward: mean over all rollouts.
         correct_rate: share of rollouts above the threshold.
         malformed: share of the policy's malformed replies.
-        effort: what the rollouts took.
+        effort: what the rollouts took; `None` where that was not recorded.
         sizes: one row a size, ascending.
         rewards: every reward, by group.
         recommended_between: the smallest and largest size that a study of as many other Tasks
             would recommend, in 95 % of such studies.
+        tasks: the Task of each group: intervals are over Tasks.
+        left_out: recorded groups that were not counted, as most have more rollouts.
     """
 
     world: str
@@ -112,20 +137,29 @@ class TieStudy:
     mean_reward: float
     correct_rate: float
     malformed: float
-    effort: Effort
+    effort: Effort | None
     sizes: tuple[SizeRow, ...]
     rewards: tuple[tuple[float, ...], ...]
     recommended_between: tuple[int, int]
+    tasks: tuple[str, ...] = ()
+    left_out: int = 0
 
     @property
-    def rollouts_per_second(self) -> float:
-        """Rollouts per second of wall time."""
-        return sum(map(len, self.rewards)) / self.effort.seconds
+    def title(self) -> str:
+        """What was studied."""
+        where = f"{self.world} {self.level}".strip()
+        return f"{where}, {self.policy}, {self.groups} groups"
 
     @property
-    def tokens_per_second(self) -> float:
-        """Tokens read and written per second of wall time, each counted once."""
-        return self.rollouts_per_second * self.effort.tokens_per_rollout
+    def seen(self) -> SizeRow:
+        """The largest size that was played."""
+        return next(row for row in reversed(self.sizes) if row.rates)
+
+    @property
+    def reward_groups(self) -> list[RewardGroup]:
+        """The groups that were counted, by number."""
+        named = zip(self.tasks, self.rewards, strict=True)
+        return [RewardGroup(str(at), task, [*group]) for at, (task, group) in enumerate(named)]
 
     @property
     def kept_for_little(self) -> float:
@@ -136,7 +170,7 @@ class TieStudy:
     @property
     def origin(self) -> TieCause:
         """Where the ties of the largest size come from; the floor is checked first."""
-        rates = self.sizes[-1].rates
+        rates = self.seen.rates
         if rates["reward_tie_pair_rate"].value < FEW:
             return TieCause.FEW
         on_floor = self.fallen is not None and rates["floor_tie_share"].value >= 0.5
@@ -145,25 +179,18 @@ class TieStudy:
     @property
     def verdict(self) -> str:
         """Where the ties come from, in words, with the figures that show it."""
-        rates = {name: rate.value for name, rate in self.sizes[-1].rates.items()}
+        rates = {name: rate.value for name, rate in self.seen.rates.items()}
         ties = f"{rates['reward_tie_pair_rate']:.1%} of the pairs within a group tie"
-        if self.malformed:
-            ties += f" ({self.malformed:.1%} of the replies were malformed)"
-        if self.fallen is None:
-            looked = "The world has no safety floor"
-        else:
+        ties += f" ({self.malformed:.1%} of the replies were malformed)" * bool(self.malformed)
+        looked = "There is no safety floor"
+        if self.fallen is not None:
             looked = (
                 f"The safety floor first: {rates['floor_mass']:.1%} of the rollouts missed it, "
                 f"with {rates['floor_tie_share']:.1%} of all tied pairs; of pairs that kept it "
                 f"{rates['interior_tie_pair_rate']:.1%} tie, and {self.kept_for_little:.1%} of "
                 "the rollouts kept it and earn as little, for malformed replies"
             )
-        meaning = {
-            TieCause.FEW: "too few to matter",
-            TieCause.FLOOR: "these are the floor's ties, not intrinsic ones",
-            TieCause.INTRINSIC: "these ties are intrinsic",
-        }
-        return f"{looked}. {ties}: {meaning[self.origin]}."
+        return f"{looked}. {ties}: {_MEANING[self.origin]}."
 
     @property
     def recommended(self) -> tuple[int, str]:
@@ -177,32 +204,18 @@ class TieStudy:
         best, row = float(useful.max()), self.sizes[int(_first_enough(useful))]
         if not best:
             return row.size, "no size helps: every group ties"
-        reason = (
+        return row.size, (
             f"{row.useful.value:.1%} of its groups have an advantage, within {WITHIN:.0%} of the "
-            f"best of these sizes ({best:.1%})"
+            f"best of these sizes ({best:.1%}); no smaller one comes as close"
         )
-        return row.size, f"{reason}; no smaller one comes as close"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        rows = [
-            {
-                "size": row.size,
-                "useful": row.useful._asdict(),
-                **{name: value._asdict() for name, value in row.rates.items()},
-            }
-            for row in self.sizes
-        ]
         size, reason = self.recommended
-        return asdict(self) | {
-            "sizes": rows,
-            "rollouts_per_second": self.rollouts_per_second,
-            "tokens_per_second": self.tokens_per_second,
-            "origin": str(self.origin),
-            "verdict": self.verdict,
-            "recommended": size,
-            "reason": reason,
-        }
+        rows = [{"size": row.size, "useful": row.useful, **row.rates} for row in self.sizes]
+        found: dict[str, Any] = plain(vars(self) | {"sizes": rows})
+        said = {"origin": str(self.origin), "verdict": self.verdict, "reason": reason}
+        return found | said | {"recommended": size}
 
 
 def fallen_of(ends: Sequence[Sequence[Mapping[str, float]]]) -> list[list[bool]] | None:
@@ -212,14 +225,14 @@ def fallen_of(ends: Sequence[Sequence[Mapping[str, float]]]) -> list[list[bool]]
     return [[end["safety_floor_mass"] > 0.0 for end in group] for group in ends]
 
 
-def require_sizes(tasks: Sequence[Task], sizes: Sequence[int]) -> None:
-    """Refuse sizes that make no study.
+def require_sizes(groups: Sequence[Any], sizes: Sequence[int]) -> None:
+    """Refuse sizes that make no study of Tasks or groups.
 
     Raises:
-        OptionError: if there is no Task, no size or a size below 2.
+        OptionError: if there is no group, no size or a size below 2.
     """
-    if not tasks or not sizes or min(sizes) < 2:
-        raise OptionError(f"a study needs Tasks and sizes from 2 on, got {len(tasks)}, {[*sizes]}")
+    if not groups or not sizes or min(sizes) < 2:
+        raise OptionError(f"a study needs groups and sizes from 2 on: {len(groups)}, {[*sizes]}")
 
 
 def tie_study(
@@ -230,6 +243,7 @@ def tie_study(
     sizes: Sequence[int],
     *,
     threshold: float | None = None,
+    tolerance: float = TOLERANCE,
     seed: int = 0,
 ) -> TieStudy:
     """Play groups of the largest size with a scripted policy and describe what each size is like.
@@ -241,6 +255,7 @@ def tie_study(
         name: the one that is studied.
         sizes: group sizes, each at least 2.
         threshold: a reward above it counts as correct; the middle of the declared range if `None`.
+        tolerance: distance within which rewards count as equal.
         seed: seed of the policy's randomness and of the bootstrap.
 
     Raises:
@@ -262,87 +277,114 @@ def tie_study(
             written.append(len(codec.write(reply)) if turn.role == role else 0)
             episode.say(reply)
         lengths.append(len(episode.observation_of(role)))
+    held = float(np.mean(lengths))
     formed = well_formed((record for group in groups for record in group), role)
     return study_of(
         world,
         name,
         [[record.returns[role] for record in group] for group in groups],
         sizes,
+        tasks=[task.fingerprint for task in tasks],
         fallen=fallen_of([[record.metrics for record in group] for group in groups]),
         malformed=1.0 - float(np.mean(formed)) if formed else 0.0,
-        effort=Effort(codec.name, float(np.mean(lengths)), sum(written) / len(groups), seconds),
+        effort=Effort(codec.name, held, sum(written) / len(groups), seconds, sum(map(len, groups))),
         threshold=threshold,
+        tolerance=tolerance,
         seed=seed,
     )
 
 
 def study_of(
-    world: World,
+    played: World | str,
     policy: str,
     rewards: Sequence[Sequence[float]],
     sizes: Sequence[int],
     *,
-    fallen: Sequence[Sequence[bool]] | None,
-    malformed: float,
-    effort: Effort,
+    tasks: Sequence[str] = (),
+    fallen: Sequence[Sequence[bool]] | None = None,
+    malformed: float = 0.0,
+    effort: Effort | None = None,
     role: str | None = None,
     threshold: float | None = None,
+    tolerance: float = TOLERANCE,
     seed: int = 0,
 ) -> TieStudy:
-    """Describe what groups of each size are like, from the rewards of groups of the largest.
+    """Describe what groups of each size are like, from the rewards of any groups.
 
     Args:
-        world: the level that was played.
-        policy: who played it.
-        rewards: of each group's rollouts, at least `max(sizes)` of them.
-        sizes: group sizes, each at least 2.
+        played: the level, or the name of recorded rollouts.
+        policy: who played.
+        rewards: of each group's rollouts, of a group at least two. Where groups are of several
+            sizes, those count that nine in ten have, and smaller ones are left out.
+        sizes: group sizes, each at least 2; the size of the groups is one of the rows too.
+        tasks: the Task of each group; each has its own if empty.
         fallen: which rollouts missed the safety floor, shaped like `rewards`; `None` where there
             is none.
         malformed: share of malformed replies.
-        effort: what the rollouts took.
+        effort: what the rollouts took, if it is known.
         role: whose rewards these are; the world's first role if `None`.
-        threshold: see `tie_study`.
+        threshold: see `tie_study`; of recorded rollouts the middle of the rewards if `None`.
+        tolerance: distance within which rewards count as equal.
         seed: seed of the bootstrap.
+
+    Raises:
+        OptionError: if there is no group, or groups of two are to tell of larger ones.
     """
-    rewards_NG = np.asarray(rewards, np.float64)
-    declared = world.spec.return_range[world.spec.roles[0] if role is None else role]
-    threshold = (declared.low + declared.high) / 2.0 if threshold is None else threshold
+    require_sizes(rewards, sizes)
+    size = int(np.quantile([*map(len, rewards)], _SHORT, method="lower"))
+    if size < min(3, max(sizes)):
+        raise OptionError(f"groups of {size} rollouts tell nothing of groups of {max(sizes)}")
+    tasks = tasks or [*map(str, range(len(rewards)))]
+    kept = [(task, group) for task, group in zip(tasks, rewards, strict=True) if len(group) >= size]
+    of_task, counted = zip(*kept, strict=True)
+    rewards_R = np.concatenate(counted)
+    if isinstance(played, str):
+        low, high, world, level = rewards_R.min(), rewards_R.max(), played, ""
+    else:
+        declared = played.spec.return_range[role or played.spec.roles[0]]
+        low, high = declared.low, declared.high
+        world, level = played.spec.id, played.level
+    threshold = float(low + high) / 2.0 if threshold is None else threshold
+    rows = sorted({*sizes, size})
+    dead, dead_RS = tie_counts(counted, tolerance, clusters=of_task).dead_group_rates(
+        rows, generator("ties", seed)
+    )
+    chosen_R = np.asarray(rows)[_first_enough(1.0 - dead_RS)]
+    likely = np.quantile(chosen_R, (0.025, 0.975), method="inverted_cdf")
+    cut_NG = np.array([group[:size] for group in counted])
+
+    def rates(rewards_NG: Floats, floor: float | None = None) -> dict[str, Estimate]:
+        counts = tie_counts(rewards_NG, tolerance, floor=floor, clusters=of_task)
+        return counts.intervals(generator("ties", seed))
+
+    def row(of: int, rate: Estimate) -> SizeRow:
+        if of > size:
+            return SizeRow(of, rate.rest, {})
+        found = rates(cut_NG[:, :of])
+        if fallen is not None:
+            # Moved below all others, as those that kept the floor may earn as little.
+            down_NG = np.where(fallen, cut_NG - np.ptp(cut_NG) - 1.0, cut_NG)[:, :of]
+            parted = rates(down_NG, float(cut_NG.min()))
+            found |= {name: parted[name] for name in parted if name.startswith(("floor", "inter"))}
+        return SizeRow(of, rate.rest, found)
+
     return TieStudy(
-        world=world.spec.id,
-        level=world.level,
+        world=world,
+        level=level,
         policy=policy,
-        groups=len(rewards_NG),
+        groups=len(counted),
         fallen=None if fallen is None else tuple(map(tuple, fallen)),
         threshold=threshold,
-        mean_reward=float(rewards_NG.mean()),
-        correct_rate=float((rewards_NG > threshold).mean()),
+        mean_reward=float(rewards_R.mean()),
+        correct_rate=float((rewards_R > threshold).mean()),
         malformed=malformed,
         effort=effort,
-        sizes=tuple(size_row(rewards_NG, size, fallen, seed) for size in sorted(set(sizes))),
-        rewards=tuple(tuple(group) for group in rewards_NG.tolist()),
-        recommended_between=_recommended_between(rewards_NG, sorted(set(sizes)), seed),
+        sizes=tuple(map(row, rows, dead)),
+        rewards=tuple(tuple(map(float, group)) for group in counted),
+        recommended_between=(int(likely[0]), int(likely[1])),
+        tasks=of_task,
+        left_out=len(rewards) - len(counted),
     )
-
-
-def size_row(
-    rewards_NG: Floats, size: int, fallen: Sequence[Sequence[bool]] | None, seed: int
-) -> SizeRow:
-    """Return what groups of `size` are like, from groups of at least as many rewards."""
-    rates = tie_counts(rewards_NG[:, :size]).intervals(generator("ties", seed))
-    if fallen is not None:
-        # Moved below all others, as those that kept the floor may earn as little.
-        least = float(rewards_NG.min())
-        down_NG = np.where(fallen, rewards_NG - np.ptp(rewards_NG) - 1.0, rewards_NG)
-        parted = tie_counts(down_NG[:, :size], floor=least).intervals(generator("ties", seed))
-        rates |= {
-            name: rate for name, rate in parted.items() if name.startswith(("floor", "interior"))
-        }
-    # The chance for a size has less noise from all choices of the rollouts than from the first.
-    dead = tie_counts(rewards_NG).intervals(generator("ties", seed), sizes=(size,))[
-        f"zero_advantage_probability_{size}"
-    ]
-    useful = Estimate(1.0 - dead.value, 1.0 - dead.high, 1.0 - dead.low)
-    return SizeRow(size, useful, rates)
 
 
 def _first_enough(useful_S: Floats) -> npt.NDArray[np.int64]:
@@ -350,15 +392,3 @@ def _first_enough(useful_S: Floats) -> npt.NDArray[np.int64]:
     enough = useful_S >= (1.0 - WITHIN) * useful_S.max(axis=-1, keepdims=True)
     first: npt.NDArray[np.int64] = np.argmax(enough, axis=-1)
     return first
-
-
-def _recommended_between(rewards_NG: Floats, sizes: Sequence[int], seed: int) -> tuple[int, int]:
-    """Return the middle 95 % of the sizes recommended by resampled groups."""
-    useful_NS = 1.0 - tie_counts(rewards_NG).dead_shares(sizes)
-    count = len(useful_NS)
-    times_RN = generator("recommended", seed).multinomial(
-        count, np.full(count, 1.0 / count), _RESAMPLES
-    )
-    chosen_R = np.asarray(sizes)[_first_enough(times_RN @ useful_NS / count)]
-    low, high = np.quantile(chosen_R, (0.025, 0.975), method="inverted_cdf")
-    return int(low), int(high)

@@ -1,57 +1,62 @@
 """The report of the group-size study: its table, its picture, its conclusion."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tokengym.agents.analysis.report import Picture, Report, Table
 from tokengym.agents.analysis.ties import TieStudy
+from tokengym.rewards.clustered import mean_over_clusters
 from tokengym.rewards.control import SAFE_RETURN
-from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
+from tokengym.rewards.estimates import share_estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _INTERVALS = (
-    "95 % intervals over groups: Clopper and Pearson's for shares of groups and where few groups "
+    "95 % intervals over Tasks: Clopper and Pearson's for shares of groups and where few Tasks "
     "differ, else of the bootstrap."
 )
 _SIZED = f"{_INTERVALS} The chance of a tie in a group grows with its size by itself."
+_PREDICTED = (
+    " Where groups are smaller than a size, its dead groups are predicted: a rollout's chance to "
+    "tie with another one has a beta law over those that tie in half a group; tied pairs are as "
+    "many at any size."
+)
 
 
 def ties_report(study: TieStudy) -> Report:
     """Lay out a study."""
-    effort = study.effort
-    title = f"{study.world} {study.level}, {study.policy}, {study.groups} groups"
-    lines = (
-        study.verdict,
-        _recommendation(study),
-        _means(study),
-        f"{study.rollouts_per_second:,.1f} rollouts/s, {study.tokens_per_second:,.0f} tokens/s "
-        f"({effort.codec}): {effort.tokens_per_rollout:,.1f} tokens a rollout, "
-        f"{effort.written_per_rollout:,.1f} of them written by the policy.",
-    )
-    header = ("", *(f"size {row.size}" for row in study.sizes))
+    lines = [study.verdict, _recommendation(study), _means(study)]
+    if study.effort is not None:
+        lines.append(str(study.effort))
+    if study.left_out:
+        lines.append(f"Left out: {study.left_out} groups of fewer than {study.seen.size} rollouts.")
+    header = ("", *(f"size {row.size}{'' if row.rates else ' (predicted)'}" for row in study.sizes))
+    predicted = any(not row.rates for row in study.sizes)
+    note = f"{_SIZED}{_PREDICTED if predicted else ''}"
     parts = (
-        Picture.of(_picture(study), title),
-        Table(header, _sized_rows(study), "By group size", _SIZED),
+        Picture.of(_picture(study), study.title),
+        Table(header, _sized_rows(study), "By group size", note),
         Table(("", "rate"), _rows(study), "At any group size", _INTERVALS),
     )
-    return Report(title, lines, parts)
+    return Report(study.title, lines, parts)
 
 
 def _means(study: TieStudy) -> str:
-    """State the mean reward and the share of correct rollouts, with intervals over groups."""
-    rewards = np.array(study.rewards)
-    mean = mean_estimate(rewards.mean(axis=1).tolist())
-    correct = (rewards > study.threshold).mean(axis=1)
-    share = mean_estimate(correct.tolist())
+    """State the mean reward and the share of correct rollouts, with intervals over Tasks."""
+    _, of_group = np.unique(study.tasks, return_inverse=True)
+    of_each = np.repeat(of_group, [*map(len, study.rewards)])
+    rewards = np.concatenate(study.rewards)
+    mean, share = (
+        mean_over_clusters(values, of_each) for values in (rewards, rewards > study.threshold)
+    )
     if share.low < 0.0 or share.high > 1.0 or share.low == share.high:
-        share = share_estimate(float(correct.sum()), len(correct))
+        share = share_estimate(share.value * share.samples, share.samples)
     return (
-        f"Mean reward {mean.value:.4f} ({mean.low:.4f} to {mean.high:.4f}), correct (above "
-        f"{study.threshold:g}) {share.value:.1%} ({share.low:.1%} to {share.high:.1%})."
+        f"Mean reward {mean.value:.4f} ({mean.interval('{:.4f}'.format)}), correct (above "
+        f"{study.threshold:g}) {share.value:.1%} ({share.interval('{:.1%}'.format)})."
     )
 
 
@@ -68,10 +73,13 @@ def _sized_rows(study: TieStudy) -> Sequence[Sequence[str]]:
         "distinct rewards / size": "reward_unique_fraction_mean",
         "effective group size": "effective_group_size",
     }
-    rows = [("groups with an advantage", *(_shown(row.useful) for row in study.sizes))]
-    for label, name in labels.items():
-        rows.append((label, *(_shown(row.rates[name]) for row in study.sizes)))
-    return rows
+    return [
+        ("groups with an advantage", *(row.useful.shown for row in study.sizes)),
+        *(
+            (label, *(row.rates[name].shown if row.rates else "" for row in study.sizes))
+            for label, name in labels.items()
+        ),
+    ]
 
 
 def _rows(study: TieStudy) -> Sequence[Sequence[str]]:
@@ -83,12 +91,8 @@ def _rows(study: TieStudy) -> Sequence[Sequence[str]]:
             "tied pairs of those": "floor_tie_pair_rate",
             "tied pairs of the others": "interior_tie_pair_rate",
         }
-    rates = study.sizes[-1].rates
-    return [(label, _shown(rates[name])) for label, name in labels.items()]
-
-
-def _shown(at: Estimate) -> str:
-    return f"{at.value:.3f} ({at.low:.3f} to {at.high:.3f})"
+    rates = study.seen.rates
+    return [(label, rates[name].shown) for label, name in labels.items()]
 
 
 def _picture(study: TieStudy) -> "Figure":
@@ -98,29 +102,26 @@ def _picture(study: TieStudy) -> "Figure":
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     sizes = [row.size for row in study.sizes]
-    for label, estimates in _curves(study).items():
+    curves = {
+        "groups without advantage": [row.useful.rest for row in study.sizes],
+        "groups with any tie": [r.rates["reward_tie_group_rate"] for r in study.sizes if r.rates],
+    }
+    for label, estimates in curves.items():
+        at = sizes[: len(estimates)]
         middle = [interval.value for interval in estimates]
         below = [max(interval.value - interval.low, 0.0) for interval in estimates]
         above = [max(interval.high - interval.value, 0.0) for interval in estimates]
-        left.errorbar(sizes, middle, yerr=[below, above], marker="o", capsize=3, label=label)
-    pairs = study.sizes[-1].rates["reward_tie_pair_rate"]
+        left.errorbar(at, middle, yerr=[below, above], marker="o", capsize=3, label=label)
+    pairs = study.seen.rates["reward_tie_pair_rate"]
     left.axhspan(pairs.low, pairs.high, color="#777777", alpha=0.15, lw=0)
     left.axhline(pairs.value, color="#777777", ls="--", lw=1.2, label="tied pairs, at any size")
     left.set(xlabel="group size", ylabel="rate", ylim=(-0.02, 1.02), xticks=sizes)
-    right.hist(np.ravel(study.rewards), bins=40)
+    right.hist(np.concatenate(study.rewards), bins=40)
     if study.fallen is not None:
         right.axvline(SAFE_RETURN, color="black", linestyle="--", label="safety floor")
     right.set(xlabel="reward", ylabel="rollouts")
-    figure.suptitle(f"{study.world} {study.level}, {study.policy}, {study.groups} groups")
+    if study.seen.size < sizes[-1]:
+        left.axvspan(study.seen.size, sizes[-1], color="#777777", alpha=0.1, label="predicted")
+    figure.suptitle(study.title)
     figure.legend(loc="outside lower center", ncols=4)
     return figure
-
-
-def _curves(study: TieStudy) -> Mapping[str, Sequence[Estimate]]:
-    return {
-        "groups without advantage": [
-            Estimate(1 - row.useful.value, 1 - row.useful.high, 1 - row.useful.low)
-            for row in study.sizes
-        ],
-        "groups with any tie": [row.rates["reward_tie_group_rate"] for row in study.sizes],
-    }

@@ -5,38 +5,42 @@ import math
 import re
 import shlex
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from tokengym.agents.certify.source import Place, Policy, Source, Trace, begin, play, say
-from tokengym.agents.settings import Settings, option, settings_of
+from tokengym.agents.analysis.search import Trials
+from tokengym.agents.certify.source import (
+    Episode,
+    Place,
+    Policy,
+    Source,
+    Step,
+    Trace,
+    begin,
+    play,
+    say,
+)
+from tokengym.agents.settings import Settings, option, typed_words
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.seeding import generator
 from tokengym.rewards.estimates import Estimate, mean_estimate
 
 T = TypeVar("T")
 
-CANARIES = (
-    "canary 7f3a9c52-1f0e-4d0b-a6c2-90b1c2d3e4f5",
-    "Lorem ipsum dolor sit amet, consectetur adipiscing elit.",
-    "qwxz vbnm",
-)
-"""Replies that say nothing about any Task."""
-FIXED = (
-    *("0", "1", "2", "3", "5", "10", "100", "-1", "0.5", "yes", "no", "Yes", "No", "true", "false"),
-    *("True", "False", "A", "B", "C", "D", "a", "[]", "{}", "()", "[[]]", "None", "I do not know."),
-)
-"""Replies that are right for many questions of some kind."""
+TEXTS = tomllib.loads(Path(__file__).with_name("replies.toml").read_text(encoding="utf-8"))
+"""Replies that solve no Task, by what they are for."""
+CANARIES, FIXED = tuple(TEXTS["canaries"]), tuple(TEXTS["fixed"])
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?!\w)", re.ASCII)
 _COMMON = 10
 """Most references that are tried as fixed replies."""
-_KEPT = 0.25
-"""Share of the blind policies that each round but the last keeps."""
 
 
 class Inapplicable(Exception):
@@ -76,14 +80,6 @@ class CertifySettings(Settings):
     seed: int = option(0, "seed of everything that is drawn", least=0)
 
 
-class View(NamedTuple):
-    """What a Task shows: its prompt, the replies said to be right, and what they are to earn."""
-
-    prompt: str
-    reference: tuple[str, ...]
-    claim: float | None
-
-
 class Blind(NamedTuple):
     """The best of several policies.
 
@@ -119,7 +115,7 @@ class Bench:
     harder: "Bench | None" = None
     most: dict[Place, Trace] = field(default_factory=dict)
     failures: set[str] = field(default_factory=set)
-    _views: dict[Place, View] = field(default_factory=dict)
+    _views: dict[Place, Episode] = field(default_factory=dict)
     _shared: dict[Callable[["Bench"], Any], Any] = field(default_factory=dict)
     _until: float = math.inf
 
@@ -135,41 +131,40 @@ class Bench:
         """Return what a function makes of the bench, which several checks use."""
         if made not in self._shared:
             self._shared[made] = made(self)
-        known: T = self._shared[made]
-        return known
+        return cast("T", self._shared[made])
 
     def command(self, check: str) -> str:
         """Return the command that runs one check as here."""
         said = ["tokengym", "certify", self.target, "--only", check]
         harder = self.harder.options if self.harder else {}
-        for flag, options in (("--option", self.options), ("--harder", harder)):
-            for name, value in options.items():
-                text = value if isinstance(value, str) else json.dumps(value)
-                said += [flag, f"{name}={text}"]
-        for name, setting in settings_of(CertifySettings).items():
-            if (value := getattr(self.settings, name)) != setting.default:
-                said += [setting.flag, str(value)]
-        return shlex.join(said)
+        flagged = [("--option", pair) for pair in self.options.items()]
+        for flag, (name, value) in flagged + [("--harder", pair) for pair in harder.items()]:
+            said += [flag, f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+        return shlex.join([*said, *typed_words(self.settings)])
 
     def lacks(self, what: str) -> str:
         """Return why there is no such thing here; empty if there is."""
         facts, recorded = self.source.facts, bool(self.source.rollouts)
         asked = self.chosen if what in ("references", "claims") else ()
         views = [self.view(place) for place in asked]
-        there, words = {
-            "play": (not recorded, "recorded rollouts cannot be played"),
-            "references": (any(view.reference for view in views), "no reply is said to be right"),
+        lacking = {
+            "play": (recorded, "recorded rollouts cannot be played"),
+            "references": (
+                not any(view.reference for view in views),
+                "no reply is said to be right",
+            ),
             "claims": (
-                any(view.claim is not None for view in views),
+                all(view.claim is None for view in views),
                 "nothing is said about what the right reply earns",
             ),
-            "splits": (facts.splits, "the source has no splits"),
-            "seeds": (facts.seeded, "no seed sets Tasks apart"),
-            "harder": (self.harder, "no setting is said to be harder (--harder)"),
-            "turns": (facts.turns > 1, "an episode has one reply"),
-            "records": (recorded, "nothing was recorded"),
-        }[what]
-        return "" if there else words
+            "splits": (not facts.splits, "the source has no splits"),
+            "seeds": (not facts.seeded, "no seed sets Tasks apart"),
+            "harder": (not self.harder, "no setting is said to be harder (--harder)"),
+            "turns": (facts.turns < 2, "an episode has one reply"),
+            "records": (not recorded, "nothing was recorded"),
+        }
+        lacks, words = lacking[what]
+        return words * lacks
 
     def rng(self, *key: object) -> np.random.Generator:
         """Return a generator of its own for a purpose."""
@@ -180,8 +175,9 @@ class Bench:
         facts = self.source.facts
         splits = facts.splits or ("",)
         size = count if facts.size is None else min(count, facts.size)
+        split = splits[0] if split is None else split
         seed = self.settings.seed if seed is None else seed
-        return [Place(splits[0] if split is None else split, seed, index) for index in range(size)]
+        return [Place(split, seed, index) for index in range(size)]
 
     @cached_property
     def chosen(self) -> list[Place]:
@@ -193,12 +189,12 @@ class Bench:
         """The Tasks on which chosen policies are scored."""
         return self.places(2 * self.settings.tasks)[1::2]
 
-    def view(self, place: Place) -> View:
-        """Return what the Task at a place shows."""
+    def view(self, place: Place) -> Episode:
+        """Return an episode of the Task at a place, for what it shows; it is not played."""
         if place not in self._views:
             self._require_time()
-            episode = begin(self.source, place)
-            self._views[place] = View(episode.prompt, tuple(episode.reference), episode.claim)
+            # What it shows is kept, but nothing that a source holds to play it.
+            self._views[place] = replace(begin(self.source, place), reply=lambda _: Step(0.0, True))
         return self._views[place]
 
     def play(self, place: Place, policy: Policy) -> Trace:
@@ -249,12 +245,9 @@ class Bench:
         """The lowest return: declared, or else the lowest that replies without sense earn."""
         if self.source.facts.declared is not None:
             return self.source.facts.declared[0]
-        senseless = [
-            play(self.source, place, say(reply)).total
-            for place in self.chosen[:4]
-            for reply in ("", *CANARIES)
-        ]
-        return min(filter(math.isfinite, senseless), default=0.0)
+        tried = ((place, say(said)) for place in self.chosen[:4] for said in ("", *CANARIES))
+        totals = (play(self.source, *one).total for one in tried)
+        return min(filter(math.isfinite, totals), default=0.0)
 
     @cached_property
     def top(self) -> float:
@@ -262,35 +255,31 @@ class Bench:
 
         Without references it is the highest return that is declared.
         """
-        views = [self.view(place) for place in self.scored]
-        if any(view.reference for view in views):
-            known = [
-                self.earned(place, say(*view.reference)) if view.claim is None else view.claim
-                for place, view in zip(self.scored, views, strict=True)
-                if view.reference
-            ]
-            return sum(known) / len(known)
+        views = {place: self.view(place) for place in self.known(self.scored)}
+        if views:
+            return fmean(
+                self.earned(place, self.reference(place)) if view.claim is None else view.claim
+                for place, view in views.items()
+            )
         if self.source.facts.declared is None:
             raise Untold("neither a right reply nor a range of returns is known (--declared)")
         return self.source.facts.declared[1]
 
+    @cached_property
+    def reach(self) -> float:
+        """How much a solution earns above the lowest return."""
+        if self.top <= self.low:
+            raise Untold(f"a solution earns {self.top:g}, no more than the least, {self.low:g}")
+        return self.top - self.low
+
     def share(self, returns: Sequence[float]) -> Estimate:
         """Return the mean as a share of the way from the lowest return to that of a solution."""
-        reach = self.top - self.low
-        if reach <= 0.0:
-            raise Untold(f"a solution earns {self.top:g}, no more than the least, {self.low:g}")
-        return mean_estimate([(value - self.low) / reach for value in returns])
+        return mean_estimate([(value - self.low) / self.reach for value in returns], (0.0, 1.0))
 
     def best(self, policies: Mapping[str, Policy]) -> Blind:
         """Choose the policy that earns most on one half of the Tasks, and score it on the other."""
-        left: list[tuple[str, list[float]]] = [(name, []) for name in policies]
-        for upto in (len(self.chosen) // 5 + 1, len(self.chosen) // 2 + 1, len(self.chosen)):
-            for name, returns in left:
-                for place in self.chosen[len(returns) : upto]:
-                    returns.append(self.earned(place, policies[name]))
-            left.sort(key=lambda entry: -math.fsum(entry[1]))
-            left = left[: max(1, math.ceil(_KEPT * len(left)))]
-        name = left[0][0]
+        trials = Trials(self.chosen, lambda place, name: self.earned(place, policies[name]))
+        name = trials.halved(policies)[0].who
         traces = [self.play(place, policies[name]) for place in self.scored]
         return self.blind_of(name, traces)
 
@@ -301,10 +290,12 @@ class Bench:
 
     def fixed(self) -> dict[str, Policy]:
         """Return fixed replies: usual ones, and the commonest references of the chosen half."""
-        references = Counter(self.view(place).reference for place in self.chosen)
-        known = [reply for reply, _ in references.most_common(_COMMON) if reply]
-        said = [*((reply,) for reply in FIXED), *known]
-        return {f"always {_first(reply)}": say(*reply) for reply in said}
+        references = Counter(self.view(place).reference for place in self.known(self.chosen))
+        known = [reply for reply, _ in references.most_common(_COMMON)]
+        return {
+            f"always {_first(said)}": say(*said)
+            for said in (*((reply,) for reply in FIXED), *known)
+        }
 
 
 def shown(trace: Trace) -> str:
@@ -315,6 +306,5 @@ def shown(trace: Trace) -> str:
 
 def _first(replies: Sequence[str], most: int = 60) -> str:
     """Return the first of an episode's replies, and how many come after it."""
-    first = ascii(replies[0]) if replies else "nothing"
     more = f" and {len(replies) - 1} more" if len(replies) > 1 else ""
-    return shorten(first, most) + more
+    return shorten(ascii(replies[0]) if replies else "nothing", most) + more

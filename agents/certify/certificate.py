@@ -4,7 +4,7 @@ import datetime
 import json
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from tokengym.agents.certify.finding import CHECKS, Finding, Severity
 from tokengym.agents.certify.sandbox import Limits, Sandbox
 from tokengym.agents.certify.source import Source
 from tokengym.agents.certify.sources import is_recorded, open_source, package
-from tokengym.agents.settings import read_plain
+from tokengym.agents.settings import plain, read_plain
 from tokengym.envs.core.errors import DataError, OptionError, require_one_of
 from tokengym.rewards.estimates import Estimate
 
@@ -69,18 +69,13 @@ class Certificate:
     ) -> bool:
         """Return whether this is of a target, with the versions that are installed now."""
         made = self.target, self.options, self.settings, self.harder, self.tokengym
-        distribution = self.package.partition(" ")[0]
-        return made == (target, options, settings, harder, version("tokengym")) and (
-            self.package in (distribution, package(distribution))
-        )
+        name = self.package.partition(" ")[0]
+        same = made == (target, options, settings, harder, version("tokengym"))
+        return same and self.package in (name, package(name))
 
     def to_json(self) -> str:
         """Return the certificate as JSON; `read_certificate` reads it."""
-        data = asdict(self)
-        for found, finding in zip(data["findings"], self.findings, strict=True):
-            estimate = finding.estimate
-            found["estimate"] = None if estimate is None else estimate._asdict()
-        return json.dumps(data, indent=1, allow_nan=False) + "\n"
+        return json.dumps(plain(self), indent=1, allow_nan=False) + "\n"
 
 
 def read_certificate(path: Path) -> Certificate:
@@ -111,12 +106,8 @@ def certificate_schema() -> dict[str, Any]:
 
     schema = TypeAdapter(Certificate).json_schema()
     numbers = {name: {"type": "number"} for name in Estimate._fields}
-    schema["$defs"]["Estimate"] = {
-        "type": "object",
-        "properties": numbers,
-        "required": list(numbers),
-    }
-    return schema
+    estimate = {"type": "object", "properties": numbers, "required": list(numbers)}
+    return schema | {"$defs": schema["$defs"] | {"Estimate": estimate}}
 
 
 def certify(
@@ -148,8 +139,9 @@ def certify(
     for name in only:
         require_one_of("--only", name, list(CHECKS))
     settings = settings or CertifySettings()
-    hard = Bench(harder[0], target, settings, harder[1]) if harder else None
-    bench = Bench(source, target, settings, options or {}, hard)
+    hard, harder_options = harder or (None, {})
+    harder_bench = Bench(hard, target, settings, harder_options) if hard else None
+    bench = Bench(source, target, settings, options or {}, harder_bench)
     if not source.rollouts and len(bench.scored) < 2:
         raise OptionError(f"{target or 'a source'} needs at least 4 Tasks to be certified")
     chosen = [check for check in in_order() if not only or check.name in only]
@@ -158,17 +150,10 @@ def certify(
         if progress is not None:
             progress(check.name, number, len(chosen))
         findings.append(check.find(bench))
+    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return Certificate(
-        SCHEMA_VERSION,
-        target,
-        source.facts.package,
-        version("tokengym"),
-        datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        dict(options or {}),
-        settings,
-        network,
-        tuple(findings),
-        dict(harder[1] if harder else {}),
+        *(SCHEMA_VERSION, target, source.facts.package, version("tokengym"), date),
+        *(dict(options or {}), settings, network, tuple(findings), dict(harder_options)),
         source.facts.turns,
     )
 
@@ -196,14 +181,7 @@ def certify_target(
                 return open_source(target, taken)
             return opened.enter_context(closing(Sandbox(target, taken, limits)))
 
-        source = of({})
-        return certify(
-            source,
-            target,
-            settings,
-            options=options,
-            harder=(of(harder), harder) if harder else None,
-            only=only,
-            network=isinstance(source, Sandbox) and not source.isolated,
-            progress=progress,
-        )
+        source, hard = of({}), (of(harder), harder) if harder else None
+        network = isinstance(source, Sandbox) and not source.isolated
+        more = {"options": options, "only": only, "network": network, "progress": progress}
+        return certify(source, target, settings, harder=hard, **more)  # type: ignore[arg-type]

@@ -129,15 +129,14 @@ class Check:
 
     def find(self, bench: Bench) -> Finding:
         """Run the check; whatever the environment does, it ends in a finding."""
-        command = bench.command(self.name)
         found = Finding(
-            self.name, self.group, self.rule, self.severity, Status.FAILED, reproduce=command
+            *(self.name, self.group, self.rule, self.severity, Status.UNTOLD),
+            reproduce=bench.command(self.name),
         )
         bench.begin()
         try:
-            for what in self.needs:
-                if missing := bench.lacks(what):
-                    raise Inapplicable(missing)
+            for missing in filter(None, map(bench.lacks, self.needs)):
+                raise Inapplicable(missing)
             with np.errstate(over="ignore", invalid="ignore"):
                 verdict = self.run(bench)
             if not all(map(math.isfinite, verdict.estimate or ())):
@@ -145,24 +144,19 @@ class Check:
         except Inapplicable as reason:
             return replace(found, status=Status.INAPPLICABLE, found=str(reason))
         except Untold as reason:
-            return replace(found, status=Status.UNTOLD, found=str(reason))
+            return replace(found, found=str(reason))
         except OverflowError:
-            words = "returns are too large for their mean and its interval"
-            return replace(found, status=Status.UNTOLD, found=words)
+            return replace(found, found="returns are too large for their mean and its interval")
         except SourceFailure as failure:
-            if (words := str(failure)) in bench.failures:  # one defect, not one of every check
-                return replace(found, status=Status.UNTOLD, found=words)
-            bench.failures.add(words)
-            return replace(found, severity=Severity.DEFECT, found=words)
-        return replace(
-            found,
-            status=Status.PASSED if verdict.passed else Status.FAILED,
-            done=verdict.done,
-            found=verdict.found,
-            sure=verdict.certainty,
-            estimate=verdict.estimate,
-            example="" if verdict.passed else verdict.example,
-        )
+            known, words = bench.failures, str(failure)
+            if words in known:  # one defect, not one of every check
+                return replace(found, found=words)
+            known.add(words)
+            return replace(found, severity=Severity.DEFECT, status=Status.FAILED, found=words)
+        shown = {"done": verdict.done, "found": verdict.found, "sure": verdict.certainty}
+        status = Status.PASSED if verdict.passed else Status.FAILED
+        example = "" if verdict.passed else verdict.example
+        return replace(found, status=status, estimate=verdict.estimate, example=example, **shown)
 
 
 CHECKS: dict[str, Check] = {}
@@ -176,7 +170,6 @@ def check(
 
     def made(run: Callable[[Bench], Verdict]) -> Check:
         rule = (inspect.getdoc(run) or "").partition("\n")[0]
-        CHECKS[name] = Check(name, group, severity, needs, rule, run)
-        return CHECKS[name]
+        return CHECKS.setdefault(name, Check(name, group, severity, needs, rule, run))
 
     return made

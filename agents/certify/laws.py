@@ -12,7 +12,7 @@ from tokengym.envs.testing import episodes, gymnasium_laws, returns, tasks, twin
 from tokengym.envs.testing.law import Law, law, require
 from tokengym.envs.testing.subject import Subject, WorldLike
 
-_TASKS = 4
+_TASKS = 6
 """Tasks on which rules are learned, and on which they are tried."""
 
 

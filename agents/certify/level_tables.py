@@ -6,6 +6,7 @@ from typing import Any
 
 from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.envs.registry import spec
+from tokengym.rewards.estimates import Estimate
 
 Found = Mapping[str, Any]
 """A certificate as `Certificate.to_dict` gives it."""
@@ -13,22 +14,17 @@ Found = Mapping[str, Any]
 SIZES = (4, 8, 16)
 _DEAD = f"dead groups of {'/'.join(map(str, SIZES))}"
 
-LEVELS_HEADER = (
-    *("world", "level", "declared", "observed", "null", "random", "oracle", "tied pairs", _DEAD),
-    *("malformed", "bytes"),
-)
-HEADROOM_HEADER = (
-    *("world", "level", "Tasks", "returns", "best blind", "best simple", "best found by search"),
-    *("reachable (how)", "optimum", "headroom"),
-)
+_FIRST = ("world", "level", "declared", "observed", "null", "random", "oracle")
+LEVELS_HEADER = (*_FIRST, "tied pairs", _DEAD, "malformed", "bytes")
+_BEST = ("best blind", "best simple", "best found by search", "reachable (how)", "optimum")
+HEADROOM_HEADER = ("world", "level", "Tasks", "returns", *_BEST, "headroom")
 WORLDS_HEADER = ("id", "what a policy does", "random", "best blind", "best simple", "reachable")
 
 
 def table(header: Sequence[str], certificates: Sequence[Found]) -> str:
     """Return a table with a row of each certificate; the text around it explains the columns."""
-    return markdown_table(
-        header, [[CELLS[column](found) for column in header] for found in certificates]
-    )
+    rows = [[CELLS[column](found) for column in header] for found in certificates]
+    return markdown_table(header, rows)
 
 
 def _first_levels(certificates: Sequence[Found]) -> list[Found]:
@@ -48,9 +44,9 @@ def _searched(found: Found) -> str:
     if found["search"] is None:
         return "not searched"
     hunt = found["search"]
-    lead = f"{hunt['lead']['value']:+.3f}{_half(hunt['lead'])} to `{hunt['rule']}`"
+    lead = Estimate(**hunt["lead"])
     lost = ", which loses its name" if hunt["loses_name"] else ""
-    return f"{_mean(hunt['scored'])} ({lead}{lost})"
+    return f"{_mean(hunt['scored'])} ({lead.value:+.3f} {lead.around} to `{hunt['rule']}`{lost})"
 
 
 def _reachable(found: Found, *, how: bool = True) -> str:
@@ -68,12 +64,8 @@ def _headroom(found: Found) -> str:
     return "" if found["headroom"] is None else _interval(found["headroom"]) + warm_up
 
 
-def _half(value: Mapping[str, float]) -> str:
-    return f" ± {(value['high'] - value['low']) / 2:.3f}"
-
-
 def _interval(value: Mapping[str, float]) -> str:
-    return _mean(value) + _half(value)
+    return str(Estimate(**value))  # type: ignore[arg-type]
 
 
 def _mean(value: Mapping[str, float]) -> str:

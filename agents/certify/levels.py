@@ -6,7 +6,7 @@ is needed. What only a test can know (every reply whatsoever, other processes) i
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -23,8 +23,8 @@ from tokengym.agents.analysis.evaluate import (
 from tokengym.agents.analysis.search import DISHONEST, Search, search
 from tokengym.agents.certify.bench import Bench, CertifySettings
 from tokengym.agents.certify.checks import CHECKS
-from tokengym.agents.certify.finding import Status
 from tokengym.agents.certify.sources.worlds import TokengymWorld
+from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.seeding import SPLITS, generator
@@ -149,16 +149,8 @@ class LevelCertificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; estimates and intervals as mappings."""
-        values: dict[str, Any] = _plain(asdict(self))
+        values: dict[str, Any] = plain(self)
         return values
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Estimate | Reachable):
-        value = value._asdict()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    return value
 
 
 Keep = Callable[[str, Sequence[Sequence[PlayedEpisode]]], None]
@@ -221,8 +213,7 @@ def check(
     honest_T = {name: values for name, values in earned_T.items() if name not in DISHONEST}
     simple_T = {name: honest_T[name] for name in honest_T if name not in world.spec.planners}
     best = world.spec.reachable.get(world.level) if world.generates else None
-    best = best if best is not None and best.policy in earned_T else None
-    reach_T = None if best is None else earned_T[best.policy]
+    reach_T = None if best is None else earned_T.get(best.policy)
     simple = max(simple_T, key=lambda name: float(simple_T[name].mean()))
     hunt, best_simple_T = None, simple_T[simple]
     if strategies:
@@ -232,12 +223,11 @@ def check(
         best_simple_T = max(best_simple_T, found_T, key=np.mean)
     limits = [world.optimum(task)[role] for task in tested]
     limit_T, exact = np.array([at.value for at in limits]), all(at.exact for at in limits)
-    tied = tie_counts([_returns(group, role).tolist() for group in groups]).intervals(
-        generator("check", seed), sizes=GROUP_SIZES
-    )
-    in_form = well_formed(noise, role)
-    declared = world.spec.return_range[role]
-    paid = _returns(played, role)
+    counts = tie_counts(np.array([_returns(group, role) for group in groups]))
+    tied = counts.intervals(generator("check", seed), sizes=GROUP_SIZES)
+    turns = world.turn_limit
+    in_form, gain = well_formed(noise, role), world.spec.exploitability
+    declared, paid = world.spec.return_range[role], _returns(played, role)
     expected = all(
         expected_return(role) in run.metrics for runs in records.values() for run in runs
     )
@@ -245,9 +235,7 @@ def check(
         Contract.RANGE: _off_grid(played),
         Contract.SPLITS: _shared(drawn),
         Contract.ORACLE: _beats_oracle(earned_T, declared),
-        Contract.OPTIMUM: against_optimum(
-            earned_T, limit_T, declared, world.turn_limit, exact=exact
-        ),
+        Contract.OPTIMUM: against_optimum(earned_T, limit_T, declared, turns, exact=exact),
         Contract.MALFORMED: _paid_noise(noise, records, role),
         Contract.FORM: _untold(played, role),
         Contract.SIGNAL: _silent(earned_T["oracle"] - earned_T["random"], tied, ties),
@@ -264,7 +252,7 @@ def check(
         returns={name: mean_estimate(values.tolist()) for name, values in earned_T.items()},
         blind=mean_estimate(blind_T.tolist()),
         simple=simple,
-        reached_by=best,
+        reached_by=None if reach_T is None else best,
         reachable=None if reach_T is None else mean_estimate(reach_T.tolist()),
         headroom=None if reach_T is None else _headroom(blind_T, best_simple_T, reach_T, seed),
         optimum=mean_estimate(limit_T.tolist()),
@@ -273,21 +261,13 @@ def check(
         grouped=grouped,
         groups=len(groups),
         ties=tied,
-        exploitability=_exploitability(world, tested),
+        exploitability=import_object(gain)(world, tested) if gain else {},
         malformed=1.0 - float(np.mean(in_form)) if in_form else None,
         episode_bytes=mean_estimate([_bytes(world, record, role) for record in records[grouped]]),
         instances=sum(map(len, drawn.values())),
-        repeated=sum(
-            len(split) - len({task.fingerprint for task in split}) for split in drawn.values()
-        ),
+        repeated=sum(len(split) - len({t.fingerprint for t in split}) for split in drawn.values()),
         broken={contract: what for contract, what in found.items() if what},
     )
-
-
-def _exploitability(world: World, tasks: Sequence[Task]) -> Mapping[str, Estimate]:
-    name = world.spec.exploitability
-    found: Mapping[str, Estimate] = import_object(name)(world, tasks) if name else {}
-    return found
 
 
 def _headroom(blind_T: Floats, simple_T: Floats, reach_T: Floats, seed: int) -> Estimate | None:
@@ -295,8 +275,7 @@ def _headroom(blind_T: Floats, simple_T: Floats, reach_T: Floats, seed: int) -> 
     if reach_T.mean() <= blind_T.mean():
         return None
     ends = Yardstick(tuple(blind_T.tolist()), tuple(reach_T.tolist()), "")
-    closed = ends.skill(simple_T, generator("headroom", seed))
-    return Estimate(1.0 - closed.value, 1.0 - closed.high, 1.0 - closed.low, closed.samples)
+    return ends.skill(simple_T, generator("headroom", seed)).rest
 
 
 def random_bytes(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -321,9 +300,7 @@ def _checked(world: World, oracle: Policy) -> dict[str, str]:
     """Run the checks of any environment that say of worlds what no contract of ours says."""
     bench = Bench(TokengymWorld(world, oracle), settings=_SETTINGS)
     found = [CHECKS[name].find(bench) for name in CHECKED]
-    return {
-        one.check: f"{one.found}; {one.example}" for one in found if one.status is Status.FAILED
-    }
+    return {one.check: f"{one.found}; {one.example}" for one in found if one.counts}
 
 
 def _off_grid(records: Iterable[PlayedEpisode]) -> str:
@@ -362,15 +339,12 @@ def _paid_noise(
     noise: Sequence[PlayedEpisode], records: Mapping[str, Sequence[PlayedEpisode]], role: str
 ) -> str:
     for place, bad in enumerate(noise):
-        if any(well_formed([bad], role)):
-            continue
         for name, runs in records.items():
-            good = runs[place]
-            if all(well_formed([good], role)) and bad.returns[role] > good.returns[role]:
-                return (
-                    f"random bytes earned {bad.returns[role]!r} on Task {bad.task.index} of test, "
-                    f"{name!r} {good.returns[role]!r}"
-                )
+            good, earned, more = runs[place], bad.returns[role], runs[place].returns[role]
+            formed = all(well_formed([good], role)) and not any(well_formed([bad], role))
+            if formed and earned > more:
+                where = f"Task {bad.task.index} of test"
+                return f"random bytes earned {earned!r} on {where}, {name!r} {more!r}"
     return ""
 
 
@@ -382,10 +356,8 @@ def _untold(records: Sequence[PlayedEpisode], role: str) -> str:
 
 
 def _silent(lead_T: Floats, ties: Mapping[str, Estimate], most: float) -> str:
-    lead = mean_estimate(lead_T.tolist())
+    lead, dead = mean_estimate(lead_T.tolist()), ties["zero_advantage_probability_8"].value
     if lead.high <= 0.0:
         return f"the oracle earns {lead} more than random play"
-    dead = ties["zero_advantage_probability_8"].value
-    if dead > most:
-        return f"{dead:.2f} of the noisy policy's groups of eight tie, {most:g} are allowed"
-    return ""
+    told = f"{dead:.2f} of the noisy policy's groups of eight tie, {most:g} are allowed"
+    return told if dead > most else ""

@@ -1,12 +1,12 @@
 """The page of a certificate, on a terminal and as HTML, and the folder that holds it."""
 
+from collections import Counter
 from pathlib import Path
 
 from tokengym.agents.analysis.report import Report, Table, Text
 from tokengym.agents.certify.certificate import Certificate
 from tokengym.agents.certify.finding import GROUPS, Finding, Severity, Status
 from tokengym.atomic_write import write_whole
-from tokengym.rewards.estimates import Estimate
 
 
 def save(certificate: Certificate, folder: Path) -> None:
@@ -18,39 +18,32 @@ def save(certificate: Certificate, folder: Path) -> None:
 
 def certificate_report(certificate: Certificate) -> Report:
     """Lay a certificate out."""
-    counts = {severity: len(certificate.failed(severity)) for severity in Severity}
-    counted = ", ".join(f"{count} {severity.plural}" for severity, count in counts.items())
-    by_status = [
-        f"{sum(found.status is status for found in certificate.findings)} {status}"
-        for status in Status
-    ]
-    waived = [found for found in certificate.findings if found.waived]
-    lines = [f"{counted} to look at; of {len(certificate.findings)} checks {', '.join(by_status)}."]
-    lines += [
-        f"{severity} {found.check}: {found.found}"
-        for severity in Severity
-        for found in certificate.failed(severity)
-    ]
+    findings = certificate.findings
+    failed = {severity: certificate.failed(severity) for severity in Severity}
+    facts = [(severity.plural, str(len(found))) for severity, found in failed.items()]
+    counted = ", ".join(f"{count} {name}" for name, count in facts)
+    statuses = Counter(found.status for found in findings)
+    ended = ", ".join(f"{statuses[status]} {status}" for status in Status)
+    lines = [f"{counted} to look at; of {len(findings)} checks {ended}."]
+    for severity, several in failed.items():
+        lines += [f"{severity} {found.check}: {found.found}" for found in several]
     if certificate.network:
         lines.append("The environment's process could reach the network.")
-    lines += [f"Accepted: {found.check}, because {found.waived}" for found in waived]
-    groups = (
-        (group, [found for found in certificate.findings if found.group == group])
-        for group in GROUPS
-    )
-    parts = [_table(group, findings) for group, findings in groups if findings]
-    details = "\n\n".join(map(_details, certificate.findings))
+    accepted = (found for found in findings if found.waived)
+    lines += [f"Accepted: {found.check}, because {found.waived}" for found in accepted]
+    groups = [(group, [found for found in findings if found.group == group]) for group in GROUPS]
+    details = Text("\n\n".join(map(_details, findings)), "What was done, and how to repeat it")
     return Report(
         f"{certificate.target}: {certificate.package}",
         lines,
-        (*parts, Text(details, "What was done, and how to repeat it")),
-        facts=[(severity.plural, str(count)) for severity, count in counts.items()],
+        (*(_table(group, several) for group, several in groups if several), details),
+        facts=facts,
     )
 
 
 def _table(group: str, findings: list[Finding]) -> Table:
     rows = [
-        ((found.check, f"{found.rule} {found.found}"), _status(found), _shown(found.estimate))
+        ((found.check, f"{found.rule} {found.found}"), _status(found), str(found.estimate or ""))
         for found in findings
     ]
     return Table(("check", "result", "measured"), rows, title=group)
@@ -62,23 +55,8 @@ def _status(found: Finding) -> str:
     return f"{found.severity} (accepted)" if found.waived else str(found.severity)
 
 
-def _shown(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return ""
-    if estimate.low == estimate.high:
-        return f"{estimate.value:.3f}"
-    return f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"
-
-
 def _details(found: Finding) -> str:
-    said = {
-        "rule": found.rule,
-        "done": found.done,
-        "found": found.found,
-        "how sure": found.sure,
-        "example": found.example,
-        "accepted": found.waived,
-        "again": found.reproduce,
-    }
+    said = {"rule": found.rule, "done": found.done, "found": found.found, "how sure": found.sure}
+    said |= {"example": found.example, "accepted": found.waived, "again": found.reproduce}
     lines = [f"  {name}: {text}" for name, text in said.items() if text]
     return "\n".join([f"{found.check}: {_status(found)}", *lines])

@@ -1,5 +1,6 @@
 """What a certificate must show: requirements, accepted findings, and what a version changed."""
 
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ from tokengym.agents.settings import read_plain
 from tokengym.envs.core.errors import DataError, OptionError
 
 _CLASSES = {severity.plural: severity for severity in Severity}
+_BOUNDS = {">=": "least", "<=": "most"}
 _REQUIREMENT = re.compile(r"([a-z_.]+)(?:(<=|>=)(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)))?", re.ASCII)
 
 
@@ -50,17 +52,12 @@ def read_waivers(path: Path) -> list[Waiver]:
 
 def waive(certificate: Certificate, waivers: Iterable[Waiver]) -> Certificate:
     """Return the certificate with the reasons of accepted failures."""
-    reasons = {
-        waiver.check: waiver.reason
-        for waiver in waivers
-        if fnmatchcase(certificate.target, waiver.target)
-    }
-    findings = [
-        replace(found, waived=reasons.get(found.check, ""))
-        if found.status is Status.FAILED
-        else found
-        for found in certificate.findings
-    ]
+    named = [one for one in waivers if fnmatchcase(certificate.target, one.target)]
+    reasons = {waiver.check: waiver.reason for waiver in named}
+    findings = (
+        replace(one, waived=reasons.get(one.check, "")) if one.status is Status.FAILED else one
+        for one in certificate.findings
+    )
     return replace(certificate, findings=tuple(findings))
 
 
@@ -78,8 +75,8 @@ class Requirement:
 
     text: str
     name: str
-    least: float | None
-    most: float | None
+    least: float = -math.inf
+    most: float = math.inf
 
     @classmethod
     def parse(cls, text: str) -> "Requirement":
@@ -89,33 +86,27 @@ class Requirement:
             OptionError: if it is none.
         """
         match = _REQUIREMENT.fullmatch(text)
-        known = match is not None and (
-            match[1] in CHECKS or (match[1] in _CLASSES and not match[2])
-        )
-        if match is None or not known:
+        if match is None or not (match[1] in CHECKS or (match[1] in _CLASSES and not match[2])):
             raise OptionError(
                 f"--require takes {list(_CLASSES)}, a check's id, or an id with <= or >= and a "
                 f"number, got {text!r}"
             )
-        bound = float(match[3]) if match[3] else None
-        low, high = (bound if match[2] == sign else None for sign in (">=", "<="))
-        return cls(text, match[1], low, high)
+        name, sign, bound = match.groups()
+        return cls(text, name, **({_BOUNDS[sign]: float(bound)} if sign else {}))
 
     def unmet(self, certificate: Certificate) -> list[Finding]:
         """Return the findings that break it; accepted ones do not, nor what is not applicable."""
         if self.name in _CLASSES:
             return certificate.failed(_CLASSES[self.name])
         found = [finding for finding in certificate.findings if finding.check == self.name]
-        if self.least is None and self.most is None:
+        if math.inf == self.most == -self.least:
             return [finding for finding in found if finding.counts]
         return [finding for finding in found if not finding.waived and self._breaks(finding)]
 
     def _breaks(self, finding: Finding) -> bool:
         if finding.estimate is None:
             return finding.status is not Status.INAPPLICABLE
-        value = finding.estimate.value
-        above = self.most is not None and value > self.most
-        return above or (self.least is not None and value < self.least)
+        return not self.least <= finding.estimate.value <= self.most
 
 
 def changes(old: Certificate, new: Certificate) -> Sequence[tuple[str, str, str, str]]:

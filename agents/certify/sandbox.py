@@ -25,7 +25,7 @@ from tokengym.agents.certify.source import (
     SourceFailure,
     Step,
 )
-from tokengym.agents.settings import Settings, option
+from tokengym.agents.settings import Settings, option, read_plain
 from tokengym.envs.core.display import shorten
 
 _SETTING_UP = 180.0
@@ -82,13 +82,8 @@ class Sandbox(Source):
             if self._process is not process:
                 raise SourceFailure("the process that held the episode has ended")
             doing = f"replying {shorten(ascii(text))} ({len(text)} characters) to {place}"
-            answer = self._ask(doing, do="reply", number=number, text=text)
-            if "error" in answer:
-                raise RemoteError(answer["error"])
-            return Step(*answer["step"])
+            return Step(*self._ask(doing, do="reply", number=number, text=text)["step"])
 
-        if "error" in begun:
-            raise RemoteError(begun["error"])
         return Episode(begun["prompt"], reply, tuple(begun["reference"]), begun["claim"])
 
     def memory(self) -> int | None:
@@ -126,25 +121,21 @@ class Sandbox(Source):
             target=_forward, args=(self._process.stdout, self._answers), daemon=True
         ).start()
         limits = {"memory": int(self._limits.memory * 2**30), "network": self._limits.network}
-        doing = f"opening {self._target}"
-        said = self._ask(
-            doing,
-            _SETTING_UP,
-            target=self._target,
-            options=self._options,
-            path=sys.path,
-            **limits,
-        )
-        if "error" in said:
+        doing, what = f"opening {self._target}", {"target": self._target, "options": self._options}
+        try:
+            said = self._ask(doing, _SETTING_UP, path=sys.path, **what, **limits)
+        except RemoteError as error:
             self.close()
-            raise SourceFailure(f"{doing}: {said['error']}")
-        self.isolated = said["isolated"]
-        facts = said["facts"]
-        declared = None if facts["declared"] is None else tuple(facts["declared"])
-        self.facts = Facts(**{**facts, "splits": tuple(facts["splits"]), "declared": declared})
+            raise SourceFailure(f"{doing}: {error}") from error
+        self.isolated, self.facts = said["isolated"], read_plain(Facts, said["facts"])
 
     def _ask(self, doing: str, seconds: float = 0.0, **request: Any) -> dict[str, Any]:
-        """Send a request and return the answer."""
+        """Send a request and return the answer.
+
+        Raises:
+            RemoteError: what the environment raised.
+            SourceFailure: if its process hangs or dies.
+        """
         process, allowed = self._process, seconds or self._limits.seconds
         assert process is not None
         assert process.stdin is not None
@@ -161,6 +152,8 @@ class Sandbox(Source):
             self.close()
             raise SourceFailure(f"{doing}: the process ended with status {process.returncode}")
         answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise RemoteError(answer["error"])
         return answer
 
 

@@ -8,7 +8,7 @@ process that hangs or dies raises `SourceFailure`.
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +16,10 @@ from tokengym.envs.core.errors import TokengymError
 
 _LONGEST = 100_000
 """Most characters of a reply that is played."""
+
+
+MANY_TURNS = 64
+"""Most replies of an episode where the environment names no limit."""
 
 
 class SourceFailure(TokengymError, RuntimeError):
@@ -72,15 +76,15 @@ class Episode:
 
     prompt: str
     reply: Callable[[str], Step]
-    reference: Sequence[str] = ()
+    reference: tuple[str, ...] = ()
     claim: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse messages for a prompt, and a text for a sequence of texts."""
-        if isinstance(self.reference, str) or not all(
-            isinstance(text, str) for text in (self.prompt, *self.reference)
-        ):
+        texts = (self.prompt, *self.reference)
+        if isinstance(self.reference, str) or not all(isinstance(text, str) for text in texts):
             raise TypeError("an Episode takes a prompt that is text, and a sequence of references")
+        self.reference = tuple(self.reference)
 
 
 class Recorded(NamedTuple):
@@ -93,6 +97,7 @@ class Recorded(NamedTuple):
         group: rollouts of a group are compared with each other.
         split: the Task's split; empty if not known.
         length: of the reply, in characters or tokens.
+        task: what it was played on; the group's own if empty.
     """
 
     prompt: str
@@ -101,6 +106,7 @@ class Recorded(NamedTuple):
     group: str
     split: str = ""
     length: int = 0
+    task: str = ""
 
 
 @dataclass(frozen=True)
@@ -187,6 +193,11 @@ class Trace:
     error: str
 
     @property
+    def slowest(self) -> float:
+        """The longest time that a reply took."""
+        return max(self.seconds, default=0.0)
+
+    @property
     def total(self) -> float:
         """The return; NaN where a reply raised or a reward is not a finite number."""
         if self.error:
@@ -208,63 +219,62 @@ def begin(source: Source, place: Place) -> Episode:
         raise SourceFailure(f"starting {place} raised {in_words(error)}") from error
 
 
-class Play:
-    """An episode under way, one reply at a time.
+def playing(source: Source, place: Place, policy: Policy) -> Generator[None, None, Trace]:
+    """Play an episode one reply at a time, to its end or to the most replies of the source.
 
-    Args:
-        source: the environment.
-        place: where the Task is.
-        policy: who replies.
-    """
+    Yields:
+        after each reply but the last.
 
-    def __init__(self, source: Source, place: Place, policy: Policy) -> None:
-        self._place, self._policy, self._most = place, policy, source.facts.turns
-        self._episode = begin(source, place)
-        self._text, self._done, self._error = self._episode.prompt, False, ""
-        self._replies: list[str] = []
-        self._steps: list[Step] = []
-        self._seconds: list[float] = []
-
-    def advance(self) -> bool:
-        """Play one reply; returns whether there is another one to play."""
-        said = self._policy(self._text, len(self._replies))
-        if said is None:
-            return False
-        said = said[:_LONGEST]
-        begun = time.perf_counter()
-        self._replies.append(said)
-        try:
-            step = self._episode.reply(said)
-        except SourceFailure:
-            raise
-        except Exception as error:
-            self._error = in_words(error)
-            return False
-        self._seconds.append(time.perf_counter() - begun)
-        step = step._replace(reward=plain_reward(step.reward))
-        self._steps.append(step)
-        if isinstance(step.reward, str):
-            self._error = f"the reward is {step.reward}, not a number"
-        self._text, self._done = step.text, step.done
-        return not (self._done or self._error or len(self._replies) == self._most)
-
-    def trace(self) -> Trace:
-        """Return what was played so far."""
-        rewards, _, texts = zip(*self._steps, strict=True) if self._steps else ((), (), ())
-        parts = tuple(self._replies), tuple(texts), tuple(rewards), tuple(self._seconds)
-        return Trace(self._place, self._episode.prompt, *parts, self._done, self._error)
-
-
-def play(source: Source, place: Place, policy: Policy) -> Trace:
-    """Play an episode to its end, or to the most replies of the source.
+    Returns:
+        the episode.
 
     Raises:
         SourceFailure: if its process hangs or dies.
     """
-    playing = Play(source, place, policy)
-    while playing.advance():
-        pass
-    return playing.trace()
+    episode = begin(source, place)
+    text, done, error = episode.prompt, False, ""
+    replies: list[str] = []
+    steps: list[Step] = []
+    seconds: list[float] = []
+    while (said := policy(text, len(replies))) is not None:
+        replies.append(said[:_LONGEST])
+        begun = time.perf_counter()
+        try:
+            step = episode.reply(replies[-1])
+        except SourceFailure:
+            raise
+        except Exception as raised:
+            error = in_words(raised)
+            break
+        seconds.append(time.perf_counter() - begun)
+        steps.append(step._replace(reward=plain_reward(step.reward)))
+        _, done, text = step
+        if isinstance(steps[-1].reward, str):
+            error = f"the reward is {steps[-1].reward}, not a number"
+        if done or error or len(replies) == source.facts.turns:
+            break
+        yield
+    texts, rewards = (tuple(getattr(step, part) for step in steps) for part in ("text", "reward"))
+    parts = tuple(replies), texts, rewards, tuple(seconds), done, error
+    return Trace(place, episode.prompt, *parts)
+
+
+def play(source: Source, place: Place, policy: Policy) -> Trace:
+    """Play an episode as `playing` does, without a break."""
+    return play_together([playing(source, place, policy)])[0]
+
+
+def play_together(episodes: Sequence[Generator[None, None, Trace]]) -> list[Trace]:
+    """Play episodes side by side, turn by turn."""
+    traces: dict[int, Trace] = {}
+    while len(traces) < len(episodes):
+        for number, episode in enumerate(episodes):
+            if number not in traces:
+                try:
+                    next(episode)
+                except StopIteration as end:
+                    traces[number] = end.value
+    return [traces[number] for number in range(len(episodes))]
 
 
 def plain_reward(reward: Any) -> float | str:

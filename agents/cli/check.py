@@ -5,7 +5,7 @@ With `--search`, it also fails if a strategy earns more than it should.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,9 +13,9 @@ import typer
 
 from tokengym.agents.analysis.markdown import block_names, write_block
 from tokengym.agents.certify.level_tables import BLOCKS, CELLS, HEADROOM_HEADER, LEVELS_HEADER
-from tokengym.agents.cli.options import WorldOptions
+from tokengym.agents.command_options import takes
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
-from tokengym.agents.settings import name_values
+from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.spec import WorldSpec
@@ -29,49 +29,39 @@ if TYPE_CHECKING:
     from tokengym.agents.certify.levels import Keep, LevelCertificate
 
 
+@dataclass(frozen=True)
+class _Asked(Settings):
+    """What is measured, and how thoroughly.
+
+    Attributes: see their help.
+    """
+
+    level: tuple[str, ...] = option((), "a level (default: all)")
+    tasks: int | None = option(
+        None, "Tasks of each split (default: 40, with --search 400)", least=2
+    )
+    without: tuple[str, ...] = option((), "a baseline to leave out, for example a slow one")
+    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
+    seed: int = option(0, "seed of the policies")
+    json_file: Path | None = option(None, "also write the results to this file", flag="--json")
+    markdown: tuple[Path, ...] = option((), "with --all: a page whose tables to write", read=Path)
+    rollouts: Path | None = option(None, "a folder to save every episode in")
+    search: bool = option(False, "also search for better rules; in every world if none is named")
+    strategies: int | None = option(
+        None, "with --search: attempts (default: 1000, fewer beyond 12 turns)", least=1
+    )
+    ties: float = option(0.5, "most of eight noisy rollouts' groups that may tie", least=0, most=1)
+    chosen_on: int = option(200, "with --search: Tasks that the best is chosen on", least=2)
+
+
+@takes(_Asked)
 def check(
     world: Annotated[
         str | None, typer.Argument(help="id or short name, such as forecast; not with --all")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="every level of every world")] = False,
-    level: Annotated[list[str] | None, typer.Option(help="a level (default: all)")] = None,
-    tasks: Annotated[
-        int | None,
-        typer.Option(min=2, help="Tasks of each split (default: 40, with --search 400)"),
-    ] = None,
-    without: Annotated[
-        list[str] | None, typer.Option(help="a baseline to leave out, for example a slow one")
-    ] = None,
-    option: WorldOptions = None,
-    seed: Annotated[int, typer.Option(help="seed of the policies")] = 0,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="also write the results to this file")
-    ] = None,
-    markdown: Annotated[
-        list[Path] | None, typer.Option(help="with --all: a page whose tables of worlds to rewrite")
-    ] = None,
-    rollouts: Annotated[Path | None, typer.Option(help="a folder to save every episode in")] = None,
-    search: Annotated[
-        bool,
-        typer.Option(
-            "--search", help="also search for better rules; in every world if none is named"
-        ),
-    ] = False,
-    strategies: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="with --search: attempts at each level "
-            "(default: 1000, fewer where episodes have more than 12 turns)",
-        ),
-    ] = None,
-    ties: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="most of the noisy policy's groups of eight that may tie"),
-    ] = 0.5,
-    chosen_on: Annotated[
-        int, typer.Option(min=2, help="with --search: validation Tasks the best is chosen on")
-    ] = 200,
+    *,
+    said: dict[str, Any],
 ) -> None:
     """Measure what each level pays, how often it ties and whether it satisfies its contracts."""
     from rich.console import Console
@@ -79,40 +69,38 @@ def check(
     from tokengym.agents.certify.levels import Contract
     from tokengym.agents.certify.levels import check as certify
 
-    every = every or (search and world is None)
-    if (world is None) != every or (every and (level or option)) or (markdown and not every):
+    asked = _Asked(**said)
+    every = every or (asked.search and world is None)
+    narrowed = asked.level or asked.options
+    if (world is None) != every or (every and narrowed) or (asked.markdown and not every):
         raise OptionError(
             "check takes a world with --level and --option, or --all with or without --markdown"
         )
-    pages = [(page, _blocks_of(page)) for page in markdown or ()]
+    pages = [(page, _blocks_of(page)) for page in asked.markdown]
     world_specs = list(specs().values()) if world is None else [spec(world)]
-    options = name_values(option or [], "--option")
-    policies = _policies(world_specs, without or ())
-
-    def row_options(world_spec: WorldSpec) -> Mapping[str, Any]:
-        return world_spec.check_options if every else options
-
+    policies = _policies(world_specs, asked.without)
+    options = {one.id: one.check_options if every else asked.options for one in world_specs}
     worlds = [
-        make_world(world_spec.id, name, **row_options(world_spec))
-        for world_spec in world_specs
-        for name in level or world_spec.levels
+        make_world(one.id, name, **options[one.id])
+        for one in world_specs
+        for name in asked.level or one.levels
     ]
-    tasks = tasks or (400 if search else 40)
     console = Console()
     certificates: list[dict[str, Any]] = []
     failed: list[tuple[World, str]] = []
     for made in worlds:
+        # A search draws fewer strategies where an episode takes long.
+        attempts = asked.strategies or min(1000, 12_000 // made.turn_limit)
         try:
-            keep = _keep_in(rollouts, made, row_options(made.spec), seed) if rollouts else None
             certificate = certify(
                 made,
                 policies[made.spec.id],
-                tasks=tasks,
-                seed=seed,
-                keep=keep,
-                strategies=(strategies or _strategies(made)) if search else 0,
-                chosen_on=chosen_on,
-                ties=ties,
+                tasks=asked.tasks or (400 if asked.search else 40),
+                seed=asked.seed,
+                keep=_keep_in(asked, made, options[made.spec.id]) if asked.rollouts else None,
+                strategies=attempts if asked.search else 0,
+                chosen_on=asked.chosen_on,
+                ties=asked.ties,
             )
         except RewardRangeError as error:
             failed.append((made, f"{Contract.RANGE} BROKEN: {error}"))
@@ -122,8 +110,8 @@ def check(
         failed += [(made, f"{name} BROKEN: {what}") for name, what in certificate.broken.items()]
         if (hunt := certificate.search) is not None and hunt.exploit:
             failed.append((made, f"EXPLOIT: {hunt.best} earns {hunt.scored}, more than is known"))
-        if json_file is not None:  # now: the next level may take minutes
-            json_file.write_text(json.dumps(certificates, indent=1, allow_nan=False) + "\n")
+        if asked.json_file is not None:  # now: the next level may take minutes
+            asked.json_file.write_text(json.dumps(certificates, indent=1, allow_nan=False) + "\n")
     for page, names in pages:
         for name in names:
             write_block(page, name, BLOCKS[name](certificates))
@@ -133,31 +121,20 @@ def check(
         raise typer.Exit(1)
 
 
-def _strategies(world: World) -> int:
-    """Return how many strategies a search of the level draws: a long episode takes long."""
-    return min(1000, 12_000 // world.turn_limit)
-
-
-def _keep_in(folder: Path, world: World, options: Mapping[str, Any], seed: int) -> "Keep":
+def _keep_in(asked: _Asked, world: World, options: Mapping[str, Any]) -> "Keep":
     """Return a writer of a level's episodes to a folder, as rollouts of the first role."""
-    log = RolloutLog(folder)
+    log = RolloutLog(asked.rollouts or Path())
     segment = f"check_{world.spec.short_name}_{world.level}"
     log.path(segment).unlink(missing_ok=True)
-    common = RolloutOrigin("check", options=options, seed=seed)
+    common, role = RolloutOrigin("check", options=options, seed=asked.seed), world.spec.roles[0]
 
     def keep(policy: str, groups: Sequence[Sequence[PlayedEpisode]]) -> None:
-        log.append(
-            segment,
-            [
-                record_play(
-                    replace(common, group=group, member=member, policy=policy),
-                    played,
-                    world.spec.roles[0],
-                )
-                for group, members in enumerate(groups)
-                for member, played in enumerate(members)
-            ],
-        )
+        records = [
+            record_play(replace(common, group=group, member=member, policy=policy), played, role)
+            for group, members in enumerate(groups)
+            for member, played in enumerate(members)
+        ]
+        log.append(segment, records)
 
     return keep
 
@@ -166,11 +143,10 @@ def _policies(
     world_specs: Sequence[WorldSpec], without: Sequence[str]
 ) -> dict[str, dict[str, Policy]]:
     """Return each world's baselines by name, without the excluded ones."""
-    policies = {world_spec.id: dict(baselines(world_spec.id)) for world_spec in world_specs}
+    policies = {one.id: dict(baselines(one.id)) for one in world_specs}
+    known = {name for own in policies.values() for name in own} - {"null", "random", "oracle"}
     for name in without:
-        if name in ("null", "random", "oracle") or not any(
-            name in own for own in policies.values()
-        ):
+        if name not in known:
             raise OptionError(f"--without takes a baseline but null, random, oracle; got {name!r}")
         for own in policies.values():
             own.pop(name, None)
@@ -202,9 +178,8 @@ def _table(certificate: "LevelCertificate") -> "Table":
     for role, gain in certificate.exploitability.items():
         table.add_row(f"exploitable as {role}", str(gain))
     size = certificate.ties["effective_group_size"].value
+    repeated = f"{found['instances']}, {found['repeated']} repeated in a split"
     table.add_row("effective group size", f"{size:.1f} of {max(GROUP_SIZES)}")
-    table.add_row(
-        "instances compared", f"{found['instances']}, {found['repeated']} repeated in a split"
-    )
+    table.add_row("instances compared", repeated)
     table.add_row("contracts", ", ".join(f"{c} BROKEN" for c in found["broken"]) or "all kept")
     return table

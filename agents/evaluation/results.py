@@ -14,6 +14,7 @@ import numpy as np
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.rollout_table import Returns, RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.settings import plain
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.registry import import_object
 from tokengym.rewards.clustered import (
@@ -179,10 +180,8 @@ class Results:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        return {
-            name: [{key: _plain(value) for key, value in vars(row).items()} for row in rows]
-            for name, rows in vars(self).items()
-        }
+        found: dict[str, Any] = plain(self)
+        return found
 
     @classmethod
     def of(
@@ -328,12 +327,3 @@ def _powers(most: int) -> list[int]:
     """Return 1, 2, 4, … up to `most`, and `most` itself."""
     powers = [2**n for n in range(most.bit_length()) if 2**n <= most]
     return powers if powers[-1] == most else [*powers, most]
-
-
-def _plain(value: object) -> object:
-    """Return a value of JSON; numbers that are not finite become `None`."""
-    if isinstance(value, Estimate):
-        value = value._asdict()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    return None if isinstance(value, float) and not np.isfinite(value) else value

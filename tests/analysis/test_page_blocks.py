@@ -109,7 +109,7 @@ def test_a_row_says_what_the_certificate_says(monkeypatch: pytest.MonkeyPatch) -
     header, row = table_rows(table(columns, [found.to_dict()]))
     cells = dict(zip(header, row, strict=True))
     assert cells["declared"] == "0 to 1"
-    assert cells["oracle"] == "1.000 ± 0.000"
+    assert cells["oracle"] == "1.000 (all 12 equal)"
     assert cells["best simple"] == f"{found.returns['noisy'].value:.3f} `noisy`"
     assert cells["best blind"] == "0.000"
     assert cells["returns"] == "realised"

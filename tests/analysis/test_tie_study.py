@@ -85,7 +85,7 @@ def made_up(shares: list[float]) -> TieStudy:
     rows = [
         SizeRow(2 ** (at + 1), Estimate(value, value, value), {}) for at, value in enumerate(shares)
     ]
-    effort = Effort("byte", 1.0, 1.0, 1.0)
+    effort = Effort("byte", 1.0, 1.0, 1.0, 1)
     return TieStudy("w", "l", "p", 1, None, 0.5, 0.0, 0.0, 0.0, effort, tuple(rows), (), (2, 2))
 
 
@@ -105,7 +105,7 @@ def test_the_recommended_size_has_an_interval_that_a_larger_study_narrows() -> N
 
     def between(groups: int) -> tuple[int, int]:
         rewards = rng.integers(0, 3, (groups, 16)) / 4
-        effort = Effort("byte", 1.0, 1.0, 1.0)
+        effort = Effort("byte", 1.0, 1.0, 1.0, 1)
         found = study_of(
             world, "p", rewards.tolist(), (2, 4, 8, 16), fallen=None, malformed=0.0, effort=effort
         )
@@ -144,9 +144,9 @@ def test_a_rollout_takes_the_bytes_it_reads_and_writes() -> None:
     # The reply says what the prompt says; both have a marker.
     assert found.effort.written_per_rollout == np.mean(prompts) + 1
     assert found.effort.tokens_per_rollout == 2 * np.mean(prompts) + 2
-    assert found.tokens_per_second == pytest.approx(
-        60 * found.effort.tokens_per_rollout / found.effort.seconds
-    )
+    speed = 60 * found.effort.tokens_per_rollout / found.effort.seconds
+    assert found.effort.rollouts == 60
+    assert f" {speed:,.0f} tokens/s (byte)" in str(found.effort)
 
 
 def test_replies_out_of_form_are_counted_and_told() -> None:
@@ -182,7 +182,7 @@ def test_ties_are_intrinsic_only_after_a_look_at_the_floor(
 
 
 def test_without_a_floor_the_verdict_says_so() -> None:
-    assert "The world has no safety floor" in study().verdict
+    assert "There is no safety floor" in study().verdict
     assert study().origin is TieCause.INTRINSIC
 
 

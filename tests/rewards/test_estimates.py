@@ -55,3 +55,24 @@ def test_one_value_has_no_width_and_none_no_mean() -> None:
 def test_an_interval_of_another_level_is_exact_too(level: float) -> None:
     known = binomtest(3, 17).proportion_ci(level)
     assert share_estimate(3, 17, level)[1:3] == pytest.approx((known.low, known.high))
+
+
+def test_values_that_agree_are_no_certainty() -> None:
+    equal = mean_estimate([0.3] * 12)
+    assert (str(equal), equal.shown) == ("0.300 (all 12 equal)", "0.300 (all 12 equal)")
+    assert str(mean_estimate([0.3, 0.1 + 0.2] * 6)) == "0.300 (all 12 equal)"  # within rounding
+    assert str(mean_estimate([0.3])) == "0.300"
+    assert str(share_estimate(0, 30)) == "0.000 (0.000 to 0.116)"
+    assert str(share_estimate(30, 30)) == "1.000 (0.884 to 1.000)"
+    assert str(mean_estimate([0.3, 0.5])).startswith("0.400 ± ")
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.25])
+def test_between_bounds_an_unseen_value_may_lie_at_either(value: float) -> None:
+    """Were more than a share q other, n of them would agree in less than one of 40 samples."""
+    found, unseen = mean_estimate([value] * 20, (0.0, 1.0)), 1.0 - 0.025 ** (1 / 20)
+    assert found[1:3] == pytest.approx((value * (1.0 - unseen), value + unseen * (1.0 - value)))
+    if value in (0.0, 1.0):
+        assert found == pytest.approx(share_estimate(20 * value, 20))
+    assert found.rest[:3] == pytest.approx((1.0 - value, 1.0 - found.high, 1.0 - found.low))
+    assert mean_estimate([0.2, 0.4, 0.9], (0.0, 1.0)) == mean_estimate([0.2, 0.4, 0.9])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import betaln
 from scipy.stats import binom, binomtest
 
 from tokengym.rewards.control import FLOOR, FlatFloor, floor_return
@@ -280,10 +281,87 @@ def test_a_share_of_groups_has_the_exact_interval(level: float) -> None:
     ):
         exact = binomtest(count, total).proportion_ci(level)
         assert found[name][:3] == pytest.approx((count / total, exact.low, exact.high))
-    # Too few groups differ to resample: a rate of 5 pairs in 3 + 2 * 3 + 7 counts as its share.
-    rate = found["reward_tie_pair_rate"]
+    # Too few groups differ to resample: a rate of 5 pairs in 3 + 2 * 3 + 7 counts as its share, of
+    # as many equal groups as these of 1 and 3 pairs are worth by Kish's rule.
+    rate, worth = found["reward_tie_pair_rate"], 16**2 / (3 + 2 * 9 + 7)
     assert rate.value == 5 / 16
-    assert (rate.low, rate.high) == pytest.approx(share_estimate(12 * 5 / 16, 12, level)[1:3])
+    assert rate[1:3] == pytest.approx(share_estimate(worth * 5 / 16, worth, level)[1:3])
+
+
+def test_groups_of_one_task_count_once() -> None:
+    """Copies of a group in its cluster change no interval; as groups of their own they would."""
+    rng = np.random.default_rng(0)
+    once = rng.integers(0, 3, (30, 4)).tolist()
+    copied = [group for group in once for _ in range(5)]
+    of_task = [number for number in range(30) for _ in range(5)]
+
+    def found(counts: TieCounts) -> list[Estimate]:
+        known = counts.intervals(np.random.default_rng(1), sizes=(3,))
+        predicted, _ = counts.dead_group_rates([3, 8], np.random.default_rng(1))
+        return [*known.values(), *predicted]
+
+    first, again = found(tie_counts(once)), found(tie_counts(copied, clusters=of_task))
+    assert [pytest.approx(tuple(rate)) for rate in first] == [tuple(rate) for rate in again]
+    pairs = tie_counts(once).intervals(np.random.default_rng(1))["reward_tie_pair_rate"]
+    apart = tie_counts(copied).intervals(np.random.default_rng(1))["reward_tie_pair_rate"]
+    assert apart.half_width < 0.6 * pairs.half_width
+
+
+def dead_groups(alpha: float, beta: float, size: int) -> float:
+    """The chance that right-or-wrong rewards all tie where being right has a beta law."""
+    all_right, all_wrong = (
+        math.exp(betaln(one + size, other) - betaln(one, other))
+        for one, other in ((alpha, beta), (beta, alpha))
+    )
+    return all_right + all_wrong
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (5.0, 1.0), (2.0, 8.0), (0.3, 0.3)])
+def test_dead_groups_of_larger_sizes_are_predicted(alpha: float, beta: float) -> None:
+    """Held out: groups of 8 are seen, those of 16 and 32 are known by the law alone."""
+    rng = np.random.default_rng(0)
+    missed, covered = {16: 0.0, 32: 0.0}, 0
+    for _ in range(40):
+        chances = rng.beta(alpha, beta, (150, 1))
+        counts = tie_counts((rng.random((150, 8)) < chances).astype(float))
+        for rate, size in zip(counts.dead_group_rates([16, 32], rng)[0], missed, strict=True):
+            truth = dead_groups(alpha, beta, size)
+            missed[size] += (rate.value - truth) / 40
+            covered += rate.low <= truth <= rate.high
+    assert all(abs(bias) < 0.02 for bias in missed.values()), missed
+    assert covered >= 0.88 * 80
+
+
+@given(st.lists(st.lists(grid, min_size=4, max_size=7), min_size=1, max_size=6))
+def test_predictions_fall_with_the_size_and_keep_their_bounds(groups: list[list[float]]) -> None:
+    sizes = [2, 3, 4, 5, 8, 64]
+    seen = min(map(len, groups))
+    counts = tie_counts(groups)
+    found, draws = counts.dead_group_rates(sizes, np.random.default_rng(0), resamples=20)
+    values = dict(zip(sizes, (rate.value for rate in found), strict=True))
+    assert draws.shape == (20, len(sizes))
+    for size in sizes:
+        if size <= seen:
+            known = rates(counts, size)[f"zero_advantage_probability_{size}"]
+            assert values[size] == pytest.approx(known)
+    whole = rates(counts, seen)[f"zero_advantage_probability_{seen}"]
+    for size in (size for size in sizes if size > seen):
+        assert whole ** ((size - 1) / (seen - 1)) - 1e-6 <= values[size] <= whole + 1e-6
+    assert values[64] <= values[8] + 1e-9
+
+
+def test_that_no_group_ties_is_no_certainty_for_the_effective_size() -> None:
+    rng, unseen = np.random.default_rng(0), 1.0 - 0.025 ** (1 / 30)
+    for rewards, value in ((np.zeros((30, 8)), 1.0), (rng.random((30, 8)), 8.0)):
+        found = tie_counts(rewards).intervals(rng)["effective_group_size"]
+        ends = (1.0, 1.0 + 7.0 * unseen) if value == 1.0 else (8.0 - 7.0 * unseen, 8.0)
+        assert found == pytest.approx((value, *ends, 30))
+
+
+def test_pairs_say_nothing_of_larger_groups() -> None:
+    for few, sizes in (([[0.0, 1.0]] * 9, [4]), ([], [2]), ([[0.0] * 4], [1, 2])):
+        with pytest.raises(ValueError, match="tell nothing of groups of"):
+            tie_counts(few).dead_group_rates(sizes, np.random.default_rng(0))
 
 
 def test_a_hundred_thousand_groups_of_sixteen_take_no_loop_over_them() -> None:

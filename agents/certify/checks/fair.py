@@ -1,10 +1,13 @@
 """Fair: a right reply stays right however it is dressed, and neither length nor language pays."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tokengym.agents.certify.bench import NUMBER, Bench, Untold, shown
+import numpy as np
+
+from tokengym.agents.certify.bench import NUMBER, TEXTS, Bench, Untold, shown
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import Place, say
 from tokengym.envs.core.odd_replies import DECORATIONS
@@ -19,14 +22,7 @@ _BLANKS: Mapping[str, Dress] = {
     "Windows line ends": lambda reply: reply.replace("\n", "\r\n") + "\r\n",
 }
 _DECORATIONS: Mapping[str, Dress] = {name: form.format for name, form in DECORATIONS.items()}
-_LANGUAGES: Mapping[str, Dress] = {
-    "English": "The answer is {}.".format,
-    "French": "La réponse est {}.".format,
-    "Italian": "La risposta è {}.".format,
-    "Spanish": "La respuesta es {}.".format,
-    "Chinese": "答案是 {}。".format,
-    "Russian": "Ответ: {}.".format,
-}
+_LANGUAGES: Mapping[str, Dress] = {name: text.format for name, text in TEXTS["languages"].items()}
 _FILLER = "Let me go through this carefully, one step after the other, before I come to an end. "
 _LENGTHS: Mapping[str, Dress] = {
     "long before it": lambda reply: f"{_FILLER * 40}\n\n{reply}",
@@ -41,46 +37,48 @@ class Dressed(NamedTuple):
 
     Attributes:
         changes: for each Task, reward dressed less reward bare, as a share of the range.
-        example: the first Task where that mattered, in words.
+        example: the Task where that mattered most, in words.
     """
 
     changes: Sequence[float]
     example: str
 
-    @property
-    def cost(self) -> bool:
-        """Whether it ever cost reward."""
-        return min(self.changes) < -_MATTERS
 
-
-def _dress(bench: Bench, ways: Mapping[str, Dress], places: Sequence[Place]) -> dict[str, Dressed]:
-    """Play references bare and dressed.
-
-    Raises:
-        Untold: if no reference earns anything to lose.
-    """
-    reach = bench.top - bench.low
-    bare = {place: bench.earned(place, bench.reference(place)) for place in places}
-    paid = [place for place in places if bare[place] > bench.low + _MATTERS * reach]
-    if not paid or reach <= 0.0:
-        raise Untold("no right reply earns more than the least")
+def _dress(
+    bench: Bench,
+    ways: Mapping[str, Dress],
+    places: Sequence[Place],
+    replies: Callable[[Place], Sequence[str]],
+) -> dict[str, Dressed]:
+    """Play replies bare and dressed."""
+    bare = {place: bench.earned(place, say(*replies(place))) for place in places}
     worn = {}
     for name, dress in ways.items():
-        changes, example = [], ""
-        for place in paid:
-            replies = [dress(reply) for reply in bench.view(place).reference]
-            trace = bench.play(place, say(*replies))
-            earned = bench.paid(trace)
-            changes.append((earned - bare[place]) / reach)
-            if abs(changes[-1]) > _MATTERS and not example:
-                example = f"{shown(trace)}, bare {bare[place]:g}"
-        worn[name] = Dressed(changes, example)
+        traces = [bench.play(place, say(*map(dress, replies(place)))) for place in places]
+        changes = [(bench.paid(one) - bare[one.place]) / bench.reach for one in traces]
+        most = max(range(len(changes)), key=lambda at: abs(changes[at]))
+        worn[name] = Dressed(changes, f"{shown(traces[most])}, bare {bare[places[most]]:g}")
     return worn
 
 
+def _dress_right(
+    bench: Bench, ways: Mapping[str, Dress], places: Sequence[Place]
+) -> dict[str, Dressed]:
+    """Play references that earn something to lose, bare and dressed.
+
+    Raises:
+        Untold: if none does.
+    """
+    least = bench.low + _MATTERS * bench.reach
+    paid = [place for place in places if bench.earned(place, bench.reference(place)) > least]
+    if not paid:
+        raise Untold("no right reply earns more than the least")
+    return _dress(bench, ways, paid, lambda place: bench.view(place).reference)
+
+
 def _costs(bench: Bench, ways: Mapping[str, Dress], what: str, places: Sequence[Place]) -> Verdict:
-    worn = _dress(bench, ways, places)
-    costly = [name for name, one in worn.items() if one.cost]
+    worn = _dress_right(bench, ways, places)
+    costly = [name for name, one in worn.items() if min(one.changes) < -_MATTERS]
     example = next((worn[name].example for name in costly), "")
     found = f"{len(costly)} of {len(worn)} cost reward"
     found += f": {', '.join(costly)}" if costly else ""
@@ -121,11 +119,8 @@ _NUMBERS: Mapping[str, Callable[[str], str]] = {
 @check("fair.numbers", "fair", Severity.PROPERTY, "play", "references")
 def numbers(bench: Bench) -> Verdict:
     """Equal numbers earn the same however they are written."""
-    places = [
-        place
-        for place in bench.known(bench.chosen)
-        if NUMBER.fullmatch(bench.view(place).reference[-1].strip())
-    ]
+    last = {place: bench.view(place).reference[-1] for place in bench.known(bench.chosen)}
+    places = [place for place, reply in last.items() if NUMBER.fullmatch(reply.strip())]
     if not places:
         raise Untold("no reference is a number alone")
     ways: dict[str, Dress] = {
@@ -138,13 +133,10 @@ def numbers(bench: Bench) -> Verdict:
 @check("fair.language", "fair", Severity.PROPERTY, "play", "references")
 def language(bench: Bench) -> Verdict:
     """A right reply earns the same in a sentence of any language."""
-    worn = _dress(bench, _LANGUAGES, bench.chosen[:8])
+    worn = _dress_right(bench, _LANGUAGES, bench.chosen[:8])
     english = worn["English"].changes
-    apart = [
-        name
-        for name, one in worn.items()
-        if any(abs(a - b) > _MATTERS + 1e-9 for a, b in zip(one.changes, english, strict=True))
-    ]
+    leads = {name: np.subtract(one.changes, english) for name, one in worn.items()}
+    apart = [name for name, lead in leads.items() if abs(lead).max() > _MATTERS + 1e-9]
     done = f"put the right replies to {len(english)} Tasks into sentences of {len(worn)} languages"
     found = f"{', '.join(apart)} earn something else than English" if apart else "all earn the same"
     example = next((worn[name].example for name in apart), "")
@@ -162,22 +154,9 @@ def length(bench: Bench) -> Verdict:
 
 def _pays(bench: Bench, ways: Mapping[str, Dress], done: str) -> Verdict:
     """Dress other Tasks' references; the way that adds most on one half is scored on the other."""
-    reach = bench.top - bench.low
-    if reach <= 0.0:
-        raise Untold("no right reply earns more than the least")
-
-    def gains(name: str, places: Sequence[Place]) -> tuple[list[float], str]:
-        found, example = [], ""
-        for place in places:
-            wrong = bench.other(place)
-            bare = bench.earned(place, say(*wrong))
-            trace = bench.play(place, say(*map(ways[name], wrong)))
-            found.append((bench.paid(trace) - bare) / reach)
-            example = example if found[-1] < max(found) else f"{shown(trace)}, bare {bare:g}"
-        return found, example
-
-    best = max(ways, key=lambda name: sum(gains(name, bench.chosen[:10])[0]))
-    added, example = gains(best, bench.scored)
+    first = _dress(bench, ways, bench.chosen[:10], bench.other)
+    best = max(ways, key=lambda name: sum(first[name].changes))
+    added, example = _dress(bench, {best: ways[best]}, bench.scored, bench.other)[best]
     mean = mean_estimate(added)
     passed = mean.value <= _MATTERS or mean.low <= 0.0
     found = f"{best} adds {mean} of the range"
@@ -186,19 +165,17 @@ def _pays(bench: Bench, ways: Mapping[str, Dress], done: str) -> Verdict:
 
 def _recorded_length(bench: Bench) -> Verdict:
     """Correlate length with reward within groups, where the Task is the same."""
-    groups: dict[str, list[tuple[int, float]]] = {}
+    groups: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for rollout in bench.source.rollouts:
         if isinstance(rollout.reward, int | float):
-            groups.setdefault(rollout.group, []).append((rollout.length, rollout.reward))
+            groups[rollout.group].append((rollout.length, rollout.reward))
     slopes = [r for pairs in groups.values() if (r := _rank_correlation(pairs)) is not None]
     if len(slopes) < 2:
         raise Untold("fewer than two groups have replies of different length and reward")
     mean = mean_estimate(slopes)
     done = f"correlated the ranks of length and reward within {len(slopes)} groups"
-    passed = mean.low <= 0.5
-    return Verdict(
-        passed, done, f"mean correlation {mean}; longer replies may be better ones too", mean
-    )
+    found = f"mean correlation {mean}; longer replies may be better ones too"
+    return Verdict(mean.low <= 0.5, done, found, mean)
 
 
 def _rank_correlation(pairs: Sequence[tuple[int, float]]) -> float | None:

@@ -47,27 +47,24 @@ def _leak(
     """Learn rules that extract references from texts on one half, and score them on the other."""
     rules: Counter[tuple[str, str]] = Counter()
     for text, answers in texts:
-        marks = set()
-        for answer in answers:
-            bounded = rf"(?<![^\W_]){re.escape(answer.strip())}(?![^\W_])"
-            for match in re.finditer(bounded, text) if answer.strip() else ():
-                before = text[max(0, match.start() - _CONTEXT) : match.start()]
-                marks.add((before, text[match.end() : match.end() + 1]))
-        rules.update(marks)
+        bounded = [
+            rf"(?<![^\W_]){re.escape(one)}(?![^\W_])" for one in map(str.strip, answers) if one
+        ]
+        found = (match for pattern in bounded for match in re.finditer(pattern, text))
+        rules.update({(text[: at.start()][-_CONTEXT:], text[at.end() :][:1]) for at in found})
     usual = [rule for rule, times in rules.most_common(_RULES) if times > 1]
     done = f"looked for the references in the {where} of {len(texts)} Tasks"
     if not usual:
         return Verdict(True, done, "they stand there, if at all, in no place twice")
     policies = {f"what stands behind {rule[0]!r}": _extract(*rule, first) for rule in usual}
     blind = bench.best(policies)
-    without = fmean([bench.earned(place, say(_WRONG)) for place in bench.scored])
-    known = [(_WRONG,) * first + bench.view(place).reference[first:] for place in bench.scored]
-    told = fmean(
-        [bench.earned(at, say(*replies)) for at, replies in zip(bench.scored, known, strict=True)]
-    )
+    known = {at: (_WRONG,) * first + bench.view(at).reference[first:] for at in bench.scored}
+    without = fmean(bench.earned(place, say(_WRONG)) for place in known)
+    told = fmean(bench.earned(place, say(*replies)) for place, replies in known.items())
     if told <= without or bench.share([told]).value <= _MANY:
         return Verdict(True, done, "the answer would earn little there")
-    share = mean_estimate([(value - without) / (told - without) for value in blind.scored])
+    shares = [(value - without) / (told - without) for value in blind.scored]
+    share = mean_estimate(shares, (0.0, 1.0))
     found = f"{blind.name} earns {share} of what the answer earns there"
     return Verdict(share.low <= HALF, done, found, share, blind.example)
 
@@ -106,23 +103,21 @@ def repeated_prompts(bench: Bench) -> Verdict:
 @check("leaked.splits", "not leaked", Severity.RISK, "splits")
 def splits(bench: Bench) -> Verdict:
     """No prompt occurs in two splits."""
-    return _across_splits(bench)
+    return _across(bench, near=False)
 
 
 @check("leaked.near_repeats", "not leaked", Severity.RISK)
 def near_repeats(bench: Bench) -> Verdict:
     """No prompt occurs in two splits, or for two seeds, with other case, blanks or punctuation."""
-    if bench.source.facts.splits:
-        return _across_splits(bench, near=True)
-    if not bench.source.facts.seeded:
+    if not (bench.source.facts.splits or bench.source.facts.seeded):
         raise Inapplicable("the source has neither splits nor seeds that set Tasks apart")
-    return _across_seeds(bench, near=True)
+    return _across(bench, near=True)
 
 
 @check("leaked.seeds", "not leaked", Severity.RISK, "seeds")
 def seeds(bench: Bench) -> Verdict:
     """Another seed gives other Tasks, not the same ones at other indices."""
-    return _across_seeds(bench)
+    return _across_seeds(bench, near=False)
 
 
 def _words(prompt: str) -> str:
@@ -130,30 +125,28 @@ def _words(prompt: str) -> str:
 
 
 def _prompts(bench: Bench, split: str | None = None, seed: int | None = None) -> list[str]:
+    if recorded := dict.fromkeys(r.prompt for r in bench.source.rollouts if r.split == split):
+        return list(recorded)
     places = bench.places(bench.settings.drawn, split, seed)
     return [bench.view(place).prompt for place in places]
 
 
-def _across_splits(bench: Bench, *, near: bool = False) -> Verdict:
-    names = bench.source.facts.splits
-    drawn = {name: _split_prompts(bench, name) for name in names}
-    held_out = [prompt for name in names[1:] for prompt in drawn[name]]
-    return _shared(drawn[names[0]], held_out, f"{names[0]} and {', '.join(names[1:])}", near=near)
+def _across(bench: Bench, *, near: bool) -> Verdict:
+    if not bench.source.facts.splits:
+        return _across_seeds(bench, near=near)
+    training, *others = bench.source.facts.splits
+    held_out = [prompt for split in others for prompt in _prompts(bench, split)]
+    where = f"{training} and {', '.join(others)}"
+    return _shared(_prompts(bench, training), held_out, where, near=near)
 
 
-def _split_prompts(bench: Bench, split: str) -> list[str]:
-    recorded = dict.fromkeys(r.prompt for r in bench.source.rollouts if r.split == split)
-    return list(recorded) or _prompts(bench, split)
-
-
-def _across_seeds(bench: Bench, *, near: bool = False) -> Verdict:
+def _across_seeds(bench: Bench, *, near: bool) -> Verdict:
     seed = bench.settings.seed
     first, second = (_prompts(bench, seed=number) for number in (seed + 1, seed + 2))
     verdict = _shared(first, second, f"seeds {seed + 1} and {seed + 2}", near=near)
     where = {prompt: index for index, prompt in enumerate(first)}
     shifts = Counter(where[prompt] - at for at, prompt in enumerate(second) if prompt in where)
-    if shifts and not verdict.passed:
-        shift, times = shifts.most_common(1)[0]
+    for shift, times in [] if verdict.passed else shifts.most_common(1):
         found = f"{verdict.found}; {times} of them stand {shift:+d} places away"
         return replace(verdict, found=found)
     return verdict

@@ -2,29 +2,22 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from statistics import median
 
-import numpy as np
-
-from tokengym.agents.certify.bench import (
-    CANARIES,
-    FIXED,
-    Bench,
-    Inapplicable,
-    Untold,
-    shown,
-)
+from tokengym.agents.certify.bench import CANARIES, FIXED, Bench, Inapplicable, Untold, shown
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import (
     Place,
-    Play,
     Policy,
     Source,
     SourceFailure,
     Trace,
     begin,
     play,
+    play_together,
+    playing,
     say,
 )
 from tokengym.envs.core.display import shorten
@@ -52,28 +45,26 @@ def seed_control(bench: Bench) -> Verdict:
     places = bench.places(10)
     first = [bench.view(place) for place in places]
     done = f"drew {len(places)} Tasks again in reverse order"
-    for place, view in zip(reversed(places), reversed(first), strict=True):
+    for place, view in reversed([*zip(places, first, strict=True)]):
         again = begin(bench.source, place)
-        if (again.prompt, tuple(again.reference)) != (view.prompt, view.reference):
+        if (again.prompt, again.reference) != (view.prompt, view.reference):
             return Verdict(False, done, f"{place} was drawn twice and differs")
     if bench.source.facts.seeded:
-        others = [bench.view(replace(place, seed=place.seed + 1)) for place in places]
+        others = [bench.view(replace(place, seed=place.seed + 1)).prompt for place in places]
         done += f" and those of seed {places[0].seed + 1}"
-        if [view.prompt for view in others] == [view.prompt for view in first]:
+        if others == [view.prompt for view in first]:
             return Verdict(False, done, "another seed gives the same Tasks")
     return Verdict(True, done, "equal places give equal Tasks")
 
 
-def _policies(bench: Bench, place: Place) -> Iterator[Policy]:
-    """Yield policies that differ in what they do: right, of another Task, and without sense."""
-    if bench.view(place).reference:
-        yield bench.reference(place)
-    yield say(*bench.other(place))
-    yield say(CANARIES[0])
-
-
 def _planned(bench: Bench) -> list[tuple[Place, Policy]]:
-    return [(place, who) for place in bench.chosen[:6] for who in _policies(bench, place)]
+    """Return policies that differ in what they do: right, of another Task, and without sense."""
+    return [
+        (place, say(*replies))
+        for place in bench.chosen[:6]
+        for replies in (bench.view(place).reference, bench.other(place), CANARIES[:1])
+        if replies
+    ]
 
 
 def _repeated(bench: Bench) -> tuple[list[Trace], list[Trace]]:
@@ -130,13 +121,11 @@ def episode_isolation(bench: Bench) -> Verdict:
     """An episode is the same whatever was played before it or is under way beside it."""
     alone, plans = _steady(bench), _planned(bench)
     backwards = [bench.play(place, who) for place, who in reversed(plans)][::-1]
-    beside = [Play(bench.source, *plan) for plan in plans[: bench.source.facts.sessions]]
-    going = list(beside)
-    while going:
-        going = [playing for playing in going if playing.advance()]
+    beside = [playing(bench.source, *plan) for plan in plans[: bench.source.facts.sessions]]
+    together = play_together(beside)
     done = f"played {len(alone)} episodes in reverse order, then {len(beside)} turn by turn"
     verdict = _compare(done, alone, backwards)
-    return _compare(done, alone, [p.trace() for p in beside]) if verdict.passed else verdict
+    return _compare(done, alone, together) if verdict.passed else verdict
 
 
 @check("semantic.replayability", "sound", Severity.DEFECT, "play")
@@ -166,14 +155,11 @@ def _hostile(bench: Bench) -> list[Trace]:
 @check("runtime.reward_well_formed", "sound", Severity.DEFECT)
 def reward_well_formed(bench: Bench) -> Verdict:
     """Every reward is a finite number, and returns lie in the range that is declared."""
-    declared = bench.source.facts.declared
+    declared, rollouts = bench.source.facts.declared, bench.source.rollouts
     low, high = declared or (-math.inf, math.inf)
-    if bench.source.rollouts:
-        done = f"read {len(bench.source.rollouts)} recorded rewards"
-        seen = [
-            (rollout.reward, f"group {rollout.group}: {shorten(ascii(rollout.reply))}")
-            for rollout in bench.source.rollouts
-        ]
+    if rollouts:
+        done = f"read {len(rollouts)} recorded rewards"
+        seen = [(one.reward, f"group {one.group}: {shorten(ascii(one.reply))}") for one in rollouts]
     else:
         traces = [*bench.once(_hostile), *bench.once(_repeated)[0]]
         done = f"played {len(traces)} episodes of right, wrong and hostile replies"
@@ -182,7 +168,7 @@ def reward_well_formed(bench: Bench) -> Verdict:
     for value, where in seen:
         if not isinstance(value, int | float) or not math.isfinite(value):
             return Verdict(False, done, f"a reward is {value}", example=where)
-        if not low - _SLACK <= value <= high + _SLACK and declared:
+        if not low - _SLACK <= value <= high + _SLACK:
             found = f"{value:g} is outside of the declared {low:g} to {high:g}"
             return Verdict(False, done, found, example=where)
     if not seen:
@@ -208,19 +194,18 @@ def no_reply_raises(bench: Bench) -> Verdict:
 @check("semantic.oracle_max", "sound", Severity.DEFECT, "play", "references", "claims")
 def oracle_max(bench: Bench) -> Verdict:
     """The right reply earns what is claimed for it."""
-    short, counted, example = 0, 0, ""
-    for place in (*bench.chosen, *bench.scored):
-        view = bench.view(place)
-        if view.claim is None or not view.reference:
-            continue
-        trace = bench.play(place, bench.reference(place))
-        counted += 1
-        if not abs(trace.total - view.claim) <= _SLACK + bench.source.facts.turns / 65536:
-            short += 1
-            example = example or f"{shown(trace)}, where {view.claim:g} is claimed"
-    rate = share_estimate(short, counted)
-    done = f"played the references of {counted} Tasks"
-    found = f"{short} of {counted} earn something else than is claimed"
+    slack = _SLACK + bench.source.facts.turns / 65536
+    claims = {
+        place: view.claim
+        for place in bench.known([*bench.chosen, *bench.scored])
+        if (view := bench.view(place)).claim is not None
+    }
+    traces = [bench.play(place, bench.reference(place)) for place in claims]
+    short = [trace for trace in traces if not abs(trace.total - claims[trace.place]) <= slack]
+    rate = share_estimate(len(short), len(traces))
+    done = f"played the references of {len(traces)} Tasks"
+    found = f"{len(short)} of {len(traces)} earn something else than is claimed"
+    example = f"{shown(short[0])}, where {claims[short[0].place]:g} is claimed" if short else ""
     return Verdict(not short, done, found, rate, example)
 
 
@@ -252,17 +237,13 @@ def reply_time(bench: Bench) -> Verdict:
         long = [bench.play(place, say((t or "a") * (100_000 // len(t or "a")))) for t in said]
     except SourceFailure as failure:
         return Verdict(False, done, str(failure))
-    slowest = max((*usual, *long), key=_seconds)
+    slowest = max((*usual, *long), key=lambda trace: trace.slowest)
     # Other work on the machine may have slowed it: the fastest of three counts.
     again = [bench.play(slowest.place, say(*slowest.replies)) for _ in range(2)]
-    longest = min(map(_seconds, (slowest, *again)))
-    median = float(np.median([*map(_seconds, (*usual, *long))]))
-    found = f"median {1e3 * median:.2g} ms, longest {longest:.2g} s"
+    longest = min(trace.slowest for trace in (slowest, *again))
+    middle = median(trace.slowest for trace in (*usual, *long))
+    found = f"median {1e3 * middle:.2g} ms, longest {longest:.2g} s"
     return Verdict(longest <= _SLOW, done, found, example=shown(slowest), sure=_HERE)
-
-
-def _seconds(trace: Trace) -> float:
-    return max(trace.seconds, default=0.0)
 
 
 @check("sound.memory", "sound", Severity.DEFECT, "play")

@@ -6,10 +6,12 @@ from statistics import fmean
 
 import numpy as np
 
+from tokengym.agents.analysis.tie_groups import RewardGroup
 from tokengym.agents.certify.bench import Bench, Untold
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.players import SCRIPTED, player
 from tokengym.agents.certify.source import Place, say
+from tokengym.agents.certify.sources.records import reward_groups
 from tokengym.rewards.clustered import mean_over_clusters
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 from tokengym.rewards.ties import tie_counts
@@ -22,16 +24,16 @@ _MOST = 0.5
 @check("statistical.training_signal", "teaches", Severity.PROPERTY)
 def training_signal(bench: Bench) -> Verdict:
     """Most groups of eight rollouts have an advantage to learn from."""
-    groups, who = bench.once(_groups)
-    return _dead(bench, groups, f"played {len(groups)} groups of {who}")
+    return _dead(bench, *bench.once(_groups))
 
 
 @check("teaches.wrong_replies", "teaches", Severity.PROPERTY, "play", "references")
 def wrong_replies(bench: Bench) -> Verdict:
     """Wrong replies differ in reward, so that a beginner's groups teach something."""
     groups = [
-        [bench.earned(place, say(*bench.other(place, at))) for at in _others(bench, place)]
+        _group(place, [bench.earned(place, say(*bench.other(place, at))) for at in others])
         for place in bench.chosen
+        if (others := _others(bench, place))
     ]
     return _dead(bench, groups, f"gave {len(groups)} Tasks the references of other ones")
 
@@ -45,11 +47,16 @@ def _others(bench: Bench, place: Place) -> Sequence[int]:
     return [apart[number % len(apart)] for number in range(min(len(apart), max(GROUP_SIZES)))]
 
 
-def _dead(bench: Bench, groups: Sequence[Sequence[float]], done: str) -> Verdict:
-    sizes = [size for size in GROUP_SIZES if size <= max(map(len, groups))]
+def _group(place: Place, returns: list[float]) -> RewardGroup:
+    return RewardGroup(str(place), str(place), returns)
+
+
+def _dead(bench: Bench, groups: Sequence[RewardGroup], done: str) -> Verdict:
+    sizes = [size for size in GROUP_SIZES if size <= max(len(group.rewards) for group in groups)]
     if not sizes:
         raise Untold(f"no group has {min(GROUP_SIZES)} rollouts")
-    rates = tie_counts(groups).intervals(bench.rng("ties"), sizes=sizes)
+    _, tasks, rewards = zip(*groups, strict=True)
+    rates = tie_counts(rewards, clusters=tasks).intervals(bench.rng("ties"), sizes=sizes)
     size = _USUAL if _USUAL in sizes else sizes[0]
     dead = rates[f"zero_advantage_probability_{size}"]
     shown = ", ".join(
@@ -62,39 +69,39 @@ def _dead(bench: Bench, groups: Sequence[Sequence[float]], done: str) -> Verdict
         f"{rates['reward_unique_fraction_mean'].value:.2f}; effective size {held.value:.1f}"
     )
     passed = dead.value <= bench.settings.ties
-    return Verdict(passed, done, found, dead._replace(samples=len(groups)))
+    return Verdict(passed, done, found, dead)
 
 
 @check("statistical.variance_bound", "teaches", Severity.PROPERTY)
 def variance_bound(bench: Bench) -> Verdict:
     """Rewards of a group spread by a hundredth of the range at least, and by no more than it."""
-    groups, who = bench.once(_groups)
-    everything = [value for group in groups for value in group]
-    reach = _reach(bench, everything)
-    spread = mean_estimate([float(np.std(group)) / reach for group in groups])
-    done = f"took the standard deviation in {len(groups)} groups of {who}"
-    return Verdict(0.01 <= spread.value <= 1.0, done, f"mean {spread} of the range", spread)
+    groups, done = bench.once(_groups)
+    everything = [value for group in groups for value in group.rewards]
+    low, high = bench.source.facts.declared or (min(everything), max(everything))
+    reach = high - low or 1.0
+    spread = mean_estimate([float(np.std(group.rewards)) / reach for group in groups])
+    found = f"mean standard deviation {spread} of the range"
+    return Verdict(0.01 <= spread.value <= 1.0, done, found, spread)
 
 
 @check("statistical.reward_reachability", "teaches", Severity.PROPERTY)
 def reward_reachability(bench: Bench) -> Verdict:
     """On half of the Tasks at least something that was tried earns more than the least."""
-    groups, who = bench.once(_groups)
-    low = min(value for group in groups for value in group)
+    groups, done = bench.once(_groups)
+    low = min(value for group in groups for value in group.rewards)
     low = low if bench.source.rollouts else min(low, bench.least)
-    reached = sum(max(group) > low + 1e-6 for group in groups)
+    reached = sum(max(group.rewards) > low + 1e-6 for group in groups)
     rate = share_estimate(reached, len(groups))
     found = f"{reached} of {len(groups)} groups earned more than {low:g}"
-    done = f"played {len(groups)} groups of {who}"
     return Verdict(rate.value >= _MOST, done, found, rate)
 
 
 @check("statistical.headroom", "teaches", Severity.PROPERTY, "play")
 def headroom(bench: Bench) -> Verdict:
     """A solution earns more than the policy, so that there is something to learn."""
-    groups, who = bench.once(_groups)
-    share = mean_estimate([1.0 - bench.share(group).value for group in groups])
-    done = f"played {len(groups)} groups of {who}"
+    groups, done = bench.once(_groups)
+    left = [1.0 - bench.share(group.rewards).value for group in groups]
+    share = mean_estimate(left, (0.0, 1.0))
     found = f"a solution earns {share} of the range more"
     return Verdict(share.low > 0.0, done, found, share)
 
@@ -106,55 +113,42 @@ def difficulty_separation(bench: Bench) -> Verdict:
         raise Untold("no script finds a Task hard: name a model by --policy")
     assert bench.harder is not None
     bench.harder.begin()
-    (groups, who), (others, _) = bench.once(_groups), bench.harder.once(_groups)
-    usual, harder = (mean_estimate([*map(fmean, played)]) for played in (groups, others))
+    (groups, done), (others, again) = bench.once(_groups), bench.harder.once(_groups)
+    usual, harder = (
+        mean_estimate([fmean(group.rewards) for group in played]) for played in (groups, others)
+    )
     lead = usual.value - harder.value
     half = math.hypot(usual.high - usual.value, harder.high - harder.value)
     estimate = Estimate(lead, lead - half, lead + half, len(groups) + len(others))
-    done = f"played {len(groups)} and {len(others)} groups of {who}"
     found = f"{usual.value:.3g} at the usual setting, {harder.value:.3g} at the harder one"
-    return Verdict(estimate.low > 0.0, done, found, estimate)
+    return Verdict(estimate.low > 0.0, f"{done}, then {again}", found, estimate)
 
 
 @check("teaches.recorded_return", "teaches", Severity.PROPERTY, "records")
 def recorded_return(bench: Bench) -> Verdict:
     """The recorded policy neither always fails nor always succeeds."""
-    groups, _ = bench.once(_groups)
-    values = [value for group in groups for value in group]
-    number = [index for index, group in enumerate(groups) for _ in group]
-    mean = mean_over_clusters(values, number)
-    done = f"averaged {len(values)} recorded returns in {len(groups)} groups"
-    found = f"mean {mean}, {min(values):g} to {max(values):g}"
+    groups, done = bench.once(_groups)
+    values = [value for group in groups for value in group.rewards]
+    tasks = [group.task for group in groups for _ in group.rewards]
+    mean = mean_over_clusters(values, np.unique(tasks, return_inverse=True)[1])
+    found = f"mean {mean} of {len(values)} returns, {min(values):g} to {max(values):g}"
     return Verdict(min(values) < max(values), done, found, mean)
 
 
-def _groups(bench: Bench) -> tuple[list[list[float]], str]:
-    """Return groups of returns, recorded or of the policy that was named, and whose they are.
+def _groups(bench: Bench) -> tuple[list[RewardGroup], str]:
+    """Return groups of returns, recorded or of the policy that was named, and what was done.
 
     Raises:
         Untold: if no group has two rewards.
     """
     if not bench.source.rollouts:
-        name, size = bench.settings.policy, max(GROUP_SIZES)
-        who = player(name)
-        played = [
-            [bench.earned(place, who(bench, place, member)) for member in range(size)]
-            for place in bench.chosen
-        ]
-        return played, f"{size} replies of {name}"
-    recorded: dict[str, list[float]] = {}
-    for rollout in bench.source.rollouts:
-        if isinstance(rollout.reward, int | float) and math.isfinite(rollout.reward):
-            recorded.setdefault(rollout.group, []).append(float(rollout.reward))
-    groups = [group for group in recorded.values() if len(group) > 1]
+        who, size, places = player(bench.settings.policy), max(GROUP_SIZES), bench.chosen
+        return [
+            _group(place, [bench.earned(place, who(bench, place, at)) for at in range(size)])
+            for place in places
+        ], f"played {len(places)} groups of {size} replies of {bench.settings.policy}"
+    recorded = reward_groups(bench.source.rollouts)
+    groups = [group for group in recorded if len(group.rewards) > 1]
     if not groups:
         raise Untold("no group has two recorded rewards")
-    return groups, "recorded rollouts"
-
-
-def _reach(bench: Bench, returns: Sequence[float]) -> float:
-    if bench.source.facts.declared is not None:
-        low, high = bench.source.facts.declared
-    else:
-        low, high = min(returns), max(returns)
-    return high - low or 1.0
+    return groups, f"read {len(groups)} groups of recorded rollouts"

@@ -92,8 +92,7 @@ def _handler(conversations: dict[str, _Conversation]) -> type[BaseHTTPRequestHan
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
             answer = {"id": "certify", "object": "chat.completion", "created": 0, "usage": usage}
-            body = {**answer, "model": request["model"], "choices": [choice]}
-            sent = json.dumps(body).encode()
+            sent = json.dumps({**answer, "model": request["model"], "choices": [choice]}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(sent)))

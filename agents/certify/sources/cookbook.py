@@ -7,13 +7,12 @@ from typing import Any
 from tinker_cookbook.completers import TokensWithLogprobs
 from tinker_cookbook.rl.types import Trajectory, Transition
 
-from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source, Step
 from tokengym.agents.certify.sources import package
 from tokengym.agents.tinker.tokenizer_loading import load_tokenizer
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs.registry import import_object
 
-_TURNS = 64
 _TOKENIZERS = ("model_name_for_tokenizer", "tokenizer", "model_name")
 """What builders call the tokenizer."""
 
@@ -46,7 +45,7 @@ class Cookbook(Source):
             package=package("tinker-cookbook"),
             splits=tuple(self._batches) if len(self._batches) > 1 else (),
             size=min(sizes),
-            turns=_TURNS,
+            turns=MANY_TURNS,
         )
 
     def start(self, place: Place) -> Episode:

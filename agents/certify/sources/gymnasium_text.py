@@ -5,12 +5,10 @@ from typing import Any
 import gymnasium
 from gymnasium.spaces import Discrete, Text
 
-from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source, Step
 from tokengym.agents.certify.sources import last_integer, package
 from tokengym.agents.certify.sources.python import load
 from tokengym.envs.core.errors import OptionError
-
-_TURNS = 64
 
 
 class GymnasiumText(Source):
@@ -38,7 +36,7 @@ class GymnasiumText(Source):
         space = self._make().action_space
         if not isinstance(space, Discrete | Text):
             raise OptionError(f"{name} takes actions of {space}, not text or a choice")
-        self.facts = Facts(package=package("gymnasium"), turns=_TURNS)
+        self.facts = Facts(package=package("gymnasium"), turns=MANY_TURNS)
 
     def start(self, place: Place) -> Episode:
         """Reset a new environment."""

@@ -6,18 +6,17 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.request import urlopen
 
 import yaml
 from fastapi.testclient import TestClient
 from websockets.sync.client import connect
 
-from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source, Step
 from tokengym.agents.certify.sources import last_integer, package
 from tokengym.envs.core.errors import OptionError
 
-_TURNS = 64
 _NO_TEXT = ("metadata", "done", "reward", "stop_reason", "task_id", "role")
 
 
@@ -49,7 +48,7 @@ class OpenEnv(Source):
         self._field = field or needed[0]
         self._integer = properties[self._field].get("type") == "integer"
         self._sockets: deque[Any] = deque()
-        self.facts = Facts(package=package("openenv"), turns=_TURNS, sessions=sessions)
+        self.facts = Facts(package=package("openenv"), turns=MANY_TURNS, sessions=sessions)
 
     def start(self, place: Place) -> Episode:
         """Reset over a connection of its own; the oldest is closed where there are too many."""
@@ -63,8 +62,7 @@ class OpenEnv(Source):
             answer = json.loads(socket.recv())
             if answer["type"] != "observation":
                 raise RuntimeError(str(answer["data"].get("message", answer["data"])))
-            observation: dict[str, Any] = answer["data"]
-            return observation
+            return cast("dict[str, Any]", answer["data"])
 
         def reply(text: str) -> Step:
             said: Any = (last_integer(text) or 0) if self._integer else text

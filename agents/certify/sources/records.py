@@ -1,17 +1,12 @@
 """Recorded rollouts of anybody: what records alone can tell is told."""
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.certify.source import (
-    Episode,
-    Facts,
-    Place,
-    Recorded,
-    Source,
-    plain_reward,
-)
+from tokengym.agents.analysis.tie_groups import RewardGroup
+from tokengym.agents.certify.source import Episode, Facts, Place, Recorded, Source, plain_reward
 from tokengym.agents.certify.sources import rows_of
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.envs.core.errors import DataError, OptionError
@@ -20,9 +15,10 @@ from tokengym.envs.core.errors import DataError, OptionError
 class Records(Source):
     """Rollouts in a file or folder: ours, or rows with `prompt`, `reply`, `reward` and `group`.
 
-    Rows are JSON or Parquet. Without `group`, rollouts of equal prompts are a group; `split`
-    is optional. The files of verifiers, `results.jsonl` before 0.4 and `traces.jsonl` since, are
-    read too, and the folder of a run of tinker-cookbook, whose logs have no texts.
+    Rows are JSON or Parquet. Without `group`, rollouts of equal prompts are a group; `split` and
+    `task`, by default the prompt, are optional. The files of verifiers, `results.jsonl` before 0.4
+    and `traces.jsonl` since, are read too, and the folder of a run of tinker-cookbook, whose logs
+    have no texts.
 
     Args:
         path: the file, or a folder of rollouts in our format, verifiers' or the cookbook's.
@@ -48,11 +44,23 @@ class Records(Source):
 
 
 def _recorded(record: RolloutRecord) -> Recorded:
-    own = record.own_turns
-    group = record.origin.kind, record.origin.step, record.origin.group
+    own, origin = record.own_turns, record.origin
     prompt = own[0].read if own else ""
     replies = "\n".join(turn.said or "" for turn in own)
-    return Recorded(prompt, replies, record.total, repr(group), record.split, len(replies))
+    place = f"{record.world} {record.level} {record.role}"
+    group = f"{place} {origin.kind} {origin.policy} {origin.step} {origin.group}"
+    task = f"{place} {record.fingerprint}"
+    return Recorded(prompt, replies, record.total, group, record.split, len(replies), task)
+
+
+def reward_groups(rollouts: Sequence[Recorded]) -> list[RewardGroup]:
+    """Return the groups of rollouts by their names, without rewards that are no finite number."""
+    groups: dict[str, RewardGroup] = {}
+    for one in rollouts:
+        if isinstance(one.reward, int | float) and math.isfinite(one.reward):
+            new = RewardGroup(one.group, one.task or one.group, [])
+            groups.setdefault(one.group, new).rewards.append(float(one.reward))
+    return list(groups.values())
 
 
 def _rows(path: Path) -> Iterator[Recorded]:
@@ -67,8 +75,10 @@ def _rows(path: Path) -> Iterator[Recorded]:
 def _plain(row: dict[str, Any]) -> Iterator[Recorded]:
     prompt, reward = _text(row["prompt"]), plain_reward(row["reward"])
     reply = _text(row["completion"] if "completion" in row else row["reply"])
-    group = row.get("group", row.get("example_id", prompt))
-    yield Recorded(prompt, reply, reward, str(group), str(row.get("split") or ""), len(reply))
+    group, split = row.get("group", row.get("example_id", prompt)), str(row.get("split") or "")
+    yield Recorded(
+        prompt, reply, reward, str(group), split, len(reply), str(row.get("task", prompt))
+    )
 
 
 def _traces(row: dict[str, Any]) -> Iterator[Recorded]:
@@ -81,7 +91,7 @@ def _traces(row: dict[str, Any]) -> Iterator[Recorded]:
         group = row["task"].get("key") or row["task"]["data"]
         reply = _text(said)
         who = f"{group} {trace['agent'].get('name', '')}"
-        yield Recorded(_text(seen[:1]), reply, plain_reward(total), who, length=len(reply))
+        yield Recorded(_text(seen[:1]), reply, plain_reward(total), who, "", len(reply), str(group))
 
 
 def _summary(row: dict[str, Any]) -> Iterator[Recorded]:

@@ -4,11 +4,9 @@ from typing import Any
 
 import textarena
 
-from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source, Step
 from tokengym.agents.certify.sources import package
 from tokengym.agents.certify.sources.python import load
-
-_TURNS = 64
 
 
 class TextArena(Source):
@@ -26,7 +24,7 @@ class TextArena(Source):
     ) -> None:
         self._name, self._options, self._best = name, options, best
         self._solve = load(reference) if reference else None
-        self.facts = Facts(package=package("textarena"), declared=(-1.0, 1.0), turns=_TURNS)
+        self.facts = Facts(package=package("textarena"), declared=(-1.0, 1.0), turns=MANY_TURNS)
         self.start(Place("", 0, 0))
 
     def start(self, place: Place) -> Episode:

@@ -5,11 +5,9 @@ from typing import Any
 import verifiers as vf
 from verifiers.types import ClientConfig
 
-from tokengym.agents.certify.source import Episode, Facts, Place, Source
+from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source
 from tokengym.agents.certify.sources import package
 from tokengym.agents.certify.sources.chat_server import ChatServer
-
-_TURNS = 64
 
 
 class Verifiers(Source):
@@ -32,7 +30,7 @@ class Verifiers(Source):
             package=package("verifiers"),
             splits=tuple(self._rows) if len(self._rows) > 1 else (),
             size=min(map(len, self._rows.values())),
-            turns=1 if isinstance(self._env, vf.SingleTurnEnv) else _TURNS,
+            turns=1 if isinstance(self._env, vf.SingleTurnEnv) else MANY_TURNS,
         )
 
     def start(self, place: Place) -> Episode:

@@ -8,11 +8,10 @@ from typing import Any
 import verifiers.v1 as vf
 from verifiers.v1.utils.loaders import environment_class, load_environment, taskset_config_type
 
-from tokengym.agents.certify.source import Episode, Facts, Place, Source
+from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source
 from tokengym.agents.certify.sources import package
 from tokengym.agents.certify.sources.chat_server import ChatServer
 
-_TURNS = 64
 _KEPT = 1000
 
 
@@ -43,7 +42,7 @@ class VerifiersV1(Source):
         self._serving = self._env.serving()
         asyncio.run_coroutine_threadsafe(self._serving.__aenter__(), self._server.loop).result()
         size = len(list(tasks)) if tasks.bounded else None
-        self.facts = Facts(package=package("verifiers"), size=size, turns=_TURNS)
+        self.facts = Facts(package=package("verifiers"), size=size, turns=MANY_TURNS)
 
     def start(self, place: Place) -> Episode:
         """Let the environment begin an episode, up to its first request for a reply."""

@@ -35,13 +35,9 @@ class TokengymWorld(Source):
         self._known = lru_cache(_TASKS_KEPT)(self._told)
         declared = world.spec.return_range[self._rollouts.role]
         sizes = [size for split in SPLITS if (size := world.size(split)) is not None]
-        self.facts = Facts(
-            package=f"tokengym {version('tokengym')}",
-            splits=SPLITS,
-            size=min(sizes, default=None),
-            declared=(declared.low, declared.high),
-            turns=world.turn_limit,
-        )
+        size, bounds = min(sizes, default=None), (declared.low, declared.high)
+        package = f"tokengym {version('tokengym')}"
+        self.facts = Facts(package, SPLITS, False, size, bounds, world.turn_limit)
 
     @classmethod
     def open(cls, target: str, level: str = "", **options: Any) -> "TokengymWorld":

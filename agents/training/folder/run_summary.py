@@ -134,7 +134,7 @@ class Skill(NamedTuple):
         if self.gain.low > 0.0:
             what = f"gained {self.gain}"
         elif self.gain.high < 0.0:
-            what = f"lost {-self.gain.value:.3f} ± {self.gain.half_width:.3f}"
+            what = f"lost {-self.gain.value:.3f} {self.gain.around}"
         else:
             what = f"no change beyond chance ({self.gain}{needed if self.gain.value else ''})"
         before, after = describe_skill(self.before), describe_skill(self.after)
