@@ -1,9 +1,11 @@
 """What policies earn on a set of Tasks, with 95 % intervals."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
+from tokengym.agents.executors import IN_PROCESS, Executor
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
@@ -69,33 +71,72 @@ def returns_on(
     return [record.returns[role] for record in play_all(world, tasks, policies, seed)]
 
 
-def find_best_blind(
-    world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
-) -> tuple[str, Policy]:
-    """Return the best of the world's blind policies on these Tasks, and what reports call it.
+def draw_tasks(world: World, split: str, count: int, executor: Executor = IN_PROCESS) -> list[Task]:
+    """Return the first Tasks of a split, or all it has; to draw one may take long."""
+    size = world.size(split)
+    indices = range(count if size is None else min(size, count))
+    return executor.map(partial(_draw, world, split), indices)
 
-    It is `null` if the world has none. The best one has the highest expected return where the
-    world knows it; see `earned`.
+
+def _draw(world: World, split: str, indices: Sequence[int]) -> list[Task]:
+    return [world.task(split, index) for index in indices]
+
+
+def blind_policies(world: World) -> Mapping[str, Policy]:
+    """Return the policies of a world that ignore the Task: `null` if it names none."""
+    spec = world.spec
+    found: Mapping[str, Policy] = import_object(spec.blind)(world) if spec.blind else {}
+    return found or {"null": baselines(spec)["null"]}
+
+
+def best_blind(
+    world: World,
+    tasks: Sequence[Task],
+    role: str,
+    opponents: Mapping[str, Policy],
+    executor: Executor = IN_PROCESS,
+) -> str:
+    """Return which of the world's blind policies is best on these Tasks.
+
+    The best one has the highest expected return where the world knows it; see `earned`.
 
     Args:
         world: the world.
         tasks: Tasks of it.
         role: the role it plays.
         opponents: by other role, who plays it.
+        executor: plays them.
     """
-    spec = world.spec
-    blind: Mapping[str, Policy] = import_object(spec.blind)(world) if spec.blind else {}
-    if not blind:
-        return "null", baselines(spec)["null"]
-    best = import_object(spec.best_blind)(world, tasks) if spec.best_blind else None
-    if best is None:
+    names = list(blind_policies(world))
+    best = import_object(world.spec.best_blind)(world, tasks) if world.spec.best_blind else None
+    if best is not None or len(names) == 1:
+        return best or names[0]
+    earned_TB = np.array(executor.map(partial(_earned_blindly, world, opponents, role), tasks))
+    return names[int(earned_TB.sum(axis=0).argmax())]
 
-        def total(name: str) -> float:
-            played = play_each(world, tasks, {**opponents, role: blind[name]})
-            return sum(float(earned([episode], role)[0]) for episode in played)
 
-        best = max(blind, key=total)
-    return f"{spec.blind_name} ({best})", blind[best]
+def _earned_blindly(
+    world: World, opponents: Mapping[str, Policy], role: str, tasks: Sequence[Task]
+) -> list[list[float]]:
+    """Return by Task what each blind policy earns; they are made here: not all of them pickle."""
+    speakers = [{**opponents, role: policy} for policy in blind_policies(world).values()]
+    return [
+        [float(earned(play_each(world, [task], each), role)[0]) for each in speakers]
+        for task in tasks
+    ]
+
+
+def blind_label(world: World, name: str) -> str:
+    """Return what reports call one of a world's blind policies."""
+    return f"{world.spec.blind_name} ({name})" if world.spec.blind else name
+
+
+def find_best_blind(
+    world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
+) -> tuple[str, Policy]:
+    """Return what reports call the `best_blind` policy, and the policy."""
+    name = best_blind(world, tasks, role, opponents)
+    return blind_label(world, name), blind_policies(world)[name]
 
 
 def scripted_opponents(world: World) -> dict[str, Policy]:

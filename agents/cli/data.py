@@ -1,17 +1,16 @@
 """`tokengym data`: build and audit sets of real data for a world's option `data`."""
 
-import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tokengym.agents.cli.data_audit import audit
+from tokengym.agents.executors import end_with_parent
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:
@@ -238,20 +237,8 @@ def _make_executor(workers: int) -> Iterator[Executor | None]:
     if workers == 1:
         yield None
         return
-    with ProcessPoolExecutor(workers, get_context("spawn"), _end_with_parent) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent) as pool:
         yield pool
-
-
-def _end_with_parent() -> None:
-    """End this process as soon as its parent is gone; a pool's processes would wait forever."""
-    parent = parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _make_table(manifest: Mapping[str, Any], out: Path) -> "Table":

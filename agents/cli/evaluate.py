@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.cli.options import Data, add_data
+from tokengym.agents.cli.options import Data, EngineName, Workers, add_data
 from tokengym.agents.command_options import takes
 from tokengym.agents.evaluation.chat_client import PATIENCE, Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
+from tokengym.agents.executors import Executor, find_executor
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world, spec
 
@@ -59,6 +60,8 @@ def evaluate(
             "given",
         ),
     ] = None,
+    workers: Workers = None,
+    engine: EngineName = "processes",
     out: Annotated[Path | None, typer.Option(help="the folder to create or to resume")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
 ) -> None:
@@ -73,7 +76,8 @@ def evaluate(
         said["tasks"] = _count_tasks(worlds, said.get("split", "test"), said["options"])
     config = EvaluationConfig(worlds, tuple(policy), **said)
     patience = Patience(timeout, retries, max_failures)
-    _evaluate(config, out or _folder_of(config), concurrency, patience, as_json=as_json)
+    executor = find_executor(workers, engine)
+    _evaluate(config, out or _folder_of(config), concurrency, patience, executor, as_json=as_json)
 
 
 def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str, Any]) -> int:
@@ -88,7 +92,13 @@ def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str,
 
 
 def _evaluate(
-    config: EvaluationConfig, out: Path, concurrency: int, patience: Patience, *, as_json: bool
+    config: EvaluationConfig,
+    out: Path,
+    concurrency: int,
+    patience: Patience,
+    executor: Executor,
+    *,
+    as_json: bool,
 ) -> None:
     from tokengym.agents.analysis.report import Table
     from tokengym.agents.evaluation.folder import EvaluationFolder
@@ -97,7 +107,7 @@ def _evaluate(
 
     folder = EvaluationFolder(out)
     try:
-        results = run_evaluation(config, folder, concurrency, _progress(), patience)
+        results = run_evaluation(config, folder, concurrency, _progress(), patience, executor)
     except (KeyboardInterrupt, EndpointError) as error:
         asked = isinstance(error, KeyboardInterrupt)
         typer.echo(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tokengym.agents.executors import Engine
+
 if TYPE_CHECKING:
     from tokengym.agents.training.job import Job
     from tokengym.envs.core.task import Task
@@ -19,6 +21,15 @@ WorldOptions = Annotated[
 Data = Annotated[
     list[Path] | None,
     typer.Option(help="a file or folder of your own data; several are read together"),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="processes that share the work; 1, or a cluster's processors, if not given"
+    ),
+]
+EngineName = Annotated[
+    Engine, typer.Option(help="where workers run: on this machine, or the nodes of a Ray cluster")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="do not ask before using a key")]
 

@@ -8,6 +8,7 @@ import asyncio
 import importlib.util
 import os
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -226,6 +227,10 @@ class EndpointPlayer:
     opponents: Mapping[str, Policy]
     origin: RolloutOrigin
     system: str = ""
+
+    def connected(self) -> AbstractAsyncContextManager[Any]:
+        """Return the context in which it plays: connections of its own."""
+        return self.endpoint.client
 
     async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout.

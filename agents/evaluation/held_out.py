@@ -10,7 +10,7 @@ import numpy as np
 
 from tokengym.agents.analysis.evaluate import find_best_blind, play_all
 from tokengym.agents.evaluation.models import ModelPlayer
-from tokengym.agents.evaluation.play_missing import play_missing, saved_rollouts
+from tokengym.agents.evaluation.play_missing import Failures, WantedRollouts
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segment
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
 from tokengym.agents.training.folder.run_summary import Evaluation, References
@@ -88,13 +88,10 @@ async def _played(
     """Play Tasks at the temperature of the session's job; `None` without Tasks."""
     if not tasks:
         return None
-    job, segment = session.job, evaluation_segment(name)
+    job, wanted = session.job, WantedRollouts(tasks, 1, log, evaluation_segment(name))
     player = await ModelPlayer.open(session, role, path)
-    await play_missing(player, tasks, 1, log, segment, session.episodes)
-    played = {
-        record.origin.group: record
-        for record in saved_rollouts(player.origin, role, tasks, 1, log, segment)
-    }
+    await wanted.play_missing(player, session.episodes, Failures(player.origin.policy))
+    played = {record.origin.group: record for record in wanted.saved(player.origin, role)}
     conditions: dict[str, str | float] = {
         "model": job.config.model,
         "prompt": job.world.prompt,

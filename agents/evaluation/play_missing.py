@@ -1,16 +1,23 @@
-"""Playing rollouts that are not saved yet: bounded, saved as they end, never sampled twice."""
+"""Playing rollouts that are not saved yet: bounded, saved as they end, never sampled twice.
+
+They are played in this process, or by an executor in shards, each of which has a part of the log.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import AbstractAsyncContextManager, closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol
 
 from tokengym.agents.evaluation.chat_client import Patience
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord
+from tokengym.agents.executors import Executor
+from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord, part_of
+from tokengym.agents.run_async import run_async
 from tokengym.envs.core.task import Task
 
 Progress = Callable[[str, int, int], None]
@@ -43,96 +50,145 @@ class Player(Protocol):
         ...
 
 
-async def play_missing(
-    player: Player,
-    tasks: Sequence[Task],
-    rollouts: int,
-    log: RolloutLog,
-    segment: str,
-    at_once: asyncio.Semaphore,
-    progress: Callable[[int], None] = lambda done: None,
-    max_failures: int | None = None,
-) -> None:
-    """Play every Task as often as required, except for the rollouts that are saved already.
+class PortablePlayer(Player, Protocol):
+    """A player that pickles, to play in any process."""
 
-    One that was lost is played again.
+    def connected(self) -> AbstractAsyncContextManager[Any]:
+        """Return the context in which it plays."""
+        ...
 
-    Args:
-        player: who plays.
-        tasks: what to play.
-        rollouts: of each Task.
-        log: keeps every rollout as it ends.
-        segment: of the log.
-        at_once: bounds the rollouts that are under way.
-        progress: is given the number of saved rollouts, at first and each time one has ended.
-        max_failures: most failed rollouts; `None` for any number.
 
-    Raises:
-        EndpointError: if more rollouts fail.
+@dataclass
+class Failures:
+    """Failed rollouts of a policy in a world, of which it may have so many.
+
+    Attributes:
+        policy: the policy's name.
+        most: most of them; `None` for any number.
+        reasons: why they failed.
     """
-    saved = {
-        (record.origin.group, record.origin.member)
-        for record in saved_rollouts(player.origin, player.role, tasks, rollouts, log, segment)
-        if not record.lost
-    }
-    done, failures = len(saved), 0
-    progress(done)
 
-    async def play(task: Task, origin: RolloutOrigin) -> None:
-        nonlocal done, failures
-        record = await player.play(task, origin)
-        log.append(segment, [record])
-        done += 1
-        progress(done)
-        failures += record.failure is not None
-        if max_failures is not None and failures > max_failures:
+    policy: str
+    most: int | None = None
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, reason: str) -> None:
+        """Count a failed rollout.
+
+        Raises:
+            EndpointError: if there are more than allowed.
+        """
+        self.reasons.append(reason)
+        if self.most is not None and len(self.reasons) > self.most:
             raise EndpointError(
-                f"{origin.policy}: {failures} rollouts failed, more than --max-failures "
-                f"{max_failures}; the last one: {record.failure}"
+                f"{self.policy}: {len(self.reasons)} rollouts failed, more than --max-failures "
+                f"{self.most}; the last one: {reason}"
             )
 
-    try:
-        async with asyncio.TaskGroup() as playing:
-            for group, task in enumerate(tasks):
-                for member in range(rollouts):
-                    if (group, member) not in saved:
-                        # No more are begun than may be under way: 100,000 would need gigabytes.
-                        await at_once.acquire()
-                        origin = replace(player.origin, group=group, member=member)
-                        begun = playing.create_task(play(task, origin))
-                        begun.add_done_callback(lambda _: at_once.release())
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None  # the others were cancelled for it
 
+@dataclass(frozen=True)
+class WantedRollouts:
+    """Rollouts that a segment of a log is to hold: so many of each Task.
 
-def saved_rollouts(
-    origin: RolloutOrigin,
-    role: str,
-    tasks: Sequence[Task],
-    rollouts: int,
-    log: RolloutLog,
-    segment: str,
-) -> Iterator[RolloutRecord]:
-    """Yield the required rollouts of a player that are saved, as they stand in the log.
-
-    Args:
-        origin: what the player's rollouts have in common.
-        role: the role it plays.
-        tasks: what it is to play.
-        rollouts: of each Task.
-        log: the saved rollouts.
+    Attributes:
+        tasks: the Tasks.
+        count: rollouts of each.
+        log: keeps every rollout as it ends.
         segment: of the log.
+        first: number of the first Task's group.
+        known: groups and members that another segment holds.
     """
-    for record in log.read(segment):
-        group, member = record.origin.group, record.origin.member
-        if (
-            record.role == role
-            and record.origin == replace(origin, group=group, member=member)
-            and group < len(tasks)
-            and member < rollouts
-            and record.fingerprint == tasks[group].fingerprint
-        ):
-            yield record
+
+    tasks: Sequence[Task]
+    count: int
+    log: RolloutLog
+    segment: str
+    first: int = 0
+    known: Set[tuple[int, int]] = frozenset()
+
+    def saved(self, origin: RolloutOrigin, role: str) -> Iterator[RolloutRecord]:
+        """Yield those of a player that the segment holds, as they stand in it.
+
+        Args:
+            origin: what the player's rollouts have in common.
+            role: the role it plays.
+        """
+        for record in self.log.read(self.segment):
+            group, member = record.origin.group, record.origin.member
+            if (
+                record.role == role
+                and record.origin == replace(origin, group=group, member=member)
+                and 0 <= group - self.first < len(self.tasks)
+                and member < self.count
+                and record.fingerprint == self.tasks[group - self.first].fingerprint
+            ):
+                yield record
+
+    def places(self, player: Player) -> set[tuple[int, int]]:
+        """Return groups and members of those that are saved; lost ones are played again."""
+        saved = self.saved(player.origin, player.role)
+        return {(row.origin.group, row.origin.member) for row in saved if not row.lost}
+
+    def parts(self, ranges: Sequence[range], known: Set[tuple[int, int]]) -> "list[WantedRollouts]":
+        """Return what is missing of some ranges of Tasks, each range as a part of the segment."""
+        parts = []
+        for part in ranges:
+            every = {(group, member) for group in part for member in range(self.count)}
+            if not every <= known:
+                parts.append(
+                    replace(
+                        self,
+                        tasks=self.tasks[part.start : part.stop],
+                        segment=part_of(self.segment, part.start),
+                        first=part.start,
+                        known=known & every,
+                    )
+                )
+        return parts
+
+    async def play_missing(
+        self,
+        player: Player,
+        at_once: asyncio.Semaphore,
+        failures: Failures,
+        progress: Callable[[int], None] = lambda done: None,
+    ) -> None:
+        """Play those that are not saved, or were lost.
+
+        Args:
+            player: who plays.
+            at_once: bounds the rollouts that are under way.
+            failures: takes those that fail.
+            progress: is given the number of saved rollouts, at first and each time one has ended.
+
+        Raises:
+            EndpointError: if more rollouts fail than allowed.
+        """
+        saved = self.known | self.places(player)
+        done = len(saved)
+        progress(done)
+
+        async def play(task: Task, origin: RolloutOrigin) -> None:
+            nonlocal done
+            record = await player.play(task, origin)
+            self.log.append(self.segment, [record])
+            done += 1
+            progress(done)
+            if record.failure is not None:
+                failures.add(record.failure)
+
+        try:
+            async with asyncio.TaskGroup() as playing:
+                for group, task in enumerate(self.tasks, self.first):
+                    for member in range(self.count):
+                        if (group, member) not in saved:
+                            # No more begin than may be under way: 100,000 would need gigabytes.
+                            await at_once.acquire()
+                            origin = replace(player.origin, group=group, member=member)
+                            begun = playing.create_task(play(task, origin))
+                            begun.add_done_callback(lambda _: at_once.release())
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None  # the others were cancelled for it
 
 
 @dataclass(frozen=True)
@@ -145,6 +201,7 @@ class PolicyRollouts:
         folder: of the evaluation.
         progress: shows what is played, how many rollouts are saved, and how many there will be.
         patience: how many of them may fail.
+        executor: plays them where the policy can be played in any process.
     """
 
     policy: str
@@ -152,32 +209,74 @@ class PolicyRollouts:
     folder: EvaluationFolder
     progress: Progress
     patience: Patience
+    executor: Executor
+
+    def wanted(self, world: EvaluatedWorld) -> WantedRollouts:
+        """Return the rollouts of a world."""
+        segment = self.folder.segment(world.place, self.policy, self.config)
+        return WantedRollouts(world.tasks, self.config.rollouts, self.folder.rollouts, segment)
 
     async def play(self, world: EvaluatedWorld, player: Player, at_once: asyncio.Semaphore) -> None:
         """Play what is missing in a world; the semaphore bounds the rollouts under way."""
-        segment = self.folder.segment(world.place, self.policy, self.config)
-        title, total = f"{world.name} {self.policy}", len(world.tasks) * self.config.rollouts
-        most = self.patience.max_failures
-        await play_missing(
-            player,
-            world.tasks,
-            self.config.rollouts,
-            self.folder.rollouts,
-            segment,
-            at_once,
-            lambda done: self.progress(title, done, total),
-            max(_FEW_FAILURES, total // 10) if most is None else most,
-        )
-        self.folder.rollouts.seal(segment)
+        wanted = self.wanted(world)
+        await wanted.play_missing(player, at_once, self._failures(world), self._show(world))
+        wanted.log.seal(wanted.segment)
+
+    def play_in_shards(self, world: EvaluatedWorld, player: PortablePlayer, at_once: int) -> None:
+        """Play what is missing in a world, where the executor runs its shards.
+
+        Args:
+            world: the world.
+            player: who plays.
+            at_once: bounds the rollouts under way in all processes.
+        """
+        workers = self.executor.workers
+        if workers == 1:
+
+            async def play() -> None:
+                async with player.connected():
+                    await self.play(world, player, asyncio.Semaphore(at_once))
+
+            return run_async(play())
+        wanted, failures, show = self.wanted(world), self._failures(world), self._show(world)
+        known = wanted.places(player)
+        done = len(known)
+        show(done)
+        shards = wanted.parts(self.executor.ranges(len(world.tasks)), known)
+        work = partial(_play_shard, player, max(1, at_once // workers), failures)
+        with closing(self.executor.run(work, shards)) as results:
+            for _, (played, reasons) in results:
+                for reason in reasons:
+                    failures.add(reason)
+                done += played
+                show(done)
+        wanted.log.seal(wanted.segment)
 
     def are_complete(self, world: EvaluatedWorld, origin: RolloutOrigin) -> bool:
         """Return whether all rollouts of a player with this origin are saved in a world."""
-        segment, count = (
-            self.folder.segment(world.place, self.policy, self.config),
-            self.config.rollouts,
-        )
-        saved = saved_rollouts(
-            origin, world.role, world.tasks, count, self.folder.rollouts, segment
-        )
+        saved = self.wanted(world).saved(origin, world.role)
         places = {(record.origin.group, record.origin.member) for record in saved}
-        return len(places) == len(world.tasks) * count
+        return len(places) == len(world.tasks) * self.config.rollouts
+
+    def _failures(self, world: EvaluatedWorld) -> Failures:
+        most = self.patience.max_failures
+        few = max(_FEW_FAILURES, len(world.tasks) * self.config.rollouts // 10)
+        return Failures(self.policy, few if most is None else most)
+
+    def _show(self, world: EvaluatedWorld) -> Callable[[int], None]:
+        total = len(world.tasks) * self.config.rollouts
+        return lambda done: self.progress(f"{world.name} {self.policy}", done, total)
+
+
+def _play_shard(
+    player: PortablePlayer, at_once: int, failures: Failures, wanted: WantedRollouts
+) -> tuple[int, list[str]]:
+    """Play a part; returns how many rollouts that is, and why some failed."""
+    own = replace(failures, reasons=[])
+
+    async def play() -> None:
+        async with player.connected():
+            await wanted.play_missing(player, asyncio.Semaphore(at_once), own)
+
+    run_async(play())
+    return len(wanted.tasks) * wanted.count - len(wanted.known), own.reasons

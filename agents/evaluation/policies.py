@@ -1,12 +1,14 @@
 """The policies of an evaluation, their names resolved: scripts, endpoints and models."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Any, Protocol
 
-from tokengym.agents.evaluation.chat_client import ChatClient
+from tokengym.agents.evaluation.chat_client import ChatClient, Patience
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.endpoint import (
     PREFIX,
@@ -15,10 +17,9 @@ from tokengym.agents.evaluation.endpoint import (
     EndpointPlayer,
     require_endpoint,
 )
-from tokengym.agents.evaluation.play_missing import PolicyRollouts
+from tokengym.agents.evaluation.play_missing import PolicyRollouts, PortablePlayer
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
-from tokengym.agents.run_async import run_async
 from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
@@ -44,7 +45,11 @@ class EvaluatedPolicy(Protocol):
 
 
 def resolve_policy(
-    name: str, config: EvaluationConfig, worlds: Sequence[EvaluatedWorld], concurrency: int
+    name: str,
+    config: EvaluationConfig,
+    worlds: Sequence[EvaluatedWorld],
+    concurrency: int,
+    patience: Patience,
 ) -> EvaluatedPolicy:
     """Return the policy that a name means.
 
@@ -53,6 +58,7 @@ def resolve_policy(
         config: of the evaluation.
         worlds: of the evaluation.
         concurrency: most requests to an endpoint at once.
+        patience: how long it waits for them.
 
     Raises:
         OptionError: if the policy is unknown or cannot be had; it names who there is.
@@ -60,10 +66,12 @@ def resolve_policy(
     if name.startswith(PREFIX):
         endpoint = EndpointName.parse(name)
         require_endpoint(endpoint)
-        return EndpointPolicy(name, endpoint, config, concurrency)
+        client = ChatClient(endpoint.url, patience)
+        asked = Endpoint(client, name, endpoint.model)
+        return PortablePolicy(name, partial(_endpoint_player, config, asked), concurrency)
     without = [world.name for world in worlds if name not in world.baselines]
     if not without:
-        return ScriptedPolicy(name)
+        return PortablePolicy(name, partial(_scripted_player, name))
     if len(without) < len(worlds):
         raise OptionError(f"{name!r} is a baseline, but not of {without}")
     names = sorted(set.intersection(*(set(world.baselines) for world in worlds)))
@@ -83,26 +91,40 @@ def resolve_policy(
 
 
 @dataclass(frozen=True)
-class ScriptedPolicy:
-    """A baseline of every world.
+class PortablePolicy:
+    """A policy that any process can play: a baseline of every world, or an endpoint.
 
     Attributes:
-        name: its name.
+        name: as the user named it.
+        player: from a world to who plays there.
+        at_once: most rollouts under way.
     """
 
     name: str
+    player: Callable[[EvaluatedWorld], PortablePlayer]
+    at_once: int = 1
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other."""
+        for world in worlds:
+            rollouts.play_in_shards(world, self.player(world), self.at_once)
 
-        async def all_worlds() -> None:
-            for world in worlds:
-                policies = {**world.opponents, world.role: world.baselines[self.name]}
-                origin = replace(world.origin, policy=self.name)
-                player = ScriptedPlayer(world.world, world.role, policies, origin)
-                await rollouts.play(world, player, asyncio.Semaphore(1))
 
-        run_async(all_worlds())
+def _scripted_player(name: str, world: EvaluatedWorld) -> PortablePlayer:
+    policies = {**world.opponents, world.role: world.baselines[name]}
+    return ScriptedPlayer(world.world, world.role, policies, replace(world.origin, policy=name))
+
+
+def _endpoint_player(
+    config: EvaluationConfig, endpoint: Endpoint, world: EvaluatedWorld
+) -> PortablePlayer:
+    origin = replace(
+        world.origin,
+        policy=endpoint.policy,
+        temperature=1.0 if config.temperature is None else config.temperature,
+        max_tokens=config.max_tokens or ENDPOINT_TOKENS,
+    )
+    return EndpointPlayer(endpoint, world.world, world.role, world.opponents, origin, config.system)
 
 
 @dataclass(frozen=True)
@@ -123,6 +145,10 @@ class ScriptedPlayer:
     policies: Mapping[str, Policy]
     origin: RolloutOrigin
 
+    def connected(self) -> AbstractAsyncContextManager[Any]:
+        """Return the context in which it plays: any."""
+        return nullcontext()
+
     async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout in a thread, since a plan may take seconds."""
         return await asyncio.to_thread(self._play, task, origin)
@@ -130,45 +156,3 @@ class ScriptedPlayer:
     def _play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         rng = generator("evaluate", origin.seed, task.fingerprint, origin.member)
         return record_play(origin, play(self.world.fork(), task, self.policies, rng), self.role)
-
-
-@dataclass(frozen=True)
-class EndpointPolicy:
-    """A model behind an endpoint.
-
-    Attributes:
-        name: as the user named it.
-        endpoint: the model and its address.
-        config: of the evaluation.
-        concurrency: most requests at once.
-    """
-
-    name: str
-    endpoint: EndpointName
-    config: EvaluationConfig
-    concurrency: int
-
-    def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
-        """Play the missing rollouts, one world after the other."""
-        config = self.config
-
-        async def all_worlds() -> None:
-            async with ChatClient(self.endpoint.url, rollouts.patience) as client:
-                endpoint = Endpoint(client, self.name, self.endpoint.model)
-                for world in worlds:
-                    player = EndpointPlayer(
-                        endpoint,
-                        world.world,
-                        world.role,
-                        world.opponents,
-                        replace(
-                            world.origin,
-                            policy=self.name,
-                            temperature=1.0 if config.temperature is None else config.temperature,
-                            max_tokens=config.max_tokens or ENDPOINT_TOKENS,
-                        ),
-                        config.system,
-                    )
-                    await rollouts.play(world, player, asyncio.Semaphore(self.concurrency))
-
-        run_async(all_worlds())

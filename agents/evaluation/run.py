@@ -15,6 +15,7 @@ from tokengym.agents.evaluation.results import (
 )
 from tokengym.agents.evaluation.rollout_table import Returns, RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.executors import IN_PROCESS, Executor
 from tokengym.envs.core.errors import OptionError
 
 
@@ -24,6 +25,7 @@ def run_evaluation(
     concurrency: int = 16,
     progress: Progress = lambda what, done, total: None,
     patience: Patience = PATIENCE,
+    executor: Executor = IN_PROCESS,
 ) -> Results:
     """Play the missing rollouts, then write and return the results.
 
@@ -36,24 +38,30 @@ def run_evaluation(
         concurrency: most requests to an endpoint at once.
         progress: shows how it goes.
         patience: how long endpoints may take, and how often they may fail.
+        executor: draws Tasks, and plays scripts and endpoints, in shards; models are sampled by a
+            service, for this process.
 
     Raises:
         UnknownWorldError, OptionError, ModelError: if the folder holds another evaluation, or a
             world, a policy, a role or an opponent is unknown or cannot be had.
         EndpointError: if an endpoint fails for good. What was played is kept.
     """
+    folder.rollouts.gather()
     goes_on = folder.exists and folder.config() == config
     if folder.exists and not folder.fits(config):
         raise OptionError(
             f"{folder.folder} holds rollouts of another evaluation; name another folder with "
             "--out, or give the same arguments again"
         )
-    worlds = [EvaluatedWorld.resolve(place, config) for place in config.worlds]
-    policies = [resolve_policy(name, config, worlds, concurrency) for name in config.policies]
+    worlds = [EvaluatedWorld.resolve(place, config, executor) for place in config.worlds]
+    policies = [
+        resolve_policy(name, config, worlds, concurrency, patience) for name in config.policies
+    ]
     if not goes_on:
         folder.write(config, worlds, None)
     for policy in policies:
-        policy.play(worlds, PolicyRollouts(policy.name, config, folder, progress, patience))
+        rollouts = PolicyRollouts(policy.name, config, folder, progress, patience, executor)
+        policy.play(worlds, rollouts)
     results = results_of(config, folder, worlds)
     folder.write(config, worlds, results)
     return results

@@ -2,13 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import isnan, nan
 from statistics import fmean
 from typing import Any, Self, overload
 
-from tokengym.agents.analysis.evaluate import find_best_blind, play_each
+from tokengym.agents.analysis.evaluate import (
+    best_blind,
+    blind_label,
+    blind_policies,
+    draw_tasks,
+    play_each,
+)
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.executors import IN_PROCESS, Executor
 from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
@@ -38,27 +45,24 @@ class SkillEnds:
 
     @classmethod
     def measure(
-        cls, world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
+        cls,
+        world: World,
+        tasks: Sequence[Task],
+        role: str,
+        opponents: Mapping[str, Policy],
+        executor: Executor = IN_PROCESS,
     ) -> Self:
-        """Play both ends; see `find_best_blind`."""
-        name, blind = find_best_blind(world, tasks, role, opponents)
-
-        def played(policy: Policy) -> list[tuple[float, float]]:
-            return [
-                (episode.returns[role], episode.metrics.get(expected_return(role), nan))
-                for episode in play_each(world, tasks, {**opponents, role: policy})
-            ]
-
-        ends = [
-            zip(*played(policy), strict=True) for policy in (blind, baselines(world.spec)["oracle"])
-        ]
-        realised, expected = (Yardstick(low, high, name) for low, high in zip(*ends, strict=True))
-        limits = [world.optimum(task)[role] for task in tasks]
+        """Play both ends; see `best_blind`."""
+        name = best_blind(world, tasks, role, opponents, executor)
+        played = executor.map(partial(_play_ends, world, role, opponents, name), tasks)
+        *ends, limit_T, exact_T = zip(*played, strict=True)
+        label = blind_label(world, name)
+        realised, expected = (Yardstick(*ends[at : at + 2], label) for at in (0, 2))
         return cls(
             realised,
             None if any(map(isnan, expected.blind_T + expected.oracle_T)) else expected,
-            fmean(limit.value for limit in limits),
-            all(limit.exact for limit in limits),
+            fmean(limit_T),
+            all(exact_T),
         )
 
     @property
@@ -75,6 +79,25 @@ class SkillEnds:
         return {**data, "optimum": self.optimum, "optimum_exact": self.exact}
 
 
+def _play_ends(
+    world: World, role: str, opponents: Mapping[str, Policy], blind: str, tasks: Sequence[Task]
+) -> list[tuple[float, ...]]:
+    """Return by Task what both ends are paid, what they are expected to earn, and the optimum."""
+    policies = blind_policies(world)[blind], baselines(world.spec)["oracle"]
+    rows = []
+    for task in tasks:
+        ends = [
+            episode
+            for policy in policies
+            for episode in play_each(world, [task], {**opponents, role: policy})
+        ]
+        paid = [episode.returns[role] for episode in ends]
+        expected = [episode.metrics.get(expected_return(role), nan) for episode in ends]
+        limit = world.optimum(task)[role]
+        rows.append((*paid, *expected, limit.value, limit.exact))
+    return rows
+
+
 @dataclass(frozen=True)
 class EvaluatedWorld:
     """A world of an evaluation with its Tasks, its roles and who plays them.
@@ -88,6 +111,7 @@ class EvaluatedWorld:
         opponents: by other role, the scripted policy that plays it.
         baselines: the world's scripted policies by name.
         origin: what all rollouts in it have in common, whoever plays.
+        executor: draws the Tasks, and plays the ends of skill.
     """
 
     place: WorldLevel
@@ -98,9 +122,12 @@ class EvaluatedWorld:
     opponents: Mapping[str, Policy]
     baselines: Mapping[str, Policy]
     origin: RolloutOrigin
+    executor: Executor
 
     @classmethod
-    def resolve(cls, place: WorldLevel, config: EvaluationConfig) -> Self:
+    def resolve(
+        cls, place: WorldLevel, config: EvaluationConfig, executor: Executor = IN_PROCESS
+    ) -> Self:
         """Make a world of an evaluation, and draw its Tasks.
 
         Raises:
@@ -118,7 +145,8 @@ class EvaluatedWorld:
         opponents = _opponents(world_spec, role, scripts, config.opponents)
         options = {**world_spec.evaluation, **config.options}
         world = make_world(world_spec, place.level, **options)
-        tasks, name = _Tasks(world.first_tasks(config.split, config.tasks)), place.name
+        tasks = _Tasks(draw_tasks(world, config.split, config.tasks, executor))
+        name = place.name
         if len(tasks) < 2:
             raise OptionError(
                 f"{name} has {len(tasks)} Tasks in {config.split!r}; an interval needs two"
@@ -132,12 +160,13 @@ class EvaluatedWorld:
             {other: scripts[who] for other, who in opponents.items()},
             scripts,
             RolloutOrigin("evaluation", opponents=opponents, options=options, seed=config.seed),
+            executor,
         )
 
     @cached_property
     def ends(self) -> SkillEnds:
         """What the ends of skill earn on the Tasks."""
-        return SkillEnds.measure(self.world, self.tasks, self.role, self.opponents)
+        return SkillEnds.measure(self.world, self.tasks, self.role, self.opponents, self.executor)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from tokengym.agents.rollouts.log import (
     Segment,
     TrainRollouts,
     evaluation_segment,
+    part_of,
     train_segment,
 )
 from tokengym.agents.rollouts.record import (
@@ -45,6 +46,7 @@ __all__ = [
     "best_of_groups",
     "evaluation_segment",
     "is_malformed",
+    "part_of",
     "preferred",
     "record_episode",
     "record_play",

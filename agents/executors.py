@@ -1,0 +1,256 @@
+"""Executors: work in shards, in this process, in others of this machine, or on a Ray cluster.
+
+A shard depends on no other, and may be begun twice: where a worker died, another one begins its
+shard again. What must survive that, such as rollouts, a shard writes to a file of its own.
+"""
+
+import os
+import signal
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from itertools import islice
+from math import ceil
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from tokengym.agents.memory import set_up_memory
+from tokengym.envs.core.errors import OptionError, TokengymError
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+Results = Generator[tuple[int, R], None, None]
+"""Number and result of each shard; closed early, it ends the work that is under way."""
+
+Engine = Literal["processes", "ray"]
+
+_MOST_DEATHS = 4
+"""Workers that may die on one shard: it is then the shard that kills them."""
+_SHARDS_EACH, _LARGEST_SHARD = 4, 1024
+"""Shards of each worker, so that none waits long for the last one, and most items of a shard."""
+
+
+class WorkerError(TokengymError):
+    """A shard on which one worker after the other died."""
+
+
+@dataclass(frozen=True)
+class Executor(ABC):
+    """Runs work on shards.
+
+    Attributes:
+        workers: shards under way at once.
+        shard_size: items of a shard; 0 for a few shards a worker.
+    """
+
+    workers: int = 1
+    shard_size: int = 0
+
+    @abstractmethod
+    def run(self, work: Callable[[S], R], shards: Iterable[S]) -> Results[R]:
+        """Yield the number of each shard and its result as it ends, in any order.
+
+        Args:
+            work: what to do with a shard; like shards and results it is pickled.
+            shards: the shards; few of them are held at a time.
+
+        Raises:
+            WorkerError: if one worker after the other dies on a shard.
+            Exception: what `work` raises; shards that are under way are given up.
+        """
+
+    def ranges(self, count: int) -> list[range]:
+        """Return the places of each shard of so many items."""
+        fair = min(ceil(count / (_SHARDS_EACH * self.workers)), _LARGEST_SHARD)
+        size = max(self.shard_size or fair, 1)
+        return [range(at, min(at + size, count)) for at in range(0, count, size)]
+
+    def map(self, work: Callable[[Sequence[S]], Sequence[R]], items: Sequence[S]) -> list[R]:
+        """Return the result of each item, in order, from work on some of them at a time."""
+        shards = (items[part.start : part.stop] for part in self.ranges(len(items)))
+        results = dict(self.run(work, shards))
+        return [result for number in sorted(results) for result in results.pop(number)]
+
+
+class InProcess(Executor):
+    """Runs one shard after the other in this process."""
+
+    def run(self, work: Callable[[S], R], shards: Iterable[S]) -> Results[R]:
+        """Yield the result of each shard; see `Executor`."""
+        for number, shard in enumerate(shards):
+            yield number, work(shard)
+
+
+IN_PROCESS = InProcess()
+"""What runs work unless told otherwise."""
+
+
+class _Worker(NamedTuple):
+    process: SpawnProcess
+    connection: Connection
+
+
+@dataclass(frozen=True)
+class Processes(Executor):
+    """Runs shards in other processes of this machine, which end with this one.
+
+    They are kept for the next work, as each takes a second to start.
+    """
+
+    _idle: list[_Worker] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def run(self, work: Callable[[S], R], shards: Iterable[S]) -> Results[R]:
+        """Yield the result of each shard as it ends; see `Executor`."""
+        todo, again, deaths = enumerate(shards), list[tuple[int, S]](), Counter[int]()
+        running: dict[Any, tuple[_Worker, tuple[int, S]]] = {}
+        informed: set[_Worker] = set()
+        try:
+            while True:
+                while len(running) < self.workers and (
+                    item := again.pop() if again else next(todo, None)
+                ):
+                    worker = self._idle.pop() if self._idle else _start_worker()
+                    running[worker.connection] = worker, item
+                    with suppress(BrokenPipeError):  # its death is noticed where it should answer
+                        worker.connection.send((None if worker in informed else work, item[1]))
+                    informed.add(worker)
+                if not running:
+                    return
+                for ended in wait([*running]):
+                    worker, (number, shard) = running[ended]
+                    try:
+                        result, error = worker.connection.recv()
+                    except (EOFError, ConnectionError):
+                        del running[ended]
+                        worker.process.join()
+                        deaths[number] += 1
+                        if deaths[number] == _MOST_DEATHS:
+                            raise _died(f"status {worker.process.exitcode}") from None
+                        again.append((number, shard))
+                        continue
+                    del running[ended]
+                    self._idle.append(worker)
+                    if error is not None:
+                        raise error
+                    yield number, result
+        finally:
+            for worker, _ in running.values():
+                worker.process.terminate()
+
+
+class RayCluster(Executor):
+    """Runs shards on the nodes of a Ray cluster, which have Tokengym installed."""
+
+    @classmethod
+    def connect(cls, workers: int | None = None, shard_size: int = 0) -> "RayCluster":
+        """Return the cluster that `RAY_ADDRESS` names, or one of this machine alone.
+
+        Args:
+            workers: shards under way at once; the cluster's processors if `None`.
+            shard_size: items of a shard; 0 for a few shards a worker.
+
+        Raises:
+            OptionError: if Ray is not installed.
+        """
+        if find_spec("ray") is None:
+            raise OptionError("--engine ray needs Ray: pip install 'tokengym[ray]'")
+        import ray
+
+        if not ray.is_initialized():
+            ray.init(log_to_driver=False)
+        return cls(workers or int(ray.cluster_resources().get("CPU", 1)), shard_size)
+
+    def run(self, work: Callable[[S], R], shards: Iterable[S]) -> Results[R]:
+        """Yield the result of each shard as it ends; see `Executor`."""
+        import ray
+        from ray.exceptions import RayError, RayTaskError
+
+        call: Any = ray.remote(max_retries=_MOST_DEATHS - 1)(_call)
+        shared = ray.put(work)
+        todo, running = enumerate(shards), dict[Any, int]()
+        try:
+            while True:
+                for number, shard in islice(todo, self.workers - len(running)):
+                    running[call.remote(shared, shard)] = number
+                if not running:
+                    return
+                (ended, *_), _ = ray.wait(list(running))
+                try:
+                    result = ray.get(ended)
+                except RayTaskError as error:
+                    raise error.cause from None
+                except RayError as error:
+                    raise _died(str(error)) from None
+                yield running.pop(ended), result
+        finally:
+            for reference in running:
+                ray.cancel(reference, force=True)
+
+
+def find_executor(workers: int | None, engine: Engine) -> Executor:
+    """Return what runs work for a command.
+
+    Args:
+        workers: shards at once; `None` for one, or for all processors of a Ray cluster.
+        engine: where they run.
+
+    Raises:
+        OptionError: if Ray is asked for and not installed.
+    """
+    if engine == "ray":
+        return RayCluster.connect(workers)
+    return IN_PROCESS if workers in (None, 1) else Processes(workers)
+
+
+def end_with_parent() -> None:
+    """End this process as soon as its parent is gone: it would wait or work forever."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _start_worker() -> _Worker:
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(there,), daemon=True)
+    process.start()
+    there.close()  # so that the end of the process ends the connection
+    return _Worker(process, here)
+
+
+def _serve(connection: Connection) -> None:
+    """Work on shards until the parent closes the connection, or ends this process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the parent, which ends its workers
+    set_up_memory()
+    end_with_parent()
+    work: Callable[[Any], Any] | None = None
+    with suppress(EOFError):
+        while True:
+            changed, shard = connection.recv()
+            work = changed or work
+            assert work is not None
+            try:
+                answer = work(shard), None
+            except Exception as error:
+                answer = None, error
+            connection.send(answer)
+
+
+def _call(work: Callable[[S], R], shard: S) -> R:
+    return work(shard)
+
+
+def _died(how: str) -> WorkerError:
+    return WorkerError(f"{_MOST_DEATHS} workers died on one shard, the last with {how}")
