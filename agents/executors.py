@@ -10,15 +10,14 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import suppress
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import islice
 from math import ceil
 from multiprocessing import get_context, parent_process
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from tokengym.agents.memory import set_up_memory
 from tokengym.envs.core.errors import OptionError, TokengymError
@@ -33,6 +32,7 @@ Engine = Literal["processes", "ray"]
 
 _MOST_DEATHS = 4
 """Workers that may die on one shard: it is then the shard that kills them."""
+_DIED = f"{_MOST_DEATHS} workers died on one shard; the last: {{}}"
 _SHARDS_EACH, _LARGEST_SHARD = 4, 1024
 """Shards of each worker, so that none waits long for the last one, and most items of a shard."""
 
@@ -92,11 +92,6 @@ IN_PROCESS = InProcess()
 """What runs work unless told otherwise."""
 
 
-class _Worker(NamedTuple):
-    process: SpawnProcess
-    connection: Connection
-
-
 @dataclass(frozen=True)
 class Processes(Executor):
     """Runs shards in other processes of this machine, which end with this one.
@@ -104,45 +99,38 @@ class Processes(Executor):
     They are kept for the next work, as each takes a second to start.
     """
 
-    _idle: list[_Worker] = field(default_factory=list, init=False, repr=False, compare=False)
+    _idle: list[ProcessPoolExecutor] = field(default_factory=list, init=False, compare=False)
 
     def run(self, work: Callable[[S], R], shards: Iterable[S]) -> Results[R]:
         """Yield the result of each shard as it ends; see `Executor`."""
         todo, again, deaths = enumerate(shards), list[tuple[int, S]](), Counter[int]()
-        running: dict[Any, tuple[_Worker, tuple[int, S]]] = {}
-        informed: set[_Worker] = set()
+        running: dict[Future[R], tuple[ProcessPoolExecutor, tuple[int, S]]] = {}
         try:
             while True:
                 while len(running) < self.workers and (
                     item := again.pop() if again else next(todo, None)
                 ):
-                    worker = self._idle.pop() if self._idle else _start_worker()
-                    running[worker.connection] = worker, item
-                    with suppress(BrokenPipeError):  # its death is noticed where it should answer
-                        worker.connection.send((None if worker in informed else work, item[1]))
-                    informed.add(worker)
+                    # Pools of one process each: the death of one leaves the others at work.
+                    pool = self._idle.pop() if self._idle else process_pool(1)
+                    running[pool.submit(work, item[1])] = pool, item
                 if not running:
                     return
-                for ended in wait([*running]):
-                    worker, (number, shard) = running[ended]
+                for ended in wait(running, return_when=FIRST_COMPLETED).done:
+                    pool, (number, shard) = running.pop(ended)
                     try:
-                        result, error = worker.connection.recv()
-                    except (EOFError, ConnectionError):
-                        del running[ended]
-                        worker.process.join()
+                        result = ended.result()
+                    except BrokenProcessPool as error:
                         deaths[number] += 1
                         if deaths[number] == _MOST_DEATHS:
-                            raise _died(f"status {worker.process.exitcode}") from None
+                            raise WorkerError(_DIED.format(error)) from None
                         again.append((number, shard))
                         continue
-                    del running[ended]
-                    self._idle.append(worker)
-                    if error is not None:
-                        raise error
+                    self._idle.append(pool)
                     yield number, result
         finally:
-            for worker, _ in running.values():
-                worker.process.terminate()
+            for pool, _ in running.values():
+                for process in pool._processes.values():  # Python 3.14 has a method for it
+                    process.terminate()
 
 
 class RayCluster(Executor):
@@ -187,7 +175,7 @@ class RayCluster(Executor):
                 except RayTaskError as error:
                     raise error.cause from None
                 except RayError as error:
-                    raise _died(str(error)) from None
+                    raise WorkerError(_DIED.format(error)) from None
                 yield running.pop(ended), result
         finally:
             for reference in running:
@@ -209,48 +197,23 @@ def find_executor(workers: int | None, engine: Engine) -> Executor:
     return IN_PROCESS if workers in (None, 1) else Processes(workers)
 
 
-def end_with_parent() -> None:
-    """End this process as soon as its parent is gone: it would wait or work forever."""
+def process_pool(workers: int) -> ProcessPoolExecutor:
+    """Return a pool of processes that end with this one, however it ends."""
+    return ProcessPoolExecutor(workers, get_context("spawn"), _set_up_worker)
+
+
+def _set_up_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the parent, which ends its workers
+    set_up_memory()
     parent = parent_process()
     assert parent is not None
 
     def watch() -> None:
         parent.join()
-        os._exit(1)
+        os._exit(1)  # a pool's process would wait forever
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _start_worker() -> _Worker:
-    context = get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(there,), daemon=True)
-    process.start()
-    there.close()  # so that the end of the process ends the connection
-    return _Worker(process, here)
-
-
-def _serve(connection: Connection) -> None:
-    """Work on shards until the parent closes the connection, or ends this process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the parent, which ends its workers
-    set_up_memory()
-    end_with_parent()
-    work: Callable[[Any], Any] | None = None
-    with suppress(EOFError):
-        while True:
-            changed, shard = connection.recv()
-            work = changed or work
-            assert work is not None
-            try:
-                answer = work(shard), None
-            except Exception as error:
-                answer = None, error
-            connection.send(answer)
-
-
 def _call(work: Callable[[S], R], shard: S) -> R:
     return work(shard)
-
-
-def _died(how: str) -> WorkerError:
-    return WorkerError(f"{_MOST_DEATHS} workers died on one shard, the last with {how}")

@@ -10,13 +10,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokengym.agents.analysis.evaluate import play_group, well_formed
 from tokengym.agents.analysis.tie_groups import RewardGroup
+from tokengym.agents.executors import IN_PROCESS, Executor
 from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
@@ -245,6 +247,7 @@ def tie_study(
     threshold: float | None = None,
     tolerance: float = TOLERANCE,
     seed: int = 0,
+    executor: Executor = IN_PROCESS,
 ) -> TieStudy:
     """Play groups of the largest size with a scripted policy and describe what each size is like.
 
@@ -257,6 +260,7 @@ def tie_study(
         threshold: a reward above it counts as correct; the middle of the declared range if `None`.
         tolerance: distance within which rewards count as equal.
         seed: seed of the policy's randomness and of the bootstrap.
+        executor: plays the groups.
 
     Raises:
         OptionError: if there is no Task, no such policy or a size below 2.
@@ -267,31 +271,56 @@ def tie_study(
     role = world.spec.roles[0]
     speakers = dict.fromkeys(world.spec.roles, policies["null"]) | {role: policies[name]}
     begun = time.perf_counter()
-    groups = [play_group(world, task, speakers, max(sizes), seed) for task in tasks]
+    groups = executor.map(partial(_play_groups, world, speakers, max(sizes), seed), tasks)
     seconds = time.perf_counter() - begun
-    codec = ByteCodec()
-    lengths, written = [], []
-    for group in groups:
-        episode = Episode(world, group[0].task, codec, roles=(role,))
-        for turn, reply in zip(group[0].turns, group[0].replies, strict=False):
-            written.append(len(codec.write(reply)) if turn.role == role else 0)
-            episode.say(reply)
-        lengths.append(len(episode.observation_of(role)))
-    held = float(np.mean(lengths))
-    formed = well_formed((record for group in groups for record in group), role)
+    formed = [share for group in groups for share in group.formed]
+    held, written = (float(np.mean([group[at] for group in groups])) for at in (3, 4))
     return study_of(
         world,
         name,
-        [[record.returns[role] for record in group] for group in groups],
+        [group.rewards for group in groups],
         sizes,
         tasks=[task.fingerprint for task in tasks],
-        fallen=fallen_of([[record.metrics for record in group] for group in groups]),
+        fallen=fallen_of([group.ends for group in groups]),
         malformed=1.0 - float(np.mean(formed)) if formed else 0.0,
-        effort=Effort(codec.name, held, sum(written) / len(groups), seconds, sum(map(len, groups))),
+        effort=Effort(ByteCodec().name, held, written, seconds, len(groups) * max(sizes)),
         threshold=threshold,
         tolerance=tolerance,
         seed=seed,
     )
+
+
+class _Group(NamedTuple):
+    """What a study needs of a group: of its first rollout tokens held and written, too."""
+
+    rewards: Sequence[float]
+    ends: Sequence[Mapping[str, float]]
+    formed: Sequence[float]
+    held: int
+    written: int
+
+
+def _play_groups(
+    world: World, speakers: Mapping[str, Policy], size: int, seed: int, tasks: Sequence[Task]
+) -> list[_Group]:
+    """Play a group of each Task."""
+    codec, role, groups = ByteCodec(), world.spec.roles[0], []
+    for task in tasks:
+        records = play_group(world, task, speakers, size, seed)
+        episode, written = Episode(world, task, codec, roles=(role,)), 0
+        for turn, reply in zip(records[0].turns, records[0].replies, strict=False):
+            written += len(codec.write(reply)) if turn.role == role else 0
+            episode.say(reply)
+        groups.append(
+            _Group(
+                [record.returns[role] for record in records],
+                [record.metrics for record in records],
+                well_formed(records, role),
+                len(episode.observation_of(role)),
+                written,
+            )
+        )
+    return groups
 
 
 def study_of(

@@ -5,15 +5,19 @@ With `--search`, it also fails if a strategy earns more than it should.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from tokengym.agents.analysis.markdown import block_names, write_block
 from tokengym.agents.certify.level_tables import BLOCKS, CELLS, HEADROOM_HEADER, LEVELS_HEADER
+from tokengym.agents.cli.options import EngineName, Workers
 from tokengym.agents.command_options import takes
+from tokengym.agents.executors import find_executor
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
@@ -62,12 +66,11 @@ def check(
     every: Annotated[bool, typer.Option("--all", help="every level of every world")] = False,
     *,
     said: dict[str, Any],
+    workers: Workers = None,
+    engine: EngineName = "processes",
 ) -> None:
     """Measure what each level pays, how often it ties and whether it satisfies its contracts."""
     from rich.console import Console
-
-    from tokengym.agents.certify.levels import Contract
-    from tokengym.agents.certify.levels import check as certify
 
     asked = _Asked(**said)
     every = every or (asked.search and world is None)
@@ -80,45 +83,68 @@ def check(
     world_specs = list(specs().values()) if world is None else [spec(world)]
     policies = _policies(world_specs, asked.without)
     options = {one.id: one.check_options if every else asked.options for one in world_specs}
-    worlds = [
-        make_world(one.id, name, **options[one.id])
+    levels = [
+        _Level(make_world(one.id, name, **options[one.id]), policies[one.id], options[one.id])
         for one in world_specs
         for name in asked.level or one.levels
     ]
     console = Console()
-    certificates: list[dict[str, Any]] = []
-    failed: list[tuple[World, str]] = []
-    for made in worlds:
-        # A search draws fewer strategies where an episode takes long.
-        attempts = asked.strategies or min(1000, 12_000 // made.turn_limit)
-        try:
-            certificate = certify(
-                made,
-                policies[made.spec.id],
-                tasks=asked.tasks or (400 if asked.search else 40),
-                seed=asked.seed,
-                keep=_keep_in(asked, made, options[made.spec.id]) if asked.rollouts else None,
-                strategies=attempts if asked.search else 0,
-                chosen_on=asked.chosen_on,
-                ties=asked.ties,
-            )
-        except RewardRangeError as error:
-            failed.append((made, f"{Contract.RANGE} BROKEN: {error}"))
-            continue
-        console.print(_table(certificate))
-        certificates.append(certificate.to_dict())
-        failed += [(made, f"{name} BROKEN: {what}") for name, what in certificate.broken.items()]
-        if (hunt := certificate.search) is not None and hunt.exploit:
-            failed.append((made, f"EXPLOIT: {hunt.best} earns {hunt.scored}, more than is known"))
-        if asked.json_file is not None:  # now: the next level may take minutes
-            asked.json_file.write_text(json.dumps(certificates, indent=1, allow_nan=False) + "\n")
+    found: dict[int, dict[str, Any]] = {}
+    failed: dict[int, list[str]] = {}
+    with closing(find_executor(workers, engine).run(partial(_certify, asked), levels)) as results:
+        for number, (certificate, broken) in results:
+            failed[number] = broken
+            if certificate is None:
+                continue
+            console.print(_table(certificate))
+            found[number] = certificate.to_dict()
+            if asked.json_file is not None:  # now: the next level may take minutes
+                rows = [found[place] for place in sorted(found)]
+                asked.json_file.write_text(json.dumps(rows, indent=1, allow_nan=False) + "\n")
     for page, names in pages:
         for name in names:
-            write_block(page, name, BLOCKS[name](certificates))
-    for made, what in failed:
-        typer.secho(f"{made.spec.id} {made.level}: {what}", fg="red", err=True)
-    if failed:
+            write_block(page, name, BLOCKS[name]([found[place] for place in sorted(found)]))
+    for number, (made, *_) in enumerate(levels):
+        for what in failed[number]:
+            typer.secho(f"{made.spec.id} {made.level}: {what}", fg="red", err=True)
+    if any(failed.values()):
         raise typer.Exit(1)
+
+
+class _Level(NamedTuple):
+    """A level to certify, who plays it, and its options."""
+
+    world: World
+    policies: Mapping[str, Policy]
+    options: Mapping[str, Any]
+
+
+def _certify(asked: _Asked, level: _Level) -> "tuple[LevelCertificate | None, list[str]]":
+    """Certify a level; returns the certificate, if there is one, and what is broken."""
+    from tokengym.agents.certify.levels import Contract
+    from tokengym.agents.certify.levels import check as certify
+
+    world, policies, options = level
+    # A search draws fewer strategies where an episode takes long.
+    attempts = asked.strategies or min(1000, 12_000 // world.turn_limit)
+    try:
+        found = certify(
+            world,
+            policies,
+            tasks=asked.tasks or (400 if asked.search else 40),
+            seed=asked.seed,
+            keep=_keep_in(asked, world, options) if asked.rollouts else None,
+            strategies=attempts if asked.search else 0,
+            chosen_on=asked.chosen_on,
+            ties=asked.ties,
+        )
+    except RewardRangeError as error:
+        return None, [f"{Contract.RANGE} BROKEN: {error}"]
+    broken = [f"{name} BROKEN: {what}" for name, what in found.broken.items()]
+    if found.search is not None and found.search.exploit:
+        best, scored = found.search.best, found.search.scored
+        broken.append(f"EXPLOIT: {best} earns {scored}, more than is known")
+    return found, broken
 
 
 def _keep_in(asked: _Asked, world: World, options: Mapping[str, Any]) -> "Keep":

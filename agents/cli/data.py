@@ -1,16 +1,15 @@
 """`tokengym data`: build and audit sets of real data for a world's option `data`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import get_context
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tokengym.agents.cli.data_audit import audit
-from tokengym.agents.executors import end_with_parent
+from tokengym.agents.executors import process_pool
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def papers(
         **names,
     )
     console = Console()
-    with _make_bars(console) as bars, _make_executor(workers) as executor:
+    with _make_bars(console) as bars, _pool(workers) as executor:
         progress = _stages(bars)
         if works_filter is not None:
             fetch_works(
@@ -168,7 +167,7 @@ def scores(
     )
     tables = out or [Path("scores.csv")]
     console = Console()
-    with _make_bars(console) as bars, _make_executor(workers) as executor:
+    with _make_bars(console) as bars, _pool(workers) as executor:
         summary = score_works(
             recipe, tables, least_shared=least_shared, executor=executor, progress=_stages(bars)
         )
@@ -211,6 +210,10 @@ def _stages(bars: "Progress") -> Callable[[str, int, int], None]:
     return update
 
 
+def _pool(workers: int) -> AbstractContextManager[Executor | None]:
+    return nullcontext() if workers == 1 else process_pool(workers)
+
+
 def _make_bars(console: Any) -> "Progress":
     from rich.progress import (
         BarColumn,
@@ -229,16 +232,6 @@ def _make_bars(console: Any) -> "Progress":
         TimeRemainingColumn(),
         console=console,
     )
-
-
-@contextmanager
-def _make_executor(workers: int) -> Iterator[Executor | None]:
-    """Start processes that end with this one, however it ends; none for a single worker."""
-    if workers == 1:
-        yield None
-        return
-    with ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent) as pool:
-        yield pool
 
 
 def _make_table(manifest: Mapping[str, Any], out: Path) -> "Table":

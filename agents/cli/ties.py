@@ -15,8 +15,9 @@ from tokengym.agents.analysis.tie_groups import require_table, write_table
 from tokengym.agents.certify.sources import is_recorded, open_source
 from tokengym.agents.certify.sources.records import reward_groups
 from tokengym.agents.cli.extras import require_extra
-from tokengym.agents.cli.options import Yes, confirm_cost
+from tokengym.agents.cli.options import EngineName, Workers, Yes, confirm_cost
 from tokengym.agents.command_options import said_of, takes
+from tokengym.agents.executors import Executor, find_executor
 from tokengym.agents.settings import Settings, option, settings_of
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.presets import preset
@@ -79,6 +80,8 @@ def ties(
     ],
     *,
     said: dict[str, Any],
+    workers: Workers = None,
+    engine: EngineName = "processes",
     yes: Yes = False,
 ) -> None:
     """Study ties by group size, before training a model or paying for tokens.
@@ -109,7 +112,8 @@ def ties(
     else:
         from tokengym.agents.analysis.ties_report import ties_report
 
-        study, groups = _study(world, asked, sampling, ask=not yes)
+        executor = find_executor(workers, engine)
+        study, groups = _study(world, asked, sampling, executor, ask=not yes)
         data, report = study.to_dict(), ties_report(study)
         if asked.table is not None:
             write_table(asked.table, groups, asked.tolerance)
@@ -128,9 +132,10 @@ def ties(
 
 
 def _study(
-    world: str, asked: _Asked, sampling: dict[str, Any], *, ask: bool
+    world: str, asked: _Asked, sampling: dict[str, Any], executor: Executor, *, ask: bool
 ) -> "tuple[TieStudy, list[RewardGroup]]":
     """Return the study of recorded or new rollouts, and their groups."""
+    from tokengym.agents.analysis.evaluate import draw_tasks
     from tokengym.agents.analysis.ties import study_of, tie_study
 
     sizes = _sizes(asked.group_size)
@@ -161,8 +166,8 @@ def _study(
             name = next(iter(sampling)).replace("_", "-")
             raise OptionError(f"--{name} needs a model, got {policy!r}")
         made = make_world(world, asked.level, **asked.options)
-        held_out = made.first_tasks("test", asked.tasks)
-        study = tie_study(made, held_out, baselines(made.spec), policy, sizes, **reading)
+        held_out, rules = draw_tasks(made, "test", asked.tasks, executor), baselines(made.spec)
+        study = tie_study(made, held_out, rules, policy, sizes, **reading, executor=executor)
     return study, study.reward_groups
 
 
