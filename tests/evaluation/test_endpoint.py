@@ -2,7 +2,10 @@
 
 import json
 import random
-from contextlib import suppress
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -199,10 +202,6 @@ def test_what_is_wrong_with_every_request_ends_the_evaluation(status: int, tmp_p
     assert list(EvaluationFolder(tmp_path).rollouts.read()) == []
 
 
-class _KilledError(BaseException):
-    """The process ends here."""
-
-
 FAULTS = ("", "hang", "drop", "refuse")
 HASTY = Patience(timeout=1.0, retries=1)
 
@@ -254,24 +253,34 @@ def test_an_endpoint_that_fails_now_and_then_is_evaluated_in_one_run(tmp_path: P
         assert results(tmp_path)["failures"] == {"refused (status 400)": 2}
 
 
-def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
+def kill(endpoint: Endpoint, words: Sequence[str], folder: Path, answers: int) -> None:
+    """Start the command, and kill it and its workers' parent after so many answers."""
+    until = len(endpoint.asked) + answers
+    command = [Path(sys.executable).parent / "tokengym", *words]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as process:
+        while len(endpoint.asked) < until:
+            assert process.poll() is None
+            time.sleep(0.002)
+        process.kill()
+
+
+def test_kills_change_nothing(tmp_path: Path) -> None:
+    """Twenty of them: see `benchmarks/endpoint_faults.py`."""
     chance = random.Random(0)
     with serving(faulty(60)) as endpoint:
         run(endpoint, tmp_path / "whole", 16, patience=HASTY, tasks=60)
-
-        def die(what: str, done: int, total: int) -> None:
-            if chance.random() < 0.3:
-                raise _KilledError
-
-        folder, kills = tmp_path / "killed", 0
-        while kills < 20:
-            with suppress(_KilledError):
-                run(endpoint, folder, 16, patience=HASTY, progress=die, tasks=60)
-            kills += 1
-            for path in (folder / "rollouts").glob("*.jsonl"):  # killed while a line was written
-                path.write_bytes(path.read_bytes()[: -chance.randrange(1, 40)])
-        run(endpoint, folder, 16, patience=HASTY, tasks=60)
-    assert digest(folder) == digest(tmp_path / "whole")
+        policy = f"openai:some/model@{endpoint.url}"
+        words = ["evaluate", "forecast", "--policy", policy, "--tasks", "60", "--out", "killed"]
+        words += ["--timeout", "1", "--retries", "1"]
+        asked = len(endpoint.asked)
+        for workers in ("1", "2"):
+            kill(endpoint, [*words, "--workers", workers], tmp_path, chance.randrange(1, 20))
+        folder = EvaluationFolder(tmp_path / "killed")
+        assert folder.read()["results"] is None
+        run(endpoint, folder.folder, 16, patience=HASTY, tasks=60)
+        # Of each kill, what 16 requests at once had not answered yet is asked for again.
+        assert len(endpoint.asked) <= asked + 57 + 2 * 17
+    assert digest(folder.folder) == digest(tmp_path / "whole")
 
 
 def test_more_failures_than_allowed_stop_and_say_why(tmp_path: Path) -> None:
