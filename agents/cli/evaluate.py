@@ -52,6 +52,9 @@ def evaluate(
     retries: Annotated[
         int, typer.Option(min=0, help="tries after the first, where a later one may be answered")
     ] = PATIENCE.retries,
+    rate: Annotated[
+        float, typer.Option(min=0.1, help="most requests a minute to each address of an endpoint")
+    ] = PATIENCE.rate,
     max_failures: Annotated[
         int | None,
         typer.Option(
@@ -75,7 +78,7 @@ def evaluate(
     if "data" in said.get("options", {}) and "tasks" not in said:
         said["tasks"] = _count_tasks(worlds, said.get("split", "test"), said["options"])
     config = EvaluationConfig(worlds, tuple(policy), **said)
-    patience = Patience(timeout, retries, max_failures)
+    patience = Patience(timeout, retries, max_failures, rate)
     executor = find_executor(workers, engine)
     _evaluate(config, out or _folder_of(config), concurrency, patience, executor, as_json=as_json)
 

@@ -6,7 +6,8 @@ import os
 import random
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from time import time
+from math import inf
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from tokengym.agents.loopback import bypass_proxies
@@ -36,11 +37,13 @@ class Patience(NamedTuple):
         retries: tries after the first, of what a later try may change.
         max_failures: most failed rollouts of a policy in a world; `None` for a tenth of them, but
             at least 20.
+        rate: most requests a minute to each address.
     """
 
     timeout: float = 600.0
     retries: int = 8
     max_failures: int | None = None
+    rate: float = inf
 
 
 PATIENCE = Patience()
@@ -81,31 +84,33 @@ class ChatClient:
     """A client of one endpoint; use it as an asynchronous context.
 
     Args:
-        url: of the API; `None` for the one in `OPENAI_BASE_URL`, or OpenAI's own.
+        url: of the API, or of several that serve the same model, with commas between; `None` for
+            the one in `OPENAI_BASE_URL`, or OpenAI's own.
         patience: how long it waits.
 
     Attributes:
-        url: of the API.
+        urls: of the API.
         patience: how long it waits.
     """
 
     def __init__(self, url: str | None, patience: Patience) -> None:
-        self.url = (url or os.environ.get(URL_VARIABLE) or OPENAI_URL).rstrip("/")
+        known = url or os.environ.get(URL_VARIABLE) or OPENAI_URL
+        self.urls = [one.rstrip("/") for one in known.split(",")]
         self.patience = patience
+        self._free_at = dict.fromkeys(self.urls, 0.0)
         self._session: ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         """Open the connections."""
         import aiohttp
 
-        bypass_proxies(self.url)
         key = os.environ.get(KEY_VARIABLE)
         self._session = aiohttp.ClientSession(
             headers={"Authorization": f"Bearer {key}"} if key else {},
             timeout=aiohttp.ClientTimeout(total=self.patience.timeout),
             connector=aiohttp.TCPConnector(limit=0),
-            trust_env=True,
         )
+        self._proxies = {url: _proxy(url) for url in self.urls}
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -145,8 +150,9 @@ class ChatClient:
         import aiohttp
 
         assert self._session is not None
+        url = self.urls[0]
         try:
-            async with self._session.get(f"{self.url}/models") as response:
+            async with self._session.get(f"{url}/models", **self._proxies[url]) as response:
                 listed = json.loads(await response.read())["data"]
                 return [str(model["id"]) for model in listed]
         except (aiohttp.ClientError, TimeoutError, ValueError, LookupError, TypeError):
@@ -161,8 +167,11 @@ class ChatClient:
         import aiohttp
 
         assert self._session is not None
+        url = await self._next_url()
         try:
-            async with self._session.post(f"{self.url}/chat/completions", json=body) as response:
+            async with self._session.post(
+                f"{url}/chat/completions", json=body, **self._proxies[url]
+            ) as response:
                 content = await response.read()
         except TimeoutError:
             raise RequestError(_HUNG, f"no answer in {self.patience.timeout:g} s") from None
@@ -181,6 +190,31 @@ class ChatClient:
             shown = repr(content[:200].decode("utf-8", "replace"))
             raise RequestError("broken answer", shown) from None
         return answer
+
+    async def _next_url(self) -> str:
+        """Return the address that was asked longest ago, as soon as its rate allows."""
+        url, now = min(self._free_at, key=self._free_at.__getitem__), monotonic()
+        begins = max(now, self._free_at[url])
+        self._free_at[url] = begins + 60.0 / self.patience.rate
+        if begins > now:
+            await asyncio.sleep(begins - now)
+        return url
+
+
+def _proxy(url: str) -> dict[str, Any]:
+    """Return the environment's proxy for an address, as arguments of a request.
+
+    Asked to trust the environment, aiohttp looks it up in threads, for each request anew.
+    """
+    from aiohttp.helpers import get_env_proxy_for_url
+    from yarl import URL
+
+    bypass_proxies(url)
+    try:
+        proxy, credentials = get_env_proxy_for_url(URL(url))
+    except LookupError:
+        return {}
+    return {"proxy": proxy, "proxy_auth": credentials}
 
 
 def _reason(content: bytes) -> str:

@@ -54,7 +54,8 @@ class EndpointName(NamedTuple):
 
     Attributes:
         model: the model, as the endpoint calls it.
-        url: of the API, ending in `/v1` as a rule; `None` for the client's own.
+        url: of the API, ending in `/v1` as a rule, or several with commas between; `None` for the
+            client's own.
     """
 
     model: str
@@ -69,8 +70,8 @@ class EndpointName(NamedTuple):
         """
         rest = policy.removeprefix(PREFIX)
         model, at, url = rest.rpartition("@")
-        named = urlsplit(url)
-        if at and model and named.scheme in ("http", "https") and named.netloc:
+        parts = map(urlsplit, url.split(","))
+        if at and model and all(p.scheme in ("http", "https") and p.netloc for p in parts):
             return cls(model, url)
         if not rest or "://" in rest:
             raise OptionError(f"an endpoint is openai:MODEL@URL, got {policy!r}")
@@ -193,7 +194,8 @@ class Endpoint:
                 f"{what}. {KEY_VARIABLE} {state}: set it to a key of this endpoint"
             )
         if error.status is None:
-            return EndpointError(f"{what}. Is a server running at {self.client.url}?")
+            urls = " and ".join(self.client.urls)
+            return EndpointError(f"{what}. Is a server running at {urls}?")
         models = await self.client.models()
         if self.model not in models[:_MODELS_SHOWN] and models:
             shown = ", ".join(models[:_MODELS_SHOWN])

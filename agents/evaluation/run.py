@@ -54,9 +54,8 @@ def run_evaluation(
             "--out, or give the same arguments again"
         )
     worlds = [EvaluatedWorld.resolve(place, config, executor) for place in config.worlds]
-    policies = [
-        resolve_policy(name, config, worlds, concurrency, patience) for name in config.policies
-    ]
+    each = patience._replace(rate=patience.rate / executor.workers)
+    policies = [resolve_policy(name, config, worlds, concurrency, each) for name in config.policies]
     if not goes_on:
         folder.write(config, worlds, None)
     for policy in policies:

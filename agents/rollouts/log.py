@@ -82,6 +82,7 @@ class RolloutLog:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.notes: list[str] = []
+        self._whole: set[str] = set()  # segments that end with a whole line of this writer
 
     def segments(self) -> list[Segment]:
         """Return the files there are, by name: evaluations first, then the steps in order."""
@@ -108,12 +109,15 @@ class RolloutLog:
         lines = "".join(f"{record.to_json()}\n" for record in records).encode("utf-8", "replace")
         if not lines or (room is not None and len(lines) > room):
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
         path = self.path(segment)
-        if path.exists():
-            _cut_torn_line(path)
+        if segment not in self._whole:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                _cut_torn_line(path)
+        self._whole.discard(segment)
         with path.open("ab") as file:
             file.write(lines)
+        self._whole.add(segment)
 
     def read(self, segment: str | None = None) -> Iterator[RolloutRecord]:
         """Yield the records of one segment, or of all.

@@ -283,6 +283,20 @@ def test_kills_change_nothing(tmp_path: Path) -> None:
     assert digest(folder.folder) == digest(tmp_path / "whole")
 
 
+def test_several_addresses_share_the_requests_at_the_rate_of_each(tmp_path: Path) -> None:
+    """Of six requests each answers three, half a second apart; one that is down is passed over."""
+    with serving(Endpoint(forecast)) as one, serving(Endpoint(forecast)) as other:
+        both = Endpoint(forecast, url=f"{one.url},{other.url}")
+        begun = time.monotonic()
+        records = run(both, tmp_path / "both", patience=Patience(rate=120.0))
+        assert time.monotonic() - begun >= 1.0
+        assert (len(one.asked), len(other.asked)) == (3, 3)
+        down = Endpoint(forecast, url=f"{one.url},http://127.0.0.1:9/v1")
+        again = run(down, tmp_path / "down", tasks=2)
+        assert len(one.asked) == 3 + 2
+    assert [record.turns for record in again] == [record.turns for record in records[:2]]
+
+
 def test_more_failures_than_allowed_stop_and_say_why(tmp_path: Path) -> None:
     broken = Endpoint(forecast, fault=lambda body: "break" if endpoint.asked else "")
     with serving(broken) as endpoint, pytest.raises(EndpointError) as stopped:
@@ -354,13 +368,16 @@ def test_half_a_surrogate_pair_is_played_as_it_can_be_written(tmp_path: Path) ->
         ("openai:org/model@v2@https://x/v1", "org/model@v2", "https://x/v1"),
         ("openai:gpt", "gpt", None),
         ("openai:m@v2", "m@v2", None),
+        ("openai:m@http://a/v1,http://b/v1", "m", "http://a/v1,http://b/v1"),
     ],
 )
 def test_an_endpoint_is_named_by_model_and_address(text: str, model: str, url: str) -> None:
     assert EndpointName.parse(text) == (model, url)
 
 
-@pytest.mark.parametrize("text", ["openai:", "openai:@http://x/v1", "openai:http://x/v1"])
+@pytest.mark.parametrize(
+    "text", ["openai:", "openai:@http://x", "openai:http://x", "openai:m@http://a,b"]
+)
 def test_other_forms_are_refused(text: str) -> None:
     with pytest.raises(OptionError, match="openai:MODEL@URL"):
         EndpointName.parse(text)
