@@ -2,7 +2,9 @@
 
 import multiprocessing
 import os
+import runpy
 import signal
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +17,7 @@ from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import Progress
 from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.executors import IN_PROCESS, Executor, Processes, WorkerError
 from tokengym.envs.core.errors import OptionError
 
@@ -109,6 +112,22 @@ def test_every_partition_of_the_tasks_gives_the_same_files(
         executor._idle.extend(two._idle)  # started already
         assert len(executor.ranges(tasks)) == shards
         assert evaluate("noisy", tmp_path / str(shards), executor, **asked) == whole
+
+
+def run_example(engine: str, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the script of the page on clusters, small."""
+    script = Path(__file__).parents[2] / "examples" / "evaluate_on_a_cluster.py"
+    few = ["--tasks", "5", "--rollouts", "2", "--engine", engine, "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", [str(script), "forecast", "--policy", "noisy", *few])
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def test_the_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_example("processes", tmp_path, monkeypatch)
+    assert capsys.readouterr().out.startswith("forecast:easy noisy: 0.")
+    assert verify_evaluation(EvaluationFolder(tmp_path / "forecast_easy")) == (10, [])
 
 
 def test_a_killed_worker_loses_no_finished_rollout(two: Processes, tmp_path: Path) -> None:

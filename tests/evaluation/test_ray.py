@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.evaluation.test_executors import evaluate, refuse
+from tests.evaluation.test_executors import evaluate, refuse, run_example
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.executors import IN_PROCESS, RayCluster
 from tokengym.envs.core.errors import OptionError
 
@@ -59,6 +61,13 @@ def test_shards_run_on_all_nodes_and_two_workers_are_faster_than_one(
 def test_an_error_of_the_work_is_raised_here(nodes: list[Any]) -> None:
     with pytest.raises(OptionError, match="must not be 3"):
         list(RayCluster.connect().run(refuse, range(6)))
+
+
+def test_the_example_runs(
+    nodes: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_example("ray", tmp_path, monkeypatch)
+    assert verify_evaluation(EvaluationFolder(tmp_path / "forecast_easy")) == (10, [])
 
 
 def test_a_node_that_dies_changes_nothing(nodes: list[Any], tmp_path: Path) -> None:
