@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from math import nan
 
 import numpy as np
 
@@ -111,17 +112,38 @@ def best_blind(
     best = import_object(world.spec.best_blind)(world, tasks) if world.spec.best_blind else None
     if best is not None or len(names) == 1:
         return best or names[0]
-    earned_TB = np.array(executor.map(partial(_earned_blindly, world, opponents, role), tasks))
+    played_TB2 = np.array(executor.map(partial(play_named, world, role, opponents, names), tasks))
+    earned_TB = np.where(np.isnan(played_TB2[..., 1]), *np.moveaxis(played_TB2, -1, 0))
     return names[int(earned_TB.sum(axis=0).argmax())]
 
 
-def _earned_blindly(
-    world: World, opponents: Mapping[str, Policy], role: str, tasks: Sequence[Task]
-) -> list[list[float]]:
-    """Return by Task what each blind policy earns; they are made here: not all of them pickle."""
-    speakers = [{**opponents, role: policy} for policy in blind_policies(world).values()]
+def play_named(
+    world: World,
+    role: str,
+    opponents: Mapping[str, Policy],
+    names: Sequence[str],
+    tasks: Sequence[Task],
+) -> list[list[tuple[float, float]]]:
+    """Return what policies are paid on each Task, and what they earn on average over outcomes.
+
+    Args:
+        world: the world.
+        role: the role they play.
+        opponents: by other role, who plays it.
+        names: of baselines or blind policies; the latter are made here, as not all of them pickle.
+        tasks: the Tasks.
+
+    Returns:
+        Both by Task and policy; the second is NaN where it is unknown.
+    """
+    policies = {**baselines(world.spec), **blind_policies(world)}
+    mean = expected_return(role)
     return [
-        [float(earned(play_each(world, [task], each), role)[0]) for each in speakers]
+        [
+            (episode.returns[role], episode.metrics.get(mean, nan))
+            for name in names
+            for episode in play_each(world, [task], {**opponents, role: policies[name]})
+        ]
         for task in tasks
     ]
 

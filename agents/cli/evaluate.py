@@ -12,7 +12,7 @@ from tokengym.agents.command_options import takes
 from tokengym.agents.evaluation.chat_client import PATIENCE, Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
-from tokengym.agents.executors import Executor, find_executor
+from tokengym.agents.executors import find_executor
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world, spec
 
@@ -80,29 +80,7 @@ def evaluate(
     config = EvaluationConfig(worlds, tuple(policy), **said)
     patience = Patience(timeout, retries, max_failures, rate)
     executor = find_executor(workers, engine)
-    _evaluate(config, out or _folder_of(config), concurrency, patience, executor, as_json=as_json)
-
-
-def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str, Any]) -> int:
-    """Return the number of Tasks in a user's own data; the usual one where it has no end."""
-    sizes = [
-        make_world(name, level, **{**spec(name).evaluation, **options}).size(split)
-        for name, level in worlds
-    ]
-    counted = [size for size in sizes if size is not None]
-    # The least that an evaluation takes, so that it says which split has fewer.
-    return max([2, *counted]) if counted else EvaluationConfig.tasks
-
-
-def _evaluate(
-    config: EvaluationConfig,
-    out: Path,
-    concurrency: int,
-    patience: Patience,
-    executor: Executor,
-    *,
-    as_json: bool,
-) -> None:
+    out = out or _folder_of(config)
     from tokengym.agents.analysis.report import Table
     from tokengym.agents.evaluation.folder import EvaluationFolder
     from tokengym.agents.evaluation.report import evaluation_report, write_tables
@@ -134,6 +112,17 @@ def _evaluate(
         if isinstance(part, Table):
             console.print(part.for_terminal())
     console.print(f"{folder.file}, report.html, policies.csv, pairs.csv, worlds.csv", markup=False)
+
+
+def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str, Any]) -> int:
+    """Return the number of Tasks in a user's own data; the usual one where it has no end."""
+    sizes = [
+        make_world(name, level, **{**spec(name).evaluation, **options}).size(split)
+        for name, level in worlds
+    ]
+    counted = [size for size in sizes if size is not None]
+    # The least that an evaluation takes, so that it says which split has fewer.
+    return max([2, *counted]) if counted else EvaluationConfig.tasks
 
 
 def _progress() -> "Progress":

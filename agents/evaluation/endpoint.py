@@ -23,7 +23,6 @@ from tokengym.agents.rollouts import (
     RolloutOrigin,
     RolloutRecord,
     TurnExchange,
-    TurnRecord,
     record_episode,
 )
 from tokengym.envs.core.display import shorten
@@ -94,9 +93,8 @@ class _Answer(NamedTuple):
     """One answer of an endpoint; the reply is `None` where the request failed."""
 
     reply: DecodedReply | None
-    finish: str | None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    noted: Mapping[str, Any]
+    """What the turn's record says of it."""
 
 
 @dataclass
@@ -134,17 +132,13 @@ class Endpoint:
             await self._require_answers(temperature, max_tokens)
             what = f"{REFUSED} ({error.what})" if error.of_conversation else error.what
             reason = shorten(_writable(f"{what}: {error.reason}"), _LONGEST_REASON)
-            return _Answer(None, reason)
+            return _Answer(None, {"finish": reason})
         choice, usage = answer["choices"][0], answer.get("usage") or {}
         refusal = choice["message"].get("refusal")
         finish = "refusal" if refusal else choice.get("finish_reason")
         text = _writable(choice["message"].get("content") or refusal or "")
-        return _Answer(
-            DecodedReply(text, finish != _CUT_OFF),
-            finish,
-            usage.get("prompt_tokens"),
-            usage.get("completion_tokens"),
-        )
+        noted = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
+        return _Answer(DecodedReply(text, finish != _CUT_OFF), {"finish": finish, **noted})
 
     async def _complete(
         self,
@@ -270,8 +264,8 @@ class EndpointPlayer:
         record = record_episode(origin, task, self.role, exchanges)
         own = iter(answers)
         turns = [
-            _with_usage(turn_record, next(own)) if turn_record.role == self.role else turn_record
-            for turn_record in record.turns
+            replace(one, **next(own).noted) if one.role == self.role else one
+            for one in record.turns
         ]
         return replace(record, turns=tuple(turns))
 
@@ -279,12 +273,3 @@ class EndpointPlayer:
 def _writable(text: str) -> str:
     """Return text without halves of surrogate pairs, which JSON can spell and no file can hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _with_usage(turn: TurnRecord, answer: _Answer) -> TurnRecord:
-    return replace(
-        turn,
-        finish=answer.finish,
-        prompt_tokens=answer.prompt_tokens,
-        completion_tokens=answer.completion_tokens,
-    )

@@ -114,7 +114,7 @@ class WantedRollouts:
             role: the role it plays.
         """
         for record in self.log.read(self.segment):
-            group, member = record.origin.group, record.origin.member
+            group, member = record.origin.place
             if (
                 record.role == role
                 and record.origin == replace(origin, group=group, member=member)
@@ -127,7 +127,7 @@ class WantedRollouts:
     def places(self, player: Player) -> set[tuple[int, int]]:
         """Return groups and members of those that are saved; lost ones are played again."""
         saved = self.saved(player.origin, player.role)
-        return {(row.origin.group, row.origin.member) for row in saved if not row.lost}
+        return {row.origin.place for row in saved if not row.lost}
 
     def parts(self, ranges: Sequence[range], known: Set[tuple[int, int]]) -> "list[WantedRollouts]":
         """Return what is missing of some ranges of Tasks, each range as a part of the segment."""
@@ -255,8 +255,7 @@ class PolicyRollouts:
     def are_complete(self, world: EvaluatedWorld, origin: RolloutOrigin) -> bool:
         """Return whether all rollouts of a player with this origin are saved in a world."""
         saved = self.wanted(world).saved(origin, world.role)
-        places = {(record.origin.group, record.origin.member) for record in saved}
-        return len(places) == len(world.tasks) * self.config.rollouts
+        return len({row.origin.place for row in saved}) == len(world.tasks) * self.config.rollouts
 
     def _failures(self, world: EvaluatedWorld) -> Failures:
         most = self.patience.max_failures

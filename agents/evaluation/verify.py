@@ -65,7 +65,7 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
             records = list(folder.rollouts.read(folder.segment(place, policy, config)))
             count += len(records)
             places = [(g, m) for g in range(len(tasks)) for m in range(config.rollouts)]
-            if [(row.origin.group, row.origin.member) for row in records] != places:
+            if [row.origin.place for row in records] != places:
                 differences.append(f"{place.name} {policy}: rollouts are missing or repeated")
             for record in records:
                 where = f"{place.name} {policy}, Task {record.index}, {record.origin.member}"
@@ -106,8 +106,8 @@ def verify_run(run: RunFolder) -> VerifiedRollouts:
             where = f"{segment.name} {record.role}, Task {origin.group}, {origin.member}"
             notes = replays.differences(record, replays.task(record))
             differences += [f"{where}: {what}" for what in notes]
-            place = origin.group, origin.member
-            by_role.setdefault((record.world, record.level, record.role), {})[place] = record.total
+            role = record.world, record.level, record.role
+            by_role.setdefault(role, {})[origin.place] = record.total
         returns[segment.name] = [
             tuple(notes[place] for place in sorted(notes)) for notes in by_role.values()
         ]

@@ -3,25 +3,25 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import isnan, nan
 from statistics import fmean
-from typing import Any, Self, overload
+from typing import Any, Self
+
+import numpy as np
 
 from tokengym.agents.analysis.evaluate import (
     best_blind,
     blind_label,
-    blind_policies,
     draw_tasks,
-    play_each,
+    play_named,
 )
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.executors import IN_PROCESS, Executor
 from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world, scripted_opponent, spec
 from tokengym.rewards.skill import Yardstick
@@ -54,15 +54,19 @@ class SkillEnds:
     ) -> Self:
         """Play both ends; see `best_blind`."""
         name = best_blind(world, tasks, role, opponents, executor)
-        played = executor.map(partial(_play_ends, world, role, opponents, name), tasks)
-        *ends, limit_T, exact_T = zip(*played, strict=True)
         label = blind_label(world, name)
-        realised, expected = (Yardstick(*ends[at : at + 2], label) for at in (0, 2))
+        ends = partial(play_named, world, role, opponents, (name, "oracle"))
+        earned_T2U = np.array(executor.map(ends, tasks))
+        realised, expected = (
+            Yardstick(*(tuple(end_T.tolist()) for end_T in earned_T2U[..., unit].T), label)
+            for unit in (0, 1)
+        )
+        limits = executor.map(partial(_optima, world, role), tasks)
         return cls(
             realised,
-            None if any(map(isnan, expected.blind_T + expected.oracle_T)) else expected,
-            fmean(limit_T),
-            all(exact_T),
+            None if np.isnan(earned_T2U).any() else expected,
+            fmean(limit.value for limit in limits),
+            all(limit.exact for limit in limits),
         )
 
     @property
@@ -79,23 +83,8 @@ class SkillEnds:
         return {**data, "optimum": self.optimum, "optimum_exact": self.exact}
 
 
-def _play_ends(
-    world: World, role: str, opponents: Mapping[str, Policy], blind: str, tasks: Sequence[Task]
-) -> list[tuple[float, ...]]:
-    """Return by Task what both ends are paid, what they are expected to earn, and the optimum."""
-    policies = blind_policies(world)[blind], baselines(world.spec)["oracle"]
-    rows = []
-    for task in tasks:
-        ends = [
-            episode
-            for policy in policies
-            for episode in play_each(world, [task], {**opponents, role: policy})
-        ]
-        paid = [episode.returns[role] for episode in ends]
-        expected = [episode.metrics.get(expected_return(role), nan) for episode in ends]
-        limit = world.optimum(task)[role]
-        rows.append((*paid, *expected, limit.value, limit.exact))
-    return rows
+def _optima(world: World, role: str, tasks: Sequence[Task]) -> list[Optimum]:
+    return [world.optimum(task)[role] for task in tasks]
 
 
 @dataclass(frozen=True)
@@ -183,15 +172,10 @@ class _Tasks(Sequence[Task]):
         """Return the number of Tasks."""
         return len(self.kept)
 
-    @overload
-    def __getitem__(self, place: int) -> Task: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Task]: ...
-    def __getitem__(self, place: int | slice) -> Task | list[Task]:
+    def __getitem__(self, place: Any) -> Any:
         """Return a Task that was not used before, or several."""
-        if isinstance(place, slice):
-            return [replace(task) for task in self.kept[place]]
-        return replace(self.kept[place])
+        found = self.kept[place]
+        return [replace(task) for task in found] if isinstance(place, slice) else replace(found)
 
 
 def _opponents(

@@ -143,6 +143,11 @@ class RolloutOrigin:
     max_tokens: int | None = None
     seed: int | None = None
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Group and member."""
+        return self.group, self.member
+
 
 @dataclass(frozen=True)
 class RolloutRecord:
