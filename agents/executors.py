@@ -117,16 +117,14 @@ class Processes(Executor):
                     return
                 for ended in wait(running, return_when=FIRST_COMPLETED).done:
                     pool, (number, shard) = running.pop(ended)
-                    try:
-                        result = ended.result()
-                    except BrokenProcessPool as error:
+                    if isinstance(ended.exception(), BrokenProcessPool):
                         deaths[number] += 1
                         if deaths[number] == _MOST_DEATHS:
-                            raise WorkerError(_DIED.format(error)) from None
+                            raise WorkerError(_DIED.format("a process ended"))
                         again.append((number, shard))
                         continue
                     self._idle.append(pool)
-                    yield number, result
+                    yield number, ended.result()
         finally:
             for pool, _ in running.values():
                 for process in pool._processes.values():  # Python 3.14 has a method for it
@@ -149,7 +147,7 @@ class RayCluster(Executor):
         """
         if find_spec("ray") is None:
             raise OptionError("--engine ray needs Ray: pip install 'tokengym[ray]'")
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
 
         if not ray.is_initialized():
             ray.init(log_to_driver=False)
@@ -157,8 +155,7 @@ class RayCluster(Executor):
 
     def run(self, work: Callable[[S], R], shards: Iterable[S]) -> Results[R]:
         """Yield the result of each shard as it ends; see `Executor`."""
-        import ray
-        from ray.exceptions import RayError, RayTaskError
+        import ray  # pyright: ignore[reportMissingImports]
 
         call: Any = ray.remote(max_retries=_MOST_DEATHS - 1)(_call)
         shared = ray.put(work)
@@ -172,9 +169,9 @@ class RayCluster(Executor):
                 (ended, *_), _ = ray.wait(list(running))
                 try:
                     result = ray.get(ended)
-                except RayTaskError as error:
+                except ray.exceptions.RayTaskError as error:
                     raise error.cause from None
-                except RayError as error:
+                except ray.exceptions.RayError as error:
                     raise WorkerError(_DIED.format(error)) from None
                 yield running.pop(ended), result
         finally:

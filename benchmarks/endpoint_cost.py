@@ -2,7 +2,8 @@
 
 A server in a process of its own answers every request after 50 ms. Measured is the processor time
 of this process for each reply: of an evaluation of forecasts (all of it, and its rollouts alone),
-and of a bare aiohttp client that sends the same conversations and reads the answers. Run it with
+and of a bare aiohttp client that sends the same conversations and reads the answers; where Inspect
+or verifiers before 0.4 is installed, of its own runner on the same Tasks, too. Run it with
 `python -m benchmarks.endpoint_cost`; it takes about a minute on an idle machine.
 """
 
@@ -10,8 +11,10 @@ import argparse
 import asyncio
 import json
 import multiprocessing
+import os
 import tempfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter, process_time
@@ -93,6 +96,44 @@ def evaluate(url: str, tasks: int, rollouts: int, concurrency: int, folder: Path
     return [process_time() - begun, at[1] - at[0]]
 
 
+def evaluate_with_inspect(url: str, tasks: int, rollouts: int, concurrency: int) -> None:
+    """Evaluate with Inspect's runner."""
+    from inspect_ai import eval as inspect_eval
+    from inspect_ai.model import get_model
+
+    from tokengym.agents.adapters.inspect import world_task
+
+    with tempfile.TemporaryDirectory() as logs:
+        inspect_eval(
+            world_task("forecast", samples=tasks),
+            model=get_model("openai-api/mock/model", base_url=url, api_key="none"),
+            epochs=rollouts,
+            max_connections=concurrency,
+            max_samples=concurrency,
+            display="none",
+            log_dir=logs,
+        )
+
+
+def evaluate_with_verifiers(url: str, tasks: int, rollouts: int, concurrency: int) -> None:
+    """Evaluate with the runner of verifiers before 0.4."""
+    import verifiers as vf
+
+    from tokengym.agents.adapters.verifiers import load_environment
+
+    os.environ["NO_KEY"] = "none"
+    load_environment("forecast", evaluation_tasks=tasks).evaluate_sync(
+        vf.ClientConfig(api_base_url=url, api_key_var="NO_KEY"),
+        MODEL,
+        num_examples=tasks,
+        rollouts_per_example=rollouts,
+        max_concurrent=concurrency,
+    )
+
+
+PEERS = {"inspect_ai": evaluate_with_inspect, "verifiers": evaluate_with_verifiers}
+
+
 def requests_of(folder: Path) -> list[dict[str, Any]]:
     """Return the requests of an evaluation's rollouts."""
     return [
@@ -137,6 +178,12 @@ def main() -> None:
             of_reply = [1e3 * seconds / replies for seconds in (whole, played, bare, played - bare)]
             cells = [f"{ms:.2f}" for ms in of_reply]
             print(" | ".join([str(concurrency), *cells, f"{rate:.0f}"]), flush=True)
+        for name, evaluate_with_peer in PEERS.items():
+            for concurrency in options.concurrency if find_spec(name) else ():
+                begun = process_time()
+                evaluate_with_peer(url, options.tasks, options.rollouts, concurrency)
+                ms = 1e3 * (process_time() - begun) / replies
+                print(f"{name}, concurrency {concurrency}: {ms:.2f} ms a reply", flush=True)
 
 
 if __name__ == "__main__":

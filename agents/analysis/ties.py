@@ -274,7 +274,7 @@ def tie_study(
     groups = executor.map(partial(_play_groups, world, speakers, max(sizes), seed), tasks)
     seconds = time.perf_counter() - begun
     formed = [share for group in groups for share in group.formed]
-    held, written = (float(np.mean([group[at] for group in groups])) for at in (3, 4))
+    held, written = np.mean([(group.held, group.written) for group in groups], axis=0).tolist()
     return study_of(
         world,
         name,

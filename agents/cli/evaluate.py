@@ -69,6 +69,13 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
 ) -> None:
     """Evaluate policies on the same Tasks. The same command resumes a stopped evaluation."""
+    from rich.console import Console
+
+    from tokengym.agents.analysis.report import Table
+    from tokengym.agents.evaluation.folder import EvaluationFolder
+    from tokengym.agents.evaluation.report import evaluation_report, write_tables
+    from tokengym.agents.evaluation.run import run_evaluation
+
     if not world or not policy:
         raise OptionError("name at least one world and one --policy")
     if price_read is not None or price_written is not None:
@@ -81,11 +88,6 @@ def evaluate(
     patience = Patience(timeout, retries, max_failures, rate)
     executor = find_executor(workers, engine)
     out = out or _folder_of(config)
-    from tokengym.agents.analysis.report import Table
-    from tokengym.agents.evaluation.folder import EvaluationFolder
-    from tokengym.agents.evaluation.report import evaluation_report, write_tables
-    from tokengym.agents.evaluation.run import run_evaluation
-
     folder = EvaluationFolder(out)
     try:
         results = run_evaluation(config, folder, concurrency, _progress(), patience, executor)
@@ -103,8 +105,6 @@ def evaluate(
     if as_json:
         typer.echo(folder.file.read_text(encoding="utf-8"), nl=False)
         return
-    from rich.console import Console
-
     console = Console(highlight=False)
     for line in report.lines:
         console.print(line, markup=False)

@@ -15,7 +15,7 @@ from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.executors import Executor
+from tokengym.agents.executors import Executor, InProcess
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord, part_of
 from tokengym.agents.run_async import run_async
 from tokengym.envs.core.task import Task
@@ -230,8 +230,7 @@ class PolicyRollouts:
             player: who plays.
             at_once: bounds the rollouts under way in all processes.
         """
-        workers = self.executor.workers
-        if workers == 1:
+        if isinstance(self.executor, InProcess):
 
             async def play() -> None:
                 async with player.connected():
@@ -243,7 +242,8 @@ class PolicyRollouts:
         done = len(known)
         show(done)
         shards = wanted.parts(self.executor.ranges(len(world.tasks)), known)
-        work = partial(_play_shard, player, max(1, at_once // workers), failures)
+        each = max(1, at_once // self.executor.workers)
+        work = partial(_play_shard, player, each, failures)
         with closing(self.executor.run(work, shards)) as results:
             for _, (played, reasons) in results:
                 for reason in reasons:

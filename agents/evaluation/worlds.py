@@ -58,8 +58,8 @@ class SkillEnds:
         ends = partial(play_named, world, role, opponents, (name, "oracle"))
         earned_T2U = np.array(executor.map(ends, tasks))
         realised, expected = (
-            Yardstick(*(tuple(end_T.tolist()) for end_T in earned_T2U[..., unit].T), label)
-            for unit in (0, 1)
+            Yardstick(tuple(blind_T), tuple(oracle_T), label)
+            for blind_T, oracle_T in earned_T2U.transpose(2, 1, 0).tolist()
         )
         limits = executor.map(partial(_optima, world, role), tasks)
         return cls(
