@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from itertools import islice
 from math import ceil
 from multiprocessing import get_context, parent_process
+from multiprocessing.util import Finalize
 from typing import Any, Literal, TypeVar
 
 from tokengym.agents.memory import set_up_memory
@@ -100,6 +101,10 @@ class Processes(Executor):
     """
 
     _idle: list[ProcessPoolExecutor] = field(default_factory=list, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """See that a process that is itself a child can end: it would wait for idle ones."""
+        Finalize(self, _shut_down, (self._idle,), exitpriority=0)
 
     def run(self, work: Callable[[S], R], shards: Iterable[S]) -> Results[R]:
         """Yield the result of each shard as it ends; see `Executor`."""
@@ -192,6 +197,11 @@ def find_executor(workers: int | None, engine: Engine) -> Executor:
     if engine == "ray":
         return RayCluster.connect(workers)
     return IN_PROCESS if workers in (None, 1) else Processes(workers)
+
+
+def _shut_down(pools: list[ProcessPoolExecutor]) -> None:
+    while pools:
+        pools.pop().shutdown()
 
 
 def process_pool(workers: int) -> ProcessPoolExecutor:

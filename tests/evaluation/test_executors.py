@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.evaluation.endpoint_server import Endpoint, serving
+from tests.warm import CONTEXT
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import Progress
@@ -93,6 +94,17 @@ def test_a_killed_worker_loses_no_shard(two: Processes, tmp_path: Path) -> None:
     assert (tmp_path / "died").exists()
 
 
+def square_elsewhere() -> None:
+    Processes(2).map(squares, range(4))
+
+
+def test_a_child_process_that_used_one_ends() -> None:
+    child = CONTEXT.Process(target=square_elsewhere)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+
+
 def test_a_shard_that_kills_every_worker_ends_the_work(two: Processes) -> None:
     with pytest.raises(WorkerError, match="4 workers died on one shard"):
         list(two.run(die, [1]))
@@ -102,14 +114,13 @@ def test_a_shard_that_kills_every_worker_ends_the_work(two: Processes) -> None:
     ("world", "tasks", "partitions"), [("forecast", TASKS, (1, 2, 7)), ("energy", 7, (7,))]
 )
 def test_every_partition_of_the_tasks_gives_the_same_files(
-    two: Processes, tmp_path: Path, world: str, tasks: int, partitions: Sequence[int]
+    tmp_path: Path, world: str, tasks: int, partitions: Sequence[int]
 ) -> None:
     asked: dict[str, Any] = {"world": world, "tasks": tasks, "rollouts": 2}
     whole = evaluate("noisy", tmp_path / "whole", IN_PROCESS, **asked)
     assert len(whole) == 2
     for shards in partitions:
-        executor = Processes(2, shard_size=-(-tasks // shards))
-        executor._idle.extend(two._idle)  # started already
+        executor = Processes(min(2, shards), shard_size=-(-tasks // shards))
         assert len(executor.ranges(tasks)) == shards
         assert evaluate("noisy", tmp_path / str(shards), executor, **asked) == whole
 
