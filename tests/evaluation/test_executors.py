@@ -6,20 +6,26 @@ import runpy
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.evaluation.endpoint_server import Endpoint, serving
 from tests.warm import CONTEXT
+from tokengym.agents.analysis.evaluate import draw_tasks
+from tokengym.agents.analysis.ties import tie_study
+from tokengym.agents.cli import app
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import Progress
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.executors import IN_PROCESS, Executor, Processes, WorkerError
+from tokengym.envs import baselines, make_world
 from tokengym.envs.core.errors import OptionError
 
 TASKS = 40
@@ -123,6 +129,29 @@ def test_every_partition_of_the_tasks_gives_the_same_files(
         executor = Processes(min(2, shards), shard_size=-(-tasks // shards))
         assert len(executor.ranges(tasks)) == shards
         assert evaluate("noisy", tmp_path / str(shards), executor, **asked) == whole
+
+
+def test_ties_are_those_of_one_process(two: Processes) -> None:
+    world, rules = make_world("forecast"), baselines("forecast")
+    tasks = draw_tasks(world, "test", 9, two)
+    assert tasks == world.first_tasks("test", 9)
+    one, other = (
+        tie_study(world, tasks, rules, "noisy", (2, 4), executor=executor)
+        for executor in (IN_PROCESS, two)
+    )
+    seconds = other.effort.seconds
+    assert replace(one, effort=replace(one.effort, seconds=seconds)) == other
+
+
+def test_certificates_are_those_of_one_process(tmp_path: Path) -> None:
+    call = ["check", "forecast", "--level", "easy", "--level", "medium", "--tasks", "4"]
+    for workers in ("1", "2"):
+        out = ["--json", str(tmp_path / workers), "--rollouts", str(tmp_path / f"log-{workers}")]
+        result = CliRunner().invoke(app, [*call, *out, "--workers", workers])
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+    logs = [sorted((tmp_path / f"log-{workers}").iterdir()) for workers in "12"]
+    assert [file.read_bytes() for file in logs[0]] == [file.read_bytes() for file in logs[1]]
 
 
 def run_example(engine: str, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
