@@ -1,8 +1,7 @@
 """Laws of Ray clusters: the same files as here, at any number of nodes, even if one dies."""
 
-import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,24 +35,24 @@ def nodes() -> Iterator[list[Any]]:
     cluster.shutdown()
 
 
-def pause(folder: Path, number: int) -> int:
-    """A Task of 50 ms, which notes where it ran."""
-    time.sleep(0.05)
-    node = ray.get_runtime_context().get_node_id()
-    (folder / f"{number}-{node}-{os.getpid()}").touch()
-    return number
+def pause(folder: Path, numbers: Sequence[int]) -> Sequence[int]:
+    """Tasks of 50 ms each, which note where they ran."""
+    for number in numbers:
+        time.sleep(0.05)
+        (folder / f"{number}-{ray.get_runtime_context().get_node_id()}").touch()
+    return numbers
 
 
 def test_shards_run_on_all_nodes_and_two_workers_are_faster_than_one(
     nodes: list[Any], tmp_path: Path
 ) -> None:
-    list(RayCluster.connect().run(partial(pause, tmp_path), range(4)))  # processes are started
+    RayCluster.connect().map(partial(pause, tmp_path), range(4))  # processes are started
     seconds = []
     for workers in (1, 2):
+        executor = RayCluster.connect(workers, shard_size=10)
         begun = time.perf_counter()
-        found = sorted(RayCluster.connect(workers).run(partial(pause, tmp_path), range(40)))
+        assert executor.map(partial(pause, tmp_path), range(40)) == list(range(40))
         seconds.append(time.perf_counter() - begun)
-        assert found == [(number, number) for number in range(40)]
     assert len({path.name.split("-")[1] for path in tmp_path.iterdir()}) == 2
     assert seconds[0] / seconds[1] >= 1.5
 
