@@ -160,7 +160,7 @@ class RayCluster(Executor):
 
     def run(self, work: Callable[[S], R], shards: Iterable[S]) -> Results[R]:
         """Yield the result of each shard as it ends; see `Executor`."""
-        import ray  # pyright: ignore[reportMissingImports]
+        import ray.exceptions  # pyright: ignore[reportMissingImports]
 
         call: Any = ray.remote(max_retries=_MOST_DEATHS - 1)(_call)
         shared = ray.put(work)
