@@ -169,19 +169,41 @@ def spec(world_id: str | WorldSpec) -> WorldSpec:
     raise UnknownWorldError("; ".join([message, *FAILURES]))
 
 
+def spec_and_level(name: str | WorldSpec, level: str | None = None) -> tuple[WorldSpec, str]:
+    """Read `energy` or `energy:small`; without a level it is the world's first.
+
+    Args:
+        name: an id, its short name or the declaration, the first two also with a level.
+        level: the level, if the name has none.
+
+    Raises:
+        UnknownWorldError: if there is no such world.
+        OptionError: if it has no such level, or two levels are named.
+    """
+    world_id, colon, named = (name, "", "") if isinstance(name, WorldSpec) else name.partition(":")
+    found = spec(world_id)
+    if colon and level not in (None, named):
+        raise OptionError(f"{name!r} names a level already, got level={level!r}")
+    wanted = named if colon else found.levels[0] if level is None else level
+    if wanted not in found.levels:
+        raise OptionError(f"{found.id} has the levels {list(found.levels)}, got {wanted!r}")
+    return found, wanted
+
+
 def make_world(world_id: str | WorldSpec, level: str | None = None, **options: Any) -> World:
     """Make a world, ready for `.task(split, index)` and `.start(task)`.
 
     Args:
-        world_id: an id, its short name, or the world's declaration.
-        level: one of the spec's levels; the first one if `None`.
+        world_id: an id or its short name, also with a level: `energy:small`; or the world's
+            declaration.
+        level: one of the spec's levels, if the name has none; the first one if `None`.
         **options: what this world takes; its class documents them.
 
     Raises:
         UnknownWorldError: if there is no such world.
         OptionError: if the level, an option or its value is not the world's.
     """
-    world_spec = spec(world_id)
+    world_spec, level = spec_and_level(world_id, level)
     world_class = import_object(world_spec.entry_point)
     taken = [
         name

@@ -5,32 +5,33 @@ from typing import Any
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput, ConversationType
 
-from tokengym.envs.adapters.start import Rollout, Rollouts
+from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
 
 
 class WorldTextEnv(BaseTextEnv):
     """One rollout: `init` starts the Task that the row's `extras` name, `step` plays a reply.
 
     Args:
-        rollouts: the world and the role to play, shared by all environments.
+        rollouts: the world and the role to play, or its name: `energy:small`; see `Rollouts.of`.
         extras: of the row of data; `split` and `index` name the Task.
         env_config: SkyRL's settings, unused.
     """
 
     def __init__(
-        self, rollouts: Rollouts, extras: Mapping[str, Any], env_config: object = None
+        self, rollouts: Playable, extras: Mapping[str, Any], env_config: object = None
     ) -> None:
         super().__init__()
-        self.max_turns = rollouts.world.turn_limit
-        self._rollouts = rollouts
-        self._task = rollouts.world.task(str(extras["split"]), int(extras["index"]))
+        self._rollouts = Rollouts.of(rollouts)
+        self.max_turns = self._rollouts.world.turn_limit
+        self._task = self._rollouts.world.task(str(extras["split"]), int(extras["index"]))
         self._rollout: Rollout | None = None
 
     def init(self, prompt: ConversationType) -> tuple[ConversationType, dict[str, Any]]:
-        """Start the rollout; returns the row's prompt with the world's first text after it."""
+        """Start the rollout; returns the row's prompt, which ends in the world's first text."""
         self._rollout = self._rollouts.start(self._task)
         said = {"role": "user", "content": self._rollout.text}
-        return [*prompt, said], {"task_id": self._task.fingerprint}
+        before = prompt[:-1] if prompt and prompt[-1] == said else prompt
+        return [*before, said], {"task_id": self._task.fingerprint}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
         """Play a reply; SkyRL does not say whether it was cut off."""

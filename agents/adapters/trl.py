@@ -13,18 +13,18 @@ from transformers import GenerationConfig
 from trl.models.utils import unwrap_model_for_generation
 
 from tokengym.agents.adapters.token_rollout import TokenRollout
-from tokengym.envs.adapters.start import Rollout, Rollouts
+from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
 from tokengym.envs.core.errors import OptionError
 
 RETURN = "tokengym_return"
 
 
-def task_rows(rollouts: Rollouts, split: str, count: int) -> Dataset:
+def task_rows(rollouts: Playable, split: str, count: int) -> Dataset:
     """Return the first Tasks of a split as rows: `prompt` names the Task, one group per row.
 
     The prompt is `split/index`; `rollout_func` writes the world's text in the model's own format.
     """
-    indices = [task.index for task in rollouts.world.first_tasks(split, count)]
+    indices = [task.index for task in Rollouts.of(rollouts).world.first_tasks(split, count)]
     rows = {"prompt": [f"{split}/{index}" for index in indices], "index": indices}
     return Dataset.from_dict({**rows, "split": [split] * len(indices)})
 
@@ -39,20 +39,20 @@ class WorldRollouts:
     """The `rollout_func`: plays one rollout for each prompt, all of them turn by turn in a batch.
 
     Args:
-        rollouts: made with an append-only `codec` of the model's tokenizer.
+        rollouts: with an append-only `codec` of the model's tokenizer; see `Rollouts.of`.
         max_reply_tokens: longest reply; one that reaches it is cut off and so malformed.
 
     Raises:
         OptionError: if the codec is missing, re-renders conversations, or stops at strings.
     """
 
-    def __init__(self, rollouts: Rollouts, max_reply_tokens: int) -> None:
-        codec = rollouts.codec
+    def __init__(self, rollouts: Playable, max_reply_tokens: int) -> None:
+        self.rollouts = Rollouts.of(rollouts)
+        codec = self.rollouts.codec
         if codec is None or isinstance(codec, str):
             raise OptionError("WorldRollouts needs Rollouts(codec=...) of the model's tokenizer")
         if not codec.append_only or not all(isinstance(one, int) for one in codec.stop):
             raise OptionError(f"{codec.name} must only append, and stop at tokens")
-        self.rollouts = rollouts
         self.max_reply_tokens = max_reply_tokens
         self._stop = [int(token) for token in codec.stop]
 
@@ -119,9 +119,10 @@ class WorldRollouts:
         return replies
 
 
-def environment_factory(rollouts: Rollouts) -> Callable[[], "WorldTools"]:
+def environment_factory(rollouts: Playable) -> Callable[[], "WorldTools"]:
     """Return what makes one environment per rollout; rows need `split` and `index`."""
-    return lambda: WorldTools(rollouts)
+    made = Rollouts.of(rollouts)
+    return lambda: WorldTools(made)
 
 
 class WorldTools:

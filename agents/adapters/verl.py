@@ -24,9 +24,9 @@ from tokengym.envs.core.errors import OptionError
 
 
 @cache
-def _rollouts(world: str, codec: str, settings: str) -> Rollouts:
+def _rollouts(given: str, codec: str, max_tokens: int) -> Rollouts:
     """Return the world of a loop's settings, made once per process: a loop is made per rollout."""
-    return Rollouts(world, codec=codec_named(codec), **json.loads(settings))
+    return Rollouts.of(json.loads(given), codec=codec_named(codec), max_tokens=max_tokens)
 
 
 @register("tokengym")
@@ -35,11 +35,9 @@ class WorldAgentLoop(AgentLoopBase):
 
     Args:
         *arguments: of `AgentLoopBase`.
-        world: id or short name of the world.
-        level: one of the world's levels; the first one if `None`.
+        rollouts: the world and the role to play: `energy:small`, see `Rollouts.of`.
         codec: name of a codec of the model's tokenizer, see `codec_named`.
         max_reply_tokens: longest reply.
-        options: options of the world.
         **settings: of `AgentLoopBase`.
 
     Raises:
@@ -49,19 +47,17 @@ class WorldAgentLoop(AgentLoopBase):
     def __init__(
         self,
         *arguments: Any,
-        world: str,
+        rollouts: str | Mapping[str, Any],
         codec: str,
-        level: str | None = None,
         max_reply_tokens: int = 512,
-        options: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(*arguments, **settings)
         if not codec_named(codec).append_only:
             raise OptionError(f"{codec} must only append")
         budget = int(self.rollout_config.prompt_length) + int(self.rollout_config.response_length)
-        given = {"level": level, "max_tokens": budget - max_reply_tokens, **(options or {})}
-        self._rollouts = _rollouts(world, codec, json.dumps(given))
+        plain = json.dumps(rollouts, default=dict)  # of a configuration's own kind of mapping
+        self._rollouts = _rollouts(plain, codec, budget - max_reply_tokens)
         self._stop = codec_named(codec).stop
         self._max_reply_tokens = max_reply_tokens
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Self
 from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import short_name
-from tokengym.envs.registry import spec
+from tokengym.envs.registry import spec_and_level
 
 Split = Literal["train", "validation", "test"]
 
@@ -33,13 +33,8 @@ class WorldLevel(NamedTuple):
             UnknownWorldError: if there is no such world.
             OptionError: if it has no such level.
         """
-        name, colon, level = text.partition(":")
-        world_spec = spec(name)
-        if colon and level not in world_spec.levels:
-            raise OptionError(
-                f"{world_spec.id} has the levels {list(world_spec.levels)}, got {level!r}"
-            )
-        return cls(world_spec.id, level if colon else world_spec.levels[0])
+        world_spec, level = spec_and_level(text)
+        return cls(world_spec.id, level)
 
     @property
     def name(self) -> str:

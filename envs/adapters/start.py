@@ -5,12 +5,12 @@ whatever a sampler calls the end of a reply is understood.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tokengym.envs.adapters.config import opponents_of_one
-from tokengym.envs.core.errors import RoleError
+from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
@@ -19,6 +19,9 @@ from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, policy
 from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
+
+Playable: TypeAlias = "Rollouts | World | str | Mapping[str, Any]"
+"""What adapters take for the world: whatever `Rollouts.of` does."""
 
 _CUT_OFF = frozenset(
     {
@@ -59,7 +62,7 @@ class Rollouts:
     It may be shared by threads and event loops: each rollout has its own world.
 
     Args:
-        world: the world, or its id or short name.
+        world: the world, or its id or short name, also with a level: `energy:small`.
         level: one of the world's levels; the first one if `None`. Of a name alone, like options.
         role: the role to play; the world's first that is no opponent's if `None`.
         opponents: by role a scripted policy, or a baseline's name; for roles not named the world's
@@ -105,6 +108,30 @@ class Rollouts:
         self.role = left[0] if role is None else role
         others = opponents_of_one(spec, named, self.role)
         self.opponents = {other: policy(spec, who) for other, who in others.items()}
+
+    @classmethod
+    def of(cls, given: Playable, **more: Any) -> "Rollouts":
+        """Return rollouts however the configuration of a trainer or an evaluator gives them.
+
+        Args:
+            given: rollouts; a world or its name, such as `energy:small`; or arguments of this
+                class: `{"world": "energy", "level": "small", "prompt": "terse"}`.
+            **more: further arguments of this class; rollouts, which are made, take none.
+
+        Raises:
+            OptionError: if it is none of these, or made rollouts are given arguments.
+        """
+        if isinstance(given, Rollouts):
+            if more:
+                raise OptionError(f"rollouts that are made take no {sorted(more)}")
+            return given
+        if isinstance(given, World | str):
+            given = {"world": given}
+        if not isinstance(given, Mapping) or "world" not in given:
+            raise OptionError(
+                f"rollouts are a name such as 'energy:small', or a mapping, got {given!r}"
+            )
+        return cls(**{**given, **more})
 
     def start(self, task: Task) -> "Rollout":
         """Start a rollout of `task`, with its own world.

@@ -1,6 +1,7 @@
 """Rollouts: the same episode as the world's own, with opponents, in text and in tokens."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tokengym.envs import (
     RoleError,
     Rollout,
     Rollouts,
+    UnknownWorldError,
     baselines,
     is_complete,
     make_world,
@@ -132,3 +134,40 @@ def test_the_tokens_of_a_rollout_are_those_of_an_episode() -> None:
         rollout.act(action)
         episode.act(action)
     assert rollout.rewards[-1] == episode.turn.rewards["operator"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "energy:small",
+        {"world": "energy:small"},
+        {"world": "energy", "level": "small"},
+        make_world("energy", "small"),
+        Rollouts("energy", "small"),
+    ],
+    ids=["name", "mapping with a name", "mapping", "world", "rollouts"],
+)
+def test_adapters_take_rollouts_by_name_by_arguments_or_made(given: Any) -> None:
+    rollouts = Rollouts.of(given)
+    assert (rollouts.world.spec.short_name, rollouts.world.level) == ("energy", "small")
+    assert rollouts is given or not isinstance(given, Rollouts)
+
+
+def test_arguments_given_beside_a_name_are_those_of_rollouts() -> None:
+    assert Rollouts.of("disruption:L2", role="challenger").role == "challenger"
+    assert Rollouts.of({"world": "forecast", "prompt": "terse"}).world.prompt == "terse"
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ("energy:huge", OptionError, "has the levels .* got 'huge'"),
+        ("enrgy:small", UnknownWorldError, "did you mean 'energy'"),
+        ({"world": "energy:small", "level": "day"}, OptionError, "names a level already"),
+        ({"level": "small"}, OptionError, "a name such as 'energy:small'"),
+        (7, OptionError, "a name such as 'energy:small'"),
+    ],
+)
+def test_what_names_no_rollouts_is_refused(given: Any, error: type, said: str) -> None:
+    with pytest.raises(error, match=said):
+        Rollouts.of(given)

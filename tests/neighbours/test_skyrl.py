@@ -10,16 +10,17 @@ pytest.importorskip("skyrl_gym", reason="needs the extra `skyrl`")
 import skyrl_gym
 from skyrl_gym.envs.registration import registry
 
+from tests.neighbours.commands import OPTIONS, PLAYED, TASKS, Served
 from tests.neighbours.reference import LEVELS, WORLDS, play_own, task_of
 from tokengym.agents.adapters.skyrl import WorldTextEnv
-from tokengym.envs import Rollouts
 
 
 def make(world: str, level: str | None = None, index: int = 0) -> Any:
     """Make an environment as SkyRL's generator does: by an id, with the row's extras."""
     name = f"tokengym-{world}-{level}"
     if name not in registry:
-        skyrl_gym.register(name, WorldTextEnv, {"rollouts": Rollouts(world, level)})
+        named = world if level is None else f"{world}:{level}"
+        skyrl_gym.register(name, WorldTextEnv, {"rollouts": named})
     extras = {"split": "test", "index": index}
     return skyrl_gym.make(name, env_config=None, extras=extras)
 
@@ -52,3 +53,24 @@ def test_an_episode_of_skyrl_is_the_same_episode(
 def test_every_level_starts(world: str, level: str) -> None:
     _, info = make(world, level).init([{"role": "system", "content": "Be brief."}])
     assert info["task_id"] == task_of(world, level).fingerprint
+
+
+@pytest.mark.parametrize("played", PLAYED)
+def test_the_documented_lines_find_what_our_evaluation_found(
+    played: str, shows: Callable[[str, str], None]
+) -> None:
+    served, returns = Served(), []
+    name = f"tokengym-{played}"
+    skyrl_gym.register(name, WorldTextEnv, {"rollouts": {"world": played, **OPTIONS}})
+    for index in range(TASKS):
+        env = skyrl_gym.make(name, extras={"split": "test", "index": index})
+        messages, _ = env.init([])
+        done = False
+        while not done:
+            reply, _ = served.reply(messages)
+            step = env.step(reply)
+            messages += [{"role": "assistant", "content": reply}, *step["observations"]]
+            done = step["done"]
+        returns.append(env.get_metrics()["return"])
+    assert returns == served.returns(played)
+    shows("own command", f"skyrl_gym.make: {played}")
