@@ -10,11 +10,10 @@ from inspect_ai.model import ChatMessageUser
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from tokengym.agents.evaluation.worlds import SkillEnds
+from tokengym.agents.adapters.skill import earned_by, measure_scales
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import specs
 from tokengym.rewards.skill import Yardstick
 
@@ -44,14 +43,14 @@ def world_task(
     """
     rollouts = Rollouts(world, level, role=role, opponents=opponents, **options)
     tasks = rollouts.world.first_tasks(split, samples)
-    yardstick = SkillEnds.measure(rollouts.world, tasks, rollouts.role, rollouts.opponents).used
+    blind_name, scales = measure_scales(rollouts, tasks)
     rows = [
         Sample(
             id=one.fingerprint,
             input=[ChatMessageUser(content=rollouts.start(one).text)],
-            metadata={"split": split, "index": one.index, "blind": blind, "oracle": oracle},
+            metadata={"split": split, "index": one.index, **scale._asdict()},
         )
-        for one, blind, oracle in zip(tasks, yardstick.blind_T, yardstick.oracle_T, strict=True)
+        for one, scale in zip(tasks, scales, strict=True)
     ]
     name = f"{rollouts.world.spec.short_name}-{rollouts.world.level}"
     return Task(
@@ -59,7 +58,7 @@ def world_task(
         solver=play_turns(rollouts),
         scorer=score_episode(rollouts),
         name=name,
-        metadata={"blind policy": yardstick.blind_name, "role": rollouts.role},
+        metadata={"blind policy": blind_name, "role": rollouts.role},
     )
 
 
@@ -112,10 +111,24 @@ def skill() -> Metric:
     """
 
     def compute(scores: list[SampleScore]) -> float:
-        ends = Yardstick(tuple(_values(scores, "blind")), tuple(_values(scores, "oracle")), "")
-        return ends.skill(_values(scores, "earned"), generator("skill", len(scores))).value
+        return _skill(scores, "earned")
 
     return compute
+
+
+@metric
+def reachable() -> Metric:
+    """Skill of the best policy known that reads only the Turns; NaN where none is declared."""
+
+    def compute(scores: list[SampleScore]) -> float:
+        return _skill(scores, "reachable")
+
+    return compute
+
+
+def _skill(scores: list[SampleScore], who: str) -> float:
+    ends = Yardstick(tuple(_values(scores, "blind")), tuple(_values(scores, "oracle")), "")
+    return ends.skill(_values(scores, who), generator("skill", len(scores))).value
 
 
 def _values(scores: list[SampleScore], name: str) -> list[float]:
@@ -123,7 +136,7 @@ def _values(scores: list[SampleScore], name: str) -> list[float]:
     return [float(one.score.as_dict()[name]) for one in scores]
 
 
-@scorer(metrics=[mean_return(), skill(), well_formed()])
+@scorer(metrics=[mean_return(), skill(), reachable(), well_formed()])
 def score_episode(rollouts: Rollouts) -> Scorer:
     """Replay the replies of a sample and score them, so that a log can be scored again.
 
@@ -136,14 +149,14 @@ def score_episode(rollouts: Rollouts) -> Scorer:
         for text, reason in state.store.get(_REPLIES, []):
             rollout.say(text, reason)
         rollout.stop()  # a limit of Inspect's ended it: the rest counts as empty replies
-        earned = rollout.turn.metrics.get(expected_return(rollouts.role), rollout.total)
         found = {
             "return": rollout.total,
-            "earned": earned,
+            "earned": earned_by(rollout),
             "well_formed": rollout.share_well_formed,
         }
+        ends = {end: state.metadata[end] for end in ("blind", "oracle", "reachable")}
         return Score(
-            value={**found, **{end: state.metadata[end] for end in ("blind", "oracle")}},
+            value={**found, **ends},
             explanation=f"rewards {rollout.rewards}, ended by {rollout.turn.stop_reason}",
             metadata={"rewards": rollout.rewards},
         )

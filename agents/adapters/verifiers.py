@@ -7,7 +7,8 @@ from typing import Any
 import verifiers as vf
 from datasets import Dataset
 
-from tokengym.envs.adapters.start import Rollout, Rollouts
+from tokengym.agents.adapters.skill import TaskScale, measure_scales
+from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
 
 _ROLLOUT = "tokengym_rollout"
 
@@ -21,41 +22,78 @@ def load_environment(
     split: str = "train",
     tasks: int = 512,
     evaluation_tasks: int = 64,
+    skill: bool = True,
     **options: Any,
 ) -> "WorldMultiTurnEnv":
     """Return a world for `verifiers<0.4` and packages built on it, such as retrain.
 
     Args:
-        world: id or short name of the world.
+        world: id or short name of the world, also with a level: `energy:small`.
         level: one of the world's levels; the first one if `None`.
         role: the role to play, see `Rollouts`.
         opponents: baselines' names of the other roles.
         split: where the training rows are from; those of the evaluation are from `test`.
         tasks: number of training rows.
-        evaluation_tasks: number of rows of the evaluation.
+        evaluation_tasks: number of rows of the evaluation, where it is not asked for more.
+        skill: whether evaluations report skill, for which scripted policies play their Tasks.
         **options: options of the world.
     """
     rollouts = Rollouts(world, level, role=role, opponents=opponents, **options)
-    return WorldMultiTurnEnv(
-        rollouts,
-        dataset=lambda: _rows(rollouts, split, tasks),
-        eval_dataset=lambda: _rows(rollouts, "test", evaluation_tasks),
-    )
+    return WorldMultiTurnEnv(rollouts, split, tasks, evaluation_tasks, skill)
 
 
 class WorldMultiTurnEnv(vf.MultiTurnEnv):
     """Each row is a Task, each rollout has its own world; the reward is the role's return.
 
     Args:
-        rollouts: the world and the role to play.
+        rollouts: the world and the role to play, or its name: `energy:small`; see `Rollouts.of`.
+        split: where the training rows are from; those of the evaluation are from `test`.
+        tasks: number of training rows.
+        evaluation_tasks: number of rows of the evaluation, where it is not asked for more.
+        skill: whether evaluations report skill, for which scripted policies play their Tasks.
         **settings: of `MultiTurnEnv`.
     """
 
-    def __init__(self, rollouts: Rollouts, **settings: Any) -> None:
-        rubric = vf.Rubric(funcs=[_total])
-        rubric.add_metric(_well_formed)
-        super().__init__(max_turns=-1, rubric=rubric, **settings)
-        self._rollouts = rollouts
+    def __init__(
+        self,
+        rollouts: Playable,
+        split: str = "train",
+        tasks: int = 512,
+        evaluation_tasks: int = 64,
+        skill: bool = True,
+        **settings: Any,
+    ) -> None:
+        self._rollouts = made = Rollouts.of(rollouts)
+        self._evaluation_tasks = evaluation_tasks
+        self._skill = skill
+        super().__init__(
+            max_turns=-1,
+            rubric=WorldRubric(),
+            dataset=lambda: _rows(made, split, tasks),
+            eval_dataset=lambda: _rows(made, "test", self._evaluation_tasks),
+            **settings,
+        )
+
+    def _get_eval_inputs(
+        self, num_examples: int = -1, rollouts_per_example: int = 1, *order: Any, **shuffle: Any
+    ) -> list[Any]:
+        """Return the rows of an evaluation: as many Tasks as are asked for, and their scales."""
+        if num_examples > self._evaluation_tasks:
+            self._evaluation_tasks, self.eval_dataset = num_examples, None  # built again
+        known = len(self.get_eval_dataset())
+        if known < num_examples:
+            self.logger.warning("the test split has %d Tasks, not %d", known, num_examples)
+        rows: list[Any] = super()._get_eval_inputs(
+            num_examples, rollouts_per_example, *order, **shuffle
+        )
+        if self._skill:
+            places = dict.fromkeys((row["info"]["split"], row["info"]["index"]) for row in rows)
+            tasks = [self._rollouts.world.task(*place) for place in places]
+            by_place = dict(zip(places, measure_scales(self._rollouts, tasks)[1], strict=True))
+            for row in rows:
+                row["info"]["scale"] = list(by_place[row["info"]["split"], row["info"]["index"]])
+                row["task"] = json.dumps({**json.loads(row["task"]), "info": row["info"]})
+        return rows
 
     # verifiers calls it final, but nothing else sees a row before the client is asked for.
     async def init_state(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -80,6 +118,30 @@ class WorldMultiTurnEnv(vf.MultiTurnEnv):
         if rollout.done:
             state["final_env_response"] = said
         return said
+
+
+class WorldRubric(vf.Rubric):
+    """The role's return; `_well_formed`, and in evaluations `skill` and `reachable`, beside it."""
+
+    def __init__(self) -> None:
+        super().__init__(funcs=[_total])
+        self.add_metric(_well_formed)
+
+    async def score_rollout(self, state: vf.State) -> None:
+        """Score one rollout."""
+        await super().score_rollout(state)
+        _add_skill(state)
+
+    async def score_group(self, states: list[vf.State]) -> None:
+        """Score the rollouts of a row."""
+        await super().score_group(states)
+        for state in states:
+            _add_skill(state)
+
+
+def _add_skill(state: vf.State) -> None:
+    if scale := state["info"].get("scale"):
+        state["metrics"].update(TaskScale(*scale).metrics(state[_ROLLOUT]))
 
 
 def _play_last_reply(state: vf.State) -> None:

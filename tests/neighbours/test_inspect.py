@@ -14,6 +14,7 @@ from inspect_ai import score as score_again
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import Model, ModelAPI, ModelOutput, StopReason, get_model, modelapi
 
+from tests.neighbours.commands import MAX_TOKENS, OPTIONS, PLAYED, TASKS, Served, run_command
 from tests.neighbours.reference import LEVELS, WORLDS, play_own, replies_by_text
 from tokengym.agents.adapters import inspect as adapter
 from tokengym.envs import baselines, make_world
@@ -98,6 +99,7 @@ def test_the_oracle_has_skill_one_and_logs_are_read_and_scored_again(tmp_path: P
         replies[turn.text] = oracle(world, turn, None)
     log = evaluate(task, model_that(replies.__getitem__), tmp_path)
     assert metrics(log)["skill"] == pytest.approx(1.0)
+    assert metrics(log)["reachable"] == pytest.approx(1.0)  # the oracle reads only the text
     read = read_eval_log(log.location)
     assert json.loads(read.model_dump_json())["eval"]["task"] == "forecast-easy"
     again = score_again(read, scorers=task.scorer, action="overwrite", display="none")
@@ -120,3 +122,27 @@ def test_an_episode_that_inspect_ends_is_paid_as_if_the_rest_were_empty(tmp_path
     world.stop()
     (score,) = log.samples[0].scores.values()
     assert score.value["return"] == world.returns["operator"]
+
+
+@pytest.mark.parametrize("played", PLAYED)
+def test_inspect_eval_finds_what_our_evaluation_found(
+    played: str, tmp_path: Path, shows: Callable[[str, str], None]
+) -> None:
+    served = Served()
+    world, _, level = played.partition(":")
+    words = ["-T", f"level={level}"] if level else []
+    words += [word for one in OPTIONS.items() for word in ("-T", "=".join(one))]
+    model = ["--model", f"openai-api/tokengym/{served.model}"]
+    greedy = ["--temperature", "0", "--max-tokens", str(MAX_TOKENS), "-T", f"samples={TASKS}"]
+    out = ["--log-dir", str(tmp_path), "--display", "plain", "--log-format", "json"]
+    run_command(
+        *("inspect", "eval", f"tokengym/{world}", *words, *model, *greedy, *out),
+        folder=tmp_path,
+        TOKENGYM_BASE_URL=served.url,
+        TOKENGYM_API_KEY=served.key,
+    )
+    (file,) = tmp_path.glob("*.json")
+    samples = sorted(read_eval_log(file).samples, key=lambda sample: sample.metadata["index"])
+    scores = [score.value["return"] for sample in samples for score in sample.scores.values()]
+    assert scores == served.returns(played)
+    shows("own command", f"inspect eval: {played}")

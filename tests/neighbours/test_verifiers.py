@@ -1,17 +1,32 @@
 """Worlds in verifiers before 0.4, and in retrain as far as it goes without its trainer."""
 
+import json
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("verifiers.legacy", reason="needs the extra `verifiers` (verifiers<0.4)")
 
 import verifiers as vf
 
+from tests.docs.pages import ROOT
+from tests.forecasting.questions_file import plain, write_lines
+from tests.neighbours.commands import (
+    MAX_TOKENS,
+    OPTIONS,
+    PLAYED,
+    TASKS,
+    Served,
+    json_lines,
+    run_command,
+)
 from tests.neighbours.reference import LEVELS, WORLDS, play_own, replies_by_text
 from tests.neighbours.scripted_model import scripted_model
-from tokengym.envs import make_world
+from tokengym.envs import baselines, make_world
 
 ID = "tokengym-verifiers"
 
@@ -143,3 +158,70 @@ def test_a_rollout_that_verifiers_ends_is_paid_as_if_the_rest_were_empty() -> No
     world.reply("BATTERY 0")
     world.stop()
     assert output["reward"] == world.returns["operator"]
+
+
+@pytest.mark.parametrize("played", PLAYED)
+def test_vf_eval_finds_what_our_evaluation_found(
+    played: str, tmp_path: Path, shows: Callable[[str, str], None]
+) -> None:
+    served = Served()
+    words = ["-a", json.dumps({"world": played, **OPTIONS}), "-n", str(TASKS), "-r", "1"]
+    model = ["-m", served.model, "-b", served.url, "-k", "SERVICE_KEY"]
+    greedy = ["-T", "0", "-t", str(MAX_TOKENS), "-s", "-d", "-o", str(tmp_path)]
+    run_command("vf-eval", ID, *words, *model, *greedy, folder=tmp_path, SERVICE_KEY=served.key)
+    rows = json_lines(tmp_path, "results.jsonl")
+    rows.sort(key=lambda row: row["info"]["index"])
+    assert [row["info"]["split"] for row in rows] == ["test"] * TASKS
+    assert [row["reward"] for row in rows] == served.returns(played)
+    assert all({"skill", "reachable"} <= set(row) for row in rows)
+    shows("own command", f"vf-eval: {played}")
+
+
+def test_an_evaluation_has_as_many_tasks_as_were_asked_for_and_their_skill() -> None:
+    env: Any = vf.load_environment(ID, world="forecast:easy", evaluation_tasks=3)
+    rows = env._get_eval_inputs(8, rollouts_per_example=2)
+    assert sorted({row["info"]["index"] for row in rows}) == list(range(8))
+    world, oracle = make_world("forecast", "easy"), baselines("forecast")["oracle"]
+    replies = {}
+    for row in rows:
+        turn = world.start(world.task("test", row["info"]["index"]))
+        replies[turn.text] = oracle(world, turn, np.random.default_rng(0))
+    with scripted_model(lambda text: (replies[text], "stop")) as url:
+        client = vf.ClientConfig(
+            client_type="openai_chat_completions", api_base_url=url, api_key_var="UNSET"
+        )
+        made = env.evaluate_sync(client, "scripted", num_examples=8)
+    skills = [output["metrics"]["skill"] for output in made["outputs"]]
+    assert sum(skills) / len(skills) == pytest.approx(1.0)
+    reachable = [output["metrics"]["reachable"] for output in made["outputs"]]
+    assert reachable == pytest.approx(skills)  # here the oracle reads nothing but the text
+
+
+def test_a_split_with_fewer_tasks_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = str(write_lines(tmp_path / "questions.jsonl", (plain(day) for day in range(120))))
+    has = make_world("forecast", data=data).size("test")
+    assert has
+    env: Any = vf.load_environment(ID, world="forecast", data=data, skill=False)
+    env.logger.addHandler(caplog.handler)
+    assert len(env._get_eval_inputs(1000)) == has
+    assert f"the test split has {has} Tasks, not 1000" in caplog.text
+
+
+def test_the_package_for_the_environments_hub_loads_with_its_defaults(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from verifiers.legacy.scripts.eval import get_env_eval_defaults
+
+    folder = ROOT / "examples" / "tokengym_worlds"
+    project = tomllib.loads((folder / "pyproject.toml").read_text())
+    assert project["project"]["name"] == folder.name.replace("_", "-")
+    assert project["project"]["tags"]
+    files = project["tool"]["hatch"]["build"]["include"]
+    assert all((folder / name).is_file() for name in (*files, "README.md"))
+    monkeypatch.syspath_prepend(folder)
+    assert get_env_eval_defaults("tokengym-worlds") == {
+        "num_examples": 100,
+        "rollouts_per_example": 1,
+    }
+    env: Any = vf.load_environment("tokengym-worlds", world="energy:small", tasks=1)
+    assert env.get_dataset()[0]["info"]["index"] == 0

@@ -2,9 +2,12 @@
 
 import asyncio
 import importlib.metadata
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("verifiers.v1", reason="needs the extra `verifiers-v1` (verifiers 0.4)")
@@ -14,12 +17,21 @@ if int(importlib.metadata.version("verifiers").split(".")[1]) < 4:
 import verifiers.v1 as vf
 from verifiers.v1.utils.loaders import environment_class, load_environment, taskset_config_type
 
+from tests.neighbours.commands import (
+    MAX_TOKENS,
+    OPTIONS,
+    PLAYED,
+    TASKS,
+    Served,
+    json_lines,
+    run_command,
+)
 from tests.neighbours.reference import LEVELS, WORLDS, play_own, replies_by_text
 from tests.neighbours.scripted_model import scripted_model
 from tokengym.agents.certify.source import Place, play, say
 from tokengym.agents.certify.sources import open_source
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.envs import make_world
+from tokengym.envs import baselines, make_world
 
 ID = "tokengym-verifiers"
 
@@ -112,3 +124,47 @@ def test_a_taskset_without_end_says_so() -> None:
     taskset = environment(world="energy", tasks=None).taskset
     assert not taskset.bounded
     assert [task.data.index for task in taskset.take(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("played", PLAYED)
+def test_vf_eval_finds_what_our_evaluation_found(
+    played: str, tmp_path: Path, shows: Callable[[str, str], None]
+) -> None:
+    served = Served()
+    options = json.dumps(OPTIONS)
+    words = ["--env.taskset.world", played, "--env.taskset.options", options, "-n", str(TASKS)]
+    model = ["-m", served.model, "--client.base-url", served.url]
+    key = ["--client.api-key-var", "SERVICE_KEY", "-r", "1", "--no-rich", "--no-push"]
+    greedy = ["--sampling.temperature", "0", "--sampling.max-tokens", str(MAX_TOKENS)]
+    out = ["--output-dir", str(tmp_path)]
+    run_command(
+        "vf-eval", ID, *words, *model, *key, *greedy, *out, folder=tmp_path, SERVICE_KEY=served.key
+    )
+    episodes = json_lines(tmp_path, "traces.jsonl")
+    episodes.sort(key=lambda episode: episode["task"]["data"]["index"])
+    traces = [trace for episode in episodes for trace in episode["traces"]]
+    assert [trace["rewards"]["return"]["score"] for trace in traces] == served.returns(played)
+    assert all({"skill", "reachable"} <= set(trace["metrics"]) for trace in traces)
+    shows("own command", f"vf-eval: {played}")
+
+
+def test_skill_is_that_of_the_tasks_that_an_evaluation_lists() -> None:
+    env = environment(world="forecast:easy", options={"label": "expected"})
+    world, oracle, replies = make_world("forecast", "easy"), baselines("forecast")["oracle"], {}
+    tasks = list(env.taskset.take(6))  # as the command does with `-n 6`
+    for task in tasks:
+        turn = world.start(world.task("test", task.data.index))
+        replies[turn.text] = oracle(world, turn, np.random.default_rng(0))
+    with scripted_model(lambda text: (replies[text], "stop")) as url:
+        context = vf.ModelContext(
+            model="scripted", client=vf.EvalClientConfig(base_url=url, api_key_var="UNSET")
+        )
+
+        async def play() -> list[Any]:
+            async with env.serving():
+                slots = [slot for task in tasks for slot in env.slots(task, 1)]
+                return await asyncio.gather(*(env.run_slot(slot, context) for slot in slots))
+
+        metrics = [episode.traces[0].metrics for episode in asyncio.run(play())]
+    assert sum(found["skill"] for found in metrics) / 6 == pytest.approx(1.0)
+    assert [found["reachable"] for found in metrics] == [found["skill"] for found in metrics]

@@ -1,0 +1,64 @@
+"""Skill in other evaluators: 0 is the best policy that ignores the Task, 1 the oracle.
+
+Evaluators average one number per rollout. Over rollouts of the Tasks that were measured together,
+the average of `TaskScale.skill` is the skill that `tokengym evaluate` states of them.
+"""
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from tokengym.agents.analysis.evaluate import earned, play_each
+from tokengym.agents.evaluation.worlds import SkillEnds
+from tokengym.envs.adapters.start import Rollout, Rollouts
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import expected_return
+from tokengym.envs.registry import baselines
+
+
+class TaskScale(NamedTuple):
+    """What scripted policies earn on one of several Tasks, as expected returns where known.
+
+    Attributes:
+        blind: of the best blind policy, the same on all Tasks.
+        oracle: of the oracle.
+        reachable: of the best policy known that reads only the Turns; NaN where none is declared.
+        distance: mean over the Tasks of `oracle - blind`.
+    """
+
+    blind: float
+    oracle: float
+    reachable: float
+    distance: float
+
+    def metrics(self, rollout: Rollout) -> dict[str, float]:
+        """Return the `skill` of a rollout and the `reachable` one; neither if it is undefined."""
+        values = {"skill": earned_by(rollout), "reachable": self.reachable}
+        return {
+            name: (value - self.blind) / self.distance
+            for name, value in values.items()
+            if self.distance > 0.0 and not math.isnan(value)
+        }
+
+
+def earned_by(rollout: Rollout) -> float:
+    """Return a rollout's expected return where the world knows it, else its return."""
+    return rollout.turn.metrics.get(expected_return(rollout.role), rollout.total)
+
+
+def measure_scales(rollouts: Rollouts, tasks: Sequence[Task]) -> tuple[str, list[TaskScale]]:
+    """Play the ends of skill on Tasks; returns the blind policy's name, and the scale of each."""
+    world, role = rollouts.world, rollouts.role
+    ends = SkillEnds.measure(world, tasks, role, rollouts.opponents).used
+    best = world.spec.reachable.get(world.level) if world.generates else None
+    if best is None:
+        reachable = [math.nan] * len(tasks)
+    elif best.policy == "oracle":
+        reachable = list(ends.oracle_T)
+    else:
+        players = {**rollouts.opponents, role: baselines(world.spec)[best.policy]}
+        reachable = [float(earned([one], role)[0]) for one in play_each(world, tasks, players)]
+    distance = fmean(ends.oracle_T) - fmean(ends.blind_T)
+    by_task = zip(ends.blind_T, ends.oracle_T, reachable, strict=True)
+    return ends.blind_name, [TaskScale(*one, distance) for one in by_task]
