@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from fastapi import FastAPI
 from openenv.core.env_server import Action, Environment, Observation, State, create_app
 from openenv.core.env_server.types import EnvironmentMetadata
@@ -14,16 +15,31 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tokengym import __version__
+from tokengym.agents.adapters.skill import earned_by
 from tokengym.agents.loopback import foreign_site
 from tokengym.envs.adapters.config import task_count, task_index
-from tokengym.envs.adapters.start import Rollout, Rollouts
-from tokengym.envs.core.errors import EpisodeStateError, OptionError, TokengymError
+from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
+from tokengym.envs.core.errors import (
+    EpisodeStateError,
+    OptionError,
+    TokengymError,
+    require_one_of,
+)
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS, generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 
 _LISTED = 100
 """Most Tasks that one answer lists: where Tasks are drawn there is no end of them."""
+
+
+REWARDS = ("return", "share")
+"""What a server may pay for an episode: its return, or the share of what the Task's optimum earns.
+
+A share of 0 is the bottom of the range, 1 the optimum. It is of the expected return where the world
+knows that, so that outcomes add no noise and the oracle earns 1.
+"""
 
 
 def place(task: Task) -> dict[str, Any]:
@@ -82,16 +98,24 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
     """One client's episodes.
 
     Args:
-        rollouts: the world, shared by all clients; each episode has a world of its own.
+        rollouts: the world, or its name: `energy:small`; see `Rollouts.of`. All clients share it;
+            each episode has a world of its own.
         split: where `reset` draws Tasks from by default.
+        reward: `return`, or `share` for the share of what the Task's optimum earns, see `REWARDS`.
+
+    Raises:
+        OptionError: if there is no such reward.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, rollouts: Rollouts, split: str = "train") -> None:
+    def __init__(self, rollouts: Playable, split: str = "train", reward: str = "return") -> None:
         super().__init__()
-        self._rollouts = rollouts
-        self._world = rollouts.world
+        require_one_of("reward", reward, REWARDS)
+        self._reward = reward
+        self._paid: list[float] = []
+        self._rollouts = Rollouts.of(rollouts)
+        self._world = self._rollouts.world
         self._split = split
         self._rollout: Rollout | None = None
         self._episode_id: str | None = None
@@ -118,6 +142,7 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
             index = task_index(self._world, split, generator("reset", seed))
         self._rollout = self._rollouts.start_at(split, index)
         self._episode_id = episode_id
+        self._paid = []
         return self._observe(self._rollout)
 
     def step(
@@ -131,7 +156,17 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
         if self._rollout is None:
             raise EpisodeStateError("no episode is under way; reset over the same connection")
         self._rollout.say(action.text, action.metadata.get("finish_reason"))
+        self._paid.append(self._pay(self._rollout))
         return self._observe(self._rollout)
+
+    def play(self, task: Task, policy: Policy, rng: np.random.Generator) -> float:
+        """Play a Task with a scripted policy; returns the sum of the rewards."""
+        seen = self.reset(split=task.split, index=task.index)
+        rollout = self._rollout
+        assert rollout is not None
+        while not seen.done:
+            seen = self.step(ReplyAction(text=policy(rollout.episode.world, rollout.turn, rng)))
+        return sum(self._paid)
 
     @property
     def state(self) -> State:
@@ -142,7 +177,7 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
         return State(
             episode_id=self._episode_id,
             step_count=len(rollout.rewards),
-            total_reward=rollout.total,
+            total_reward=sum(self._paid),
             task_id=rollout.task.fingerprint,
             **place(rollout.task),
         )
@@ -156,8 +191,18 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
         """Drop the episode and its world."""
         self._rollout = None
 
+    def _pay(self, rollout: Rollout) -> float:
+        """Return the reward of the last reply."""
+        if self._reward == "return":
+            return rollout.rewards[-1]
+        bottom = self._world.spec.return_range[rollout.role].low
+        room = self._world.optimum(rollout.task)[rollout.role].value - bottom
+        if not rollout.done:
+            return rollout.rewards[-1] / room
+        return min(1.0, (earned_by(rollout) - bottom) / room) - sum(self._paid)
+
     def _observe(self, rollout: Rollout) -> TurnObservation:
-        turn, rewards = rollout.turn, rollout.rewards
+        turn, rewards = rollout.turn, self._paid
         return TurnObservation(
             text=turn.text,
             task_id=rollout.task.fingerprint,
@@ -176,7 +221,7 @@ class NamedWorldEnvironment(WorldEnvironment):
     """
 
     def __init__(self) -> None:
-        super().__init__(Rollouts("forecast"))
+        super().__init__("forecast")
 
     def reset(
         self,
@@ -239,21 +284,28 @@ def _refused(_request: Any, error: Exception) -> JSONResponse:
 
 
 def build_app(
-    rollouts: Rollouts, *, split: str = "train", sessions: int = 64, host: str = "127.0.0.1"
+    rollouts: Playable,
+    *,
+    split: str = "train",
+    reward: str = "return",
+    sessions: int = 64,
+    host: str = "127.0.0.1",
 ) -> FastAPI:
     """Return the server of a world.
 
     Args:
-        rollouts: the world and the role to play.
+        rollouts: the world and the role to play; see `Rollouts.of`.
         split: where `reset` draws Tasks from by default.
+        reward: `return` or `share`, see `REWARDS`.
         sessions: most clients at once; each has a world of its own.
         host: the address that it will listen on.
     """
+    made = WorldEnvironment(rollouts, split, reward)._rollouts
     app: FastAPI = create_app(
-        lambda: WorldEnvironment(rollouts, split),
+        lambda: WorldEnvironment(made, split, reward),
         ReplyAction,
         TurnObservation,
-        env_name=rollouts.world.spec.short_name,
+        env_name=made.world.spec.short_name,
         max_concurrent_envs=sessions,
     )
     app.add_middleware(OwnSite, listening=host)

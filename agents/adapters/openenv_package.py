@@ -8,49 +8,35 @@ import json
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import yaml
 
 from tokengym import __version__
+from tokengym.agents.adapters.openenv import WorldEnvironment
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.registry import baselines
+from tokengym.rewards.bounds import Range
 
 _MEASURED = 32
 """Test Tasks on which the oracle and the null policy are measured."""
-_APP = '''"""The server: `uvicorn app:app`."""
-
-from tokengym.agents.adapters.openenv import build_app
-from tokengym.envs import Rollouts
-
-# In a container a server listens on all addresses.
-app = build_app(Rollouts({world!r}, {level!r}, **{settings!r}), host="0.0.0.0")
-'''
-_ORACLE = '''"""Play test Tasks with the oracle and print what it earns on each."""
-
-import numpy as np
-
-from tokengym.envs import Rollouts, baselines
-
-rollouts = Rollouts({world!r}, {level!r}, **{settings!r})
-for task in rollouts.world.first_tasks("test", 8):
-    played = rollouts.start(task).play(baselines({world!r})["oracle"], np.random.default_rng(0))
-    print(task.fingerprint, played)
-'''
+_FILES = Path(__file__).with_name("openenv_files")
 
 
-def manifest(rollouts: Rollouts) -> dict[str, Any]:
+def manifest(rollouts: Rollouts, reward: str = "return") -> dict[str, Any]:
     """Return what `openenv.yaml` states of a world: reward range, oracle, floor margin, Tasks."""
+    environment = WorldEnvironment(rollouts, reward=reward)
     world = rollouts.world
     spec, known = world.spec, baselines(world.spec.id)
-    top = spec.return_range[rollouts.role]
+    top = spec.return_range[rollouts.role] if reward == "return" else Range(0.0, 1.0)
     tasks = world.first_tasks("test", _MEASURED)
 
     def mean(name: str) -> float:
         rngs = [generator("openenv", name, task.fingerprint) for task in tasks]
-        played = zip(map(rollouts.start, tasks), rngs, strict=True)
-        return statistics.fmean(one.play(known[name], rng) for one, rng in played)
+        played = zip(tasks, rngs, strict=True)
+        return statistics.fmean(environment.play(task, known[name], rng) for task, rng in played)
 
     sizes = {split: world.size(split) for split in ("train", "validation", "test")}
     counts = {split: size for split, size in sizes.items() if size is not None}
@@ -60,7 +46,7 @@ def manifest(rollouts: Rollouts) -> dict[str, Any]:
         "version": __version__,
         "type": "space",
         "runtime": "fastapi",
-        "app": "app:app",
+        "app": "server.app:app",
         "port": 8000,
         "validation": {
             "reward": {
@@ -87,22 +73,38 @@ def manifest(rollouts: Rollouts) -> dict[str, Any]:
     }
 
 
-def write_package(folder: Path, rollouts: Rollouts, settings: Mapping[str, Any]) -> None:
-    """Write `openenv.yaml`, the app that it names, and the oracle's script.
+def write_package(
+    folder: Path, rollouts: Rollouts, settings: Mapping[str, Any], reward: str = "return"
+) -> None:
+    """Write the files that `openenv init` writes, for a world, with the oracle's script.
 
     Args:
         folder: made if need be.
         rollouts: the world and the role to play.
         settings: keyword arguments of `Rollouts` from which it was made, plain values.
+        reward: `return` or `share`, see `openenv.REWARDS`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    said = yaml.safe_dump(manifest(rollouts), sort_keys=False)
-    (folder / "openenv.yaml").write_text(said, encoding="utf-8")
+    said = manifest(rollouts, reward)
+    spec, level = rollouts.world.spec, rollouts.world.level
     given = {name: value for name, value in settings.items() if value not in (None, {})}
+    low, high = said["validation"]["reward"]["range"]
     names = {
-        "world": rollouts.world.spec.id,
-        "level": rollouts.world.level,
-        "settings": json.loads(json.dumps(given)),
+        "title": f"Tokengym {spec.short_name} ({level})",
+        "summary": spec.summary,
+        "name": said["name"],
+        "module": said["name"].replace("-", "_"),
+        "version": __version__,
+        "world": repr(spec.id),
+        "settings": repr(json.loads(json.dumps({"world": spec.id, "level": level, **given}))),
+        "reward": repr(reward),
+        "low": low,
+        "high": high,
+        "scale": "" if reward == "return" else ": the share of what the Task's optimum earns",
     }
-    (folder / "app.py").write_text(_APP.format(**names), encoding="utf-8")
-    (folder / "oracle.py").write_text(_ORACLE.format(**names), encoding="utf-8")
+    (folder / "server").mkdir(parents=True, exist_ok=True)
+    (folder / "outputs").mkdir(exist_ok=True)
+    for file in _FILES.rglob("*.txt"):
+        text = Template(file.read_text(encoding="utf-8")).substitute(names)
+        (folder / file.relative_to(_FILES).with_suffix("")).write_text(text, encoding="utf-8")
+    manifested = yaml.safe_dump(said, sort_keys=False)
+    (folder / "openenv.yaml").write_text(manifested, encoding="utf-8")

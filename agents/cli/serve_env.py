@@ -19,12 +19,15 @@ def serve_env(
     opponent: Annotated[list[str] | None, typer.Option(help="role=baseline")] = None,
     option: WorldOptions = None,
     split: Annotated[str, typer.Option(help="where a reset draws Tasks from")] = "train",
+    reward: Annotated[
+        str, typer.Option(help="return, or share: of what the Task's optimum earns")
+    ] = "return",
     host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="port; 0 for any free one")] = 8000,
     sessions: Annotated[int, typer.Option(help="limit on simultaneous clients")] = 64,
     package: Annotated[
         Path | None,
-        typer.Option(help="write an OpenEnv package (openenv.yaml) to this folder instead"),
+        typer.Option(help="write an OpenEnv package, as `openenv init` does, to this folder"),
     ] = None,
 ) -> None:
     """Serve a world to OpenEnv clients, each with its own world."""
@@ -40,10 +43,10 @@ def serve_env(
     }
     rollouts = Rollouts(world, level, **settings)
     if package is not None:
-        openenv_package.write_package(package, rollouts, settings)
+        openenv_package.write_package(package, rollouts, settings, reward)
         typer.echo(f"wrote {package / 'openenv.yaml'}")
         return
-    app = openenv.build_app(rollouts, split=split, sessions=sessions, host=host)
+    app = openenv.build_app(rollouts, split=split, reward=reward, sessions=sessions, host=host)
     made = rollouts.world
     typer.echo(f"{made.spec.id}, level {made.level}, role {rollouts.role}: {sessions} clients")
     uvicorn.run(

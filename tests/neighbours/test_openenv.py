@@ -3,34 +3,43 @@
 import asyncio
 import contextlib
 import gc
+import importlib
 import json
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("openenv", reason="needs the extra `openenv`")
 
+import numpy as np
 import uvicorn
 import websockets
+from fastapi import FastAPI
 from openenv import GenericEnvClient
+from openenv.validation import Level, Verdict, run_validation
 
+from tests.neighbours.commands import OPTIONS, PLAYED, TASKS, Served
 from tests.neighbours.reference import LEVELS, WORLDS, play_own, task_of
-from tokengym.agents.adapters.openenv import build_app
-from tokengym.envs import Rollout, Rollouts
-from tokengym.envs.core.errors import UnknownWorldError
+from tokengym.agents.adapters.openenv import WorldEnvironment, build_app
+from tokengym.agents.adapters.openenv_package import write_package
+from tokengym.envs import Rollout, Rollouts, baselines, make_world
+from tokengym.envs.core.errors import OptionError, UnknownWorldError
 
 SESSIONS = 64
 
 
 @contextlib.contextmanager
-def served(world: str, level: str | None = None, sessions: int = SESSIONS) -> Iterator[str]:
-    """Serve a world in a thread; yields `host:port`."""
-    app = build_app(Rollouts(world, level), sessions=sessions)
+def served(rollouts: Any, sessions: int = SESSIONS) -> Iterator[str]:
+    """Serve a world, or an app of one, in a thread; yields `host:port`."""
+    app = rollouts
+    if not isinstance(rollouts, FastAPI):
+        app = build_app(rollouts, sessions=sessions)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws_ping_interval=None))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -106,7 +115,7 @@ def test_a_client_of_the_wire_plays_the_same_episode(
 
 @pytest.mark.parametrize(("world", "level"), LEVELS)
 def test_every_level_is_reset_and_stepped_in_process(world: str, level: str) -> None:
-    from tokengym.agents.adapters.openenv import ReplyAction, WorldEnvironment
+    from tokengym.agents.adapters.openenv import ReplyAction
 
     environment = WorldEnvironment(Rollouts(world, level))
     observation = environment.reset(split="test", index=0)
@@ -271,3 +280,99 @@ def test_what_breaks_a_rule_is_refused_in_a_sentence(
             get(address, f"/{path}", body)
         with caught.value as error:
             assert said in json.loads(error.read())["detail"]
+
+
+@pytest.mark.parametrize("played", PLAYED)
+def test_the_own_client_finds_what_our_evaluation_found(
+    played: str, shows: Callable[[str, str], None]
+) -> None:
+    policy = Served()
+
+    async def play(address: str, index: int) -> float:
+        messages, total = [], 0.0
+        async with GenericEnvClient(base_url=f"http://{address}") as client:
+            result = await client.reset(split="test", index=index)
+            while not result.done:
+                messages.append({"role": "user", "content": result.observation["text"]})
+                reply, reason = await asyncio.to_thread(policy.reply, messages)
+                messages.append({"role": "assistant", "content": reply})
+                result = await client.step({"text": reply, "metadata": {"finish_reason": reason}})
+                total += result.reward or 0.0
+        return total
+
+    with served({"world": played, **OPTIONS}) as address:
+        totals = [asyncio.run(play(address, index)) for index in range(TASKS)]
+    assert totals == policy.returns(played)
+    shows("own command", f"GenericEnvClient: {played}")
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package of a world whose outcomes are chance, paid by the share of the optimum."""
+    folder = tmp_path_factory.mktemp("openenv") / "tokengym_forecast"
+    settings = {"prompt": "terse"}
+    write_package(folder, Rollouts("forecast", **settings), settings, "share")
+    return folder
+
+
+def test_the_package_passes_openenvs_own_checks(package: Path, tmp_path: Path) -> None:
+    from openenv.cli._cli_utils import validate_env_structure
+    from openenv.cli._validation import get_deployment_modes, validate_multi_mode_deployment
+    from openenv.cli.commands.build import _prepare_standalone_build
+    from openenv.cli.commands.push import _validate_openenv_directory
+
+    assert validate_env_structure(package) == []
+    name, said = _validate_openenv_directory(package)
+    assert (name, said["app"]) == ("tokengym-forecast", "server.app:app")
+    _, lacking = validate_multi_mode_deployment(package)
+    assert lacking == ["Missing uv.lock - run 'uv lock' to generate it"]  # needs an index
+    assert get_deployment_modes(package)["docker"]
+    built = _prepare_standalone_build(package, tmp_path)
+    assert (built / "server" / "Dockerfile").is_file()
+    report = run_validation(package, max_level=Level.STATIC)
+    assert report.verdict is Verdict.PASS, report
+    assert said["validation"]["reward"]["oracle_tolerance"] <= 0.1
+
+
+def test_the_packages_server_and_client_play_and_pass_the_check_of_running_servers(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from openenv.cli._validation import validate_running_environment
+
+    monkeypatch.syspath_prepend(package)
+    monkeypatch.syspath_prepend(package.parent)
+    module = importlib.import_module("tokengym_forecast")
+    app = importlib.import_module("tokengym_forecast.server.app").app
+    world = make_world("forecast", prompt="terse")
+    task = world.task("test", 0)
+    first = world.start(task)
+    reply = baselines("forecast")["oracle"](world, first, np.random.default_rng(0))
+    with served(app) as address:
+        report = validate_running_environment(f"http://{address}", timeout_s=30)
+        assert report["passed"], report
+        with module.WorldClient(base_url=f"http://{address}").sync() as client:
+            seen = client.reset(split="test", index=0)
+            assert seen.observation.text == first.text
+            ended = client.step(module.ReplyAction(text=reply))
+    assert ended.done
+    assert ended.reward == pytest.approx(1.0, abs=1e-4)  # whatever the outcome was
+
+
+@pytest.mark.parametrize("world", ["energy:small", "disruption"])
+def test_the_share_of_the_optimum_is_paid_in_steps_that_add_up(world: str) -> None:
+    rollouts = Rollouts(world)
+    environment = WorldEnvironment(rollouts, reward="share")
+    known, rng = baselines(world.partition(":")[0]), np.random.default_rng(0)
+    task = rollouts.world.task("test", 1)
+    earned = {name: environment.play(task, known[name], rng) for name in ("oracle", "random")}
+    assert earned["oracle"] == pytest.approx(1.0, abs=2e-3)
+    low = rollouts.world.spec.return_range[rollouts.role].low
+    room = rollouts.world.optimum(task)[rollouts.role].value - low
+    if world.startswith("energy"):  # without chance it is the return, scaled
+        own = rollouts.start(task)
+        own.play(known["random"], np.random.default_rng(0))
+        environment.play(task, known["random"], np.random.default_rng(0))
+        assert environment.state.total_reward == pytest.approx((own.total - low) / room)
+    assert 0.0 <= earned["random"] < earned["oracle"]
+    with pytest.raises(OptionError, match="reward must be one of"):
+        WorldEnvironment(rollouts, reward="skill")
