@@ -1,16 +1,15 @@
 """`tokengym rollouts`: saved rollouts, selected and written as JSON lines."""
 
-import contextlib
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.command_options import takes
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, RolloutSelection
+from tokengym.agents.rollouts.formats import prompts, results, write_rows
 from tokengym.agents.rollouts.selection import demonstrations, preferences
 from tokengym.envs.core.errors import OptionError
 
@@ -21,25 +20,34 @@ _FOLDER = "rollouts"
 def rollouts(
     folder: Annotated[Path, typer.Argument(help="a run's folder, or an evaluation's")],
     write: Annotated[
-        Literal["rollouts", "sft", "preferences"],
-        typer.Option("--as", help="whole records, chats, or preference pairs"),
+        Literal["rollouts", "sft", "preferences", "prompts", "results"],
+        typer.Option(
+            "--as",
+            help="whole records, chats, preference pairs, prompts of Tasks, or verifiers' results",
+        ),
     ] = "rollouts",
     *,
     said: dict[str, Any],
     steps: Annotated[str | None, typer.Option(help="training steps, such as 0:9 or 12")] = None,
     margin: Annotated[float, typer.Option(help="smallest difference of return in a pair")] = 0.05,
-    out: Annotated[Path | None, typer.Option(help="output file (default: standard output)")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="output file, .parquet or lines (default: standard output)")
+    ] = None,
 ) -> None:
-    """Select rollouts and write them, or training data made from them, as JSON lines."""
+    """Select rollouts and write them, or training data made from them, as JSON lines or Parquet."""
+    if out is not None and out.suffix == ".parquet":
+        if write == "rollouts":
+            raise OptionError(f"whole records fit no table: {out} takes --as results and others")
+        require_extra("data", "tokengym rollouts --out FILE.parquet")
     log = RolloutLog(folder / _FOLDER)
     if not log.segments():
         raise OptionError(f"{folder} holds no rollouts")
     least = said.get("least")
-    if write != "rollouts":
+    if write in ("sft", "preferences"):
         said.pop("least", None)
     selection = RolloutSelection(steps=_range(steps), **said)
     chosen = filter(selection.holds, log.read())
-    count = _write(_rows(chosen, write, least, margin), out)
+    count = write_rows(_rows(chosen, write, least, margin), out)
     for note in log.notes:
         typer.echo(note, err=True)
     typer.echo(f"{count} {write if write != 'sft' else 'chats'}", err=True)
@@ -52,18 +60,9 @@ def _rows(
         return demonstrations(chosen, float("-inf") if least is None else least)
     if write == "preferences":
         return preferences(chosen, margin)
+    if write != "rollouts":
+        return (prompts if write == "prompts" else results)(chosen)
     return (record.to_dict() for record in chosen)
-
-
-def _write(rows: Iterator[dict[str, Any]], out: Path | None) -> int:
-    """Write rows, to standard output without a file; returns how many there are."""
-    count = 0
-    opened = contextlib.nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8")
-    with opened as file:
-        for row in rows:
-            print(json.dumps(row, ensure_ascii=False, allow_nan=False), file=file)
-            count += 1
-    return count
 
 
 def _range(steps: str | None) -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +16,16 @@ from verl.experimental.agent_loop.agent_loop import DictConfigWrap, ToolListWrap
 from verl.utils.dataset.rl_dataset import RLHFDataset
 from verl.workers.rollout.replica import TokenOutput
 
+from tests.docs.pages import ROOT
 from tests.neighbours.reference import WORLDS, play_own, task_of
+from tokengym.agents.adapters.rows import task_rows
+from tokengym.agents.rollouts.formats import write_rows
 from tokengym.agents.tinker import codec_named
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs import Episode, make_world
 
 CODEC = f"qwen3_instruct@{MODEL_DIR}"
+TARGET = "tokengym.agents.adapters.verl.WorldAgentLoop"
 LENGTHS = {"prompt_length": 8192, "response_length": 16384}
 
 
@@ -40,16 +45,12 @@ class Scripted:
         return TokenOutput(token_ids=tokens, log_probs=[-float(len(seen))] * len(tokens))
 
 
-def loop_of(world: str, server: Scripted) -> Any:
+def loop_of(loop: Any, server: Scripted) -> Any:
     """Make the agent loop as verl's worker does, from the YAML of its settings."""
     data: dict[str, Any] = {}
     config = OmegaConf.create({"actor_rollout_ref": {"rollout": LENGTHS}, "data": data})
     return hydra.utils.instantiate(
-        config={
-            "_target_": "tokengym.agents.adapters.verl.WorldAgentLoop",
-            "world": world,
-            "codec": CODEC,
-        },
+        config=loop,
         trainer_config=DictConfigWrap(config=config),
         server_manager=server,
         tokenizer=AutoTokenizer.from_pretrained(MODEL_DIR),
@@ -70,7 +71,8 @@ def test_an_agent_loop_is_the_same_episode_token_for_token(
     where = {"split": "test", "index": 1}
 
     async def group() -> list[Any]:
-        loops = [loop_of(world, server) for _ in range(3)]
+        settings = {"_target_": TARGET, "rollouts": world, "codec": CODEC}
+        loops = [loop_of(settings, server) for _ in range(3)]
         return await asyncio.gather(*(one.run({}, extra_info=where) for one in loops))
 
     outputs = asyncio.run(group())
@@ -91,3 +93,32 @@ def test_an_agent_loop_is_the_same_episode_token_for_token(
         assert outputs[0].prompt_ids + outputs[0].response_ids == episode.tokens_of(role)
     for what in ("plays", "group", "tokens"):
         shows(what, world)
+
+
+def test_a_training_run_composes_and_its_loop_is_made() -> None:
+    folder = ROOT / "examples" / "verl"
+    with hydra.initialize_config_dir(str(folder), version_base=None):
+        settings = hydra.compose("energy")
+    rollout = settings.actor_rollout_ref.rollout
+    assert rollout.agent.default_agent_loop == "tokengym"
+    assert rollout.response_length == settings.data.max_response_length
+    path = ROOT / rollout.agent.agent_loop_config_path
+    (loop,) = OmegaConf.load(path)
+    assert loop.name == rollout.agent.default_agent_loop
+    loop.codec = CODEC
+    del loop.name
+    own = play_own("energy", "small", index=1)
+    made = loop_of(loop, Scripted(own.replies))
+    output = asyncio.run(made.run({}, extra_info={"split": "test", "index": 1}))
+    assert output.reward_score == sum(own.rewards)
+
+
+def test_rows_are_read_by_verls_data_set(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="needs the extra `data`")
+    path = tmp_path / "train.parquet"
+    write_rows(task_rows("energy:small", "train", 3), path)
+    config = OmegaConf.create({"max_prompt_length": 4096, "return_raw_chat": True})
+    tokenizer = AutoTokenizer.from_pretrained(MODEL_DIR)
+    data = RLHFDataset(str(path), tokenizer, config)
+    assert len(data) == 3
+    assert (data[1]["agent_name"], data[1]["extra_info"]["index"]) == ("tokengym", 1)

@@ -1,0 +1,32 @@
+"""Rows of data by which trainers name Tasks; `rollouts.formats.write_rows` saves them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tokengym.envs.adapters.start import Playable, Rollouts
+
+
+def task_rows(rollouts: Playable, split: str, count: int) -> Iterator[dict[str, Any]]:
+    """Yield the first Tasks of a split as rows that both SkyRL and verl read.
+
+    SkyRL reads `prompt` and `env_class`, and hands `split` and `index` to the environment. verl
+    reads `prompt`, `agent_name`, `data_source` and `reward_model`, and hands `extra_info` to the
+    agent loop. TRL has rows of its own, see `trl.task_rows`.
+
+    Args:
+        rollouts: the world and the role to play, see `Rollouts.of`.
+        split: where the Tasks are from.
+        count: how many, the first ones; all if there are fewer.
+    """
+    made = Rollouts.of(rollouts)
+    for task in made.world.first_tasks(split, count):
+        where = {"split": split, "index": task.index}
+        yield {
+            "prompt": [{"role": "user", "content": made.start(task).text}],
+            "env_class": "tokengym",
+            "agent_name": "tokengym",
+            "data_source": f"{made.world.spec.short_name}:{made.world.level}",
+            "reward_model": {"style": "rule", "ground_truth": task.fingerprint},
+            "extra_info": where,
+            **where,
+        }
