@@ -8,6 +8,7 @@ python -m tests.neighbours.matrix docs/neighbours.md .neighbours/reports/*.xml
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from tests.neighbours.reference import WORLDS
@@ -18,20 +19,41 @@ TITLES = {
     "test_verifiers": ("verifiers before 0.4", "verifiers", ""),
     "retrain": ("retrain, over verifiers", "retrain", "retrain "),
     "test_verifiers_v1": ("verifiers 0.4", "verifiers", ""),
-    "test_trl": ("TRL", "trl", ""),
     "test_inspect": ("Inspect", "inspect-ai", ""),
     "test_skyrl": ("SkyRL-gym", "skyrl-gym", ""),
+    "test_gymnasium": ("Gymnasium", "gymnasium", ""),
+    "pettingzoo": ("PettingZoo", "pettingzoo", "pettingzoo "),
+    "test_trl": ("TRL", "trl", ""),
     "test_verl": ("verl", "verl", ""),
     "test_nemo_gym": ("NeMo Gym, over OpenEnv", "nemo-gym", ""),
 }
-COLUMNS = ("plays", "group", "tokens", "trains")
-
+WITHIN = {"retrain": "test_verifiers", "pettingzoo": "test_gymnasium"}
+"""Neighbours that are tested in the module of another."""
+HEADER = (
+    *("neighbour", "version", "run on", "from the wheel", "own command", "one turn"),
+    *("several turns", "equal figures", "group", "tokens kept", "trains"),
+)
+ONE_TURN = "forecast"
 
 Shown = dict[str, set[str]]
 
 
-def read(report: Path) -> tuple[dict[str, str], dict[str, Shown]]:
-    """Return the versions that a report ran with, and by module what its passed tests show."""
+class Report(NamedTuple):
+    """What the run of one environment says.
+
+    Attributes:
+        versions: by package, and of Tokengym how it was installed.
+        date: of the run.
+        shown: by module, what its passed tests show.
+    """
+
+    versions: dict[str, str]
+    date: str
+    shown: dict[str, Shown]
+
+
+def read(report: Path) -> Report:
+    """Read the report of one environment's tests."""
     root = ElementTree.parse(report).getroot()
     versions = {
         one.attrib["name"]: one.attrib["value"]
@@ -43,28 +65,51 @@ def read(report: Path) -> tuple[dict[str, str], dict[str, Shown]]:
         if case.find("failure") is None and case.find("error") is None:
             for one in case.findall("properties/property"):
                 shown[module][one.attrib["name"]].add(one.attrib["value"])
-    return versions, shown
+    suite = root.find("testsuite")
+    assert suite is not None
+    return Report(versions, suite.attrib["timestamp"].partition("T")[0], shown)
 
 
 def table(reports: list[Path]) -> str:
     """Return the table of all reports."""
-    found = {
-        module: (versions, shown)
-        for versions, modules in map(read, reports)
-        for module, shown in modules.items()
-    }
-    if "test_verifiers" in found:
-        found["retrain"] = found["test_verifiers"]
+    found = {module: report for report in map(read, reports) for module in report.shown}
     rows = []
     for module, (title, package, prefix) in TITLES.items():
-        if module in found:
-            versions, shown = found[module]
-            cells = [
-                ", ".join(name for name in COLUMNS if world in shown[f"{prefix}{name}"]) or "-"
-                for world in WORLDS
-            ]
-            rows.append([title, versions.get(package, "-"), *cells])
-    return markdown_table(["neighbour", "version", *WORLDS], rows)
+        tested = WITHIN.get(module, module)
+        if tested not in found:
+            continue
+        report = found[tested]
+        shown = {
+            name.removeprefix(prefix): values
+            for name, values in report.shown[tested].items()
+            if name.startswith(prefix)
+        }
+        if "plays" in shown:
+            wheel = "yes" if report.versions["tokengym"] == "wheel" else "-"
+            rows.append(
+                [title, report.versions.get(package, "-"), report.date, wheel, *cells(shown)]
+            )
+    return markdown_table(HEADER, rows)
+
+
+def cells(shown: Shown) -> list[str]:
+    """Return the columns after `from the wheel`; a cell without a passed test is a dash."""
+
+    def worlds(name: str, *without: str) -> str:
+        there = shown.get(name, set())
+        return ", ".join(world for world in WORLDS if world in there - {*without}) or "-"
+
+    def every(name: str) -> str:
+        return "yes" if set(WORLDS) <= shown.get(name, set()) else "-"
+
+    commands = [one.partition(": ")[::2] for one in sorted(shown.get("own command", ()))]
+    return [
+        ", ".join(dict.fromkeys(f"`{command}`" for command, _ in commands)) or "-",
+        "yes" if ONE_TURN in shown["plays"] else "-",
+        worlds("plays", ONE_TURN),
+        ", ".join(world for _, world in commands) or "-",
+        *(every(name) for name in ("group", "tokens", "trains")),
+    ]
 
 
 def main() -> None:

@@ -1,0 +1,119 @@
+"""Worlds in the newest Gymnasium and PettingZoo: their own loops, checkers and wrappers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TimeLimit
+from pettingzoo.test import api_test, parallel_api_test
+
+from tests.adapters.test_pettingzoo import ADVICE
+from tests.docs.pages import ROOT, blocks
+from tests.neighbours.commands import OPTIONS, PLAYED, TASKS, Served
+from tests.neighbours.reference import LEVELS, WORLDS, play_own
+from tokengym.envs import TextAECEnv, TextParallelEnv, make_world
+
+TOKENS = {"mode": "tokens", "max_tokens": 4096}
+
+
+def make(world: str, level: str | None = None, **options: Any) -> gymnasium.Env[Any, Any]:
+    """Make an environment by its id."""
+    return gymnasium.make(make_world(world).spec.id, level=level, **options)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_an_episode_has_the_statistics_of_its_rewards(
+    world: str, shows: Callable[[str, str], None]
+) -> None:
+    own = play_own(world, index=1)
+    env = RecordEpisodeStatistics(make(world, disable_env_checker=True))
+    _, info = env.reset(options={"split": "test", "index": 1})
+    for reply in own.replies:
+        *_, info = env.step(reply)
+    assert info["episode"]["r"] == pytest.approx(sum(own.rewards))
+    assert info["episode"]["l"] == len(own.replies)
+    check_env(make(world).unwrapped, skip_render_check=True)
+    shows("plays", world)
+
+
+def test_a_time_limit_truncates() -> None:
+    env = TimeLimit(make("energy"), 2)
+    env.reset(seed=0)
+    ends = [env.step("BATTERY 0")[2:4] for _ in range(2)]
+    assert ends == [(False, False), (False, True)]
+
+
+@pytest.fixture(scope="module")
+def page() -> dict[str, Any]:
+    """What the page's block for Stable-Baselines3 defines."""
+    found = blocks(ROOT / "docs" / "neighbours.md")
+    (code,) = [block.text for block in found if block.name == "with_stable_baselines3.py"]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    return names
+
+
+def test_token_observations_are_flattened_to_one_length(page: dict[str, Any]) -> None:
+    env = FlattenObservation(page["Padded"](make("forecast", **TOKENS), 4096))
+    observation, _ = env.reset(seed=0)
+    assert observation in env.observation_space
+    assert observation.shape == (4096,)
+
+
+def test_a_reply_of_one_size_is_played_up_to_its_end(page: dict[str, Any]) -> None:
+    env = page["Written"](page["Padded"](make("forecast", **TOKENS), 512), 32)
+    env.reset(seed=0)
+    said = list(b"Probability: 0.500")
+    action = np.array([*said, *[env.end] * (32 - len(said))])
+    assert action in env.action_space
+    *_, info = env.step(action)
+    assert info["metrics"]["well_formed"] == 1.0
+
+
+def test_stable_baselines3_learns_in_token_mode(page: dict[str, Any]) -> None:
+    sb3 = pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
+    env = page["Written"](page["Padded"](make("forecast", **TOKENS), 64), 8)
+    learner = sb3.PPO("MlpPolicy", env, n_steps=8, batch_size=8, n_epochs=1, device="cpu")
+    assert learner.learn(16).num_timesteps == 16
+
+
+@pytest.mark.parametrize(("world", "level"), LEVELS)
+def test_every_level_renders_ansi(world: str, level: str) -> None:
+    env = make(world, level, render_mode="ansi")
+    text, _ = env.reset(seed=0)
+    assert env.render() == text
+    env.step("nothing")
+    assert "> nothing" in str(env.render())
+
+
+@pytest.mark.filterwarnings(f"ignore:{ADVICE}")
+@pytest.mark.parametrize("world", WORLDS)
+def test_pettingzoos_own_checks_pass(world: str, shows: Callable[[str, str], None]) -> None:
+    name = make_world(world).spec.id
+    api_test(TextAECEnv(name, **TOKENS), num_cycles=20)
+    parallel_api_test(TextParallelEnv(name, **TOKENS), num_cycles=20)
+    shows("pettingzoo plays", world)
+
+
+@pytest.mark.parametrize("played", PLAYED)
+def test_the_loop_of_five_lines_finds_what_our_evaluation_found(
+    played: str, shows: Callable[[str, str], None]
+) -> None:
+    served, returns = Served(), []
+    world, _, level = played.partition(":")
+    env = RecordEpisodeStatistics(make(world, level or None, **OPTIONS))
+    for index in range(TASKS):
+        text, info = env.reset(options={"split": "test", "index": index})
+        messages, over = [], False
+        while not over:
+            messages.append({"role": "user", "content": text})
+            reply, _ = served.reply(messages)
+            messages.append({"role": "assistant", "content": reply})
+            text, _, terminated, truncated, info = env.step(reply)
+            over = terminated or truncated
+        returns.append(info["episode"]["r"])
+    assert returns == pytest.approx(served.returns(played))
+    shows("own command", f"gymnasium.make: {played}")
