@@ -1,9 +1,9 @@
 """Rollouts as other tools' rows, and rows as files; `tokengym certify` reads the results back."""
 
-import contextlib
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,8 @@ def write_rows(rows: Iterable[dict[str, Any]], path: Path | None) -> int:
         parquet.write_table(table, path)
         return int(table.num_rows)
     count = 0
-    opened = (
-        contextlib.nullcontext(sys.stdout) if path is None else path.open("w", encoding="utf-8")
-    )
-    with opened as file:
+    out = nullcontext(sys.stdout) if path is None else path.open("w", encoding="utf-8")
+    with out as file:
         for row in rows:
             print(json.dumps(row, ensure_ascii=False, allow_nan=False), file=file)
             count += 1

@@ -68,7 +68,7 @@ def run_command(name: str, *words: str, folder: Path, **variables: str) -> str:
         env={**os.environ, "COLUMNS": "200", **variables},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return done.stdout + done.stderr
