@@ -7,6 +7,7 @@ from tokengym.agents.analysis.report import Table
 from tokengym.agents.analysis.run_report import write_report
 from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
 from tokengym.agents.run_async import run_async
+from tokengym.agents.training.budget import TokenBudget
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.environment import describe_environment
 from tokengym.agents.training.folder.run import RunFolder
@@ -84,15 +85,16 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
         progress.say(f"before{of_name}: {before.of(name).earned} on {count} held-out Tasks")
         if warning := before.of(name).form_warning:
             progress.say(warning)
-    warm = None
+    warm, budget = None, TokenBudget.of_run(job, run)
     if job.config.warm_start:
-        session, warm = await _warm_start(session, run, progress)
-        start = session.start(state=False)
-    collapse = await train_job(session, run, progress)
+        session, warm = await _warm_start(session, run, progress, budget)
+        start, budget = session.start(state=False), TokenBudget.of_run(job, run)
+    collapse = await train_job(session, run, progress, budget)
     policies = run.policies
     paths = {name: policies.get(name, run).weights.sampler or start for name in job.trained}
     after = await guard(evaluate_roles(session, paths, run.rollouts, "after"))
-    outcome = RunSummary(before, after, references, collapse, paths, warm)
+    ending = budget.ending(job.config.steps)
+    outcome = RunSummary(before, after, references, collapse, paths, warm, ending)
     run.write_outcome(outcome)
     write_report(job, run)
     return outcome
@@ -103,12 +105,12 @@ def _draw_held_out(job: Job) -> None:
 
 
 async def _warm_start(
-    session: TrainingSession, run: RunFolder, progress: Progress
+    session: TrainingSession, run: RunFolder, progress: Progress, budget: TokenBudget
 ) -> tuple[TrainingSession, Evaluation]:
     """Fit demonstrations; returns the session that continues from there, and an evaluation."""
     job, supervised = session.job, run.warm_start
     if max(supervised.states(), default=0) < job.config.warm_start:
-        await train_job(replace(session, job=job.warm_start()), supervised, progress)
+        await train_job(replace(session, job=job.warm_start()), supervised, progress, budget)
     session = replace(session, weights=supervised.weights)
     warm = await _evaluated(session, run, supervised.weights.sampler, "warm")
     progress.say(f"after the warm start: {warm.earned}")

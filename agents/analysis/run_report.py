@@ -80,7 +80,7 @@ def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
         headlines += [f"{words.capitalize()}: {s}" for words, s in outcome.since_warm_start(name)]
     low = [(name, outcome.low_returns(name)) for name in job.trained]
     headlines += [f"{f'{name}: ' if len(low) > 1 else ''}{line}" for name, line in low if line]
-    lines = [*headlines, _SKILL, _summary(job, steps)]
+    lines = [*headlines, *filter(None, [outcome.ending]), _SKILL, _summary(job, steps)]
     title = ", ".join(other.title for other in (job, *job.others))
     return Report(title, lines, parts, warning, _facts(job, steps, outcome), opening)
 

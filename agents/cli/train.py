@@ -5,7 +5,7 @@ Without a key a policy trains on a local service of its own, on this machine.
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,7 @@ COLLAPSED = 3
 """Exit status of a run that lost its signal."""
 _INTERRUPTED = 130
 """Exit status of a command that was interrupted, by the shells' convention."""
+Price = Annotated[float, typer.Option(min=0.0, help="dollars per million tokens, for --dry-run")]
 
 
 def training_command(name: Command) -> Callable[..., None]:
@@ -46,6 +47,17 @@ def training_command(name: Command) -> Callable[..., None]:
         level: Level = None,
         data: Data = None,
         run: Annotated[Path | None, typer.Option(help="the run folder to create")] = None,
+        dry_run: Annotated[
+            bool,
+            typer.Option(
+                "--dry-run",
+                help="show the first prompt as the model reads it, one group of rollouts with "
+                "rewards, and the tokens of the job; train nothing, write nothing",
+            ),
+        ] = False,
+        price_read: Price = 0.0,
+        price_written: Price = 0.0,
+        price_trained: Price = 0.0,
         yes: Yes = False,
     ) -> None:
         require_extra("tinker", "training")
@@ -56,7 +68,10 @@ def training_command(name: Command) -> Callable[..., None]:
             raise OptionError(
                 f"{new.folder} already holds a run; continue it with tokengym resume {new.folder}"
             )
-        _train(config, new, ask=not yes)
+        if dry_run:
+            _rehearse(config, (price_read, price_written, price_trained))
+        else:
+            _train(config, new, ask=not yes)
 
     command.__name__ = name
     command.__doc__ = (
@@ -73,13 +88,30 @@ def resume(
     steps: Annotated[
         int | None, typer.Option(min=1, help="optimizer steps in all (default: the run's)")
     ] = None,
+    max_total_tokens: Annotated[
+        int | None, typer.Option(min=1, help="tokens in all (default: the run's)")
+    ] = None,
     yes: Yes = False,
 ) -> None:
     """Continue a run after the last state it saved."""
     require_extra("tinker", "training")
     opened = RunFolder.open(run)
-    config = opened.config
-    _train(config if steps is None else replace(config, steps=steps), opened, ask=not yes)
+    said = {"steps": steps, "max_total_tokens": max_total_tokens}
+    changes: Any = {name: value for name, value in said.items() if value is not None}
+    _train(replace(opened.config, **changes), opened, ask=not yes)
+
+
+def _rehearse(config: TrainConfig, prices: Sequence[float]) -> None:
+    from tokengym.agents.dry_run import dry_run
+    from tokengym.agents.training.connection import ServiceRefusedError
+    from tokengym.agents.training.job import Job
+
+    try:
+        for line in dry_run(Job.resolve(config), prices):
+            typer.echo(line)
+    except ServiceRefusedError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
 
 
 def _train(config: TrainConfig, run: RunFolder, *, ask: bool) -> None:

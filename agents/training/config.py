@@ -132,7 +132,7 @@ class TrainConfig(
             self.command != "train",
             bool(self.curriculum or self.others),
             self.algorithm != Algorithm(),
-            self.schedule != "constant" or self.lr_warmup,
+            self.schedule != "constant" or self.lr_warmup or self.max_total_tokens,
             # The cookbook's loop in mode async depends on time: which Tasks a step trains on, and
             # how many steps there are.
             self.mode == "async",
@@ -191,7 +191,7 @@ class TrainConfig(
 
     def _check_loop(self) -> None:
         beyond = [f"{name}={getattr(self, name)!r}" for name in self.algorithm.beyond_cookbook()]
-        names = ("separate", "lr_warmup", "curriculum")
+        names = ("separate", "lr_warmup", "curriculum", "max_total_tokens")
         beyond += [f"{name}={getattr(self, name)!r}" for name in names if getattr(self, name)]
         falls = self.lr_schedule not in (None, "constant")
         beyond += [f"lr_schedule={self.lr_schedule!r}"] if falls else []

@@ -191,10 +191,11 @@ def _started(service: LocalService) -> Iterator[LocalService]:
 def _refusals(address: str) -> Iterator[None]:
     """Turn an SDK error into one that names the service."""
     import tinker  # it loads torch, which those who only resolve a target need not wait for
+    from tinker.lib.retryable_exception import RetryableException
 
     try:
         yield
-    except tinker.TinkerError as error:
+    except (tinker.TinkerError, RetryableException) as error:
         raise ServiceRefusedError(f"the service at {address} refused: {refusal(error)}") from error
     except (AssertionError, ValueError) as error:
         # What the SDK raises at an answer that it did not expect.

@@ -1,8 +1,9 @@
-"""The tokens a job will use, estimated beforehand."""
+"""The tokens a job will use, estimated beforehand from scripted episodes or from rollouts."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Self
 
+from tokengym.agents.rollouts import RolloutRecord
 from tokengym.agents.training.job import Job
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
@@ -12,7 +13,7 @@ _SAMPLE = 16
 
 
 class Cost(NamedTuple):
-    """Tokens of a whole job, upper estimates.
+    """Tokens of a whole job, upper estimates unless measured on rollouts.
 
     Attributes:
         prefill: read before sampling.
@@ -31,21 +32,58 @@ class Cost(NamedTuple):
             f"about {self.trained:,} trained on"
         )
 
+    def dollars(self, prices: Sequence[float]) -> float:
+        """Return the price, given dollars per million tokens read, sampled and trained on."""
+        return sum(map(float.__mul__, map(float, self), map(float, prices))) / 1e6
 
-def job_cost(job: Job) -> Cost:
-    """Estimate a job's tokens from a few episodes of a scripted policy.
+
+class EpisodeTokens(NamedTuple):
+    """Tokens of some episodes together.
+
+    Attributes:
+        episodes: how many they are.
+        read: of all observations.
+        sampled: of all replies.
+        length: of the conversations at their ends, which are trained on.
+    """
+
+    episodes: int
+    read: int
+    sampled: int
+    length: int
+
+    @classmethod
+    def of_records(cls, records: Sequence[RolloutRecord]) -> Self:
+        """Return the tokens of rollouts; of several roles there is one of each."""
+        turns = [turn for record in records for turn in record.own_turns]
+        last = [record.own_turns[-1] for record in records if record.own_turns]
+        return cls(
+            len({record.origin.member for record in records}),
+            sum(turn.prompt_tokens or 0 for turn in turns),
+            sum(turn.completion_tokens or 0 for turn in turns),
+            sum((turn.prompt_tokens or 0) + (turn.completion_tokens or 0) for turn in last),
+        )
+
+
+def job_cost(job: Job, measured: Mapping[str, EpisodeTokens] | None = None) -> Cost:
+    """Estimate a job's tokens from a few episodes of a scripted policy, or of its own.
 
     Several worlds are taken to get the same number of Tasks.
+
+    Args:
+        job: the job.
+        measured: by the tag of each world, episodes of the policy.
     """
-    costs = [_world_cost(part, 1 + len(job.others)) for part in (job, *job.others)]
+    parts = (job, *job.others)
+    costs = [_world_cost(part, len(parts), (measured or {}).get(part.tag)) for part in parts]
     return Cost(*map(sum, zip(*costs, strict=True)))
 
 
-def _world_cost(job: Job, worlds: int) -> Cost:
+def _world_cost(job: Job, worlds: int, measured: EpisodeTokens | None) -> Cost:
     """Estimate the tokens of one of several worlds."""
     config = job.config
     tasks = job.world.first_tasks("test", min(_SAMPLE, config.evaluation_tasks))
-    read, replies, length = _measure(job, tasks)
+    episodes, read, replies, length = measured or _measure(job, tasks)
     groups = config.steps * config.groups_per_batch // worlds
     rollouts = groups * config.group_size
     # Demonstrations are written by a script, and preferences are on record.
@@ -55,29 +93,30 @@ def _world_cost(job: Job, worlds: int) -> Cost:
         # As many again, or what the budget of tokens buys.
         budget = config.resample_tokens
         sampled += (
-            sampled if budget is None else config.steps * budget * len(tasks) // (read + replies)
+            sampled if budget is None else config.steps * budget * episodes // (read + replies)
         )
-    roles = len(job.roles)
+    # Rollouts of several roles were counted together.
+    roles = 1 if measured else len(job.roles)
     low = min(config.low_tasks, config.evaluation_tasks)
     played = sampled + 2 * (config.evaluation_tasks + low) * roles
-    trained = rollouts * length // len(tasks) * roles
+    trained = rollouts * length // episodes * roles
     return Cost(
         # A teacher reads what is trained on.
-        prefill=played * read // len(tasks) + (trained if job.teacher else 0),
-        sampled=played * replies // len(tasks),
+        prefill=played * read // episodes + (trained if job.teacher else 0),
+        sampled=played * replies // episodes,
         trained=trained,
     )
 
 
 def rollouts_cost(job: Job, tasks: Sequence[Task], size: int) -> tuple[int, int]:
     """Return upper estimates of the tokens that `size` rollouts of each Task read and sample."""
-    read, replies, _ = _measure(job, tasks[:_SAMPLE])
-    rollouts, sample = len(tasks) * size, len(tasks[:_SAMPLE])
-    return rollouts * read // sample, rollouts * replies // sample
+    episodes, read, replies, _ = _measure(job, tasks[:_SAMPLE])
+    rollouts = len(tasks) * size
+    return rollouts * read // episodes, rollouts * replies // episodes
 
 
-def _measure(job: Job, tasks: Sequence[Task]) -> tuple[int, int, int]:
-    """Return tokens read and at most sampled in one episode of each Task, and their lengths."""
+def _measure(job: Job, tasks: Sequence[Task]) -> EpisodeTokens:
+    """Return the tokens of one episode of each Task, with replies of the most tokens."""
     read = turns = length = 0
     for task in tasks:
         observed = 0
@@ -90,4 +129,4 @@ def _measure(job: Job, tasks: Sequence[Task]) -> tuple[int, int, int]:
             reply = job.baselines["random"](episode.world, episode.turn, rng)
             episode.act(job.codec.write(reply))
         length += observed + job.max_tokens
-    return read, turns * job.max_tokens, length
+    return EpisodeTokens(len(tasks), read, turns * job.max_tokens, length)

@@ -17,6 +17,7 @@ from tinker_cookbook.utils.git_rev import recipe_user_metadata
 from tinker_cookbook.utils.lr_scheduling import LRSchedule, compute_schedule_lr_multiplier
 from tinker_cookbook.utils.misc_utils import split_list
 
+from tokengym.agents.training.budget import TOKENS, TokenBudget
 from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.policy_trainers import PolicyTrainers, service_session
 from tokengym.envs.core.errors import OptionError
@@ -34,6 +35,11 @@ _OFF: dict[str, object] = {
     "num_groups_to_log": 0,
 }
 """What only the cookbook's loop does, and how it is turned off."""
+_PLAYED = (
+    *("env/all/total_ob_tokens", "env/all/total_ac_tokens"),
+    *("tokens/further", "tokens/greedy"),
+)
+"""Metrics of a batch that count the tokens read and sampled for it."""
 # The cookbook's constants of Adam: with them both loops make the same updates.
 _BETA1, _BETA2, _EPSILON = 0.9, 0.95, 1e-8
 
@@ -127,6 +133,7 @@ async def train(
     seed: int = 0,
     schedule: LRSchedule = "constant",
     warmup: int = 0,
+    budget: TokenBudget | None = None,
 ) -> None:
     """Train policies on the batches of a source, as `tinker_cookbook.rl.train.main` would.
 
@@ -151,6 +158,7 @@ async def train(
         schedule: how the learning rate changes over the steps.
         warmup: first steps, over which it rises to what the schedule has. Adam's very first updates
             move every weight by the whole learning rate, however small the signal.
+        budget: pays for the steps, of which there are fewer if it does not last.
 
     Raises:
         OptionError: if the configuration asks for what only the cookbook's loop does.
@@ -176,8 +184,9 @@ async def train(
         steps = range(learners.start, min(len(source), config.max_steps or len(source)))
         logger.info("%s: steps %d to %d", run, steps.start, steps.stop)
         reference = await _reference(service, config)
-        await _Loop(config, schedule, warmup, source, learners, reference, log).run(steps)
-        await learners.finish(steps)
+        paid = budget or TokenBudget()
+        loop = _Loop(config, schedule, warmup, source, learners, reference, log, paid)
+        await learners.finish(await loop.run(steps))
     log.close()
 
 
@@ -192,18 +201,25 @@ class _Loop:
     learners: PolicyTrainers
     reference: tinker.SamplingClient | None
     log: ml_log.Logger
+    budget: TokenBudget
 
-    async def run(self, steps: range) -> None:
+    async def run(self, steps: range) -> range:
+        """Run steps; returns those that were done, all unless the budget did not last."""
         ahead = self.config.async_config is not None or not self.source.on_policy
         samplers = await self._samplers()
         following: asyncio.Task[Batch] | None = None
         try:
             for step in steps:
+                if not self.budget.lasts:
+                    self.budget.ended_after = step
+                    return range(steps.start, step)
                 with trace.trace_iteration(step=step) as window:
                     lag = int(following is not None and self.source.on_policy)
                     batch = await (following or self.source.batch(step, samplers))
                     following = None
-                    if ahead and step + 1 in steps:
+                    tokens = self._tokens(batch)
+                    self.budget.pay(tokens)
+                    if ahead and step + 1 in steps and self.budget.lasts:
                         following = asyncio.create_task(self.source.batch(step + 1, samplers))
                     rate = self._learning_rate(step, steps.stop)
                     updates = await self._submit(batch, rate)
@@ -216,6 +232,7 @@ class _Loop:
                     "progress/batch": step,
                     "progress/done_frac": (step + 1) / steps.stop,
                     "optim/lr": rate,
+                    TOKENS: tokens,
                     **({"sampler/lag": lag} if self.source.on_policy else {}),
                     **window.get_timing_metrics(),
                 }
@@ -223,11 +240,18 @@ class _Loop:
                 self.log.log_metrics(metrics, step=step)
                 # Not before: a kill between the two would lose the metrics of a step that is done.
                 await self.learners.save(step + 1)
+            return steps
         finally:
             if following is not None:
                 following.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await following
+
+    def _tokens(self, batch: Batch) -> int:
+        """Return what a batch costs: read, sampled, and read again by whoever learns or judges."""
+        readers = 1 + (self.reference is not None) + ("teacher/kl" in batch.metrics)
+        trained = sum(datum.model_input.length for data in batch.data.values() for datum in data)
+        return int(sum(batch.metrics.get(name, 0.0) for name in _PLAYED)) + readers * trained
 
     async def _samplers(self) -> Mapping[str, tinker.SamplingClient]:
         return await self.learners.samplers() if self.source.on_policy else {}

@@ -109,6 +109,12 @@ class ScheduleSettings(Settings):
         None, "how the rate changes over the steps; linear on existing data if not given"
     )
     lr_warmup: int = option(0, "first steps, over which the rate rises linearly", least=0)
+    max_total_tokens: int | None = option(
+        None,
+        "tokens, read, sampled and trained on, evaluations included; a run ends before it needs "
+        "more",
+        least=1,
+    )
     overrides: tuple[str, ...] = option(
         (), "name=value, a field of the cookbook's train.Config that no option sets", flag="--set"
     )

@@ -28,6 +28,7 @@ from tokengym.agents.training.batches.demonstrations import (
 from tokengym.agents.training.batches.mixture import MixedSource, WorldMixture
 from tokengym.agents.training.batches.preferences import Preferences
 from tokengym.agents.training.batches.sampling import SeededRollouts
+from tokengym.agents.training.budget import TokenBudget
 from tokengym.agents.training.connection import SAVE_EVERY, Connection, environment_variable
 from tokengym.agents.training.earlier_runs import Opponents
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
@@ -74,9 +75,11 @@ _NO_SUCH_SETTING = (
 
 
 async def train_job(
-    session: TrainingSession, run: RunFolder, progress: Progress
+    session: TrainingSession, run: RunFolder, progress: Progress, budget: TokenBudget
 ) -> Collapse | None:
     """Train a job into its run folder, from where the folder's checkpoints end.
+
+    It ends before its last step if the budget does not last.
 
     Returns:
         how the run collapsed, or `None`. Its checkpoints since then are forgotten.
@@ -97,7 +100,7 @@ async def train_job(
     if job.config.own_loop:
         source = await _source(session, config, dataset, run, rollouts)
         schedule, warmup = job.config.schedule, job.config.lr_warmup
-        work = train(config, source, policies, job.config.seed, schedule=schedule, warmup=warmup)
+        work = train(config, source, policies, job.config.seed, schedule, warmup, budget)
     else:
         run.forget_deleted_checkpoints()
         work = cookbook.main(config)

@@ -146,6 +146,8 @@ class GroupSampler:
             count = len(set(self.episodes))
             request = sampler.sample(prompt, stop, limit, count, self.seed("opening"))
             self._replies = asyncio.ensure_future(request)
+            # Where another group fails first nobody waits for this one, or its exception, any more.
+            self._replies.add_done_callback(lambda done: done.cancelled() or done.exception())
         if asked != self._opening:
             return None
         # Who stops waiting takes nothing from the others.

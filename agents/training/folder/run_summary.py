@@ -177,6 +177,7 @@ class RunSummary:
         sampler_paths: by name of what is trained, the `tinker://` path of the weights evaluated
             after training; `None` for the base model.
         warm: the policy after its warm start; `None` without one.
+        ending: why it ended before its last step; empty if it did not, or collapsed.
     """
 
     before: Evaluation
@@ -185,6 +186,7 @@ class RunSummary:
     collapse: Collapse | None
     sampler_paths: Mapping[str, str | None]
     warm: Evaluation | None = None
+    ending: str = ""
 
     def skill(self, name: str, *, since: Evaluation | None = None) -> "Skill":
         """Return the skill of a policy before and after, paired by Task.
@@ -242,7 +244,8 @@ class RunSummary:
 
     def lines(self) -> Iterator[str]:
         """Yield the results in a few lines for people."""
-        yield from filter(None, (self.after.of(name).form_warning for name in self.references))
+        warnings = (self.after.of(name).form_warning for name in self.references)
+        yield from filter(None, (self.ending, *warnings))
         if self.collapse is not None:
             yield (
                 f"COLLAPSED at step {self.collapse.since}: {self.collapse.reason}. The last good "

@@ -1,0 +1,98 @@
+"""The budget of a run in tokens: what it has used, and whether that leaves room for a step."""
+
+from dataclasses import dataclass
+
+from tokengym.agents.rollouts import RolloutLog, evaluation_segment
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.job import Job
+
+TOKENS = "tokens/total"
+"""Metric of a step in our own loop: tokens read, sampled and trained on."""
+
+
+@dataclass
+class TokenBudget:
+    """Tokens that a run may use, of its trained roles: read, sampled and trained on.
+
+    Attributes:
+        most: in all; `None` without a bound.
+        spent: so far.
+        reserved: for the evaluation after training.
+        step: of the most expensive step so far; before the first one an estimate.
+        ended_after: steps that were done when there was no room for another; `None` while there is.
+    """
+
+    most: int | None = None
+    spent: int = 0
+    reserved: int = 0
+    step: int = 0
+    ended_after: int | None = None
+    _paid: bool = False
+
+    @classmethod
+    def of_run(cls, job: Job, run: RunFolder) -> "TokenBudget":
+        """Return the budget of a run that has been evaluated before training, perhaps resumed."""
+        config = job.config
+        if config.max_total_tokens is None:
+            return cls()
+        played = {
+            file.name: _used(run.rollouts, file.name)
+            for file in run.rollouts.segments()
+            if file.step is None
+        }
+        before = [played.get(evaluation_segment(name), (0, 0)) for name in ("before", "before_low")]
+        evaluation, episodes = (sum(each) for each in zip(*before, strict=True))
+        to_play = 2 if config.warm_start and evaluation_segment("warm") not in played else 1
+        # The cookbook's loop, which a run without a budget may have begun in, logs no total.
+        steps = [
+            int(row.metrics.get(TOKENS, row.tokens))
+            for each in (run.warm_start, run)
+            for row in each.step_log(replies=False).current()
+        ]
+        # What an episode reads and writes is read once more to train on it.
+        first = 2 * evaluation * config.groups_per_batch * config.group_size // max(episodes, 1)
+        return cls(
+            config.max_total_tokens,
+            sum(tokens for tokens, _ in played.values()) + sum(steps),
+            evaluation * to_play,
+            max(steps, default=first),
+            None,
+            bool(steps),
+        )
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it lasts for one more step, as expensive as the most expensive one."""
+        return self.most is None or self.spent + self.reserved + self.step <= self.most
+
+    def pay(self, tokens: int) -> None:
+        """Count a step."""
+        self.spent += tokens
+        self.step = max(self.step, tokens) if self._paid else tokens
+        self._paid = True
+
+    def ending(self, steps: int) -> str:
+        """State why a run ended before its last step; empty if it did not.
+
+        Args:
+            steps: of the run.
+        """
+        if self.ended_after is None:
+            return ""
+        return (
+            f"Ended after {self.ended_after} of {steps} steps: {self.spent:,} tokens were used, "
+            f"and another step (about {self.step:,}) and the evaluation after training (about "
+            f"{self.reserved:,}) would pass --max-total-tokens {self.most:,}. To go on, resume "
+            "the run with a larger one"
+        )
+
+
+def _used(log: RolloutLog, segment: str) -> tuple[int, int]:
+    """Return the tokens that the rollouts of a segment read and sampled, and their number."""
+    tokens = rollouts = 0
+    for record in log.read(segment):
+        rollouts += 1
+        tokens += sum(
+            (turn.prompt_tokens or 0) + (turn.completion_tokens or 0) for turn in record.own_turns
+        )
+    return tokens, rollouts
