@@ -24,6 +24,7 @@ from tokengym.envs.core.grammar import Grammar, complaint, last_match
 from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
+from tokengym.envs.core.question import QuestionWorld
 from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
@@ -56,6 +57,7 @@ __all__ = [
     "Paper",
     "PlayedEpisode",
     "Policy",
+    "QuestionWorld",
     "Reachable",
     "ReplyForm",
     "RoleError",

@@ -15,6 +15,7 @@ from tokengym.agents.cli.evaluate import evaluate
 from tokengym.agents.cli.export import export
 from tokengym.agents.cli.failures import describe
 from tokengym.agents.cli.models import models
+from tokengym.agents.cli.new_world import new_world
 from tokengym.agents.cli.numerics import numerics
 from tokengym.agents.cli.play import play
 from tokengym.agents.cli.report import report
@@ -53,7 +54,7 @@ def common(
 
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
-    *(worlds, play, check, evaluate, verify, rollouts, export, ties),
+    *(worlds, play, new_world, check, evaluate, verify, rollouts, export, ties),
     *map(training_command, COMMANDS),
     *(resume, settings, compare, view, report, serve, serve_env, numerics),
 )

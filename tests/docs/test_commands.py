@@ -357,6 +357,7 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "certify"): certify,
     ("tokengym", "check"): check,
     ("tokengym", "numerics"): numerics,
+    ("tokengym", "new-world"): lambda reader, rest: reader.run_tokengym("new-world", *rest),
     ("tokengym", "ties"): ties,
     ("tokengym", "data"): lambda reader, rest: reader.run_tokengym("data", *rest),
     ("python3", "src/tokengym"): start,
