@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.analysis.report import Cell, Table
 from tokengym.agents.analysis.role_report import RoleReport
-from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
+from tokengym.agents.rollouts import RolloutRecord
 from tokengym.envs.core.display import shorten
 
 _LONGEST_QUESTION, _LONGEST_REPLY = 400, 200
@@ -38,7 +37,8 @@ def example_table(
     rows: list[list[str | tuple[str, str]]] = [
         [
             (f"Task {first[group].index}: {changes[group]:+.3f}", _question(first[group])),
-            *map(_reply, (first[group], last[group], _oracle(side, group))),
+            *map(_reply, (first[group], last[group])),
+            _oracle(side, group),
         ]
         for group in chosen
     ]
@@ -51,12 +51,10 @@ def example_table(
     )
 
 
-def _oracle(side: RoleReport, group: int) -> RolloutRecord:
-    """Play the oracle on a held-out Task, against scripts."""
-    job = side.job.evaluated
-    policies = {**job.scripts, side.role: job.baselines["oracle"]}
-    (played,) = play_all(job.world.fork(), [job.held_out[group]], policies)
-    return record_play(RolloutOrigin("evaluation", policy="oracle"), played, side.role)
+def _oracle(side: RoleReport, group: int) -> Cell:
+    replies = side.references.oracle_replies
+    earned = side.references.yardstick.oracle_T[group]
+    return f"{earned:.3f}", replies[group] if replies else ""
 
 
 def _question(record: RolloutRecord) -> str:

@@ -10,17 +10,23 @@ _MEGABYTE = 1_000_000
 
 
 def view(
-    paths: Annotated[list[Path], typer.Argument(help="run folders, or folders that contain them")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="run folders, folders that contain them, or rollouts of anybody: JSON Lines or "
+            "Parquet, verifiers' results, logs of tinker-cookbook"
+        ),
+    ],
     port: Annotated[int, typer.Option(min=0, max=65535, help="any free one if 0")] = 0,
     html: Annotated[
         Path | None, typer.Option(help="write one self-contained page here instead of serving")
     ] = None,
     megabytes: Annotated[
-        float, typer.Option(min=0.1, help="size limit of the rollouts in that page")
-    ] = 20.0,
+        float, typer.Option(min=0.2, help="size limit of that page, which holds a sample")
+    ] = 5.0,
     browser: Annotated[bool, typer.Option(help="open the page in a browser")] = True,
 ) -> None:
-    """Show runs: curves, rollouts, groups side by side; live while a run trains.
+    """Show runs: what changed, curves, rollouts, groups side by side; live while a run trains.
 
     The page is served to this machine only. Ctrl-C stops the server.
     """

@@ -15,6 +15,7 @@ from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segme
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
 from tokengym.agents.training.folder.run_summary import Evaluation, References
 from tokengym.agents.training.session import TrainingSession
+from tokengym.envs.core.display import shorten
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
@@ -29,6 +30,7 @@ Played = tuple[tuple[float, ...], tuple[float, ...]]
 """A role's returns and expected returns on each Task; of the latter none where unknown."""
 
 _BYTES = ByteCodec()
+_LONGEST_REPLY = 200
 _AGAINST_MODELS = ("null", "random", "scripted", "oracle")
 
 
@@ -193,12 +195,17 @@ async def _references(session: TrainingSession, role: str) -> References:
         return returns, _expected([record.metrics for record in records], role)
 
     def play() -> dict[str, Played]:
-        return {
-            name: of(play_all(world, tasks, {**scripted, role: policy}))
-            for name, policy in {**scripts, blind_name: blind}.items()
-        }
+        nonlocal replies
+        played = {}
+        for name, policy in {**scripts, blind_name: blind}.items():
+            records = play_all(world, tasks, {**scripted, role: policy})
+            played[name] = of(records)
+            if name == "oracle":
+                replies = tuple(_said(record, role) for record in records)
+        return played
 
     # In a thread of its own, so that what is sampled meanwhile does not wait.
+    replies: tuple[str, ...] = ()
     blind_name, blind = await asyncio.to_thread(find_best_blind, world, tasks, role, scripted)
     if all(isinstance(who, str) for who in opponents.values()):
         played = await asyncio.to_thread(play)
@@ -213,7 +220,7 @@ async def _references(session: TrainingSession, role: str) -> References:
     def in_unit(unit: int) -> References:
         lines = {name: mean_estimate(of_both[unit]) for name, of_both in played.items()}
         ends = Yardstick(played[blind_name][unit], played["oracle"][unit], blind_name)
-        return References(lines, ends, reachable=reachable)
+        return References(lines, ends, reachable=reachable, oracle_replies=replies)
 
     best = spec.reachable.get(job.world.level) if job.world.generates else None
     reachable = "" if best is None else best.policy
@@ -221,6 +228,12 @@ async def _references(session: TrainingSession, role: str) -> References:
     if not all(expected for _, expected in played.values()):
         return on_outcomes
     return replace(in_unit(1), on_outcomes=on_outcomes)
+
+
+def _said(record: PlayedEpisode, role: str) -> str:
+    """Return a role's replies on one line, shortened."""
+    turns = zip(record.turns, record.replies, strict=False)
+    return shorten(" / ".join(said for turn, said in turns if turn.role == role), _LONGEST_REPLY)
 
 
 async def _against_models(session: TrainingSession, role: str, policy: Policy) -> Played:

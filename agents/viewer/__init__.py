@@ -7,7 +7,7 @@ the runs it was given.
 
 from tokengym.agents.viewer.library import open_runs
 from tokengym.agents.viewer.pages import index_page, whole_page
-from tokengym.agents.viewer.run_view import RunView, compare
+from tokengym.agents.viewer.run_view import RunView
 from tokengym.agents.viewer.server import Viewer
 
-__all__ = ["RunView", "Viewer", "compare", "index_page", "open_runs", "whole_page"]
+__all__ = ["RunView", "Viewer", "index_page", "open_runs", "whole_page"]

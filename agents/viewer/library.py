@@ -1,12 +1,26 @@
 """Finding the runs below the folders that a user names; pages then ask for runs by name only."""
 
+import json
+import re
+import tempfile
+import weakref
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tokengym.agents.certify.sources.records import Records
+from tokengym.agents.rollouts import (
+    RolloutLog,
+    RolloutOrigin,
+    RolloutRecord,
+    TurnRecord,
+    evaluation_segment,
+)
 from tokengym.agents.training.folder.run import is_run
 from tokengym.agents.viewer.run_view import RunView
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.errors import DataError, OptionError
 
+_UNNAMED = re.compile(r"\W+")
 _DEPTH = 3
 """Folders below the given one that are searched for runs."""
 
@@ -15,24 +29,59 @@ def open_runs(paths: Sequence[Path]) -> Mapping[str, RunView]:
     """Return the runs in some folders by name, the newest first.
 
     Args:
-        paths: run folders, folders with files of rollouts, or folders that hold such folders.
+        paths: run folders, folders with files of rollouts, or folders that hold such folders; or
+            what `Records` reads: files and folders of rollouts of other programs.
 
     Raises:
-        OptionError: if a folder holds neither.
+        OptionError: if a folder holds none of these.
     """
     folders: dict[Path, None] = {}
+    others = {}
     for path in paths:
         inside = _search(path.resolve(), _DEPTH) if path.is_dir() else []
         if not inside:
-            raise OptionError(f"{path} holds no run and no rollouts")
+            others[path.name] = _imported(path)
         folders |= dict.fromkeys(inside)
     newest = sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True)
-    return {name: RunView(name, folder) for folder, name in _names(newest).items()}
+    return {name: RunView(name, folder) for folder, name in _names(newest).items()} | others
+
+
+def _imported(path: Path) -> RunView:
+    """Return rollouts that another program recorded, as ours, in a folder that goes with the view.
+
+    Raises:
+        OptionError: if there are none.
+    """
+    try:
+        rollouts = Records(path).rollouts
+    except (DataError, OSError) as error:
+        raise OptionError(f"{path} holds no run and no rollouts: {error}") from error
+    groups: dict[tuple[str, str], int] = {}
+    members: Counter[int] = Counter()
+    kept = tempfile.TemporaryDirectory()
+    of_split: dict[str, list[RolloutRecord]] = {}
+    for rollout in rollouts:
+        group = groups.setdefault((rollout.split, rollout.group), len(groups))
+        origin = RolloutOrigin("evaluation", group=group, member=members[group])
+        members[group] += 1
+        # What is no number is shown as the reason why the rollout ended.
+        said = rollout.reward if isinstance(rollout.reward, str) else ""
+        earned = 0.0 if isinstance(rollout.reward, str) else rollout.reward
+        reply = TurnRecord("policy", rollout.prompt, rollout.reply, reward=earned)
+        what = (path.name, "", rollout.split, group, rollout.group, "policy", (reply,), said)
+        of_split.setdefault(_UNNAMED.sub("_", rollout.split) or "all", []).append(
+            RolloutRecord(origin, *what, total=earned)
+        )
+    for split, records in of_split.items():
+        RolloutLog(Path(kept.name)).append(evaluation_segment(split), records)
+    view = RunView(path.name, Path(kept.name))
+    weakref.finalize(view, kept.cleanup)
+    return view
 
 
 def _search(folder: Path, depth: int) -> list[Path]:
     """Return the runs in a folder: itself if it is one, else those below it."""
-    if is_run(str(folder)) or any(folder.glob("*.jsonl")):
+    if is_run(str(folder)) or any(map(_is_ours, folder.glob("*.jsonl"))):
         return [folder]
     if depth == 0:
         return []
@@ -42,6 +91,16 @@ def _search(folder: Path, depth: int) -> list[Path]:
         if path.is_dir() and not path.is_symlink() and path.name[0] != "."
     )
     return [run for path in below for run in _search(path, depth - 1)]
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether a file begins with a rollout in our format."""
+    with path.open("rb") as file:
+        try:
+            first = json.loads(file.readline())
+        except ValueError:
+            return False
+    return isinstance(first, dict) and {"schema", "turns"} <= first.keys()
 
 
 def _names(folders: Sequence[Path]) -> dict[Path, str]:

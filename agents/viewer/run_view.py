@@ -12,10 +12,11 @@ from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
 from tokengym.agents.training.folder.monitor import StepRow, mixed_series
 from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import References
 from tokengym.agents.viewer.table import Texts, groups_of, table_of
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.spec import short_name
 from tokengym.envs.registry import import_object, spec
-from tokengym.rewards.estimates import mean_estimate
 
 _SERIES: Mapping[str, Callable[[StepRow], float | None]] = {
     "return": lambda row: None if row.loss is not None else row.reward,
@@ -114,7 +115,11 @@ class RunView:
             segments: names; all that there are if `None`. Others are left out.
         """
         index = self._index(None if segments is None else frozenset(segments))
-        return {name: {"stamp": read.stamp, **read.table} for name, read in index.items()}
+        known = self._run.references if self._run.exists else {}
+        return {
+            name: {"stamp": read.stamp, **read.table, **_oracle(name, read.table, known)}
+            for name, read in index.items()
+        }
 
     def search(self, words: str) -> dict[str, list[int]]:
         """Return by segment the rows whose texts hold `words`, in any case."""
@@ -190,50 +195,25 @@ class RunView:
         return {"return": next(iter(references.values())).levels}
 
 
-def compare(left: RunView, right: RunView) -> dict[str, Any]:
-    """Compare two runs on the held-out Tasks that both played.
-
-    The last recorded evaluations of the two runs are paired by world, level, Task and role.
-
-    Returns:
-        `segments`, the evaluations; `pairs`, by Task the `rows` and the `returns` of both sides;
-        `difference`, the mean of right less left with its interval, `null` without pairs.
-    """
-    first, second = _last_evaluation(left), _last_evaluation(right)
-    if first is None or second is None:
-        return {"segments": [], "pairs": [], "difference": None}
-    ours, theirs = first[1], second[1]
-    places, pairs = _places(theirs), []
-    for key, row in _places(ours).items():
-        if key in places:
-            rows = [row, places[key]]
-            returns = [ours["return"][row], theirs["return"][places[key]]]
-            pairs.append(
-                {"role": key[2], "index": ours["index"][row], "rows": rows, "returns": returns}
+def _oracle(
+    segment: str, table: Mapping[str, list[Any]], known: Mapping[str, References]
+) -> dict[str, list[Any]]:
+    """Return what the oracle says and earns on the Tasks of a run's evaluation, by column."""
+    best: list[tuple[str, float | None]] = []
+    columns = (table[name] for name in ("world", "level", "role", "group"))
+    for world, level, role, group in zip(*columns, strict=True):
+        # Of several worlds each has its own references.
+        of_role = known.get(f"{short_name(world)}-{level}") or known.get(role)
+        returns = of_role.yardstick.oracle_T if of_role and segment.startswith("evaluation") else ()
+        replies = of_role.oracle_replies if of_role and returns else ()
+        place = int(group)
+        best.append(
+            (
+                replies[place] if place < len(replies) else "",
+                returns[place] if place < len(returns) else None,
             )
-    differences = [pair["returns"][1] - pair["returns"][0] for pair in pairs]
-    return {
-        "segments": [first[0], second[0]],
-        "pairs": pairs,
-        "difference": list(mean_estimate(differences)) if differences else None,
-    }
-
-
-def _last_evaluation(view: RunView) -> tuple[str, dict[str, Any]] | None:
-    tables = view.tables()
-    for name in ("evaluation_after", "evaluation_warm", "evaluation_before"):
-        if name in tables:
-            return name, tables[name]
-    others = [name for name in tables if name.startswith("evaluation")]
-    return (others[-1], tables[others[-1]]) if others else None
-
-
-def _places(table: Mapping[str, Any]) -> dict[tuple[str, str, str, str], int]:
-    columns = (table[name] for name in ("world", "level", "role", "fingerprint"))
-    places: dict[tuple[str, str, str, str], int] = {}
-    for row, key in enumerate(zip(*columns, strict=True)):
-        places.setdefault(key, row)
-    return places
+        )
+    return {"best": [said for said, _ in best], "best_return": [earned for _, earned in best]}
 
 
 def _stamp(segment: Segment) -> str:

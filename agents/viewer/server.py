@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from tokengym.agents.loopback import LocalServer, local_address
 from tokengym.agents.viewer.pages import STATIC, TYPES, index_page
 from tokengym.agents.viewer.pictures import draw
-from tokengym.agents.viewer.run_view import RunView, compare
+from tokengym.agents.viewer.run_view import RunView
 from tokengym.envs.core.errors import DataError, TokengymError
 
 HEADERS: Mapping[str, str] = {
@@ -71,13 +71,13 @@ class Viewer(LocalServer):
         """The hosts that requests may name."""
         return frozenset({self.location, f"localhost:{self.server_address[1]}"})
 
-    def view(self, query: Query, name: str = "run") -> RunView:
+    def view(self, query: Query) -> RunView:
         """Return the run that a query names.
 
         Raises:
             DataError: if there is none.
         """
-        run = query.get(name, "")
+        run = query.get("run", "")
         if run not in self.runs:
             raise DataError(f"there is no run called {run!r}")
         return self.runs[run]
@@ -175,5 +175,4 @@ _ANSWERS: Mapping[str, Callable[[Viewer, Query], Any]] = {
     "/api/tables": _tables,
     "/api/group": _group,
     "/api/search": lambda server, query: server.view(query).search(query.get("words", "")),
-    "/api/compare": lambda server, query: compare(server.view(query), server.view(query, "with")),
 }

@@ -14,6 +14,8 @@ Group = tuple[str, str, str, int]
 """World, level, role and number within its segment."""
 
 _SHOWN = 120
+_QUESTION = 200
+_NUMBER = re.compile(r"[0-9][0-9.]*")
 _SPACES = re.compile(r"\s+")
 _APART = 1e-6
 """Returns further apart do not tie, as `tie_statistics` counts."""
@@ -23,11 +25,14 @@ def table_of(records: Sequence[RolloutRecord]) -> dict[str, list[Any]]:
     """Return one segment's rollouts by column, in the order of the records.
 
     `step` is `null` outside training; `malformed` and `cut_off` count replies; `violation` is 0 or
-    1; `said` is the beginning of the last reply; `tie` is how many other members of the group
-    earned the same, `dead` 1 if all did.
+    1; `earned` is the expected return where it is known; `label` is what a forecast was scored
+    against; `question` is what the role read first, without what most groups read, on the first row
+    of each group; `said` is the beginning of the last reply; `tie` is how many other members of the
+    group earned the same, `dead` 1 if all did.
     """
     ties = _ties(records)
     table = {name: [read(record) for record in records] for name, read in _COLUMNS.items()}
+    table["question"] = _questions(records)
     table["tie"], table["dead"] = ([ties[at][k] for at in range(len(records))] for k in (0, 1))
     return table
 
@@ -83,12 +88,34 @@ def _ties(records: Sequence[RolloutRecord]) -> dict[int, tuple[int, int]]:
 
 
 @cache
-def _violation(world: str) -> str:
-    """Return the metric by which a world reports a broken rule; empty if it is not installed."""
+def _named(world: str) -> tuple[str, str]:
+    """Return the metrics of a broken rule and of a forecast's label; empty where there are none."""
     try:
-        return spec(world).violation
-    except UnknownWorldError:
-        return ""
+        known = spec(world)
+    except UnknownWorldError:  # it is not installed
+        return "", ""
+    return known.violation, known.calibration[0] if known.calibration else ""
+
+
+def _questions(records: Sequence[RolloutRecord]) -> list[str]:
+    """Return by position the end of what sets a Task apart from others; see `table_of`."""
+    firsts = [places[0] for places in groups_of(records).values()]
+    lines = {at: _first_read(records[at]).splitlines() for at in firsts}
+    # Lines such as the form of a reply may differ in their numbers alone; so may questions.
+    forms = {at: [_NUMBER.sub("0", line) for line in of_group] for at, of_group in lines.items()}
+    seen = Counter(line for both in (lines, forms) for each in both.values() for line in {*each})
+    questions = [""] * len(records)
+    for at, read in lines.items():
+        kept: list[str] = []
+        for compared in (forms[at], read):
+            pairs = zip(read, compared, strict=True)
+            kept = kept or [line for line, same in pairs if line and 2 * seen[same] <= len(firsts)]
+        questions[at] = _SPACES.sub(" ", " ".join(kept or read)).strip()[-_QUESTION:]
+    return questions
+
+
+def _first_read(record: RolloutRecord) -> str:
+    return next((turn.read for turn in record.turns if turn.role == record.role), "")
 
 
 def _last_reply(record: RolloutRecord) -> str:
@@ -114,7 +141,9 @@ _COLUMNS: Mapping[str, Callable[[RolloutRecord], Any]] = {
     "turns": lambda record: len(record.own_turns),
     "malformed": lambda record: record.malformed,
     "cut_off": lambda record: record.cut_off,
-    "violation": lambda record: int((record.metrics.get(_violation(record.world)) or 0.0) > 0.0),
+    "violation": lambda record: int((record.metrics.get(_named(record.world)[0]) or 0.0) > 0.0),
+    "earned": lambda record: record.earned,
+    "label": lambda record: record.metrics.get(_named(record.world)[1]),
     "said_tokens": lambda record: sum(turn.completion_tokens or 0 for turn in record.own_turns),
     "said": _last_reply,
 }

@@ -1,17 +1,19 @@
 """Laws of the page in a browser: it loads, filters and opens, and what a model said stays text."""
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from tests.viewer.browser import Browser
-from tests.viewer.conftest import GROUPS, HOSTILE, SIZE, STEPS, rollout
+from tests.viewer.conftest import GROUPS, HOSTILE, SIZE, STEPS, rollout, write_run
 from tokengym.agents.cli import app
-from tokengym.agents.rollouts import train_segment
+from tokengym.agents.rollouts import evaluation_segment, train_segment
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.viewer import Viewer
+from tokengym.agents.viewer import Viewer, open_runs, whole_page
+from tokengym.rewards.estimates import mean_estimate
 
 ROLLOUTS = STEPS * GROUPS * SIZE + 6
 
@@ -65,8 +67,6 @@ def test_what_a_model_said_stays_text_and_is_found(page: Browser) -> None:
     page.type("<SCRIPT>window.hacked")
     page.wait("document.querySelector('.count').textContent.startsWith('1 of ')")
     page.click(".rows .row")
-    page.wait("document.querySelector('.rollout')")
-    page.press("g")
     page.wait("document.querySelector('.group')")
     page.press("g")
     page.wait("document.querySelector('.rollout')")
@@ -106,7 +106,7 @@ def test_two_runs_are_compared_task_by_task(page: Browser, viewer: Viewer) -> No
     shown = page.evaluate("document.querySelector('.compare').innerText")
     assert "on 6 Tasks that both played: 0" in shown
     page.click(".pairs button")
-    page.wait("document.querySelectorAll('.member .conversation').length === 2")
+    page.wait("document.querySelectorAll('.member').length === 3")
     assert page.errors == []
 
 
@@ -150,9 +150,86 @@ def test_one_file_holds_the_runs_and_needs_no_server(
     browser.type("window.hacked")
     browser.wait("document.querySelector('.count').textContent.startsWith('1 of ')")
     browser.click(".rows .row")
-    browser.wait("document.querySelector('.rollout')")
+    browser.wait("document.querySelector('.group')")
     assert browser.evaluate("window.hacked === undefined")
     assert browser.errors == []
+
+
+def test_a_finished_run_opens_on_what_changed(
+    browser: Browser, tmp_path: Path, viewer: Viewer
+) -> None:
+    run = write_run(tmp_path / "trained", "forecast")
+    after = [rollout("forecast", "evaluation", None, group, 1) for group in range(6)]
+    run.rollouts.append(evaluation_segment("after"), after)
+    before = list(run.rollouts.read(evaluation_segment("before")))
+    changes = [new.earned - old.earned for old, new in zip(before, after, strict=True)]
+    browser.errors.clear()
+    browser.show()
+    with Viewer(open_runs([run.folder])) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        browser.open(server.url)
+        browser.wait("document.querySelectorAll('.pairs tbody tr').length === 6")
+        assert browser.evaluate("document.querySelector('.list').hidden")
+        rows = browser.evaluate(
+            "[...document.querySelectorAll('.pairs tbody tr')].map((row) => row.innerText)"
+        )
+        order = sorted(range(6), key=lambda task: -abs(changes[task]))
+        for row, task in zip(rows, order, strict=True):
+            question = before[task].turns[0].read.splitlines()[-1]
+            for shown in (question, f"the oracle's {task}", "0.900", f"{changes[task]:+.3f}"):
+                assert shown in row
+            for record in (before[task], after[task]):
+                assert str(record.turns[-1].said) in row
+        mean = mean_estimate(changes)
+        interval = browser.evaluate(f"meanInterval({changes})")
+        assert interval == pytest.approx([mean.value, mean.low, mean.high], abs=1e-3)
+        browser.click(".pairs tbody tr")
+        browser.wait("document.querySelectorAll('.member').length === 3")
+        assert f"the oracle's {order[0]}" in browser.evaluate("document.body.innerText")
+        browser.press("Escape")
+        browser.wait("document.querySelector('.pairs tbody tr')")
+        browser.click(".views button:last-child")
+        browser.wait("!document.querySelector('.list').hidden")
+        server.shutdown()
+        thread.join()
+    assert browser.errors == []
+
+
+@pytest.mark.parametrize(
+    "values", [[0.0, 1.0], [0.1, 0.5, -0.2, 0.4, 0.3], [n % 7 for n in range(99)]]
+)
+def test_the_pages_interval_is_students(page: Browser, values: list[float]) -> None:
+    mean = mean_estimate(values)
+    shown = page.evaluate(f"meanInterval({values})")
+    assert shown == pytest.approx([mean.value, mean.low, mean.high], rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("most", [200_000, 260_000])
+def test_a_page_of_a_run_keeps_to_its_size_and_says_what_it_holds(
+    browser: Browser, tmp_path: Path, most: int
+) -> None:
+    run = write_run(tmp_path / "large", "forecast")
+    for name, member in (("before", 0), ("after", 1)):
+        more = [rollout("forecast", "evaluation", None, group, member) for group in range(6, 96)]
+        run.rollouts.append(evaluation_segment(name), more)
+    path = tmp_path / f"page_{most}.html"
+    path.write_text(whole_page(open_runs([run.folder]), most), encoding="utf-8")
+    assert 0.8 * most < path.stat().st_size <= most
+    browser.show()
+    browser.open(path.as_uri())
+    browser.wait(f"location.href.endsWith('{path.name}') && app.rows.length > 0")
+    browser.wait("document.querySelector('.pairs tbody tr')")
+    held = browser.evaluate("app.rows.map((row) => [row.segment, row.fingerprint])")
+    tasks = {name: {task for at, task in held if at == name} for name, _ in held}
+    assert 10 < len(tasks["evaluation_before"]) < 96
+    assert len(tasks["evaluation_after"]) > 10
+    assert tasks["evaluation_after"] <= tasks["evaluation_before"]
+    count = sum(name.startswith("evaluation") for name, _ in held)
+    stated = f"This file holds {count} of 186 evaluation rollouts, evenly spaced"
+    assert stated in browser.evaluate("document.body.innerText")
+    browser.click(".pairs tbody tr")
+    browser.wait("document.querySelector('.member')")
 
 
 def test_a_page_on_paper_shows_its_rows(page: Browser) -> None:

@@ -140,6 +140,53 @@ def test_an_episode_has_its_worlds_picture(tmp_path: Path) -> None:
     assert body.startswith(b"\x89PNG")
 
 
+FOREIGN = [
+    {"prompt": "2 + 2?", "reply": "4", "reward": 1, "group": "a", "split": "../test"},
+    {"prompt": "2 + 2?", "reply": "5", "reward": 0, "group": "a", "split": "../test"},
+    {"prompt": "2 + 3?", "reply": "5", "reward": "nan", "group": "b", "split": "train"},
+]
+VERIFIERS = [
+    {
+        "prompt": [{"role": "user", "content": f"{n} + 1?"}],
+        "completion": "2",
+        "reward": 0.5,
+        "example_id": n,
+    }
+    for n in (1, 1, 2)
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "groups"),
+    [("log.jsonl", FOREIGN, [2, 1]), ("results.jsonl", VERIFIERS, [2, 1])],
+)
+@pytest.mark.parametrize("as_folder", [True, False])
+def test_other_peoples_rollouts_open_too(
+    tmp_path: Path, name: str, rows: list[dict[str, object]], groups: list[int], as_folder: bool
+) -> None:
+    if as_folder and name == "log.jsonl":
+        pytest.skip("a folder is read for names that are known")
+    path = tmp_path / "theirs" / name
+    path.parent.mkdir()
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    before = sorted(tmp_path.rglob("*"))
+    (view,) = open_runs([path.parent if as_folder else path]).values()
+    assert sorted(tmp_path.rglob("*")) == before
+    segments = view.tables()
+    sizes = [len(each) for segment in segments for each, _ in view.groups(segment)]
+    assert sorted(sizes, reverse=True) == groups
+    said = [reply for table in segments.values() for reply in table["said"]]
+    assert sorted(said) == sorted(str(row.get("reply", row.get("completion"))) for row in rows)
+    whole_page({"theirs": view}, 10**6)
+
+
+def test_what_holds_no_rollouts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.jsonl").write_text('{"text": "hello"}\n')
+    for path in (tmp_path / "notes.jsonl", tmp_path, tmp_path / "missing"):
+        with pytest.raises(OptionError, match="holds no run and no rollouts"):
+            open_runs([path])
+
+
 def test_rows_tell_ties_and_the_dead(runs_folder: Path) -> None:
     first = open_runs([runs_folder / "first"])["first"]
     table = first.tables(["train_000001"])["train_000001"]

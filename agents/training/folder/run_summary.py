@@ -98,12 +98,15 @@ class References:
         on_outcomes: the same as it was paid; `None` where the returns above are that.
         reachable: the best policy known of those that read only what the Turns say; empty if the
             level declares none.
+        oracle_replies: what the oracle replies on each Task, its turns on one line, shortened; none
+            where opponents are models.
     """
 
     lines: Mapping[str, Estimate]
     yardstick: Yardstick
     on_outcomes: "References | None" = None
     reachable: str = ""
+    oracle_replies: tuple[str, ...] = ()
 
     @property
     def levels(self) -> dict[str, float]:

@@ -5,7 +5,8 @@ const POLL = 2000;
 const KEYS = [["j k ↓ ↑", "next and previous rollout"], ["Enter", "open the rollout"], ["g", "its group, or back"],
   ["Esc", "back to the table"], ["/", "search"], ["x", "clear the filters"], ["?", "these keys"]];
 const FIRST_BATCH = 3, BATCH = 16;
-const DETAILED = ["at", "row", "tab", "pair"];
+const DETAILED = ["at", "row", "tab", "pair", "view"];
+const SIDES = ["evaluation_before", "evaluation_after"];
 
 class App {
   constructor(root, source) {
@@ -13,7 +14,8 @@ class App {
     this.source = source;
     this.sort = {name: "", down: false};
     this.filters = this.noFilters();
-    this.table = new RolloutTable((row) => this.go({at: row.segment, row: row.row, tab: row.dead ? "group" : "rollout"}),
+    this.pairState = {order: "largest change", all: false};
+    this.table = new RolloutTable((row) => this.go({at: row.segment, row: row.row, tab: row.inGroup.size > 1 ? "group" : "rollout"}),
       (name) => { this.sort = {name, down: this.sort.name === name && !this.sort.down}; this.apply(); });
     window.addEventListener("hashchange", () => this.route());
     document.addEventListener("keydown", (event) => this.press(event));
@@ -69,14 +71,23 @@ class App {
   // Rollouts come in batches, so that the first are there before the last are read.
   async read(name) {
     this.root.setAttribute("aria-busy", true);
+    // Evaluations first: what changed is what the page opens on.
     const left = this.ordered(Object.keys(this.run.stamps));
+    left.sort((a, b) => b.startsWith("evaluation") - a.startsWith("evaluation"));
     for (let size = FIRST_BATCH; left.length; size = BATCH) {
       const tables = await this.source.tables(name, left.splice(0, size));
       if (this.run.name !== name) return;
       this.take(tables);
+      if (this.showsChanges(this.place)) await this.paint(this.place);
     }
     this.root.removeAttribute("aria-busy");
     this.apply();
+  }
+
+  // Whether the page shows what changed: by default where there is a before and an after.
+  showsChanges(place) {
+    const both = SIDES.every((name) => name in this.run.stamps);
+    return both && !this.other && place.at === undefined && place.pair === undefined && place.view !== "rollouts";
   }
 
   ordered(segments) {
@@ -124,13 +135,14 @@ class App {
     this.curves = h("section", {class: "panels", "aria-label": "curves"});
     this.bar = h("form", {class: "filters", onsubmit: (event) => event.preventDefault()});
     this.count = h("p", {class: "count", "aria-live": "polite"});
+    this.views = h("nav", {class: "views tabs", hidden: true});
     this.list = h("section", {class: "list", "aria-label": "rollouts"}, this.bar, this.count, this.table.view);
     this.detail = h("section", {class: "detail", hidden: true});
     this.problem = h("p", {class: "problem", role: "alert", hidden: true});
     this.help = h("dialog", {}, h("h2", {}, "Keys"), h("table", {}, h("tbody", {}, KEYS.map(([keys, what]) =>
       h("tr", {}, h("td", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("td", {}, what))))),
       h("form", {method: "dialog"}, h("button", {}, "Close")));
-    replace(this.root, this.top, this.problem, this.curves, this.list, this.detail, this.help);
+    replace(this.root, this.top, this.problem, this.views, this.curves, this.list, this.detail, this.help);
   }
 
   header() {
@@ -151,6 +163,7 @@ class App {
         (name) => this.go({...clear, with: name})),
       h("button", {type: "button", title: "Keys (?)", "aria-label": "Keys", onclick: () => this.help.showModal()}, "?"));
     if (run.collapse) this.top.append(h("p", {class: "collapse"}, `Collapsed at step ${run.collapse.since}: ${run.collapse.reason}. Try: ${run.collapse.advice}.`));
+    if (run.all_rows) this.top.append(h("p", {class: "hint"}, sampleOf(run)));
     for (const note of run.notes) this.top.append(h("p", {class: "collapse"}, note));
     document.title = `${run.name} · Tokengym`;
   }
@@ -170,7 +183,7 @@ class App {
       this.charts();
       this.choices();
       this.apply();
-      this.go(Object.fromEntries(DETAILED.map((name) => [name, ""])));
+      this.go({...Object.fromEntries(DETAILED.map((name) => [name, ""])), view: "rollouts"});
     }));
   }
 
@@ -235,15 +248,22 @@ class App {
 
   async paint(place) {
     const open = place.at !== undefined && place.row !== undefined;
-    const compared = this.other && !open && place.pair === undefined;
+    const paired = !open && place.pair !== undefined, changes = this.showsChanges(place);
     this.header();
     this.charts();
-    this.list.hidden = open || Boolean(this.other);
-    this.curves.hidden = this.curves.hidden || open || place.pair !== undefined;
-    this.detail.hidden = !open && !this.other;
+    this.tabs(place, changes);
+    this.list.hidden = open || paired || changes || Boolean(this.other);
+    this.curves.hidden = this.curves.hidden || open || paired || changes;
+    this.detail.hidden = !this.list.hidden;
     if (open) await this.showRollout(place);
-    else if (this.other) await this.showComparison(place, compared);
-    if (!open && !this.other) this.table.draw();
+    else if (this.other || paired || changes) await this.showPairs(place);
+    if (!this.list.hidden) this.table.draw();
+  }
+
+  tabs(place, changes) {
+    this.views.hidden = !SIDES.every((name) => name in this.run.stamps) || this.other || place.at !== undefined || place.pair !== undefined;
+    const tabs = [["", "Before and after", changes], ["rollouts", "Curves and all rollouts", !changes]];
+    replace(this.views, tabs.map(([view, title, chosen]) => h("button", {type: "button", "aria-pressed": Boolean(chosen), onclick: () => this.go({view})}, title)));
   }
 
   async showRollout(place) {
@@ -264,20 +284,34 @@ class App {
     window.scrollTo(0, 0);
   }
 
-  async showComparison(place, whole) {
-    const runs = [this.run, this.other], found = await this.source.compare(runs[0].name, runs[1].name);
-    if (whole) {
-      replace(this.detail, compareView(runs, found, (pair) => this.go({pair: pair.rows.join(",")})));
+  // The Tasks of two sides: of this run before and after, or of two runs; or one of them.
+  async showPairs(place) {
+    const runs = this.other ? [this.run, this.other] : [this.run, this.run];
+    const names = this.other ? runs.map((run) => run.name) : ["before", "after"];
+    const segments = this.other ? runs.map((run) => lastEvaluation(run.stamps)) : SIDES;
+    const rows = await Promise.all(runs.map(async (run, side) => {
+      const name = segments[side];
+      if (name === undefined) return [];
+      if (run === this.run && name in this.tables) return this.rows.filter((row) => row.segment === name);
+      return rowsOf(await this.source.tables(run.name, [name]));
+    }));
+    const pairs = pairsOf(...rows), at = (pair) => pair.sides.map((row) => row.row).join(",");
+    if (place.pair === undefined) {
+      const open = (pair) => this.go({pair: at(pair)}), redraw = () => this.showPairs(place);
+      replace(this.detail, this.other ? compareView(runs, pairs, this.pairState, open, redraw)
+        : pairs.length ? changesTable(pairs, names, this.pairState, open, redraw) : h("p", {class: "hint"}, "Reading the evaluations…"));
       return;
     }
-    const rows = place.pair.split(",").map(Number);
-    const groups = await Promise.all(runs.map((run, side) => this.source.group(run.name, found.segments[side], rows[side])));
-    replace(this.detail, h("nav", {class: "crumbs"}, h("button", {type: "button", name: "back", onclick: () => this.go({pair: ""})}, "← comparison")),
-      pairView(runs, groups, rows));
+    const pair = pairs.find((one) => at(one) === place.pair);
+    if (!pair) throw new Error(`There is no pair of rollouts ${place.pair}.`);
+    const groups = await Promise.all(runs.map((run, side) => this.source.group(run.name, segments[side], pair.sides[side].row)));
+    replace(this.detail, h("nav", {class: "crumbs"}, h("button", {type: "button", name: "back", onclick: () => this.close()}, "← all Tasks")),
+      pairView(names, pair, groups));
     window.scrollTo(0, 0);
   }
 
   close() {
+    if (this.place.pair !== undefined) return this.go({pair: ""});
     this.go(Object.fromEntries(DETAILED.map((name) => [name, ""])));
   }
 
@@ -302,6 +336,7 @@ class App {
     }
     if (typing) return;
     const open = this.place.at !== undefined;
+    if (this.list.hidden && !open && event.key !== "?") return;
     const keys = {
       "/": () => { if (!open) this.bar.elements.words.focus(); },
       "?": () => this.help.showModal(),

@@ -67,9 +67,16 @@ function conversation(record) {
       turn.said !== null && saidTokens(turn), termsOf(turn)))));
 }
 
+// What the replies earn on average over outcomes, where the world knows it and it is not the return.
+function expectedOf(record) {
+  const last = record.turns[record.turns.length - 1], found = last && last.metrics[`expected_return/${record.role}`];
+  return found === undefined || found === null || Math.abs(found - record.return) <= TIE ? null : found;
+}
+
 function factsOf(record, letter, dead) {
   return h("p", {class: "facts"},
     h("b", {}, `return ${show(record.return, 4)}`),
+    expectedOf(record) !== null && h("span", {}, `expected ${show(expectedOf(record), 4)}`),
     record.advantage !== null && h("span", {}, `advantage ${show(record.advantage, 4)}`),
     h("span", {}, record.stop_reason.replaceAll("_", " ")),
     letter && h("span", {class: `tie tie${LETTERS.indexOf(letter) % 6}`}, dead ? "tie: all members" : `tie ${letter}`));
@@ -123,13 +130,13 @@ function groupView(group, at, open) {
   return h("article", {class: "group"}, h("h2", {}, titleOf(records[0])),
     h("p", {class: dead ? "verdict bad" : "verdict"}, verdict),
     first && h("details", {class: "prompt", open: true}, h("summary", {}, "What all members read first"), h("div", {class: "text"}, first.read)),
-    h("div", {class: records.some((record) => record.turns.length > 1) ? "members" : "members wrapped"}, order.map((n) => memberCard(records[n], letters[n], dead, n === at, () => open(rows[n])))),
+    h("div", {class: records.some((record) => record.turns.length > 1) ? "members" : "members wrapped"}, order.map((n) => memberCard(records[n], `#${records[n].member}`, letters[n], dead, n === at, () => open(rows[n])))),
     legend(records[0]));
 }
 
-function memberCard(record, letter, dead, chosen, open) {
+function memberCard(record, title, letter = null, dead = false, chosen = false, open = null) {
   return h("section", {class: `member${chosen ? " chosen" : ""}`},
-    h("h3", {}, h("button", {type: "button", onclick: open}, `#${record.member}`)), factsOf(record, letter, dead),
+    h("h3", {}, open ? h("button", {type: "button", onclick: open}, title) : title), factsOf(record, letter, dead),
     record.turns.map((turn, n) => [
       n > 0 && h("details", {class: "later"}, h("summary", {}, `${turn.role} reads`), h("div", {class: "text"}, turn.read)),
       turn.role !== record.role && h("span", {class: "who"}, `${turn.role} replies`),

@@ -16,7 +16,6 @@ class Served {
   tables(run, segments) { return this.get("tables", segments ? {run, segments: segments.join(",")} : {run}); }
   group(run, segment, row) { return this.get("group", {run, segment, row}); }
   search(run, words) { return this.get("search", {run, words}); }
-  compare(run, other) { return this.get("compare", {run, with: other}); }
   picture(run, segment, row) { return `/api/picture?${new URLSearchParams({run, segment, row})}`; }
 }
 
@@ -58,8 +57,20 @@ class Embedded {
     return found;
   }
 
-  async compare(run, other) { return this.data.comparisons[`${run}\n${other}`]; }
   picture() { return null; }
+}
+
+// What a page that is one file leaves out.
+function sampleOf(run) {
+  const counts = {evaluation: [0, 0], training: [0, 0]};
+  for (const [segment, all] of Object.entries(run.all_rows)) {
+    const kind = counts[segment.startsWith("train_") ? "training" : "evaluation"];
+    kind[0] += run.tables[segment].return.length;
+    kind[1] += all;
+  }
+  const parts = Object.entries(counts).filter(([, [, all]]) => all)
+    .map(([kind, [held, all]]) => held === all ? `all ${plural(all, `${kind} rollout`)}` : `${held.toLocaleString("en")} of ${plural(all, `${kind} rollout`)}, evenly spaced`);
+  return `This file holds ${parts.join("; ")}. \`tokengym view\` shows all.`;
 }
 
 function openSource() {

@@ -9,6 +9,9 @@ const COLUMNS = [
   {name: "level", title: "level", get: (row) => row.level},
   {name: "policy", title: "policy", get: (row) => row.policy},
   {name: "index", title: "Task", number: true, get: (row) => row.index},
+  {name: "question", title: "question", get: (row) => row.question},
+  {name: "target", title: "exact or best", get: targetOf},
+  {name: "said", title: "last reply", get: (row) => row.said},
   {name: "return", title: "return", number: true, get: (row) => row.return, text: (row) => row.return.toFixed(3)},
   {name: "advantage", title: "advantage", number: true, get: (row) => row.advantage, text: (row) => show(row.advantage)},
   {name: "tie", title: "ties", number: true, get: (row) => row.tie, text: (row) => row.dead ? "all" : row.tie || ""},
@@ -16,8 +19,12 @@ const COLUMNS = [
   {name: "turns", title: "turns", number: true, get: (row) => row.turns},
   {name: "said_tokens", title: "tokens", number: true, get: (row) => row.said_tokens, text: (row) => row.said_tokens || ""},
   {name: "flags", title: "", get: (row) => FLAGS.filter((flag) => flag.has(row)).length, flags: true},
-  {name: "said", title: "last reply", get: (row) => row.said},
 ];
+
+// The oracle's reply where it is on record, else what a forecast was scored against.
+function targetOf(row) {
+  return row.best || (row.label === null || row.label === undefined ? "" : show(row.label));
+}
 
 const FLAGS = [
   {name: "malformed", mark: "malformed", has: (row) => row.malformed > 0},
@@ -30,15 +37,18 @@ const FLAGS = [
 function rowsOf(tables) {
   const rows = [], groups = new Map();
   Object.keys(tables).forEach((segment) => {
-    const {stamp, ...columns} = tables[segment];
+    const {stamp, row: places, ...columns} = tables[segment];
     const names = Object.keys(columns);
     const count = columns.return.length;
     for (let at = 0; at < count; at++) {
-      const row = {segment, row: at, order: rows.length};
+      const row = {segment, row: places ? places[at] : at, order: rows.length};
       for (const name of names) row[name] = columns[name][at];
       const group = `${segment}/${row.world}/${row.level}/${row.role}/${row.group}`;
-      if (!groups.has(group)) groups.set(group, groups.size);
-      row.groupNumber = groups.get(group);
+      if (!groups.has(group)) groups.set(group, {number: groups.size, question: row.question, size: 0});
+      row.inGroup = groups.get(group);
+      row.inGroup.size += 1;
+      row.groupNumber = row.inGroup.number;
+      row.question = row.inGroup.question;
       rows.push(row);
     }
   });
@@ -72,7 +82,7 @@ function sortRows(rows, sort) {
   });
 }
 
-const OPTIONAL = ["role", "level", "policy", "advantage", "tie", "turns", "said_tokens", "flags"];
+const OPTIONAL = ["role", "level", "policy", "question", "target", "advantage", "tie", "turns", "said_tokens", "flags"];
 
 // A column in which all rows are alike; and the policy of a training run, which is always its own.
 function saysNothing(column, rows) {
