@@ -43,21 +43,13 @@ def dry_run(job: Job, prices: Sequence[float]) -> Iterator[str]:
         Connection.open(job.target, Path(folder) / "service", job.config.seed) as connection,
     ):
         groups = run_async(play())
-    measured = {}
     for part, prompt, records in groups:
-        measured[part.tag] = EpisodeTokens.of_records(records)
         yield from _described(part, prompt, records)
-    cost = job_cost(job, measured)
-    yield (
-        f"The job, by these replies: about {cost.prefill:,} tokens read, {cost.sampled:,} sampled, "
-        f"{cost.trained:,} trained on"
-    )
-    yield (
-        f"cost: about ${cost.dollars(prices):,.2f}"
-        if any(prices)
-        else "cost: give your service's prices with --price-read, --price-written and "
-        "--price-trained, in dollars per million tokens"
-    )
+    cost = job_cost(job, {part.tag: EpisodeTokens.of_records(each) for part, _, each in groups})
+    yield f"The job, by these replies: {cost}"
+    flags = "--price-read, --price-written and --price-trained, in dollars per million tokens"
+    known = f"about ${cost.dollars(prices):,.2f}" if any(prices) else f"give prices with {flags}"
+    yield f"cost: {known}"
 
 
 async def _first_group(session: TrainingSession) -> tuple[str, list[RolloutRecord]]:

@@ -135,7 +135,7 @@ def _train(config: TrainConfig, run: RunFolder, *, ask: bool) -> None:
             "--max-tokens sets another limit"
         )
     if not job.target.local:
-        progress.say(f"this job will use {job_cost(job)}")
+        progress.say(f"with the longest replies this job will use {job_cost(job)}")
         if ask and sys.stdin.isatty():
             typer.confirm("start?", abort=True)
     try:

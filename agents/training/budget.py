@@ -17,8 +17,8 @@ class TokenBudget:
     Attributes:
         most: in all; `None` without a bound.
         spent: so far.
-        reserved: for the evaluation after training.
-        step: of the most expensive step so far; before the first one an estimate.
+        reserved: for the evaluations that are still to come.
+        step: of the most expensive step so far, or what the episodes of the evaluation let expect.
         ended_after: steps that were done when there was no room for another; `None` while there is.
     """
 
@@ -27,37 +27,29 @@ class TokenBudget:
     reserved: int = 0
     step: int = 0
     ended_after: int | None = None
-    _paid: bool = False
 
     @classmethod
     def of_run(cls, job: Job, run: RunFolder) -> "TokenBudget":
         """Return the budget of a run that has been evaluated before training, perhaps resumed."""
-        config = job.config
+        config, log = job.config, run.rollouts
         if config.max_total_tokens is None:
             return cls()
-        played = {
-            file.name: _used(run.rollouts, file.name)
-            for file in run.rollouts.segments()
-            if file.step is None
-        }
-        before = [played.get(evaluation_segment(name), (0, 0)) for name in ("before", "before_low")]
-        evaluation, episodes = (sum(each) for each in zip(*before, strict=True))
+        played = [file.name for file in log.segments() if file.step is None]
+        before = [evaluation_segment(name) for name in ("before", "before_low")]
+        evaluation = sum(_used(log, name) for name in before)
+        episodes = sum(1 for name in before for _ in log.read(name))
         to_play = 2 if config.warm_start and evaluation_segment("warm") not in played else 1
         # The cookbook's loop, which a run without a budget may have begun in, logs no total.
-        steps = [
-            int(row.metrics.get(TOKENS, row.tokens))
-            for each in (run.warm_start, run)
-            for row in each.step_log(replies=False).current()
+        rows = [
+            *run.warm_start.step_log(replies=False).current(),
+            *run.step_log(replies=False).current(),
         ]
+        steps = [int(row.metrics.get(TOKENS, row.tokens)) for row in rows]
+        spent = sum(_used(log, name) for name in played) + sum(steps)
         # What an episode reads and writes is read once more to train on it.
-        first = 2 * evaluation * config.groups_per_batch * config.group_size // max(episodes, 1)
+        expected = 2 * evaluation * config.groups_per_batch * config.group_size // max(episodes, 1)
         return cls(
-            config.max_total_tokens,
-            sum(tokens for tokens, _ in played.values()) + sum(steps),
-            evaluation * to_play,
-            max(steps, default=first),
-            None,
-            bool(steps),
+            config.max_total_tokens, spent, evaluation * to_play, max(steps, default=expected)
         )
 
     @property
@@ -68,8 +60,7 @@ class TokenBudget:
     def pay(self, tokens: int) -> None:
         """Count a step."""
         self.spent += tokens
-        self.step = max(self.step, tokens) if self._paid else tokens
-        self._paid = True
+        self.step = max(self.step, tokens)
 
     def ending(self, steps: int) -> str:
         """State why a run ended before its last step; empty if it did not.
@@ -87,12 +78,7 @@ class TokenBudget:
         )
 
 
-def _used(log: RolloutLog, segment: str) -> tuple[int, int]:
-    """Return the tokens that the rollouts of a segment read and sampled, and their number."""
-    tokens = rollouts = 0
-    for record in log.read(segment):
-        rollouts += 1
-        tokens += sum(
-            (turn.prompt_tokens or 0) + (turn.completion_tokens or 0) for turn in record.own_turns
-        )
-    return tokens, rollouts
+def _used(log: RolloutLog, segment: str) -> int:
+    """Return the tokens that the rollouts of a segment read and sampled."""
+    turns = (turn for record in log.read(segment) for turn in record.own_turns)
+    return sum((turn.prompt_tokens or 0) + (turn.completion_tokens or 0) for turn in turns)

@@ -28,8 +28,8 @@ class Cost(NamedTuple):
     def __str__(self) -> str:
         """One readable line."""
         return (
-            f"about {self.prefill:,} tokens read, at most {self.sampled:,} sampled, "
-            f"about {self.trained:,} trained on"
+            f"about {self.prefill:,} tokens read, {self.sampled:,} sampled, "
+            f"{self.trained:,} trained on"
         )
 
     def dollars(self, prices: Sequence[float]) -> float:

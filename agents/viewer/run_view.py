@@ -199,21 +199,15 @@ def _oracle(
     segment: str, table: Mapping[str, list[Any]], known: Mapping[str, References]
 ) -> dict[str, list[Any]]:
     """Return what the oracle says and earns on the Tasks of a run's evaluation, by column."""
-    best: list[tuple[str, float | None]] = []
+    said, earned = [""] * len(table["group"]), list[float | None]([None] * len(table["group"]))
     columns = (table[name] for name in ("world", "level", "role", "group"))
-    for world, level, role, group in zip(*columns, strict=True):
+    for row, (world, level, role, task) in enumerate(zip(*columns, strict=True)):
         # Of several worlds each has its own references.
         of_role = known.get(f"{short_name(world)}-{level}") or known.get(role)
-        returns = of_role.yardstick.oracle_T if of_role and segment.startswith("evaluation") else ()
-        replies = of_role.oracle_replies if of_role and returns else ()
-        place = int(group)
-        best.append(
-            (
-                replies[place] if place < len(replies) else "",
-                returns[place] if place < len(returns) else None,
-            )
-        )
-    return {"best": [said for said, _ in best], "best_return": [earned for _, earned in best]}
+        if of_role and segment.startswith("evaluation") and task < len(of_role.yardstick.oracle_T):
+            earned[row] = of_role.yardstick.oracle_T[task]
+            said[row] = of_role.oracle_replies[task] if of_role.oracle_replies else ""
+    return {"best": said, "best_return": earned}
 
 
 def _stamp(segment: Segment) -> str:

@@ -127,16 +127,21 @@ def test_three_tasks_are_shown_with_the_replies_of_before_after_and_the_oracle(
         records = [record_play(origin, one, "forecaster") for origin, one in pairs]
         run.rollouts.append(evaluation_segment(name), records)
         changes += sign * np.array([one.metrics["expected_return/forecaster"] for one in played])
-    outcome = RunSummary(BEFORE, AFTER, {"forecaster": REFERENCES}, None, {"forecaster": None})
+    best_of_each = tuple(world.optimum(task)["forecaster"].value for task in tasks)
+    known = replace(
+        REFERENCES,
+        yardstick=Yardstick((0.5,) * 100, (*best_of_each, *[0.9] * 91), "best constant"),
+        oracle_replies=tuple(f"Probability: 0.{place}" for place in range(9)),
+    )
+    outcome = RunSummary(BEFORE, AFTER, {"forecaster": known}, None, {"forecaster": None})
     report = run_report(job, run, outcome)
     table = report.tables[0]
     assert report.parts[0] is table
     order = np.argsort(-changes, kind="stable")
     wanted = [f"Task {tasks[n].index}: {changes[n]:+.3f}" for n in (order[0], order[4], order[8])]
     assert [row[0][0] for row in table.rows] == wanted
-    best = world.optimum(tasks[order[0]])["forecaster"].value
-    assert table.rows[0][3][0] == f"{best:.3f}"
-    assert table.rows[0][3][1].startswith("Probability: ")
+    best = best_of_each[order[0]]
+    assert table.rows[0][3] == (f"{best:.3f}", f"Probability: 0.{order[0]}")
     page = report.html()
     assert page.index("What it replies") < page.index("Step by step") < page.index("<details>")
     assert "<summary>Settings</summary>" in page

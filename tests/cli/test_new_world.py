@@ -1,6 +1,7 @@
 """A package that the command writes works as it is, from its own tests to training."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,10 @@ def test_a_written_package_passes_its_tests_and_trains(
     outcome = RunFolder(tmp_path / "run").outcome
     assert outcome is not None
     assert [row.step for row in RunFolder(tmp_path / "run").steps()] == [0, 1]
-    assert outcome.references["student"].lines["oracle"].value == 1.0
+    references = outcome.references["student"]
+    assert references.lines["oracle"].value == 1.0
+    assert len(references.oracle_replies) == 4
+    assert all(re.fullmatch(r"Probability: 0\.[0-9]+", said) for said in references.oracle_replies)
     # What the small policy says has the form, so that there is something to learn from.
     assert any(record.total > 0.5 for record in RunFolder(tmp_path / "run").rollouts.read())
 
