@@ -85,10 +85,10 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
         progress.say(f"before{of_name}: {before.of(name).earned} on {count} held-out Tasks")
         if warning := before.of(name).form_warning:
             progress.say(warning)
-    warm, budget = None, TokenBudget.of_run(job, run)
+    warm, budget = None, TokenBudget.of_run(job.config, run)
     if job.config.warm_start:
         session, warm = await _warm_start(session, run, progress, budget)
-        start, budget = session.start(state=False), TokenBudget.of_run(job, run)
+        start, budget = session.start(state=False), TokenBudget.of_run(job.config, run)
     collapse = await train_job(session, run, progress, budget)
     policies = run.policies
     paths = {name: policies.get(name, run).weights.sampler or start for name in job.trained}

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from tokengym.agents.rollouts import RolloutLog, evaluation_segment
+from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.job import Job
 
 TOKENS = "tokens/total"
 """Metric of a step in our own loop: tokens read, sampled and trained on."""
@@ -29,9 +29,9 @@ class TokenBudget:
     ended_after: int | None = None
 
     @classmethod
-    def of_run(cls, job: Job, run: RunFolder) -> "TokenBudget":
+    def of_run(cls, config: TrainConfig, run: RunFolder) -> "TokenBudget":
         """Return the budget of a run that has been evaluated before training, perhaps resumed."""
-        config, log = job.config, run.rollouts
+        log = run.rollouts
         if config.max_total_tokens is None:
             return cls()
         played = [file.name for file in log.segments() if file.step is None]
