@@ -77,8 +77,8 @@ class RunView:
             "state": self._state(config is not None),
             "collapse": None if collapse is None else asdict(collapse),
             "config": None if config is None else asdict(config),
-            "before": None if before is None else list(before.returns),
-            "after": None if after is None else list(after.returns),
+            "before": None if before is None else list(before.earned),
+            "after": None if after is None else list(after.earned),
             "metrics": {}
             if world is None or not world.metrics
             else {name: metric._asdict() for name, metric in import_object(world.metrics).items()},
