@@ -155,8 +155,12 @@ def test_a_run_whose_sampler_expired_says_how_to_resume_and_goes_on(
     words += ["--steps", "2", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
     words += ["--low-tasks", "0", "--max-tokens", "12", "--run", "run", "--yes"]
     printed, variables = tmp_path / "printed.txt", {**os.environ, "OMP_NUM_THREADS": "1"}
-    # An evaluation asks for 2 replies and a step for those of 2 groups: this is in the second step.
-    with failing(served["base_url"], expired("asample", 410, place=5)) as service:
+    stepped = tmp_path / "run" / "metrics.jsonl"
+
+    def fault(name: str, before: int) -> int | None:
+        return 410 if name == "asample" and stepped.exists() else None  # in the second step
+
+    with failing(served["base_url"], fault) as service:
         words += ["--base-url", service.url]
         status = run_tokengym(words, tmp_path, variables, printed)
         shown = printed.read_text()
