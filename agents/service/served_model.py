@@ -6,10 +6,8 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec, LoraWeights
-from tokengym.agents.service.engine.attention_dtype import sum_type
+from tokengym.agents.service.engine.attention_dtype import rows_round_alike
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
@@ -31,11 +29,12 @@ from tokengym.agents.service.engine.memory import (
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.adapter_cache import AdapterCache
-from tokengym.agents.service.generation.decoder import Decoder, SharedPromptDecoder
+from tokengym.agents.service.generation.decoder import Decoder
 from tokengym.agents.service.generation.fixed_shape_decoder import LaneDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
+from tokengym.agents.service.generation.row_decoder import batch_decoder
 from tokengym.agents.service.generation.row_independence import NewDecoder, rows_are_independent
 from tokengym.agents.service.generation.sampler import Sampler
 from tokengym.agents.service.generation.solo_decoder import SoloDecoder
@@ -76,11 +75,9 @@ class ServedModel:
         scoring = packed_forward(base.sampled, device, share=True, memory=budget.batch)
         self.shares = supports_shared_prompts(base, scoring)
         scoring = dataclasses.replace(scoring, share=self.shares)
-        wide = sum_type(base.dtype, device)
-        # Where rounding hides the order of sums, nothing has to be kept apart.
-        apart = config.deterministic and not (
-            wide == torch.float64 and self._rows_are_independent(SharedPromptDecoder)
-        )
+        alike = rows_round_alike(base.dtype, device)
+        # Where sums do not depend on what is beside them, nothing has to be kept apart.
+        apart = config.deterministic and not (alike and self._rows_are_independent(batch_decoder))
         self._prefixes = PrefixCache(budget.prefixes, whole=apart)
         new_decoder: Callable[[str], Decoder] = self._batch_decoder
         if apart and self._rows_are_independent(LaneDecoder):
@@ -112,6 +109,7 @@ class ServedModel:
             base.decode,
             # Buffers have room to spare.
             capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
+            copied=alike and self.shares,
         )
 
     def save(
@@ -192,7 +190,7 @@ class ServedModel:
 
     def _batch_decoder(self, weights: str) -> Decoder:
         if self.shares:
-            return SharedPromptDecoder(self.base_model.sampled, self._prefixes, weights)
+            return batch_decoder(self.base_model.sampled, self._prefixes, weights)
         return PlainDecoder(self.base_model.sampled)
 
     def _solo_decoder(self, weights: str) -> Decoder:

@@ -1,9 +1,10 @@
 """Our own attention: packed rows, prompts shared by several samples, and decoding.
 
 In training a row holds a prompt and several continuations. In sampling the keys and
-values of a prompt are stored once for all its samples, and each sample adds a short suffix. A
-decode step multiplies the queries of all samples of a prompt with its keys in one product, so a
-group of eight reads the prompt from memory once, not eight times.
+values of a prompt are computed once. In float32, and on a GPU, they are stored once for all its
+samples, and each sample adds a short suffix: a decode step multiplies the queries of all samples of
+a prompt with its keys in one product, so a group of eight reads the prompt from memory once, not
+eight times. In bfloat16 on a processor each sample has a copy, so that its keys lie in one order.
 
 These states replace the attention function of any model that looks it up in transformers' table;
 `prompt_sharing` checks at start-up whether a given model does and gets the same logits. Keys
@@ -17,11 +18,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-import torch.nn.functional as F
 from transformers.cache_utils import Cache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from tokengym.agents.service.engine.attention_dtype import product, sum_type
 from tokengym.agents.service.engine.tree_attention import tree_attention
 
 if TYPE_CHECKING:
@@ -58,47 +57,26 @@ class Packed:
 
 
 @dataclass(frozen=True)
-class PackedPrefill(Packed):
-    """The same over whole prompts, whose keys and values are wanted.
+class Prefill(Packed):
+    """The same over prompts, whose keys and values are wanted.
 
     Attributes:
-        states: keys and values by layer, [2, 1, kv_heads, N, head_dim]; filled by the pass.
+        past: keys and values that come before, [2, layers, kv_heads, n, head_dim]; blocks count
+            their positions first.
+        states: the new ones by layer, [2, kv_heads, N, head_dim]; filled by the pass.
     """
 
+    past: Sequence[torch.Tensor] = ()
     states: list[torch.Tensor] = field(default_factory=list)
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
-        """One layer: [1, heads, N, head_dim] out."""
-        self.states.append(torch.stack([key, value]))
-        return super().attend(layer, query, key, value, scale)
-
-
-@dataclass(frozen=True)
-class Continued:
-    """A forward pass over new tokens, each row after its own past.
-
-    Attributes:
-        past: keys and values, [2, layers, R, kv_heads, P, head_dim].
-        mask: bool [R, 1, T, P + T], which keys a new token sees.
-        states: the new ones by layer, [2, R, kv_heads, T, head_dim]; filled by the pass.
-    """
-
-    past: torch.Tensor
-    mask: torch.Tensor
-    states: list[torch.Tensor] = field(default_factory=list)
-
-    def attend(
-        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
-    ) -> torch.Tensor:
-        """One layer: [R, heads, T, head_dim] in and out."""
-        self.states.append(torch.stack([key, value]))
-        wide = sum_type(key.dtype, key.device)
-        keys, values = torch.cat([self.past[:, layer], self.states[-1]], dim=3).to(wide)
-        return F.scaled_dot_product_attention(
-            query.to(wide), keys, values, attn_mask=self.mask, scale=scale, enable_gqa=True
-        )
+        """One layer: [1, heads, N, head_dim] in and out."""
+        self.states.append(torch.cat([key, value]))
+        parts = [*(states[:, layer] for states in self.past), self.states[-1]]
+        keys, values = torch.cat(parts, dim=2)
+        return tree_attention(query[0], keys, values, self.blocks, scale)[None]
 
 
 @dataclass(frozen=True)
@@ -167,19 +145,49 @@ class Decode:
         own_values[line, :, at] = value[:, :, 0]
 
         # Consecutive query heads share a key head, as in transformers' repeat_kv.
-        queries = query.to(sum_type(key.dtype, key.device)) * scale
+        queries = query.float() * scale
         queries = queries.reshape(rows, kv_heads, heads // kv_heads, width)
-        own = product(queries, own_keys.transpose(-1, -2))
+        own = queries @ own_keys.transpose(-1, -2).float()
         if self.suffix_mask is not None:
             own += self.suffix_mask
-        shared = product(self.layout.gather(queries), self.prompt[0, layer].transpose(-1, -2))
+        shared = self.layout.gather(queries) @ self.prompt[0, layer].transpose(-1, -2).float()
         if self.prompt_mask is not None:
             shared += self.prompt_mask
         weights = torch.softmax(torch.cat([shared, self.layout.gather(own)], dim=-1), dim=-1)
         length = shared.shape[-1]
-        mixed = self.layout.scatter(product(weights[..., :length], self.prompt[1, layer]))
-        mixed = mixed + product(self.layout.scatter(weights[..., length:]), own_values)
+        mixed = self.layout.scatter(weights[..., :length] @ self.prompt[1, layer].float())
+        mixed = mixed + self.layout.scatter(weights[..., length:]) @ own_values.float()
         return mixed.reshape(rows, heads, 1, width)
+
+
+@dataclass(frozen=True)
+class DecodeInOrder:
+    """One new token for each of R rows, whose keys lie in the order of their positions.
+
+    Attributes:
+        states: keys and values by layer, [2, slots, kv_heads, L, head_dim]; written by the pass.
+        mask: float32 [S, 1, 1, L] added to the scores of the first S slots.
+        cursor: a pair of int64 [R]: the slot of each row, and where its new token goes.
+    """
+
+    states: Sequence[torch.Tensor]
+    mask: torch.Tensor
+    cursor: tuple[torch.Tensor, torch.Tensor]
+
+    def attend(
+        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
+    ) -> torch.Tensor:
+        """One layer: [R, heads, 1, head_dim] in and out."""
+        slot, at = self.cursor
+        keys, values = self.states[layer][:, : len(self.mask)]
+        keys[slot, :, at] = key[:, :, 0]
+        values[slot, :, at] = value[:, :, 0]
+        queries = query.new_zeros(len(keys), *query.shape[1:]).index_copy_(0, slot, query)
+        # Consecutive query heads share a key head, as in transformers' repeat_kv.
+        queries = queries.view(*keys.shape[:2], -1, keys.shape[-1])
+        scores = torch.add(self.mask, queries @ keys.transpose(-1, -2), alpha=scale)
+        weights = torch.softmax(scores, dim=-1).to(query.dtype)
+        return (weights @ values).view(len(keys), *query.shape[1:]).index_select(0, slot)
 
 
 class PassThroughCache(Cache):

@@ -1,38 +1,19 @@
-"""The floating-point type of attention's sums, wide enough that their order changes no result.
+"""Where the order of attention's sums is the same in training, in prompts and in decoding.
 
-Sampling and training add the same terms in different orders. If two such sums round to different
-bfloat16 numbers, all later layers differ, and log-probabilities differ by hundredths. Sums in
-float64 are so close that they round to the same bfloat16 number. On a processor this makes sampling
-and training equal, because there each row of a product of two or more rows of bfloat16 numbers is
-independent of the other rows. On a GPU rows are not independent, and float32 is enough.
+Sampling and training cut their products of matrices differently. If two sums of the same terms
+round to different bfloat16 numbers, all later layers differ, and log-probabilities differ by
+hundredths. On a processor a product of bfloat16 matrices adds the terms of each sum one after
+another in float32, whatever the other dimensions, and terms that are zero change nothing. So it is
+enough that keys lie in the order of their positions, from the first one on: then scores, weights
+(float32, rounded to bfloat16) and mixed values are the same bits however many queries, rows or
+masked keys there are. On a GPU, and in float32, sums depend on the shape.
 """
 
 from __future__ import annotations
 
 import torch
 
-_CACHED = 1 << 17
-"""How many float64 numbers fit into a processor's cache."""
-
 
 def rows_round_alike(dtype: torch.dtype, device: torch.device) -> bool:
-    """Return whether products of several rows of type `dtype` do not depend on their number."""
+    """Return whether products of matrices of type `dtype` do not depend on how they are cut."""
     return dtype == torch.bfloat16 and device.type == "cpu"
-
-
-def sum_type(dtype: torch.dtype, device: torch.device) -> torch.dtype:
-    """Return the type in which to compute attention over keys of type `dtype`."""
-    return torch.float64 if rows_round_alike(dtype, device) else torch.float32
-
-
-def product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Return left @ right, [N, ..., m, n] @ [N, ..., n, k], in the type of `left`.
-
-    If `right` has a smaller type, a processor converts a few entries at a time: the converted ones
-    stay in its cache, and memory is read in the smaller type.
-    """
-    if right.dtype == left.dtype or right.device.type != "cpu":
-        return left @ right.to(left.dtype)
-    few = max(1, _CACHED // right[0].numel())
-    parts = zip(left.split(few), right.split(few), strict=True)
-    return torch.cat([rows @ entries.to(left.dtype) for rows, entries in parts])

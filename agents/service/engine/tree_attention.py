@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tokengym.agents.service.engine.attention_dtype import sum_type
+from tokengym.agents.service.engine.attention_dtype import rows_round_alike
 from tokengym.agents.service.engine.chunk_sizes import pieces_for
 from tokengym.agents.service.engine.compute_thread import pause
 
@@ -38,7 +38,10 @@ class Block:
 def cut_blocks(
     runs: Sequence[tuple[tuple[slice, ...], slice]], device: torch.device
 ) -> list[Block]:
-    """Cut runs of positions into blocks, short runs after the same prefix into one.
+    """Cut runs of positions into blocks, on an accelerator short runs after one prefix into one.
+
+    A processor starts small pieces fast, and adds up the keys of a run of its own in the order of
+    their positions.
 
     Args:
         runs: the positions that each run sees in full and the run's own, one run after another; a
@@ -53,7 +56,8 @@ def cut_blocks(
         for start in range(run.start, run.stop, most):
             piece = slice(start, min(start + most, run.stop))
             before = (*prefix, slice(run.start, start)) if start > run.start else prefix
-            if group and (before != seen or piece.stop - group[0].start > most):
+            joins = device.type != "cpu" and before == seen
+            if group and not (joins and piece.stop - group[0].start <= most):
                 blocks.append(_block(seen, group, device))
                 group = []
             group.append(piece)
@@ -81,19 +85,20 @@ def tree_attention(
     blocks: Sequence[Block],
     scale: float,
 ) -> torch.Tensor:
-    """Attend over N positions; scores and softmax in the type of `sum_type`.
+    """Attend over N positions, of the last M of which queries are given; softmax in float32.
 
-    Values are weighted in float64 where that is its type, else in the type of `query`.
+    Values are weighted in the type of `query`. So are scores computed where products do not depend
+    on how they are cut, else in float32.
 
     Args:
-        query: [heads, N, head_dim].
+        query: [heads, M, head_dim].
         key: [kv_heads, N, head_dim]; consecutive query heads share one.
         value: [kv_heads, N, head_dim].
-        blocks: which cover each position once.
+        blocks: which cover each of the M positions once.
         scale: factor of the scores.
 
     Returns:
-        [heads, N, head_dim].
+        [heads, M, head_dim].
     """
     apply: Any = _TreeAttention.apply  # torch leaves it untyped
     output: torch.Tensor = apply(query, key, value, blocks, scale)
@@ -110,23 +115,23 @@ class _TreeAttention(torch.autograd.Function):
         blocks: Sequence[Block],
         scale: float,
     ) -> torch.Tensor:
-        wide = sum_type(query.dtype, query.device)
-        queries, keys = query.to(wide), key.to(wide)
-        values = value.to(wide) if wide == torch.float64 else value
+        alike = rows_round_alike(query.dtype, query.device)
+        queries, keys = (query, key) if alike else (query.float(), key.float())
         output = torch.empty_like(query)
+        ahead = key.shape[1] - query.shape[1]
         saved = []
         for block in blocks:
             pause()
-            own = _grouped(queries[:, block.own], key)
+            at = slice(block.own.start - ahead, block.own.stop - ahead)
+            own = _grouped(queries[:, at], key)
             scores = own @ _seen(keys, block).transpose(1, 2)
             scores = scores.view(len(query), -1, block.mask.shape[1])
-            torch.add(block.mask, scores, alpha=scale, out=scores)
-            weights = torch.softmax(scores, dim=-1).to(values.dtype)
-            # Transposed, which is faster in float64.
-            mixed = _seen(values, block).transpose(1, 2) @ _grouped(weights, key).transpose(1, 2)
-            output[:, block.own] = mixed.transpose(1, 2).reshape(len(query), -1, query.shape[-1])
+            scores = torch.add(block.mask, scores, alpha=scale)
+            weights = torch.softmax(scores, dim=-1).to(query.dtype)
+            mixed = _grouped(weights, key) @ _seen(value, block)
+            output[:, at] = mixed.view(len(query), -1, query.shape[-1])
             if any(ctx.needs_input_grad):
-                saved.append(weights.to(query.dtype))
+                saved.append(weights)
         ctx.save_for_backward(query, key, value, *saved)
         ctx.blocks, ctx.scale = blocks, scale
         return output

@@ -9,14 +9,14 @@ import torch
 
 from tokengym.agents.service.engine.attention import (
     AttentionState,
-    Continued,
-    PackedPrefill,
+    Prefill,
     attending,
     hidden_states,
 )
 from tokengym.agents.service.engine.base_model import logits_of
 from tokengym.agents.service.engine.chunk_sizes import pieces_for
 from tokengym.agents.service.engine.packing import ActivationSize, pack, plan_padded, plan_shared
+from tokengym.agents.service.engine.tree_attention import cut_blocks
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Prompts:
         whole = [key for key, (_, past) in missing.items() if past is None]
         made = dict(zip(whole, self._packed([missing[key][0] for key in whole]), strict=True))
         begun = [(k, tokens, past) for k, (tokens, past) in missing.items() if past is not None]
-        begun_tokens = [tokens for _, tokens, _ in begun]
+        begun_tokens = [tokens[past.length :] for _, tokens, past in begun]
         for branches in plan_padded(begun_tokens, _POSITIONS, pieces_for(self.device).prefill):
             batch = [begun[branch.member] for branch in branches]
             prefixes = self._continued([(tokens, past) for _, tokens, past in batch])
@@ -82,10 +82,10 @@ class Prompts:
         for branches in plan_shared(prompts, _POSITIONS, pieces_for(self.device).prefill):
             batch = pack(branches, self.device)
             assert batch.blocks is not None
-            state = PackedPrefill(batch.blocks)
+            state = Prefill(batch.blocks)
             last = torch.tensor([nodes[-1] for nodes in batch.node_of.values()])
             logits = run_layers(self._model, state, batch.input_ids, batch.position_ids, last)
-            states = torch.cat(state.states, dim=1)
+            states = torch.stack(state.states, dim=1)
             for line, (member, nodes) in enumerate(batch.node_of.items()):
                 index = torch.from_numpy(nodes).to(self.device)
                 own = states.index_select(3, index)
@@ -93,33 +93,27 @@ class Prompts:
         return [made[member] for member in range(len(prompts))]
 
     def _continued(self, items: Sequence[tuple[Tokens, Prefix]]) -> list[Prefix]:
-        """Run what follows prefixes, side by side."""
-        pasts = [past.length for _, past in items]
-        news = [len(tokens) - past for (tokens, _), past in zip(items, pasts, strict=True)]
-        width, longest = max(news), max(pasts)
-        ids = np.zeros((len(items), width), np.int64)
-        at = np.zeros((len(items), width), np.int64)
-        for line, ((tokens, _), past, new) in enumerate(zip(items, pasts, news, strict=True)):
-            ids[line, :new] = tokens[past:]
-            at[line, :new] = np.arange(past, past + new)
-        past_seen = torch.arange(longest)[None, :] < torch.tensor(pasts)[:, None]
-        causal = torch.ones(width, width, dtype=torch.bool).tril()
-        seen = [
-            past_seen[:, None, :].expand(-1, width, -1),
-            causal[None].expand(len(items), -1, -1),
+        """Run what follows prefixes, one after another; what they share is laid out once."""
+        nodes = {id(node): node for _, past in items for node in reversed([*past.chain()])}
+        place: dict[int, slice] = {}
+        start = 0
+        for key, node in nodes.items():
+            place[key] = slice(start, start := start + node.states.shape[3])
+        runs: list[tuple[tuple[slice, ...], slice]] = []
+        for tokens, past in items:
+            seen = tuple(place[id(node)] for node in reversed([*past.chain()]))
+            runs.append((seen, slice(start, start := start + len(tokens) - past.length)))
+        ids = np.concatenate([tokens[past.length :] for tokens, past in items]).astype(np.int64)
+        at = np.concatenate([np.arange(past.length, len(tokens)) for tokens, past in items])
+        state = Prefill(cut_blocks(runs, self.device), [node.states for node in nodes.values()])
+        ends = np.cumsum([len(tokens) - past.length for tokens, past in items])
+        row, positions = torch.from_numpy(ids)[None], torch.from_numpy(at)[None]
+        logits = run_layers(self._model, state, row, positions, torch.from_numpy(ends - 1))
+        states = torch.stack(state.states, dim=1).split(np.diff(ends, prepend=0).tolist(), dim=3)
+        return [
+            Prefix(past, len(tokens), own.contiguous(), line.clone())
+            for (tokens, past), own, line in zip(items, states, logits, strict=True)
         ]
-        state = Continued(
-            torch.stack([_padded(past.joined(), longest) for _, past in items], dim=2),
-            torch.cat(seen, dim=-1)[:, None].to(self.device),
-        )
-        last = torch.tensor([line * width + new - 1 for line, new in enumerate(news)])
-        logits = run_layers(self._model, state, torch.from_numpy(ids), torch.from_numpy(at), last)
-        states = torch.stack(state.states, dim=1)
-        prefixes = []
-        for line, ((tokens, parent), new) in enumerate(zip(items, news, strict=True)):
-            own = states[:, :, line, :, :new].contiguous()
-            prefixes.append(Prefix(parent, len(tokens), own, logits[line].clone()))
-        return prefixes
 
 
 def run_layers(
@@ -136,9 +130,3 @@ def next_logits(prefix: Prefix) -> torch.Tensor:
     """Return the float32 logits [vocab] after a prompt."""
     assert prefix.logits is not None, "a prompt's prefix carries the logits after it"
     return prefix.logits
-
-
-def _padded(tensor: torch.Tensor, length: int) -> torch.Tensor:
-    """Zero-pad the second to last dimension to `length`."""
-    short = length - int(tensor.shape[-2])
-    return tensor if short == 0 else torch.nn.functional.pad(tensor, (0, 0, 0, short))

@@ -173,12 +173,14 @@ class _Batch:
         queue: requests of which not every sequence has begun.
         scoring: scores the prompts of some of them, a batch at a time.
         rows: what runs.
-        held: the most tokens that its rows may hold; a request's prompt counts once.
+        held: the most tokens that its rows may hold.
         decoder: holds their keys and values.
+        copied: whether each row holds a copy of its prompt; else a request's prompt counts once.
     """
 
     client: str
     weights: str
+    copied: bool
     queue: list[SamplingJob] = field(default_factory=list)
     scoring: Iterator[None] | None = None
     rows: list[_Row] = field(default_factory=list)
@@ -188,7 +190,10 @@ class _Batch:
     def set_rows(self, rows: list[_Row]) -> None:
         """Run these rows from now on."""
         self.rows = rows
-        prompts = {id(job): len(job.request.prompt) for job, _ in rows}
+        prompts = {
+            row if self.copied else id(job): len(job.request.prompt)
+            for row, (job, _) in enumerate(rows)
+        }
         self.held = sum(prompts.values()) + sum(job.request.max_tokens for job, _ in rows)
 
     @property
@@ -207,6 +212,7 @@ class Sampler:
         use_weights: switches the model to the weights of a key.
         decode_text: turns tokens into text.
         capacity: tokens whose keys and values there is memory for; more sequences wait.
+        copied: whether each sequence holds a copy of its prompt.
     """
 
     def __init__(
@@ -216,12 +222,14 @@ class Sampler:
         use_weights: Callable[[str], None],
         decode_text: Callable[[list[int]], str],
         capacity: int = 1 << 20,
+        copied: bool = False,
     ) -> None:
         self._forward = forward
         self._new_decoder = decoder
         self._use_weights = use_weights
         self._decode_text = decode_text
         self._capacity = capacity
+        self._copied = copied
         # By client and key of weights, in the order in which a client's take turns.
         self._batches: dict[tuple[str, str], _Batch] = {}
         self._next: _Batch | None = None
@@ -234,7 +242,7 @@ class Sampler:
     ) -> None:
         """Queue a request; the arguments are the attributes of `SamplingJob`."""
         key = (request.client, request.weights)
-        batch = self._batches.setdefault(key, _Batch(*key))
+        batch = self._batches.setdefault(key, _Batch(*key, self._copied))
         batch.queue.append(SamplingJob(request, future, on_tokens))
 
     @property
@@ -346,8 +354,8 @@ class Sampler:
             own = running[id(job)]
             while job.unstarted and not full:
                 each, prompt = job.request.max_tokens, len(job.request.prompt)
-                cost = each if own else each + prompt
-                held = prompt + (own + 1) * each
+                cost = each if own and not self._copied else each + prompt
+                held = own * (each + prompt * self._copied) + each + prompt
                 if own and (own + 1 > SHARE * (rows - 1) or held > SHARE * (room - cost)):
                     break
                 # Whoever comes first waits for room; nobody may pass and take it.
