@@ -23,8 +23,8 @@ from tokengym.agents.service.engine.trainer import (
     Trainer,
 )
 from tokengym.agents.service.errors import BadRequestError
-from tokengym.agents.service.generation.row_decoder import batch_decoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
+from tokengym.agents.service.generation.row_decoder import batch_decoder
 from tokengym.agents.service.generation.sampler import Sampler, SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 

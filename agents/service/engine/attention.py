@@ -21,6 +21,7 @@ import torch
 from transformers.cache_utils import Cache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from tokengym.agents.service.engine.attention_dtype import TILE, added, attention_weights
 from tokengym.agents.service.engine.tree_attention import tree_attention
 
 if TYPE_CHECKING:
@@ -165,7 +166,8 @@ class DecodeInOrder:
     """One new token for each of R rows, whose keys lie in the order of their positions.
 
     Attributes:
-        states: keys and values by layer, [2, slots, kv_heads, L, head_dim]; written by the pass.
+        states: keys and values by layer, [2, slots, kv_heads, L, head_dim]; L is a
+            multiple of `TILE`; written by the pass.
         mask: float32 [S, 1, 1, L] added to the scores of the first S slots.
         cursor: a pair of int64 [R]: the slot of each row, and where its new token goes.
     """
@@ -185,9 +187,12 @@ class DecodeInOrder:
         queries = query.new_zeros(len(keys), *query.shape[1:]).index_copy_(0, slot, query)
         # Consecutive query heads share a key head, as in transformers' repeat_kv.
         queries = queries.view(*keys.shape[:2], -1, keys.shape[-1])
-        scores = torch.add(self.mask, queries @ keys.transpose(-1, -2), alpha=scale)
-        weights = torch.softmax(scores, dim=-1).to(query.dtype)
-        return (weights @ values).view(len(keys), *query.shape[1:]).index_select(0, slot)
+        weights = attention_weights(queries @ keys.transpose(-1, -2), self.mask, scale)
+        # One product for the tiles of all rows: parts of a tensor would be copied first.
+        tiled = weights.to(query.dtype).unflatten(-1, (-1, TILE)).transpose(2, 3)
+        parts = tiled @ values.unflatten(2, (-1, TILE))
+        mixed = added([*parts.unbind(2)])
+        return mixed.reshape(len(keys), *query.shape[1:]).index_select(0, slot)
 
 
 class PassThroughCache(Cache):

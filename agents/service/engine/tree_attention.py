@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tokengym.agents.service.engine.attention_dtype import rows_round_alike
+from tokengym.agents.service.engine.attention_dtype import (
+    attention_weights,
+    mixed_values,
+    rows_round_alike,
+)
 from tokengym.agents.service.engine.chunk_sizes import pieces_for
 from tokengym.agents.service.engine.compute_thread import pause
 
@@ -126,9 +130,8 @@ class _TreeAttention(torch.autograd.Function):
             own = _grouped(queries[:, at], key)
             scores = own @ _seen(keys, block).transpose(1, 2)
             scores = scores.view(len(query), -1, block.mask.shape[1])
-            scores = torch.add(block.mask, scores, alpha=scale)
-            weights = torch.softmax(scores, dim=-1).to(query.dtype)
-            mixed = _grouped(weights, key) @ _seen(value, block)
+            weights = attention_weights(scores, block.mask, scale).to(query.dtype)
+            mixed = mixed_values(_grouped(weights, key), _seen(value, block))
             output[:, at] = mixed.view(len(query), -1, query.shape[-1])
             if any(ctx.needs_input_grad):
                 saved.append(weights)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from tokengym.agents.service.engine.attention import DecodeInOrder
-from tokengym.agents.service.engine.attention_dtype import rows_round_alike
+from tokengym.agents.service.engine.attention_dtype import TILE, rows_round_alike
 from tokengym.agents.service.generation.decoder import Decoder, SharedPromptDecoder
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 from tokengym.agents.service.generation.prompts import Prompts, next_logits, run_layers
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tokengym.agents.service.engine.packing import Tokens
-
-LENGTH_STEP = 128
 
 
 @dataclass
@@ -92,7 +90,7 @@ class RowDecoder:
         longest = max(row.length for row in self._rows)
         # Copying rows costs more than a few idle slots, or a few masked keys, do.
         sparse = 2 * len(rows) <= max(row.slot for row in self._rows)
-        if sparse or 2 * longest < self._room - LENGTH_STEP:
+        if sparse or 2 * longest < self._room - TILE:
             self._rebuild(len(rows), longest)
 
     def remember(self, row: int, tokens: Tokens) -> None:
@@ -125,7 +123,7 @@ class RowDecoder:
         """Make room for `count` rows of `longest` tokens; those that run get the first slots."""
         count += count // 4
         longest = max([longest, *(row.length for row in self._rows)])
-        room = -(-longest // LENGTH_STEP) * LENGTH_STEP
+        room = -(-longest // TILE) * TILE
         slots = torch.tensor([row.slot for row in self._rows], dtype=torch.int64)
         # Layer by layer: memory for both is not foreseen.
         for layer, former in enumerate(self._states):
