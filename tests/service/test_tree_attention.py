@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
+from tokengym.agents.service.engine.attention import DecodeInOrder, Prefill
+from tokengym.agents.service.engine.attention_dtype import TILE
 from tokengym.agents.service.engine.chunk_sizes import PROCESSOR
 from tokengym.agents.service.engine.tree_attention import cut_blocks, tree_attention
 
@@ -83,3 +87,42 @@ def test_no_block_is_larger_than_the_cache_it_is_made_for() -> None:
     for block in cut_blocks(_runs(*SHAPES[-1]), CPU):
         assert 1 <= block.own.stop - block.own.start <= MOST
         assert block.mask.shape[0] == block.own.stop - block.own.start
+
+
+def test_continued_and_decoded_bfloat16_equals_training_to_the_bit_however_long() -> None:
+    torch.manual_seed(0)
+    length = 4 * TILE + 200
+    query, key, value = (
+        2 * torch.randn(heads, length, WIDTH).bfloat16() for heads in (HEADS, KV_HEADS, KV_HEADS)
+    )
+
+    def attended(start: int, stop: int) -> torch.Tensor:
+        """Continue a conversation of `start` tokens, beside a short one that begins."""
+        past = [torch.stack([key, value])[:, None, :, part] for part in _cut(start)]
+        seen = tuple(_cut(start))
+        runs: Runs = [(seen, slice(start, stop)), ((), slice(stop, stop + 9))]
+        parts = [torch.cat([x[:, start:stop], x[:, :9]], dim=1)[None] for x in (query, key, value)]
+        found = Prefill(cut_blocks(runs, CPU), past).attend(0, *parts, 0.25)[0]
+        return found[:, : stop - start]
+
+    trained = tree_attention(query, key, value, cut_blocks([((), slice(0, length))], CPU), 0.25)
+    for start, stop in ((0, 11), (3, 40), (300, 700), (TILE, 2 * TILE), (length - 60, length)):
+        assert torch.equal(attended(start, stop), trained[:, start:stop])
+    # Rows of all lengths side by side, one slot in between idle.
+    ends = torch.tensor([0, 14, 129, TILE - 1, TILE, 3 * TILE + 5, length - 1])
+    slots = torch.tensor([0, 1, 2, 4, 5, 6, 7])
+    states = torch.stack([key, value])[:, None].repeat(1, 8, 1, 1, 1)
+    states = torch.nn.functional.pad(states, (0, 0, 0, 5 * TILE - length))
+    mask = torch.zeros(8, 1, 1, 5 * TILE)
+    for slot, end in zip(slots, ends, strict=True):
+        mask[slot, ..., end + 1 :] = torch.finfo(mask.dtype).min
+        states[:, slot, :, end] = 0
+    new = [x[:, ends].transpose(0, 1)[:, :, None] for x in (query, key, value)]
+    decoded = DecodeInOrder([states], mask, (slots, ends)).attend(0, *new, 0.25)
+    assert torch.equal(decoded[:, :, 0].bfloat16(), trained[:, ends].transpose(0, 1))
+
+
+def _cut(length: int) -> list[slice]:
+    """Parts of uneven length, as turns of a conversation."""
+    edges = [0, *range(7, length, 101), length]
+    return [slice(*pair) for pair in itertools.pairwise(edges) if pair[0] < pair[1]]

@@ -35,7 +35,7 @@ def attention_weights(scores: torch.Tensor, mask: torch.Tensor, scale: float) ->
 
 
 def mixed_values(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Return weights @ values, [N, m, n] @ [N, n, k]; in float32, tile by tile, if they round alike."""
+    """Return weights @ values, [N, m, n] @ [N, n, k]; tile by tile if rows round alike."""
     if not rows_round_alike(values.dtype, values.device):
         return weights @ values
     tiles = zip(weights.split(TILE, dim=-1), values.split(TILE, dim=-2), strict=True)
