@@ -1,0 +1,159 @@
+"""Speed of the local service in long episodes: energy's `small`, 12 turns, in processor time.
+
+    python benchmarks/service_episodes.py [--tasks 8] [--rollouts 4] [--model smollm2]
+
+As soon as a reply ends the next turn is asked for, as rollouts do. Beside it transformers.generate
+with its cache runs conversations of the same lengths and in the same type of numbers, those of a
+Task side by side, padded on the left. What a turn costs is measured with all episodes at the same
+turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections import defaultdict
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+# As the service does it: idle threads that spin would be counted.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("GOMP_SPINCOUNT", "0")
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM, DynamicCache
+
+from tokengym.agents.models import resolve_model
+from tokengym.agents.service.config import ServiceConfig
+from tokengym.agents.service.engine.checkpoints import CheckpointStore
+from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
+from tokengym.agents.service.generation.token_sampling import TokenSampling
+from tokengym.agents.service.served_model import ServedModel
+from tokengym.agents.tinker.codec import codec_name, codec_named
+from tokengym.envs.registry import make_world
+from tokengym.envs.tokens.episode import Episode
+
+Lengths = list[list[tuple[int, int]]]
+"""For each episode the new tokens of each turn's prompt, and those of the reply."""
+
+
+def play(
+    served: ServedModel, arguments: argparse.Namespace, directory: Path, *, together: bool
+) -> tuple[Lengths, dict[int, float]]:
+    """Play all episodes; returns lengths, and seconds of processor time by turn if `together`."""
+    world = make_world("energy", "small")
+    codec = codec_named(codec_name("qwen3_instruct", str(directory)))
+    tasks = world.first_tasks("test", arguments.tasks)
+    rollouts = range(arguments.rollouts)
+    episodes = [Episode(world.fork(), task, codec) for task in tasks for _ in rollouts]
+    lengths: Lengths = [[] for _ in episodes]
+    running: dict[int, Future[SampleResult]] = {}
+
+    def ask(number: int) -> None:
+        prompt = np.array(episodes[number].observation, np.int32)
+        sampling = TokenSampling(1000 * number + len(lengths[number]))
+        stops = frozenset(served.base_model.eos)
+        request = SampleRequest("base", prompt, 1, sampling, arguments.tokens, stops)
+        running[number] = Future()
+        served.sampler.submit(request, running[number])
+        read = sum(map(sum, lengths[number]))
+        lengths[number].append((len(prompt) - read, 0))
+
+    def end(number: int) -> None:
+        (sequence,) = running.pop(number).result().sequences
+        lengths[number][-1] = (lengths[number][-1][0], len(sequence.tokens))
+        episodes[number].act(sequence.tokens, "stop" if sequence.stopped else "length")
+
+    seconds: dict[int, float] = defaultdict(float)
+    for number in range(len(episodes)):
+        ask(number)
+    waiting: list[int] = []
+    while running:
+        turn, start = max(map(len, lengths)), time.process_time()
+        served.sampler.step()
+        seconds[turn] += time.process_time() - start
+        for number in [number for number, future in running.items() if future.done()]:
+            end(number)
+            if not episodes[number].done:
+                waiting.append(number)
+        if waiting and not (together and running):
+            for number in waiting:
+                ask(number)
+            waiting = []
+    return lengths, seconds
+
+
+def generate(model: Any, conversations: Lengths) -> None:
+    """Sample conversations of these lengths side by side, each turn with the cache of the last."""
+    cache = DynamicCache(config=model.config)
+    rows = len(conversations)
+    ids = torch.zeros(rows, 0, dtype=torch.long)
+    mask = torch.zeros(rows, 0, dtype=torch.long)
+    for turn in zip(*conversations, strict=True):
+        new, reply = max(new for new, _ in turn), max(reply for _, reply in turn)
+        pads = torch.tensor([[new - own] for own, _ in turn])
+        seen = (torch.arange(new) >= pads).long()
+        ids = torch.cat([ids, torch.randint(5, 1000, (rows, new)) * seen], dim=1)
+        mask = torch.cat([mask, seen], dim=1)
+        with torch.inference_mode():
+            ids = model.generate(
+                input_ids=ids,
+                attention_mask=mask,
+                past_key_values=cache,
+                do_sample=True,
+                top_k=0,
+                max_new_tokens=reply,
+                min_new_tokens=reply,
+                pad_token_id=0,
+            )
+        mask = torch.cat([mask, torch.ones(rows, reply, dtype=torch.long)], dim=1)
+
+
+def main() -> None:
+    """Print processor time of episodes: ours, with `deterministic`, and `generate` on the same."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="smollm2", help="a name that `tokengym models` knows")
+    parser.add_argument("--tasks", type=int, default=8)
+    parser.add_argument("--rollouts", type=int, default=4, help="episodes of each Task")
+    parser.add_argument("--tokens", type=int, default=27, help="most of a reply")
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    directory = resolve_model(arguments.model).directory
+    print(f"episodes, {arguments.tasks} Tasks x {arguments.rollouts}, processor time:")
+
+    def ours(*, deterministic: bool = False, together: bool = False) -> tuple[Lengths, Any, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            state = Path(folder)
+            config = ServiceConfig(
+                models=(directory,), state_dir=state, deterministic=deterministic
+            )
+            served = ServedModel(directory, config, CheckpointStore(state), lambda: 1)
+            return *play(served, arguments, directory, together=together), served.base_model.dtype
+
+    taken: dict[str, float] = {}
+    for name in ("default", "deterministic"):
+        lengths, seconds, dtype = ours(deterministic=name == "deterministic")
+        taken[name] = sum(seconds.values())
+        read, written = np.sum([turn for turns in lengths for turn in turns], axis=0)
+        rate = f"{written / taken[name]:.1f} written tokens a second, {read} read"
+        print(f"  {name:44s} {taken[name]:8.1f} s, {rate}", flush=True)
+    read_model: Any = AutoModelForCausalLM.from_pretrained
+    model, start = read_model(directory, dtype=dtype), time.process_time()
+    for first in range(0, len(lengths), arguments.rollouts):
+        generate(model, lengths[first : first + arguments.rollouts])
+    taken["transformers.generate"] = time.process_time() - start
+    print(f"  {'transformers.generate':44s} {taken['transformers.generate']:8.1f} s")
+    for name in ("deterministic", "transformers.generate"):
+        print(f"  {name} / default: {taken[name] / taken['default']:.2f}", flush=True)
+    _, by_turn, _ = ours(together=True)
+    last = max(by_turn)
+    print(f"  turns 2 and {last}, side by side: {by_turn[2]:.1f} and {by_turn[last]:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
