@@ -11,15 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.toy import VOCABULARY, make_model
+from tokengym.agents.service.engine.attention_dtype import TILE
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
-from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.forward import packed_forward, score
 from tokengym.agents.service.generation.decoder import SharedPromptDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
+from tokengym.agents.service.generation.row_decoder import RowDecoder
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 tokens = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=20)
 # Many begin alike, as the prompts of a world do.
@@ -42,6 +46,11 @@ rounds = st.lists(
 @pytest.fixture(scope="module")
 def base_model(model_dir: Path) -> BaseModel:
     return load_base_model(model_dir, "cpu")
+
+
+@pytest.fixture(scope="module")
+def rounded(model_dir: Path) -> BaseModel:
+    return load_base_model(model_dir, "cpu", "bfloat16")
 
 
 def _alone(model: Any, sequence: list[int]) -> np.ndarray:
@@ -84,6 +93,40 @@ def test_rows_that_join_and_leave_do_not_disturb_the_others(
     _live(
         base_model.sampled, SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 24), "w"), life
     )
+
+
+@settings(max_examples=4, deadline=None)
+@given(rounds)
+def test_rows_in_bfloat16_get_the_bits_that_training_computes(
+    rounded: BaseModel, life: list[tuple[list[list[int]], int, list[int]]]
+) -> None:
+    forward = packed_forward(rounded.trained, rounded.device, share=True)
+    decoder = RowDecoder(rounded.sampled, PrefixCache(1 << 24), "w")
+    rows: list[NDArray[np.int32]] = []
+    gone: list[NDArray[np.int32]] = []
+    generator = np.random.default_rng(0)
+    # A long conversation comes and goes with each round: all rows move to other buffers.
+    for joining, steps, leaving in life:
+        fresh = [np.array(prompt, np.int32) for prompt in (*joining, *joining, [7] * (TILE - 2))]
+        # The next turn of some that have left.
+        fresh += [np.append(row, joining[0]).astype(np.int32) for row in gone]
+        logits = decoder.admit(fresh)
+        for prompt, found in zip(fresh, logits, strict=True):
+            assert torch.equal(found, score(forward, [prompt])[0].last)
+        rows += fresh
+        for _ in range(steps):
+            tokens = generator.integers(0, VOCABULARY, len(rows))
+            logits = decoder.step(tokens)
+            rows = [np.append(row, one) for row, one in zip(rows, tokens, strict=True)]
+            rows = [row.astype(np.int32) for row in rows]
+        for row, found in zip(rows, logits, strict=True):
+            assert torch.equal(found, score(forward, [row])[0].last)
+        left = [row for row in range(len(rows)) if row not in (*leaving, len(rows) - 1)] or [0]
+        ended = sorted(set(range(len(rows))) - set(left))
+        for row in ended:
+            decoder.remember(row, rows[row])
+        decoder.keep(left)
+        rows, gone = [rows[row] for row in left], [rows[row] for row in ended[:2]]
 
 
 def test_a_few_long_prompts_do_not_take_the_places_of_many_short_ones(
