@@ -60,30 +60,23 @@ def play(
         request = SampleRequest("base", prompt, 1, sampling, arguments.tokens, stops)
         running[number] = Future()
         served.sampler.submit(request, running[number])
-        read = sum(map(sum, lengths[number]))
-        lengths[number].append((len(prompt) - read, 0))
-
-    def end(number: int) -> None:
-        (sequence,) = running.pop(number).result().sequences
-        lengths[number][-1] = (lengths[number][-1][0], len(sequence.tokens))
-        episodes[number].act(sequence.tokens, "stop" if sequence.stopped else "length")
+        lengths[number].append((len(prompt) - sum(map(sum, lengths[number])), 0))
 
     seconds: dict[int, float] = defaultdict(float)
-    for number in range(len(episodes)):
-        ask(number)
-    waiting: list[int] = []
-    while running:
+    waiting = list(range(len(episodes)))
+    while running or waiting:
+        if not (together and running):
+            for number in waiting:
+                ask(number)
+            waiting = []
         turn, start = max(map(len, lengths)), time.process_time()
         served.sampler.step()
         seconds[turn] += time.process_time() - start
         for number in [number for number, future in running.items() if future.done()]:
-            end(number)
-            if not episodes[number].done:
-                waiting.append(number)
-        if waiting and not (together and running):
-            for number in waiting:
-                ask(number)
-            waiting = []
+            (sequence,) = running.pop(number).result().sequences
+            lengths[number][-1] = (lengths[number][-1][0], len(sequence.tokens))
+            episodes[number].act(sequence.tokens, "stop" if sequence.stopped else "length")
+            waiting += [] if episodes[number].done else [number]
     return lengths, seconds
 
 
