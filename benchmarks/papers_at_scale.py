@@ -100,9 +100,9 @@ def score_year(works: int, folder: Path) -> tuple[float, float]:
             venue.append((VENUES * rng.random(count) ** 3).astype(np.int64))
             year.append(2020 - (60 * rng.random(count) ** 2).astype(np.int64))
         slots = ReferenceSlots(np.arange(works + 1) * REFERENCES, venue, year)
-        begin = time.process_time()
+        began = time.process_time()
         shuffled_scores(slots, seed=0, shuffles=SHUFFLES, folder=folder)
-        return time.process_time() - begin, peak()
+        return time.process_time() - began, peak()
 
 
 def alone(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -281,7 +281,7 @@ def _floored(logprobs: ArrayLike) -> NDArray[np.float64]:
 
 
 def _outside(gaps: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return (gaps < np.log(LOW)) | (gaps > np.log(HIGH))
+    return np.logical_or(gaps < np.log(LOW), gaps > np.log(HIGH))
 
 
 def _binned(gaps: NDArray[np.float64], sizes: NDArray[np.int64]) -> dict[str, Gap]:

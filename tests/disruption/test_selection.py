@@ -148,9 +148,12 @@ def test_no_expression_is_compiled_for_a_work(
     read()
     compile_one = re._compiler.compile  # type: ignore[attr-defined]
     re.purge()
-    monkeypatch.setattr(
-        "re._compiler.compile", lambda *given: compiled.append(given) or compile_one(*given)
-    )
+
+    def noted(*given: object) -> object:
+        compiled.append(given)
+        return compile_one(*given)
+
+    monkeypatch.setattr("re._compiler.compile", noted)
     read()
     assert np.load(tmp_path / "leaks.npy").all()
     assert not compiled
