@@ -354,7 +354,10 @@ def _resampled(
         ]
     )
     above_RS, below_RS = sums_RC[:, ::2], sums_RC[:, 1::2]
-    return np.divide(above_RS, below_RS, out=np.zeros_like(above_RS), where=below_RS > 0)
+    rates_RS: Floats = np.divide(
+        above_RS, below_RS, out=np.zeros_like(above_RS), where=below_RS > 0
+    )
+    return rates_RS
 
 
 def _extrapolated(rates: Mapping[int, Floats], half: int, seen: int, size: int) -> Floats:
@@ -369,7 +372,8 @@ def _extrapolated(rates: Mapping[int, Floats], half: int, seen: int, size: int) 
     def moments(sum_R: Floats, first: int, end: int) -> Floats:
         """Return ratios of moments of beta laws by the mean and the sum of the parameters."""
         step = np.arange(first, end)[:, None]
-        return np.prod((mean_R * sum_R + step) / (sum_R + step), axis=0)
+        ratio_R: Floats = np.prod((mean_R * sum_R + step) / (sum_R + step), axis=0)
+        return ratio_R
 
     low_R, high_R = np.full_like(base_R, -_WIDE), np.full_like(base_R, _WIDE)
     for _ in range(_HALVINGS):  # the moments fall with the sum

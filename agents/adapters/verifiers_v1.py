@@ -65,8 +65,13 @@ class WorldTaskset(vf.Taskset[WorldTask, WorldTasksetConfig]):
 
     def __init__(self, config: WorldTasksetConfig) -> None:
         super().__init__(config)
-        players = {"role": config.role, "opponents": config.opponents}
-        self.rollouts = Rollouts(config.world, config.level, **players, **config.options)
+        self.rollouts = Rollouts(
+            config.world,
+            config.level,
+            role=config.role,
+            opponents=config.opponents,
+            **config.options,
+        )
         self._split = config.split or "test"
         size = self.rollouts.world.size(self._split)
         self._count = size if config.tasks is None else min(config.tasks, size or config.tasks)

@@ -281,7 +281,8 @@ def _floored(logprobs: ArrayLike) -> NDArray[np.float64]:
 
 
 def _outside(gaps: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return np.logical_or(gaps < np.log(LOW), gaps > np.log(HIGH))
+    outside: NDArray[np.bool_] = (gaps < np.log(LOW)) | (gaps > np.log(HIGH))
+    return outside
 
 
 def _binned(gaps: NDArray[np.float64], sizes: NDArray[np.int64]) -> dict[str, Gap]:

@@ -141,7 +141,7 @@ class Trials(NamedTuple, Generic[T, Who]):
     tasks: Sequence[T]
     earn: Callable[[T, Who], float]
 
-    def search(
+    def search(  # type: ignore[misc]
         self: "Trials[T, Strategy]", space: StrategySpace, count: int, rng: np.random.Generator
     ) -> Strategy:
         """Return the best of as many strategies of a space, its parameters varied."""

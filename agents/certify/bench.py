@@ -278,7 +278,9 @@ class Bench:
 
     def best(self, policies: Mapping[str, Policy]) -> Blind:
         """Choose the policy that earns most on one half of the Tasks, and score it on the other."""
-        trials = Trials(self.chosen, lambda place, name: self.earned(place, policies[name]))
+        trials = Trials[Place, str](
+            self.chosen, lambda place, name: self.earned(place, policies[name])
+        )
         name = trials.halved(policies)[0].who
         traces = [self.play(place, policies[name]) for place in self.scored]
         return self.blind_of(name, traces)

@@ -153,10 +153,15 @@ class Check:
                 return replace(found, found=words)
             known.add(words)
             return replace(found, severity=Severity.DEFECT, status=Status.FAILED, found=words)
-        shown = {"done": verdict.done, "found": verdict.found, "sure": verdict.certainty}
-        status = Status.PASSED if verdict.passed else Status.FAILED
-        example = "" if verdict.passed else verdict.example
-        return replace(found, status=status, estimate=verdict.estimate, example=example, **shown)
+        return replace(
+            found,
+            status=Status.PASSED if verdict.passed else Status.FAILED,
+            done=verdict.done,
+            found=verdict.found,
+            sure=verdict.certainty,
+            estimate=verdict.estimate,
+            example="" if verdict.passed else verdict.example,
+        )
 
 
 CHECKS: dict[str, Check] = {}

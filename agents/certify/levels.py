@@ -218,8 +218,8 @@ def check(
     hunt, best_simple_T = None, simple_T[simple]
     if strategies:
         rules = {name: policies[name] for name in simple_T}
-        counts = {"strategies": strategies, "tasks": chosen_on, "seed": seed}
-        hunt, found_T = search(world, rules, records, honest_T, reach_T, **counts)
+        size = {"strategies": strategies, "tasks": chosen_on, "seed": seed}
+        hunt, found_T = search(world, rules, records, honest_T, reach_T, **size)
         best_simple_T = max(best_simple_T, found_T, key=np.mean)
     limits = [world.optimum(task)[role] for task in tested]
     limit_T, exact = np.array([at.value for at in limits]), all(at.exact for at in limits)

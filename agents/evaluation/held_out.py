@@ -194,6 +194,8 @@ async def _references(session: TrainingSession, role: str) -> References:
         returns = tuple(record.returns[role] for record in records)
         return returns, _expected([record.metrics for record in records], role)
 
+    replies: tuple[str, ...] = ()
+
     def play() -> dict[str, Played]:
         nonlocal replies
         played = {}
@@ -205,7 +207,6 @@ async def _references(session: TrainingSession, role: str) -> References:
         return played
 
     # In a thread of its own, so that what is sampled meanwhile does not wait.
-    replies: tuple[str, ...] = ()
     blind_name, blind = await asyncio.to_thread(find_best_blind, world, tasks, role, scripted)
     if all(isinstance(who, str) for who in opponents.values()):
         played = await asyncio.to_thread(play)

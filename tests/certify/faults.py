@@ -303,7 +303,7 @@ class AsksInMessages(Products):
 
 class GivesOneTextForReferences(Products):
     def start(self, place: Place) -> Episode:
-        return replace(super().start(place), reference=self.answer(place))
+        return replace(super().start(place), reference=self.answer(place))  # type: ignore[arg-type]
 
 
 class PaysHugeSums(Products):

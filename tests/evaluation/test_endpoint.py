@@ -256,7 +256,7 @@ def test_an_endpoint_that_fails_now_and_then_is_evaluated_in_one_run(tmp_path: P
 def kill(endpoint: Endpoint, words: Sequence[str], folder: Path, answers: int) -> None:
     """Start the command, and kill it and its workers' parent after so many answers."""
     until = len(endpoint.asked) + answers
-    command = [Path(sys.executable).parent / "tokengym", *words]
+    command = [str(Path(sys.executable).parent / "tokengym"), *words]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as process:
         while len(endpoint.asked) < until:
             assert process.poll() is None

@@ -119,8 +119,8 @@ def test_rows_in_bfloat16_get_the_bits_that_training_computes(
             logits = decoder.step(tokens)
             rows = [np.append(row, one) for row, one in zip(rows, tokens, strict=True)]
             rows = [row.astype(np.int32) for row in rows]
-        for row, found in zip(rows, logits, strict=True):
-            assert torch.equal(found, score(forward, [row])[0].last)
+        for tokens_read, found in zip(rows, logits, strict=True):
+            assert torch.equal(found, score(forward, [tokens_read])[0].last)
         left = [row for row in range(len(rows)) if row not in (*leaving, len(rows) - 1)] or [0]
         ended = sorted(set(range(len(rows))) - set(left))
         for row in ended:

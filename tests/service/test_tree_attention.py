@@ -101,8 +101,10 @@ def test_continued_and_decoded_bfloat16_equals_training_to_the_bit_however_long(
         past = [torch.stack([key, value])[:, None, :, part] for part in _cut(start)]
         seen = tuple(_cut(start))
         runs: Runs = [(seen, slice(start, stop)), ((), slice(stop, stop + 9))]
-        parts = [torch.cat([x[:, start:stop], x[:, :9]], dim=1)[None] for x in (query, key, value)]
-        found = Prefill(cut_blocks(runs, CPU), past).attend(0, *parts, 0.25)[0]
+        q, k, v = (
+            torch.cat([x[:, start:stop], x[:, :9]], dim=1)[None] for x in (query, key, value)
+        )
+        found = Prefill(cut_blocks(runs, CPU), past).attend(0, q, k, v, 0.25)[0]
         return found[:, : stop - start]
 
     trained = tree_attention(query, key, value, cut_blocks([((), slice(0, length))], CPU), 0.25)
@@ -117,8 +119,8 @@ def test_continued_and_decoded_bfloat16_equals_training_to_the_bit_however_long(
     for slot, end in zip(slots, ends, strict=True):
         mask[slot, ..., end + 1 :] = torch.finfo(mask.dtype).min
         states[:, slot, :, end] = 0
-    new = [x[:, ends].transpose(0, 1)[:, :, None] for x in (query, key, value)]
-    decoded = DecodeInOrder([states], mask, (slots, ends)).attend(0, *new, 0.25)
+    q, k, v = (x[:, ends].transpose(0, 1)[:, :, None] for x in (query, key, value))
+    decoded = DecodeInOrder([states], mask, (slots, ends)).attend(0, q, k, v, 0.25)
     assert torch.equal(decoded[:, :, 0].bfloat16(), trained[:, ends].transpose(0, 1))
 
 

@@ -153,7 +153,9 @@ def _best_blind(bench: Bench) -> tuple[Blind, int]:
         return lambda text, turn: strategy.reply(text, turn, known)
 
     space = StrategySpace.of([[bench.view(place).prompt] for place in bench.chosen], [known])
-    trials = Trials(bench.chosen, lambda place, who: bench.earned(place, playing(who)))
+    trials = Trials[Place, Strategy](
+        bench.chosen, lambda place, who: bench.earned(place, playing(who))
+    )
     drawn = bench.settings.strategies
     found = trials.search(space, drawn, bench.rng("strategies"))
     return bench.best({**policies, str(found): playing(found)}), len(policies) + drawn

@@ -50,8 +50,8 @@ def _leak(
         bounded = [
             rf"(?<![^\W_]){re.escape(one)}(?![^\W_])" for one in map(str.strip, answers) if one
         ]
-        found = (match for pattern in bounded for match in re.finditer(pattern, text))
-        rules.update({(text[: at.start()][-_CONTEXT:], text[at.end() :][:1]) for at in found})
+        matches = (match for pattern in bounded for match in re.finditer(pattern, text))
+        rules.update({(text[: at.start()][-_CONTEXT:], text[at.end() :][:1]) for at in matches})
     usual = [rule for rule, times in rules.most_common(_RULES) if times > 1]
     done = f"looked for the references in the {where} of {len(texts)} Tasks"
     if not usual:
