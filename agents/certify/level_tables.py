@@ -1,4 +1,4 @@
-"""Certificates as tables of a page: one row per level, or one per world for its first level."""
+"""Certificates as tables of a page: a row per level, or for each world its first and hardest."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,7 +18,9 @@ _FIRST = ("world", "level", "declared", "observed", "null", "random", "oracle")
 LEVELS_HEADER = (*_FIRST, "tied pairs", _DEAD, "malformed", "bytes")
 _BEST = ("best blind", "best simple", "best found by search", "reachable (how)", "optimum")
 HEADROOM_HEADER = ("world", "level", "Tasks", "returns", *_BEST, "headroom")
-WORLDS_HEADER = ("id", "what a policy does", "random", "best blind", "best simple", "reachable")
+_SCALED = ("random replies", "best simple policy", "best known policy")
+WORLDS_HEADER = ("world", "level", *_SCALED, "left to learn")
+"""On one scale: the best blind policy is at 0, what can be reached at 1."""
 
 
 def table(header: Sequence[str], certificates: Sequence[Found]) -> str:
@@ -27,13 +29,19 @@ def table(header: Sequence[str], certificates: Sequence[Found]) -> str:
     return markdown_table(header, rows)
 
 
-def _first_levels(certificates: Sequence[Found]) -> list[Found]:
-    return [found for found in certificates if found["level"] == spec(found["world"]).levels[0]]
+def _by_world(certificates: Sequence[Found]) -> str:
+    """Return a row for the first level of each world and for the one with the largest headroom."""
+    rows = []
+    for world in dict.fromkeys(found["world"] for found in certificates):
+        levels = [found for found in certificates if found["world"] == world]
+        hardest = max(levels, key=lambda found: found["headroom"]["value"])
+        rows += [levels[0], hardest] if hardest is not levels[0] else [hardest]
+    return table(WORLDS_HEADER, rows)
 
 
 BLOCKS: Mapping[str, Callable[[Sequence[Found]], str]] = {
     "tokengym check, by level": partial(table, LEVELS_HEADER),
-    "tokengym check, by world": lambda found: table(WORLDS_HEADER, _first_levels(found)),
+    "tokengym check, by world": _by_world,
     "tokengym check, headroom": partial(table, HEADROOM_HEADER),
 }
 """Blocks of pages that are made of certificates, by name."""
@@ -49,14 +57,21 @@ def _searched(found: Found) -> str:
     return f"{_mean(hunt['scored'])} ({lead.value:+.3f} {lead.around} to `{hunt['rule']}`{lost})"
 
 
-def _reachable(found: Found, *, how: bool = True) -> str:
+def _reachable(found: Found) -> str:
     best = found["reached_by"]
-    if best is None:
-        return "not declared"
+    return "not declared" if best is None else f"{_mean(found['reachable'])} {_by(found)}"
+
+
+def _by(found: Found) -> str:
+    best = found["reached_by"]
     proved = "proved" if best["proved"] else "best known"
-    return (
-        f"{_mean(found['reachable'])} `{best['policy']}`" + f" ({best['method']}, {proved})" * how
-    )
+    return f"`{best['policy']}` ({best['method']}, {proved})"
+
+
+def _scaled(found: Found, policy: str) -> str:
+    """Show what a policy earns where the best blind one is at 0 and what can be reached at 1."""
+    blind, top = found["blind"]["value"], found["reachable"]["value"]
+    return f"{(found['returns'][policy]['value'] - blind) / (top - blind):.2f}"
 
 
 def _headroom(found: Found) -> str:
@@ -73,9 +88,7 @@ def _mean(value: Mapping[str, float]) -> str:
 
 
 CELLS: Mapping[str, Callable[[Found], str]] = {
-    "id": lambda found: f"`{found['world']}`",
     "world": lambda found: spec(found["world"]).short_name,
-    "what a policy does": lambda found: spec(found["world"]).summary,
     "level": lambda found: f"`{found['level']}`",
     "Tasks": lambda found: str(found["tasks"]),
     "returns": lambda found: found["unit"],
@@ -87,10 +100,13 @@ CELLS: Mapping[str, Callable[[Found], str]] = {
     "best blind": lambda found: _mean(found["blind"]),
     "best simple": lambda found: f"{_mean(found['returns'][found['simple']])} `{found['simple']}`",
     "best found by search": _searched,
-    "reachable": lambda found: _reachable(found, how=False),
     "reachable (how)": _reachable,
     "optimum": lambda found: _mean(found["optimum"]) + " (bound)" * (not found["exact"]),
     "headroom": _headroom,
+    "random replies": lambda found: _scaled(found, "random"),
+    "best simple policy": lambda found: f"{_scaled(found, found['simple'])} `{found['simple']}`",
+    "best known policy": lambda found: f"1 {_by(found)}",
+    "left to learn": _headroom,
     "tied pairs": lambda found: _mean(found["ties"]["reward_tie_pair_rate"]),
     _DEAD: lambda found: " / ".join(
         _mean(found["ties"][f"zero_advantage_probability_{size}"]) for size in SIZES

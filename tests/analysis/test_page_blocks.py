@@ -81,10 +81,23 @@ def test_the_table_of_levels_has_a_row_for_every_level_there_is() -> None:
         assert low <= min(means) <= max(means) <= high
 
 
-def test_the_table_of_worlds_has_a_row_for_every_world() -> None:
+def test_the_table_of_worlds_has_the_first_and_the_hardest_level_on_one_scale() -> None:
     header, *rows = table_rows(read_block(ROOT / "README.md", "tokengym check, by world"))
     assert tuple(header) == WORLDS_HEADER
-    assert [row[:2] for row in rows] == [[f"`{row.id}`", row.summary] for row in specs().values()]
+    levels = table_rows(read_block(ROOT / "docs" / "tables.md", "tokengym check, headroom"))[1:]
+    expected = []
+    for world in specs().values():
+        of_world = [row for row in levels if row[0] == world.short_name]
+        hardest = max(of_world, key=lambda row: float(row[-1].split()[0]))
+        expected += [of_world[0], hardest]
+    assert [row[:2] for row in rows] == [row[:2] for row in expected]
+    for shown, row in zip(rows, expected, strict=True):
+        blind, simple, reachable = (float(row[column].split()[0]) for column in (4, 5, 7))
+        scaled, rule = shown[3].split()
+        assert rule == row[5].split()[1]
+        assert float(scaled) == pytest.approx((simple - blind) / (reachable - blind), abs=0.012)
+        assert shown[4] == f"1 {row[7].partition(' ')[2]}"
+        assert shown[5] == row[9]
 
 
 @pytest.mark.parametrize("world", ["energy", "warehouse"])

@@ -1,52 +1,47 @@
-"""The first table of the README holds what its command prints."""
+"""The table of levels holds what its command prints: scripts are played again at first levels."""
 
 import re
-from pathlib import Path
 
+import gymnasium
 import pytest
 
+from tests.docs.pages import ROOT
 from tokengym.agents.analysis.evaluate import play_all
-from tokengym.envs.core.play import Policy
-from tokengym.envs.registry import (
-    baselines,
-    import_object,
-    make_world,
-    scripted_opponent,
-    spec,
-)
+from tokengym.agents.analysis.markdown import read_block, table_rows
+from tokengym.envs.registry import baselines, make_world, scripted_opponent, specs
 
-PAGES = Path(__file__).parents[2]
-ROWS = [
-    [cell.strip() for cell in line.split("|")[1:-1]]
-    for line in (PAGES / "README.md").read_text().splitlines()
-    if line.startswith("| `tokengym/")
-]
-(TASKS,) = {
-    int(n) for n in re.findall(r"check --all --tasks (\d+)", (PAGES / "docs/worlds.md").read_text())
-}
+PAGE = ROOT / "docs" / "worlds.md"
+ROWS = table_rows(read_block(PAGE, "tokengym check, by level"))[1:]
+(TASKS,) = {int(n) for n in re.findall(r"check --all --tasks (\d+)", PAGE.read_text())}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0].strip("`"))
-def test_the_readme_states_what_policies_earn(row: list[str]) -> None:
-    name, _, random, blind, *best = row
-    world = make_world(name.strip("`"), **spec(name.strip("`")).check_options)
-    tasks = {split: world.first_tasks(split, TASKS) for split in ("validation", "test")}
-    role = world.spec.roles[0]
-    others = {
-        other: baselines(world.spec)[scripted_opponent(world.spec, other)]
-        for other in world.spec.roles[1:]
-    }
-    mean_of = {one.split()[1].strip("`"): one.split()[0] for one in best}
-    reachable = best[1].split()[1].strip("`")
+@pytest.mark.parametrize("spec", specs().values(), ids=lambda spec: spec.short_name)
+def test_the_page_states_what_policies_earn(spec) -> None:
+    row = next(row for row in ROWS if row[:2] == [spec.short_name, f"`{spec.levels[0]}`"])
+    world = make_world(spec.id, **spec.check_options)
+    role, *others = world.spec.roles
+    opponents = {one: baselines(spec)[scripted_opponent(spec, one)] for one in others}
+    for policy, cell in zip(("null", "random", "oracle"), row[4:7], strict=True):
+        players = {**opponents, role: baselines(spec)[policy]}
+        played = play_all(world, world.first_tasks("test", TASKS), players, 0)
+        assert f"{sum(one.returns[role] for one in played) / TASKS:.3f}" == cell.split()[0]
 
-    def mean(policy: Policy, split: str = "test") -> str:
-        played = play_all(world, tasks[split], {**others, role: policy}, 0)
-        return f"{sum(one.returns[role] for one in played) / TASKS:.3f}"
 
-    # Planning takes seconds.
-    for player in mean_of.keys() - set(world.spec.planners):
-        assert mean(baselines(world.spec)[player]) == mean_of[player]
-    assert mean(baselines(world.spec)["random"]) == random.split()[0]
-    policies = import_object(world.spec.blind)(world).values()
-    assert mean(max(policies, key=lambda policy: float(mean(policy, "validation")))) == blind
-    assert reachable == world.spec.reachable[world.level].policy
+def test_the_readme_begins_with_a_task_as_it_is_played() -> None:
+    page = (ROOT / "README.md").read_text()
+    shown = " ".join(line[2:] for line in page.splitlines() if line.startswith("> "))
+    stated, best = re.findall(r"`Probability: (0\.\d{3})`", page)[:2]
+    paid, mean, most = re.findall(r"\b(?:pays|earns) (0\.\d{3})", page)[:3]
+    env = gymnasium.make("tokengym/Forecast-v0")
+
+    def play(probability: str) -> tuple[str, float, float]:
+        prompt, _ = env.reset(seed=3)
+        _, reward, _, _, info = env.step(f"Probability: {probability}")
+        return prompt, float(reward), info["metrics"]["expected_return/forecaster"]
+
+    prompt, reward, expected = play(stated)
+    assert shown in prompt
+    assert (f"{reward:.3f}", f"{expected:.3f}") == (paid, mean)
+    assert f"{play(best)[2]:.3f}" == most
+    nearby = [play(f"{float(best) + step:.3f}")[2] for step in (-0.002, 0.002)]
+    assert play(best)[2] > max(nearby)
