@@ -21,7 +21,7 @@ from tokengym.envs.registry import baselines
 from tokengym.rewards.bounds import Range
 
 _MEASURED = 32
-"""Test Tasks on which the oracle and the null policy are measured."""
+"""Test Tasks on which the oracle and doing nothing are measured."""
 _FILES = Path(__file__).with_name("openenv_files")
 
 

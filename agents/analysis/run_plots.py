@@ -36,7 +36,7 @@ def run_charts(steps: Sequence[StepRow], sides: Sequence[RoleReport]) -> list[Pi
         pictures.append(_series("Worlds", "share of the groups", shares, share=True))
     losses = _known(steps, lambda row: row.loss)
     if losses:
-        unit = "nats a token" if "train/nll" in steps[0].metrics else "of a pair of replies"
+        unit = "nats per token" if "train/nll" in steps[0].metrics else "of a pair of replies"
         pictures.append(_series("Loss", unit, {"": (GREEN, losses)}))
     shown = {name: (colour, _known(steps, read)) for name, (colour, read) in _REPLIES.items()}
     replies = {name: line for name, line in shown.items() if any(line[1].values())}
@@ -44,11 +44,11 @@ def run_charts(steps: Sequence[StepRow], sides: Sequence[RoleReport]) -> list[Pi
         pictures.append(_series("Replies", "share of replies", replies, share=True))
     distances = _known(steps, lambda row: row.metrics.get("teacher/kl"))
     if distances:
-        label = "reverse KL, nats a sampled token"
+        label = "reverse KL (nats per sampled token)"
         pictures.append(_series("Distance from the teacher", label, {"": (GREEN, distances)}))
     entropies = _known(steps, lambda row: row.entropy)
     if entropies:
-        pictures.append(_series("Entropy", "nats a sampled token", {"": (BLUE, entropies)}))
+        pictures.append(_series("Entropy", "nats per sampled token", {"": (BLUE, entropies)}))
     return pictures
 
 

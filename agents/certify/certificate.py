@@ -131,7 +131,7 @@ def certify(
         harder: a setting of the source that is said to be harder, and the options that make it.
         only: ids of the checks to run; all if empty.
         network: whether the environment could reach other machines.
-        progress: is told what is done.
+        progress: called with what is done.
 
     Raises:
         OptionError: if there is no check of a name.

@@ -54,7 +54,7 @@ def check_world(
     seed: int | None = None,
     ties: float = 0.5,
 ) -> tuple[Law, ...]:
-    """Check that a world keeps every law of `tokengym.testing.LAWS`, the simplest first.
+    """Check that a world passes all contract tests of `tokengym.testing.LAWS`, the simplest first.
 
     Args:
         world: a world as an object, an id (of all its levels), or (id, level). An object may have

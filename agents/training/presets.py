@@ -56,7 +56,7 @@ _SELF_PLAY_STEPS = 20
 """Steps of self-play unless asked otherwise: every episode is several rollouts."""
 _TASKS = 8
 _ROOM = 1.5
-"""A reply may be so many times as long as the longest that a script gave."""
+"""Largest ratio of a reply to the longest that a script gave."""
 _LEAST = 16
 _PREFERENCE_RATE = 1e-5
 """For preferences of a pretrained model: the cookbook's."""

@@ -40,7 +40,7 @@ class CompiledDebate(NamedTuple):
         posteriors: probabilities of the labels given all that either role is shown; the gold label
             alone where no posterior is known.
         own: likewise given what the predictor is shown.
-        judge: who hears the predictor's claims.
+        judge: who reads the predictor's claims.
     """
 
     evidence: Evidence
@@ -76,7 +76,7 @@ def compile_task(
         aim: what a challenger of no kind is paid for, `adversary` or `critic`.
         reward: what the predictor is paid by, a name of `debate.REWARDS`.
         prompt: `full` or `terse`.
-        judge: who hears claims about a paper that is shown without examples.
+        judge: who reads claims about a paper that is shown without examples.
 
     Raises:
         TaskError, LookupError, TypeError, ValueError: if the Task is damaged.

@@ -2,7 +2,7 @@
 
 A judge is a Bayesian over hidden classes of papers: a claim about a feature is the event that the
 feature lies in the claimed interval, a quote the event that its words were used. It considers one
-claim a feature or cue and holds all labels alike before it hears any. A likelihood below 1e-6
+claim a feature or cue and holds all labels alike before it reads any. A likelihood below 1e-6
 counts as 1e-6, so it does not extrapolate. Of papers of a literature that a Task shows by examples
 it knows those; judges of a user's papers are in `fitted_judge`.
 """

@@ -97,7 +97,7 @@ class StoragePlant(ABC):
         return -self.price_of_extra * extra if extra > 0.0 else -self.price_of_missing * extra
 
     def judged(self, missed: float) -> tuple[float, float]:
-        """Return the money and the safety cost of missing a step's limit by so many units."""
+        """Return the money and the safety cost of missing a step's limit by `missed` units."""
         money = self.price_of_miss * min(max(missed, 0.0), self.slack)
         beyond = missed - self.slack
         return money, beyond if beyond > TOLERANCE else 0.0
@@ -114,7 +114,7 @@ def rounded_down(value: float) -> float:
 
 
 def rounded_up(value: float, decimals: int = 2) -> float:
-    """Return `value` rounded up to so many decimals (sparing numbers that miss by rounding)."""
+    """Return `value` rounded up to `decimals` (sparing numbers that miss by rounding)."""
     scale = 10.0**decimals
     return math.ceil(value * scale - 1e-6) / scale
 

@@ -16,7 +16,7 @@ LONGEST_FILE = 1 << 28
 """Longest file, in bytes, that is read whole; others are read row by row."""
 MOST_UNPACKED = 100
 LEAST_SUSPECT = 1 << 25
-"""Once longer than this, a gzip must not unpack to more than so many times what was read of it."""
+"""Once longer than this, the largest factor by which a gzip may unpack."""
 LONGEST_ROW = 1 << 26
 """Longest line, or item of a JSON array, in bytes or characters."""
 _GZIP = b"\x1f\x8b"

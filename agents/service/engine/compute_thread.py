@@ -29,7 +29,7 @@ Pieces = Generator[int, None, T]
 
 WHOLE = 1 << 60
 """The size of an operation that no other may be in the middle of when it runs."""
-# A piece may pause for one of so many times less, and that one for an even smaller one: what they
+# A piece may pause for one this many times smaller, and that one for an even smaller one: what they
 # hold at once is a third more than what the first one holds.
 SMALLER = 4
 # How often a piece looks whether someone waits.

@@ -25,7 +25,7 @@ LEAST_BATCH = 1 << 26
 # change how batches are cut, and with it the order of sums.
 STEP = 1 << 28
 DEFAULT_MEMORY = 4 << 30
-# Before and after a batch of at least so many bytes, free pages are returned to the system.
+# Before and after a batch of at least this many bytes, free pages are returned to the system.
 LARGE_BATCH = 1 << 28
 # The share of the free memory that batches, sequences and prefixes divide.
 DIVIDED = 1 / 2

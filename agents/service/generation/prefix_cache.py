@@ -57,7 +57,7 @@ class Prefix:
 class PrefixCache:
     """Prefixes by (weights, tokens), up to a number of bytes; evicts the least recently used.
 
-    A prefix stays as long as one that continues it, so that what is counted is what is held.
+    A prefix stays as long as one that continues it, so that the count is that of the memory in use.
 
     Args:
         capacity: bytes.

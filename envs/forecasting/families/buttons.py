@@ -62,12 +62,12 @@ def _draw(rng: np.random.Generator, knobs: Knobs, cases: int) -> Shown:
     pressed = rng.integers(count, size=past + ahead)
     states = _states(count, pressed[:past])
     sensor = states[int(rng.integers(len(states)))] ^ (rng.random(past) < error / 100.0)
-    hears = rng.random(past) < _HEARD
+    heard = rng.random(past) < _HEARD
     return {
         "count": count,
         "error": error,
         "pressed": pressed[:past],
-        "sensor": [int(said) if heard else None for said, heard in zip(sensor, hears, strict=True)],
+        "sensor": [int(said) if read else None for said, read in zip(sensor, heard, strict=True)],
         "ahead": pressed[past:],
         "cases": cases,
     }

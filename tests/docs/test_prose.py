@@ -1,0 +1,35 @@
+"""Words of our own that readers stumbled over do not come back, on pages or in the code."""
+
+import re
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT
+
+AVOIDED = {
+    r"null polic(y|ies)": "doing nothing, or the baseline `null`",
+    r"nats a (sampled )?token": "nats per token",
+    r"keeps? (every|all) laws?": "all contract tests",
+    r"beside (one|two|three|other|one or two) (other )?runs?": "while other jobs used the machine",
+    r"\bso many\b": "a number, or the name of what is counted",
+    r"\b[Hh]ears?\b": "reads, receives",
+    r"is counted is what is held": "a sentence that can be read once",
+    r"interrupted run goes on|the command goes on": "resumes, continues",
+    r"\bis told (what|which) (is|are) (done|left)": "is called with",
+    r"closes? \d+ % by the": "the best simple rule closes … of the gap",
+}
+FILES = sorted(
+    {*PAGES, *(f for d in ("agents", "envs", "rewards") for f in (ROOT / d).rglob("*.py"))}
+)
+
+
+@pytest.mark.parametrize("pattern", AVOIDED)
+def test_words_that_readers_stumbled_over_are_not_used(pattern: str) -> None:
+    rule = re.compile(pattern)
+    found = [
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()[:120]}"
+        for file in FILES
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if rule.search(line)
+    ]
+    assert not found, f"write instead: {AVOIDED[pattern]}\n" + "\n".join(found)
