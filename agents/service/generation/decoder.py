@@ -170,7 +170,7 @@ class SharedPromptDecoder:
             self._prompt[:, :, place, :, start : node.length] = node.states
 
     def _fit_prompt(self, places: int, longest: int, like: Prefix) -> None:
-        """Fit the prompt buffers to hold `places` prompts of `longest` tokens, with room to spare."""
+        """Fit the prompt buffers to `places` prompts of `longest` tokens, with room to spare."""
         have, capacity = _room(self._prompt)
         if places <= have and longest <= capacity:
             return
