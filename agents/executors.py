@@ -68,7 +68,7 @@ class Executor(ABC):
         """
 
     def ranges(self, count: int) -> list[range]:
-        """Return the places of each shard of so many items."""
+        """Return the places of each shard of `count` items."""
         fair = min(ceil(count / (_SHARDS_EACH * self.workers)), _LARGEST_SHARD)
         size = max(self.shard_size or fair, 1)
         return [range(at, min(at + size, count)) for at in range(0, count, size)]

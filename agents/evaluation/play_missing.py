@@ -60,7 +60,7 @@ class PortablePlayer(Player, Protocol):
 
 @dataclass
 class Failures:
-    """Failed rollouts of a policy in a world, of which it may have so many.
+    """Failed rollouts of a policy in a world, which `most` bounds.
 
     Attributes:
         policy: the policy's name.
@@ -88,7 +88,7 @@ class Failures:
 
 @dataclass(frozen=True)
 class WantedRollouts:
-    """Rollouts that a segment of a log is to hold: so many of each Task.
+    """Rollouts that a segment of a log is to hold, the same number of each Task.
 
     Attributes:
         tasks: the Tasks.

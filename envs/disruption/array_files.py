@@ -89,7 +89,7 @@ class ScratchArray:
             at += run.stop - run.start
 
     def slices(self, most: int) -> list[slice]:
-        """Return slices of at most so many entries that make up the whole."""
+        """Return slices of at most `most` entries that make up the whole."""
         return slices_of(0, self._length, most)
 
 
@@ -114,7 +114,7 @@ def scratch_arrays(folder: Path | None = None) -> Iterator[NewArray]:
 
 
 def slices_of(begin: int, end: int, most: int) -> list[slice]:
-    """Return slices of at most so many entries that make up a range."""
+    """Return slices of at most `most` entries that make up a range."""
     return [slice(at, min(at + most, end)) for at in range(begin, end, most)]
 
 
