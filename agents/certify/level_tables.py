@@ -30,11 +30,11 @@ def table(header: Sequence[str], certificates: Sequence[Found]) -> str:
 
 
 def _by_world(certificates: Sequence[Found]) -> str:
-    """Return a row for the first level of each world and for the one with the largest headroom."""
+    """Return a row for the first level of each world and for one whose headroom is surely large."""
     rows = []
     for world in dict.fromkeys(found["world"] for found in certificates):
         levels = [found for found in certificates if found["world"] == world]
-        hardest = max(levels, key=lambda found: found["headroom"]["value"])
+        hardest = max(levels, key=lambda found: found["headroom"]["low"])
         rows += [levels[0], hardest] if hardest is not levels[0] else [hardest]
     return table(WORLDS_HEADER, rows)
 
