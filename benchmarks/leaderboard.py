@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--add", metavar="NAME", help="of the entry that FOLDERs are")
+    parser.add_argument("--add", metavar="NAME", help="of the entry that the folders are")
     parser.add_argument("folders", metavar="FOLDER", type=Path, nargs="*", help="an evaluation")
     parser.add_argument("--markdown", type=Path, help="the page to write")
     chosen = parser.parse_args(arguments)

@@ -8,6 +8,7 @@ import pytest
 from tests.docs.pages import ROOT
 from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.analysis.markdown import read_block, table_rows
+from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import baselines, make_world, scripted_opponent, specs
 
 PAGE = ROOT / "docs" / "worlds.md"
@@ -16,7 +17,7 @@ ROWS = table_rows(read_block(PAGE, "tokengym check, by level"))[1:]
 
 
 @pytest.mark.parametrize("spec", specs().values(), ids=lambda spec: spec.short_name)
-def test_the_page_states_what_policies_earn(spec) -> None:
+def test_the_page_states_what_policies_earn(spec: WorldSpec) -> None:
     row = next(row for row in ROWS if row[:2] == [spec.short_name, f"`{spec.levels[0]}`"])
     world = make_world(spec.id, **spec.check_options)
     role, *others = world.spec.roles
