@@ -242,8 +242,10 @@ def test_a_client_that_goes_leaves_no_sequence_behind(
     harness: openai.OpenAI, starting_service: LocalService
 ) -> None:
     before = _held(starting_service)
+    # So hot that hardly any reply ends by itself before it was looked at.
+    options: dict[str, Any] = {"n": 64, "max_tokens": 800, "temperature": 2.0, "logprobs": 0}
     stream = harness.completions.create(
-        model=starting_service.model_name, prompt="a", n=64, max_tokens=400, stream=True, logprobs=0
+        model=starting_service.model_name, prompt="a", stream=True, **options
     )
     next(iter(stream))
     assert _held(starting_service) > before
