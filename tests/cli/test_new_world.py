@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 
 
+@pytest.mark.skipif(find_spec("tinker") is None, reason="the base package does not train")
 def test_a_written_package_passes_its_tests_and_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served: dict[str, Any]
 ) -> None:
