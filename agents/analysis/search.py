@@ -116,7 +116,7 @@ def search(
     _, texts, replies = zip(*references, strict=True)
     rng = generator("search", world.spec.id, world.level, seed)
     space, trials = StrategySpace.of(texts, replies), Trials(references, earn)
-    best = trials.search(space, strategies, rng)
+    best = search_space(trials, space, strategies, rng)
     fresh = _references({name: played[name] for name in simple}, role)
     scored_T = np.array([earn(reference, best) for reference in fresh])
     rule = max(honest_T, key=lambda name: float(honest_T[name].mean()))
@@ -141,17 +141,6 @@ class Trials(NamedTuple, Generic[T, Who]):
     tasks: Sequence[T]
     earn: Callable[[T, Who], float]
 
-    def search(  # type: ignore[misc]
-        self: "Trials[T, Strategy]", space: StrategySpace, count: int, rng: np.random.Generator
-    ) -> Strategy:
-        """Return the best of as many strategies of a space, its parameters varied."""
-        left = self.halved([space.draw(rng) for _ in range(count)])
-        for _ in range(_ROUNDS):
-            left = self.best(left, _PARENTS)
-            varied = [one.who.vary(rng) for one in left for _ in range(_VARIANTS)]
-            left += self.best([Candidate(strategy, []) for strategy in varied], _PARENTS, 0.3)
-        return self.best(left, 1)[0].who
-
     def halved(self, several: Iterable[Who]) -> list[Candidate[Who]]:
         """Return those of several that earn most on all Tasks, the best one first."""
         left = [Candidate(who, []) for who in several]
@@ -167,6 +156,18 @@ class Trials(NamedTuple, Generic[T, Who]):
         for who, returns in candidates:
             returns += [self.earn(task, who) for task in self.tasks[len(returns) : upto]]
         return sorted(candidates, key=lambda one: -math.fsum(one.returns[:upto]))[:kept]
+
+
+def search_space(
+    trials: Trials[T, Strategy], space: StrategySpace, count: int, rng: np.random.Generator
+) -> Strategy:
+    """Return the best of as many strategies of a space, its parameters varied."""
+    left = trials.halved([space.draw(rng) for _ in range(count)])
+    for _ in range(_ROUNDS):
+        left = trials.best(left, _PARENTS)
+        varied = [one.who.vary(rng) for one in left for _ in range(_VARIANTS)]
+        left += trials.best([Candidate(strategy, []) for strategy in varied], _PARENTS, 0.3)
+    return trials.best(left, 1)[0].who
 
 
 def _play(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from tokengym.agents.analysis.search import Trials
+from tokengym.agents.analysis.search import Trials, search_space
 from tokengym.agents.analysis.strategies import Strategy, StrategySpace
 from tokengym.agents.certify.bench import CANARIES, NUMBER, TEXTS, Bench, Blind, Untold, shown
 from tokengym.agents.certify.finding import Severity, Verdict, check
@@ -157,7 +157,7 @@ def _best_blind(bench: Bench) -> tuple[Blind, int]:
         bench.chosen, lambda place, who: bench.earned(place, playing(who))
     )
     drawn = bench.settings.strategies
-    found = trials.search(space, drawn, bench.rng("strategies"))
+    found = search_space(trials, space, drawn, bench.rng("strategies"))
     return bench.best({**policies, str(found): playing(found)}), len(policies) + drawn
 
 
