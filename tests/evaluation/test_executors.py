@@ -1,10 +1,10 @@
 """Laws of executors: results in order, errors come back, a death costs nothing that was saved."""
 
-import multiprocessing
 import os
 import runpy
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -175,17 +175,17 @@ def test_the_example_runs(
 def test_a_killed_worker_loses_no_finished_rollout(two: Processes, tmp_path: Path) -> None:
     """Only what was under way in it, at most two conversations, is asked for again."""
 
-    dead: list[Any] = []
+    two.map(squares, range(8))  # both processes are started
+    worker, once = next(iter(two._idle[-1]._processes.values())), threading.Lock()
 
     def answer(body: dict[str, Any]) -> tuple[str, str, None]:
-        if len(endpoint.asked) >= TASKS // 2 and not dead:
-            dead.append(multiprocessing.active_children()[0])
-            dead[0].kill()
+        if len(endpoint.asked) >= TASKS // 2 and once.acquire(blocking=False):
+            worker.kill()
         return "Probability: 0.4", "stop", None
 
     with serving(Endpoint(answer)) as endpoint:
         policy = f"openai:some/model@{endpoint.url}"
         killed = evaluate(policy, tmp_path / "killed", two)
-        assert dead[0].exitcode == -signal.SIGKILL
+        assert worker.exitcode == -signal.SIGKILL
         assert TASKS <= len(endpoint.asked) <= TASKS + 2
         assert killed == evaluate(policy, tmp_path / "whole", IN_PROCESS)
