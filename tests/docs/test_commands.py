@@ -43,7 +43,7 @@ WORKED = ["--max-tokens", "75"]
 SHARING = {
     *("debate", "design", "evaluation", "export", "laptop", "measured"),
     *("numerics", "quickstart", "read_rollouts", "reliability", "resume", "servers"),
-    *("study", "training"),
+    *("smollm2", "study", "training"),
     *("viewer", "disruption", "energy", "forecast", "warehouse"),
 }
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
@@ -176,6 +176,9 @@ def numerics(reader: Reader, arguments: list[str]) -> str:
 TRAINED: dict[tuple[str, ...], tuple[Path, str]] = {}
 """Runs on the shared service and what they printed, by command: pages that repeat it get a copy."""
 
+COLLECTED: set[tuple[object, ...]] = set()
+"""Commands by which pytest has found tests: pages repeat them."""
+
 
 def train(command: str) -> Callable[[Reader, list[str]], str]:
     """Return the rule of a training command."""
@@ -198,6 +201,8 @@ def train(command: str) -> Callable[[Reader, list[str]], str]:
         # A precision is that of a service of the job's own.
         service = None if "--precision" in arguments else reader.service
         if service is not None and ("--model" not in arguments or str(MODEL_DIR) in arguments):
+            if "--memory" in words:  # the shared service has its own
+                del words[(at := words.index("--memory")) : at + 2]
             words += ["--model", service.model_name, "--base-url", service.base_url]
             if (same := TRAINED.get(tuple(words))) is not None:
                 shutil.copytree(same[0], folder)
@@ -274,7 +279,10 @@ def start(reader: Reader, arguments: list[str]) -> str:
         if words[:2] == ["-m", "pytest"]:
             some = ROOT / "tests" / "docs" / "test_notebooks.py"
             # Workers that only collect would import all that this process has imported, each.
-            reader.run(sys.executable, *words, "-n", "0", "--collect-only", "-q", some)
+            collect = (sys.executable, *words, "-n", "0", "--collect-only", "-q", some)
+            if collect not in COLLECTED:
+                reader.run(*collect)
+                COLLECTED.add(collect)
         elif (BIN / path.name).exists():
             reader.run(BIN / path.name, *words, "--help")
         else:

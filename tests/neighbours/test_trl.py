@@ -58,7 +58,7 @@ def test_two_steps_of_grpo_train_on_the_tokens_as_sampled(
     world: str, tmp_path: Path, tokenizer: Any, shows: Callable[[str, str], None]
 ) -> None:
     rollouts = Rollouts(world, codec=CODEC, prompt="terse", max_tokens=1500)
-    play, batches = WorldRollouts(rollouts, max_reply_tokens=24), []
+    play, batches = WorldRollouts(rollouts, max_reply_tokens=12), []
 
     def recorded(prompts: Any, trainer: Any) -> dict[str, list[Any]]:
         batches.append((prompts, play(prompts, trainer)))
