@@ -5,7 +5,7 @@
     .venv/bin/python .ci/public_api.py main     against another commit
 
 Public is what `tokengym`, `tokengym.agents`, `envs`, `rewards` and `testing` list in `__all__`. It
-informs and never fails: nothing is released. What breaks belongs into CHANGELOG.md.
+informs and never fails; docs/versions.md says what may break. It belongs into CHANGELOG.md.
 """
 
 import shutil

@@ -47,7 +47,7 @@ __all__ = [
     "specs",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 load_entry_points(named_by_id=False)  # last: what is loaded here may use all of the above
 del load_entry_points
