@@ -143,9 +143,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             operation = rng.randint(1, most)
         status = run_and_kill(home, words[kind], victim, after, operation)
         killed = home / "run"
-        train(home, ["resume", "run"] if RunFolder(killed).exists else words[kind])
-        drop_unfinished(killed)
-        apart = differences(base / kind / "run", killed)
+        again = ["resume", "run"] if RunFolder(killed).exists else words[kind]
+        if ended := warm.run_tokengym(again, home, os.environ, home / "resumed.txt"):
+            apart = [f"{again} ended with {ended}"]
+        else:
+            drop_unfinished(killed)
+            apart = differences(base / kind / "run", killed)
         results[moment, victim, "killed" if status else "ended before"] += 1
         results[moment, victim, "different" if apart else "equal"] += 1
         if apart:

@@ -8,7 +8,7 @@ from tokengym.envs.core.errors import OptionError
 
 
 def mend_run(run: RunFolder, target: ServiceTarget) -> list[str]:
-    """Cut off incomplete lines.
+    """Cut off incomplete lines, and forget the states that were deleted as the run ended.
 
     Args:
         run: the run, which nobody else may be training; it may be a new one.
@@ -25,6 +25,8 @@ def mend_run(run: RunFolder, target: ServiceTarget) -> list[str]:
         for folder in dict.fromkeys([run, run.warm_start, *run.policies.values()])
         for lost in folder.mend()
     ]
+    for policy in run.policies.values():
+        policy.forget_deleted_checkpoints()
     # A disk may have been full before anything was saved; a record that is lost is another matter.
     recorded = run.holds_states or not target.local
     unsaved = run.steps_done > target.save_interval and not run.saved_steps

@@ -121,11 +121,14 @@ def test_a_finished_job_goes_on_where_it_ended(tmp_path: Path, served: dict[str,
     assert steps(tmp_path) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "killed"])
 def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(
-    tmp_path: Path, served: dict[str, Any]
+    tmp_path: Path, served: dict[str, Any], *, ended: bool
 ) -> None:
     settings = replace(SMALL, **served)
     run_job(settings, tmp_path)
+    if not ended:
+        (tmp_path / "outcome.json").unlink()
     # The trainer deletes its rolling checkpoints, but may write the record of the last one late.
     path = tmp_path / "checkpoints.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
