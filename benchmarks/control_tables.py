@@ -147,9 +147,10 @@ def measure(name: str, level: str, count: int) -> dict[str, Cells]:
         tasks.append(world.task("test", index))
         seconds.append(time.perf_counter() - start)
     runs = {policy: play_all(world, tasks, known[policy]) for policy in known}
-    rate = WORLDS[name].rate
+    shares = {policy: f"{WORLDS[name].rate(records):.0%}" for policy, records in runs.items()}
     returns = {
-        policy: f"{mean_estimate([run.returns[role] for run in records])}, {rate(records):.0%}"
+        policy: str(mean_estimate([run.returns[role] for run in records]))
+        + (f", {shares[policy]}" if shares[policy] != "0%" else "")
         for policy, records in runs.items()
     }
     groups = [play_group(world, task, known["noisy"], max(GROUP_SIZES)) for task in tasks[:GROUPS]]
@@ -182,7 +183,8 @@ def markdown(name: str, levels: Mapping[str, Mapping[str, Cells]]) -> str:
         for part in ("returns", "ties")
     )
     return (
-        f"Mean return ± half of its 95 % interval, and the share of {WORLDS[name].trouble}:\n\n"
+        f"Mean return ± half of its 95 % interval, and the share of {WORLDS[name].trouble}, "
+        "if any:\n\n"
         f"{returns}\n\n"
         "Share of pairs within a group of `noisy` that tie, graded floor / flat floor, by group "
         "size; the result\nof a search for something better than the optimum; median milliseconds:"
