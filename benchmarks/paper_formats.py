@@ -182,12 +182,15 @@ def measure(root: Path, name: str, write: Callable[[Path], None]) -> tuple[int, 
 
 def table() -> str:
     """Return the table as Markdown."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
+    before = ""
     with tempfile.TemporaryDirectory() as folder:
         for what, (name, write) in FORMATS.items():
             read, refused, reasons = measure(Path(folder), name, write)
             why = "; ".join(_PLACE.sub("", reason).replace("|", "/") for reason in reasons)
-            rows.append((what, f"`{name}`", str(read), str(refused), why))
+            shown = "as above" if why == before else why
+            rows.append((what, f"`{name}`", str(read), str(refused), shown))
+            before = why
     return markdown_table(("format", "source", "rows read", "rows refused", "why"), rows)
 
 
