@@ -120,21 +120,17 @@ def common(certificates: Sequence[Certificate]) -> str:
 
 
 def each(certificates: Iterable[Certificate]) -> str:
-    """Return a row for each environment, sorted by name, with what failed by class."""
-    header = ("environment", *(severity.plural for severity in Severity))
-    rows = [
-        (
-            f"`{command(made)}`",
-            *(", ".join(map(_shown, made.failed(severity))) for severity in Severity),
-        )
-        for made in sorted(certificates, key=command)
-    ]
+    """Return a row for each set of findings, by class, with the environments that have it."""
+    header = ("environments", *(severity.plural for severity in Severity))
+    by_findings = defaultdict(list)
+    for made in sorted(certificates, key=command):
+        findings = [
+            ", ".join(f"`{found.check.rpartition('.')[2]}`" for found in made.failed(severity))
+            for severity in Severity
+        ]
+        by_findings[tuple(findings)].append(f"`{command(made)}`")
+    rows = [(", ".join(names), *findings) for findings, names in by_findings.items()]
     return markdown_table(header, rows)
-
-
-def _shown(found: Finding) -> str:
-    estimate = "" if found.estimate is None else f" {found.estimate.value:.2f}"
-    return f"`{found.check.rpartition('.')[2]}`{estimate}"
 
 
 def settings(certificates: Sequence[Certificate]) -> str:
