@@ -7,14 +7,12 @@
 A group is one rollout of each simple baseline on one Task. Numbers with decimals are rounded to
 two, as models write them. Returns are those of `tokengym check`: where outcomes are noisy, they are
 scored against exact probabilities. Policies that tie on every Task do the same in other words, or
-differ in what the level does not ask for; a second figure counts one of each such set, and beside
-it stand the two others that tie most often.
+differ in what the level does not ask for; a second figure counts one of each such set.
 """
 
 import argparse
 import re
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +28,7 @@ from tokengym.rewards.estimates import Floats
 from tokengym.rewards.ties import TieStatistics, tie_counts
 
 BLOCK = "mixed_ties.py"
-HEADER = (
-    *("world", "level", "policies", "Tasks", "tied pairs", "dead groups", "always tie"),
-    *("tied pairs of the others", "most often"),
-)
+HEADER = ("world", "level", "tied pairs", "dead groups", "always tie", "tied pairs of the others")
 _DECIMALS = re.compile(r"\d+\.\d+")
 _EPS = 1e-6
 """Returns as near as this tie, as in `tie_counts`."""
@@ -69,15 +64,12 @@ def measure(world: World, policies: Mapping[str, Policy], count: int) -> Sequenc
         sets.setdefault(first, []).append(name)
     rates = _rates([*earned.values()])
     apart = _rates([earned[first] for first in sets])
-    shares = {pair: _tied(*(earned[one] for one in pair)).mean() for pair in combinations(sets, 2)}
-    most = max(shares, key=lambda pair: float(shares[pair]))
     return (
-        *(world.spec.short_name, f"`{world.level}`", str(len(policies)), str(len(tasks))),
+        *(world.spec.short_name, f"`{world.level}`"),
         f"{rates['reward_tie_pair_rate']:.3f}",
         f"{rates['reward_uniform_group_rate']:.3f}",
         "; ".join(", ".join(f"`{one}`" for one in alike) for alike in sets.values() if alike[1:]),
         f"{apart['reward_tie_pair_rate']:.3f}",
-        f"`{most[0]}`, `{most[1]}`: {shares[most]:.0%}" if shares[most] else "",
     )
 
 
