@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.grammar import IS, Grammar, complaint, last_match
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.play import Policy
@@ -35,11 +36,14 @@ class QuestionWorld(World[Asked]):
         word: what the line with the answer begins with; not `Answer`, which is taken for decoration
             around another word.
         value: pattern of an answer, without groups.
-        example: an answer, which the prompt shows for its form.
+        form: an answer described, such as `<number from 0 to 1>`, which the prompt shows; no answer
+            itself, which a policy would copy.
+        example: an answer, for tests.
     """
 
     word: ClassVar[str]
     value: ClassVar[str]
+    form: ClassVar[str]
     example: ClassVar[str]
     grammar: ClassVar[Grammar]
 
@@ -47,6 +51,11 @@ class QuestionWorld(World[Asked]):
         """Derive the form of a reply from how an answer reads."""
         cls.expected_form = f"{cls.word}: {cls.example}"
         cls.grammar = Grammar(cls.word, rf"{cls.word}{IS}({cls.value})")
+
+    @property
+    def reply_form(self) -> ReplyForm:
+        """A line with the answer, described."""
+        return ReplyForm(f"{self.word}: {self.form}", single_line=True)
 
     @abstractmethod
     def question(self, rng: np.random.Generator) -> tuple[str, Any]:
@@ -94,12 +103,12 @@ class QuestionWorld(World[Asked]):
         return Asked(str(task.instance["question"]), task.answer["best"])
 
     def _begin(self, task: Task) -> Turn:
-        text = f"End with one line like\n{self.expected_form}\n\n{self.compiled.text}"
-        return Turn(self.spec.roles[0], text)
+        form = f"End with one line in this form:\n{self.reply_form.words}"
+        return Turn(self.spec.roles[0], f"{form}\n\n{self.compiled.text}")
 
     def _respond(self, text: str, complete: bool) -> Turn:
         match = last_match(self.grammar, text) if complete else None
-        wrong = "" if match else complaint(text, self.expected_form, complete=complete)
+        wrong = "" if match else complaint(text, self.reply_form.words, complete=complete)
         earned = self.reward(match[1], self.compiled.best) if match else 0.0
         role, reason = self.spec.roles[0], StopReason.COMPLETED if match else StopReason.MALFORMED
         metrics = {"well_formed": float(match is not None)}
