@@ -6,13 +6,9 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.energy.credit import CostToGo
 from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.prompt import EnergyPrompt
-from tokengym.envs.energy.prompt_full import FullPrompt
-from tokengym.envs.energy.prompt_terse import TersePrompt
 from tokengym.envs.energy.step_result import Commands
 from tokengym.rewards.control import FLOOR, bounded_score
 from tokengym.rewards.form import FORM_SHARE
-
-_PROMPTS = {"full": FullPrompt, "terse": TersePrompt}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +53,7 @@ def compile_task(task: Task, prompt: str, credit: bool) -> CompiledEnergyTask:
     plant = plant_from(task.instance)
     return CompiledEnergyTask(
         plant=plant,
-        prompt=_PROMPTS[prompt](plant),
+        prompt=EnergyPrompt(plant, prompt),
         optimum=float(task.answer["optimum"]),
         reference=float(task.answer["reference"]),
         plan=tuple(tuple(command) for command in task.answer["plan"]),

@@ -18,7 +18,7 @@ from typing_extensions import TypeVar
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.turn import StopReason
-from tokengym.envs.warehouse.games.texts import Examples, templates
+from tokengym.envs.warehouse.games.texts import Examples, macros
 
 P = TypeVar("P", bound="Problem", default=Any)
 Play = Callable[[Any, np.random.Generator], str]
@@ -120,7 +120,7 @@ class Compiled(Generic[P]):
     @property
     def texts(self) -> Any:
         """The macros that word the Task."""
-        return templates(self.game.folder, self.style)
+        return macros(f"{self.game.folder}/prompt_{self.style}")
 
     @cached_property
     def opening(self) -> str:

@@ -5,39 +5,15 @@ of what later Turns decide on. `lines.jinja` holds lines that both prompts share
 """
 
 from collections.abc import Container
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.templates import templates
 
-
-def figure(value: float) -> str:
-    """Write a number with all its digits."""
-    return f"{value:.12g}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Write a number of things: `1 bay`, `3 bays`."""
-    return f"{count} {noun}{'s' if count > 1 else ''}"
-
-
-_ENVIRONMENT = Environment(
-    loader=FileSystemLoader(Path(__file__).parent),
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_ENVIRONMENT.filters |= {"figure": figure, "counted": counted}
-
-
-@lru_cache
-def templates(folder: str, style: str) -> Any:
-    """Return the macros of a game's prompt."""
-    return _ENVIRONMENT.get_template(f"{folder}/prompt_{style}.jinja").module
+macros = templates(Path(__file__).parent)
+"""From the name of a template, such as `stock/prompt_full`, to its macros."""
 
 
 class Examples:

@@ -10,7 +10,7 @@ from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
 from tokengym.envs.warehouse.games.picking.orders import Order, Site, read_shift
 from tokengym.envs.warehouse.games.picking.rules import PickingState, Shipment
-from tokengym.envs.warehouse.games.texts import templates
+from tokengym.envs.warehouse.games.texts import macros
 from tokengym.envs.warehouse.grammar import Command, Trip, Wait, pick_nearness, read_pick
 
 FORM = Form(
@@ -127,7 +127,7 @@ def time_and_orders(now: int, names: Iterable[str], style: str) -> str:
 
 @cache
 def _parts(style: str) -> tuple[list[str], str, str]:
-    texts = templates("picking", style)
+    texts = macros(f"picking/prompt_{style}")
     return texts.state.split("%s"), texts.separator, texts.no_orders
 
 

@@ -1,0 +1,45 @@
+"""Prompts as Jinja templates: each file holds the macros of one."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
+
+
+class MissingError(UndefinedError, LookupError):
+    """A field that a template words and a damaged Task lacks."""
+
+
+class _Missing(StrictUndefined):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"exc": MissingError, **kwargs})
+
+
+def figure(value: float) -> str:
+    """Write a number with all its digits: `0.5`, `3`."""
+    return f"{value:.12g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number of things: `1 hour`, `3 hours`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def templates(folder: Path, **names: Any) -> Callable[[str], Any]:
+    """Return the function from the name of a template, without `.jinja`, to its macros.
+
+    Args:
+        folder: where the templates are, which have the filters `figure` and `counted`.
+        **names: further functions and constants that they use.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(folder),
+        undefined=_Missing,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"figure": figure, "counted": counted}
+    environment.globals |= names
+    return cache(lambda name: environment.get_template(f"{name}.jinja").module)
