@@ -20,7 +20,7 @@ SPEC = WorldSpec(
     entry_point="tokengym.envs.warehouse.world:WarehouseWorld",
     baselines="tokengym.envs.warehouse.baselines:BASELINES",
     roles=("lead",),
-    demonstrations="tokengym.envs.warehouse.demonstrations:demonstrate",
+    demonstrations="tokengym.envs.warehouse.baselines:demonstrate",
     violation="refused",
     turn_limits={
         "pick_small": 6,

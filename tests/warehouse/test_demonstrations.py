@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tokengym.envs.core.play import play
 from tokengym.envs.registry import baselines, make_world, spec
-from tokengym.envs.warehouse.demonstrations import demonstrate
+from tokengym.envs.warehouse.baselines import demonstrate
 
 WORKED = baselines("warehouse")["worked"]
 
