@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tokengym.envs.core.label_noise import outcomes_of_label
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
-from tokengym.envs.forecasting import prompt as full
-from tokengym.envs.forecasting import prompt_terse
 from tokengym.envs.forecasting.data.instance import FAMILY, question_of
 from tokengym.envs.forecasting.question import Question, questions
+from tokengym.envs.forecasting.texts import macros
 from tokengym.rewards.scoring import Forecast, Score, score_of
 
 
@@ -58,13 +56,9 @@ def compile_task(task: Task, score: str, label: str, prompt: str) -> CompiledTas
 
 def _texts(asked: tuple[Question, ...], task: Task, score: str, prompt: str) -> list[str]:
     """Return the text of each turn."""
-    first, *later = asked
-    if prompt == "terse":
-        rng = generator("forecasting example", task.fingerprint)
-        opening = prompt_terse.opening(first, score=score, rng=rng)
-        return [opening, *map(prompt_terse.follow_up, later)]
-    opening = full.opening(first, turns=len(asked), score=score)
-    return [opening, *map(full.follow_up, later)]
+    words, (first, *later) = macros(f"prompt_{prompt}"), asked
+    opening = words.opening(first, len(asked), score, task.fingerprint)
+    return [opening, *map(words.follow_up, later)]
 
 
 def _questions_and_outcomes(

@@ -10,12 +10,20 @@ import numpy as np
 from tokengym.envs.core.label_noise import OUTCOMES
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import to_plain_json
-from tokengym.envs.forecasting.distractors import draw_distractors
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.levels import LEVELS, ForecastLevel
 from tokengym.envs.forecasting.oracle import as_asked, predictive
 
 _BASE_RATE_QUESTIONS = 2000
+_DISTRACTORS = (
+    "The report was filed at {}:15.",
+    "The site lies {} km from the coast.",
+    "The log has {} pages.",
+    "A staff of {} keeps the records.",
+    "The name was chosen {} years ago.",
+    "The office is on floor {}.",
+)
+_SMALLEST, _LARGEST = 2, 23
 
 
 def draw(
@@ -27,9 +35,16 @@ def draw(
         "family": family.name,
         "shown": family.draw(rng, level.knobs),
         "negated": family.options is None and bool(rng.random() < level.negated),
-        "asides": draw_distractors(rng, level.distractors),
+        "asides": _draw_distractors(rng, level.distractors),
         "turns": level.turns,
     }
+
+
+def _draw_distractors(rng: np.random.Generator, most: int) -> list[str]:
+    """Draw 0 to `most` different irrelevant sentences, which a forecast should ignore."""
+    count = int(rng.integers(most + 1)) if most else 0
+    picked = rng.choice(len(_DISTRACTORS), size=count, replace=False) if count else ()
+    return [_DISTRACTORS[i].format(int(rng.integers(_SMALLEST, _LARGEST + 1))) for i in picked]
 
 
 def draw_outcomes(instance: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:

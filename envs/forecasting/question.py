@@ -11,6 +11,7 @@ from typing import Any
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.families.base import Family, Shown, before_news, bernoulli
 from tokengym.envs.forecasting.oracle import as_asked
+from tokengym.envs.forecasting.texts import macros
 from tokengym.rewards.scoring import Forecast
 
 
@@ -63,15 +64,25 @@ def questions(instance: Mapping[str, Any], prompt: str) -> tuple[Question, ...]:
     """
     family = FAMILIES[instance["family"]]
     shown = instance["shown"]
-    text = " ".join([*instance["asides"], family.text(shown, prompt)])
-    if family.events is not None and family.more is not None:
-        return _several(family, [text, *family.more(shown)], family.events(shown), instance)
+    worded = getattr(macros(f"prompt_{prompt}"), family.name)(shown)
+    text = " ".join([*instance["asides"], worded])
+    if family.events is not None:
+        events = family.events(shown)
+        texts = [text, *(_later(family, shown, turn) for turn in range(1, len(events)))]
+        return _several(family, texts, events, instance)
     if instance["turns"] == 1:
         return (_question(family, text, shown, instance),)
-    if family.news is None:
-        raise ValueError(f"questions of the family {family.name!r} have one turn")
     first = _question(family, text, before_news(shown), instance)
-    return (first, _question(family, family.news(shown), shown, instance))
+    return (first, _question(family, _later(family, shown, 1), shown, instance))
+
+
+def _later(family: Family, shown: Shown, turn: int) -> str:
+    """Return what is new in a later turn, counted from 1: further data, or another question."""
+    worded = getattr(macros("lines"), f"{family.name}_later", None)
+    if worded is None:
+        raise ValueError(f"questions of the family {family.name!r} have one turn")
+    text: str = worded(shown, turn)
+    return text
 
 
 def _question(family: Family, text: str, shown: Shown, instance: Mapping[str, Any]) -> Question:

@@ -20,7 +20,6 @@ from tokengym.envs.forecasting.families.base import (
     bernoulli,
     normal_tail,
     normalise,
-    number,
     spread_out,
 )
 from tokengym.rewards.scoring import Forecast
@@ -47,42 +46,6 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         width = max(2.0, float(np.std(series)))
         threshold = round(mean + 0.7 * deviations[-1] + width * spread_out(rng, knobs))
     return {"mean": mean, "series": series, "known": known, "ahead": ahead, "threshold": threshold}
-
-
-def _text(shown: Shown) -> str:
-    threshold = shown["threshold"]
-    if shown["known"] is None:
-        series = " ".join(map(str, shown["series"]))
-        return f"Daily readings, mean {shown['mean']}: {series}. Will the next exceed {threshold}?"
-    pull, noise = map(number, shown["known"])
-    return (
-        f"A level has mean {shown['mean']}. Each day its distance from it is {pull} times the "
-        f"day before's plus normal noise, sd {noise}. Now {shown['series'][-1]}. "
-        f"Will it exceed {threshold} {when_asked(shown)}?"
-    )
-
-
-def _full_text(shown: Shown) -> str:
-    mean, threshold = shown["mean"], shown["threshold"]
-    if shown["known"] is None:
-        return (
-            f"A level has the long-run mean {mean}. Each day its distance from the mean is a fixed "
-            "share of the day before's plus normal noise, rounded to a whole number. Daily "
-            f"readings, the latest last: {', '.join(map(str, shown['series']))}. "
-            f"Question: Will the next reading be above {threshold}?"
-        )
-    pull, noise = map(number, shown["known"])
-    return (
-        f"A level has the long-run mean {mean}. Each day its distance from the mean is {pull} "
-        f"times the day before's plus normal noise with standard deviation {noise}. "
-        f"Today it is {shown['series'][-1]}. Question: Will it be above {threshold} "
-        f"{when_asked(shown)}?"
-    )
-
-
-def when_asked(shown: Shown) -> str:
-    """Name the day that a question asks about."""
-    return "tomorrow" if shown["ahead"] == 1 else f"in {shown['ahead']} days"
 
 
 def ahead_law(deviation: float, pull: float, noise: float, ahead: int) -> tuple[float, float]:
@@ -153,6 +116,4 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(_rounded_tail(x[-1], shown["threshold"] - shown["mean"], pull, noise))
 
 
-FAMILY = Family(
-    "autoregression", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text
-)
+FAMILY = Family("autoregression", _draw, _predictive, _latent, _empirical)

@@ -1,4 +1,4 @@
-"""A family of questions: functions that draw the facts, word them, and compute the odds.
+"""A family of questions: functions that draw the facts and compute the odds; templates word them.
 
 A family never keeps the hidden parameter it drew: `latent` draws another from its posterior given
 what is shown. The pair has the same joint law, and two equal questions are then one instance.
@@ -44,7 +44,7 @@ def before_news(shown: Shown) -> Shown:
 
 @dataclass(frozen=True)
 class Family:
-    """One family of synthetic questions.
+    """One family of synthetic questions; each prompt has a macro of its name, which words it.
 
     Attributes:
         name: what `family=` of the world takes.
@@ -53,9 +53,6 @@ class Family:
         predictive: the posterior predictive probability of every outcome given what is shown.
         latent: the outcomes' probabilities under one hidden parameter drawn from its posterior.
         empirical: the forecast a sensible person computes from what is shown, without the prior.
-        full: the question in sentences, without `later`.
-        terse: the question in few words, without `later`.
-        news: the words for `later`; `None` where the family cannot be asked in two turns.
         options: how many outcomes there are, called A, B, C, ...; `None` for a yes/no question.
         split_key: plain JSON that is the same for questions that must not come apart in a split:
             what is shown first, by default.
@@ -64,9 +61,8 @@ class Family:
             a small model to learn; `None` where nobody has written it down.
         cues: further numbers that may speak for yes, for a regression on resolved questions, as
             many in every question of the family; `None` where `empirical` says it all.
-        more: the further questions of a family that asks several yes/no questions on the same
-            facts, each in a turn of its own.
-        events: of such a family, by question the outcomes in which its answer is yes.
+        events: of a family that asks several yes/no questions on the same facts, each in a turn of
+            its own, by question the outcomes in which its answer is yes.
     """
 
     name: str
@@ -74,20 +70,12 @@ class Family:
     predictive: Callable[[Shown], Forecast]
     latent: Callable[[Shown, np.random.Generator], Forecast]
     empirical: Callable[[Shown], Forecast]
-    full: Callable[[Shown], str]
-    terse: Callable[[Shown], str]
-    news: Callable[[Shown], str] | None = None
     options: Callable[[Shown], int] | None = None
     split_key: Callable[[Shown], object] = before_news
     ordered: bool = False
     steps: Callable[[Shown], str] | None = None
     cues: Callable[[Shown], Sequence[float]] | None = None
-    more: Callable[[Shown], Sequence[str]] | None = None
     events: Callable[[Shown], Sequence[Sequence[int]]] | None = None
-
-    def text(self, shown: Shown, prompt: str) -> str:
-        """Return the question in the words of a world's `prompt`, `full` or `terse`."""
-        return self.full(shown) if prompt == "full" else self.terse(shown)
 
 
 def bernoulli(probability: float) -> Forecast:
@@ -111,16 +99,6 @@ def log_beta(x: float, y: float) -> float:
 def normal_tail(z: float) -> float:
     """Return P(Z > z) of a standard normal Z."""
     return 0.5 * math.erfc(z / math.sqrt(2.0))
-
-
-def number(value: float) -> str:
-    """Write a parameter in the fewest digits: `0.5`, `3`."""
-    return f"{value:g}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Write a number of things: `1 hour`, `3 hours`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def spread_out(rng: np.random.Generator, knobs: Knobs) -> float:

@@ -6,7 +6,7 @@ applied g times, k cells at the start (Galton and Watson 1875).
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli, counted, number
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli
 from tokengym.rewards.scoring import Forecast
 
 _PARTS = 100
@@ -23,27 +23,6 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         "cells": int(rng.integers(1, _MOST_CELLS[knobs.size] + 1)),
         "generations": int(rng.integers(1, _MOST_GENERATIONS[knobs.size] + 1)),
     }
-
-
-def _text(shown: Shown) -> str:
-    return (
-        f"Each cell leaves 0, 1, 2 or 3 cells with chances {_chances(shown)}. Now "
-        f"{counted(shown['cells'], 'cell')}. "
-        f"Will none be left after {counted(shown['generations'], 'generation')}?"
-    )
-
-
-def _full_text(shown: Shown) -> str:
-    return (
-        "In every generation each cell is replaced by 0, 1, 2 or 3 cells, independently, with the "
-        f"probabilities {_chances(shown)}. The line starts with {counted(shown['cells'], 'cell')}. "
-        "Question: Will no cell be left after "
-        f"{counted(shown['generations'], 'generation')}?"
-    )
-
-
-def _chances(shown: Shown) -> str:
-    return ", ".join(number(part / _PARTS) for part in shown["hundredths"])
 
 
 def _predictive(shown: Shown) -> Forecast:
@@ -68,4 +47,4 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(1.0 - alive)
 
 
-FAMILY = Family("branching", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)
+FAMILY = Family("branching", _draw, _predictive, _latent, _empirical)

@@ -13,7 +13,6 @@ from tokengym.envs.forecasting.families.evidence import ERRORS, Evidence, Poster
 
 Integers = npt.NDArray[np.int64]
 
-_LETTERS = "ABCD"
 _EFFECTS = ((0, 1), (0, 0), (1, 1), (1, 0))
 """States after a button of a machine that stands still, 0, and of one that runs, 1."""
 _FEWEST, _MOST = 5, 7
@@ -22,15 +21,6 @@ _HEARD = 0.6
 """Chance that the sensor says something after a press."""
 _AHEAD = 3
 """Most presses to come, where one state is asked for."""
-
-_ASKS = {
-    "next": "Will the machine run after that?",
-    "first": "Will the machine run after the first of these presses?",
-    "not_first": "Will the machine stand still after the first of these presses?",
-    "second": "Will the machine run after the last of these presses?",
-    "both": "Will it run after the first and also after the last of these presses?",
-    "either": "Will it run after the first, or after the last of these presses, or both?",
-}
 
 
 @cache
@@ -87,36 +77,6 @@ def _posterior(shown: Shown) -> Posterior:
     return Posterior(weights_L, states[:, [past + place for place in _asked(shown)]].astype(float))
 
 
-def _full(shown: Shown) -> str:
-    names = list(_LETTERS[: shown["count"]])
-    return (
-        f"A machine runs or stands still. It has the buttons {', '.join(names)}. Each of them does "
-        "one thing, always the same: nothing, start it, stop it, or change it from one to the "
-        "other. Nobody knows which; all four are equally likely for each button. At the beginning "
-        "it ran with probability 1/2. The buttons pressed so far, in order, with what a sensor "
-        f"said after some of them: {_presses(shown, ('stands still', 'runs'))}. The sensor is "
-        f"wrong with probability {shown['error']}% each time. {_next(shown)}."
-    )
-
-
-def _terse(shown: Shown) -> str:
-    return (
-        "Each button does nothing, starts, stops or changes a machine. Pressed, with a sensor: "
-        f"{_presses(shown, ('off', 'on'))}. It errs in {shown['error']}%. {_next(shown)}."
-    )
-
-
-def _presses(shown: Shown, words: tuple[str, str]) -> str:
-    pairs = zip(shown["pressed"], shown["sensor"], strict=True)
-    return ", ".join(
-        _LETTERS[button] + ("" if said is None else f" {words[said]}") for button, said in pairs
-    )
-
-
-def _next(shown: Shown) -> str:
-    return f"To be pressed next: {', '.join(_LETTERS[button] for button in shown['ahead'])}"
-
-
 def _transitions(shown: Shown) -> dict[tuple[int, int], list[int]]:
     """Return what the sensor said after a button, by that button and what it had just said."""
     after: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -149,4 +109,4 @@ def _cues(shown: Shown) -> Sequence[float]:
     return (sum(alike) / (len(alike) + 1.0),)
 
 
-BUTTONS = Evidence("buttons", _draw, _posterior, _empirical, _cues, _full, _terse, _ASKS)
+BUTTONS = Evidence("buttons", _draw, _posterior, _empirical, _cues)

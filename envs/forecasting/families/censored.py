@@ -13,7 +13,6 @@ from tokengym.envs.forecasting.families.base import (
     Knobs,
     Shown,
     bernoulli,
-    counted,
     normalise,
 )
 from tokengym.envs.forecasting.families.poisson import poisson_tail
@@ -33,24 +32,6 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         "logged": counts[counts > limit],
         "threshold": int(rng.integers(1, 15)),
     }
-
-
-def _text(shown: Shown) -> str:
-    return (
-        f"Faults a day; a log keeps only days with more than {shown['limit']}. "
-        f"Last {shown['days']} days: {' '.join(map(str, shown['logged'])) or 'none'}. "
-        f"Will the next day bring more than {shown['threshold']}?"
-    )
-
-
-def _full_text(shown: Shown) -> str:
-    logged = ", ".join(map(str, shown["logged"])) or "none"
-    return (
-        "Faults happen independently, at the same rate every day. A log keeps only the days with "
-        f"more than {counted(shown['limit'], 'fault')}. Of the last {shown['days']} days it holds "
-        f"these numbers of faults: {logged}. "
-        f"Question: Will the next day bring more than {counted(shown['threshold'], 'fault')}?"
-    )
 
 
 def _posterior(shown: Shown) -> list[float]:
@@ -82,4 +63,4 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(poisson_tail((sum(logged) + left_out) / days, shown["threshold"]))
 
 
-FAMILY = Family("censored", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)
+FAMILY = Family("censored", _draw, _predictive, _latent, _empirical)

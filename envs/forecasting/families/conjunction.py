@@ -25,22 +25,6 @@ def conjunction(parts: Mapping[str, Family]) -> Family:
             "parts": [{"family": name, "shown": parts[name].draw(rng, knobs)} for name in picked]
         }
 
-    def asked(shown: Shown, prompt: str) -> str:
-        texts = (
-            f"({number}) {parts[part['family']].text(part['shown'], prompt)}"
-            for number, part in enumerate(shown["parts"], start=1)
-        )
-        return " ".join(texts)
-
-    def full_text(shown: Shown) -> str:
-        return (
-            f"Here are two unrelated questions. {asked(shown, 'full')} "
-            "Final question: Will the answer to both be yes?"
-        )
-
-    def text(shown: Shown) -> str:
-        return f"Two unrelated questions. {asked(shown, 'terse')} Will both be yes?"
-
     def product(shown: Shown, chance: str, *arguments: np.random.Generator) -> Forecast:
         both = 1.0
         for part in shown["parts"]:
@@ -53,7 +37,5 @@ def conjunction(parts: Mapping[str, Family]) -> Family:
         predictive=lambda shown: product(shown, "predictive"),
         latent=lambda shown, rng: product(shown, "latent", rng),
         empirical=lambda shown: product(shown, "empirical"),
-        full=full_text,
-        terse=text,
         split_key=lambda shown: sorted(map(canonical_json, shown["parts"])),
     )

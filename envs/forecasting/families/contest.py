@@ -41,44 +41,6 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
     }
 
 
-def _text(shown: Shown) -> str:
-    a, b = shown["ratings"]
-    of_a, of_b = shown["errors"]
-    scale = "Elo" if shown["stated"] else "Skill"
-    return (
-        f"{scale} ratings (sd): A {a} ({of_a}), B {b} ({of_b}). They play best of "
-        f"{shown['games']}, no draws.{_standing(shown)} Will A win?"
-    )
-
-
-def _full_text(shown: Shown) -> str:
-    a, b = shown["ratings"]
-    of_a, of_b = shown["errors"]
-    games = shown["games"]
-    rule = "Ratings are measured with error."
-    if shown["stated"]:
-        rule = (
-            "Elo ratings are measured with error: the true rating is normally distributed around "
-            "the measured one. If A's true rating is d above B's, A wins a game with probability "
-            "1/(1+10^(-d/400))."
-        )
-    return (
-        f"A and B play a series of best of {games} without draws: whoever wins {games // 2 + 1} "
-        f"games first wins it. {rule} A is rated {a} with standard error {of_a}, B {b} with "
-        f"standard error {of_b}.{_standing(shown)} Question: Will A win the series?"
-    )
-
-
-def _standing(shown: Shown) -> str:
-    won, lost = shown["score"]
-    return f" A has won {won}, B {lost}." if won + lost else ""
-
-
-def _news(shown: Shown) -> str:
-    won, lost = shown["later"]
-    return f"By now A has won {won}, B {lost}."
-
-
 def game_chance(difference: float) -> float:
     """Return the chance to win one game, from the difference of the true ratings."""
     return float(1.0 / (1.0 + 10.0 ** (-difference / 400.0)))
@@ -156,8 +118,5 @@ FAMILY = Family(
     _predictive,
     _latent,
     _empirical,
-    full=_full_text,
-    terse=_text,
-    news=_news,
     steps=_steps,
 )

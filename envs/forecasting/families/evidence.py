@@ -5,7 +5,7 @@ law. The posterior sums over every law, exactly. A family asks for one case to c
 questions on two cases, which depend on each other through the law.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -56,7 +56,7 @@ def weigh(verdicts_LD: npt.NDArray[np.bool_], seen_D: Sequence[int], error: floa
 
 
 class Evidence(NamedTuple):
-    """A kind of law, with the words for its cases.
+    """A kind of law.
 
     Attributes:
         name: what its family is called.
@@ -64,9 +64,6 @@ class Evidence(NamedTuple):
         posterior: what the facts say of the law.
         empirical: chances of yes by case that a sensible person reads off, law by law untried.
         cues: further numbers that speak for yes in the first case, for a regression.
-        full: the facts in sentences.
-        terse: the facts in few words.
-        asks: the words of each question: `next` where there is one case, else the keys of `_YES`.
     """
 
     name: str
@@ -74,9 +71,6 @@ class Evidence(NamedTuple):
     posterior: Callable[[Shown], Posterior]
     empirical: Callable[[Shown], Sequence[float]]
     cues: Callable[[Shown], Sequence[float]]
-    full: Callable[[Shown], str]
-    terse: Callable[[Shown], str]
-    asks: Mapping[str, str]
 
     def draw_law(self, shown: Shown, rng: np.random.Generator) -> Floats:
         """Return the chances of yes by case under a law drawn from its posterior."""
@@ -98,8 +92,6 @@ def question(kind: Evidence) -> Family:
         predictive,
         latent=lambda shown, rng: bernoulli(float(kind.draw_law(shown, rng)[0])),
         empirical=lambda shown: bernoulli(kind.empirical(shown)[0]),
-        full=lambda shown: f"{kind.full(shown)} Question: {kind.asks['next']}",
-        terse=lambda shown: f"{kind.terse(shown)} {kind.asks['next']}",
         cues=kind.cues,
     )
 
@@ -121,17 +113,10 @@ def twins(kind: Evidence) -> Family:
         predictive,
         latent=lambda shown, rng: tuple(_states(*kind.draw_law(shown["facts"], rng)).tolist()),
         empirical=lambda shown: tuple(_states(*kind.empirical(shown["facts"])).tolist()),
-        full=lambda shown: f"{kind.full(shown['facts'])} {_ask(kind, shown['order'][0])}",
-        terse=lambda shown: f"{kind.terse(shown['facts'])} {kind.asks[shown['order'][0]]}",
-        more=lambda shown: [_ask(kind, name) for name in shown["order"][1:]],
         options=lambda shown: 4,
         events=lambda shown: tuple(_YES[name] for name in shown["order"]),
         split_key=lambda shown: shown["facts"],
     )
-
-
-def _ask(kind: Evidence, name: str) -> str:
-    return f"Question: {kind.asks[name]}"
 
 
 def _states(first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:

@@ -1,10 +1,8 @@
 """Beta-binomial: several sources with success counts; will the next try of one of them succeed?"""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli, number
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABCDE"
@@ -34,38 +32,6 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         "prior": (a, b),
         "stated": knobs.stated,
     }
-
-
-def _text(shown: Shown) -> str:
-    prior = "Rates ~ Beta({}, {}). ".format(*map(number, shown["prior"])) if shown["stated"] else ""
-    asked = _NAMES[shown["asked"]]
-    counts = _counts(shown["hits"], shown["tries"])
-    return f"{prior}Successes so far: {counts}. Will the next try of {asked} succeed?"
-
-
-def _full_text(shown: Shown) -> str:
-    last = len(shown["tries"]) - 1
-    names = f"{_NAMES[0]} {'to' if last > 1 else 'and'} {_NAMES[last]}"
-    rule = (
-        f"Sources {names} are tried again and again. Each succeeds with a probability of its own, "
-        "the same at every try."
-    )
-    if shown["stated"]:
-        a, b = map(number, shown["prior"])
-        rule += f" Before any try, each probability has the prior distribution Beta({a}, {b})."
-    counts = _counts(shown["hits"], shown["tries"])
-    return (
-        f"{rule} Successes so far: {counts}. "
-        f"Question: Will the next try of {_NAMES[shown['asked']]} succeed?"
-    )
-
-
-def _news(shown: Shown) -> str:
-    return f"Further tries: {_counts(shown['later']['hits'], shown['later']['tries'])}."
-
-
-def _counts(hits: Sequence[int], tries: Sequence[int]) -> str:
-    return ", ".join(f"{name} {k} of {n}" for name, k, n in zip(_NAMES, hits, tries, strict=False))
 
 
 def _seen(shown: Shown) -> tuple[int, int]:
@@ -106,8 +72,5 @@ FAMILY = Family(
     _predictive,
     _latent,
     _empirical,
-    full=_full_text,
-    terse=_text,
-    news=_news,
     steps=_steps,
 )

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli, counted
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABC"
@@ -54,44 +54,6 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         "steps": steps,
         "ever": ever,
     }
-
-
-def _text(shown: Shown) -> str:
-    names = _NAMES[: shown["states"]]
-    if shown["rows"] is None:
-        chain = f"A machine's states so far: {shown['seen']}."
-    else:
-        rows = "; ".join(
-            f"from {name} " + ", ".join(f"{to} {c}" for to, c in zip(names, row, strict=True))
-            for name, row in zip(names, shown["rows"], strict=True)
-        )
-        chain = (
-            f"A machine's state changes each hour by chance (%): {rows}. Now {names[shown['now']]}."
-        )
-    target, steps = names[shown["target"]], shown["steps"]
-    hours = counted(steps, "hour")
-    if shown["ever"]:
-        return f"{chain} Will it be {target} at any time in the next {hours}?"
-    return f"{chain} Will it be {target} in exactly {hours}?"
-
-
-def _full_text(shown: Shown) -> str:
-    names = _NAMES[: shown["states"]]
-    rule = f"A machine is in one of the states {', '.join(names)}."
-    if shown["rows"] is None:
-        chain = (
-            f"{rule} Every hour it moves by chance to a state; the probabilities depend on the "
-            f"state it is in alone. Its states so far, an hour each: {', '.join(shown['seen'])}."
-        )
-    else:
-        rows = "; ".join(
-            f"from {name} " + ", ".join(f"to {to} {c}%" for to, c in zip(names, row, strict=True))
-            for name, row in zip(names, shown["rows"], strict=True)
-        )
-        chain = f"{rule} Every hour it moves by chance: {rows}. It is in {names[shown['now']]} now."
-    target, hours = names[shown["target"]], counted(shown["steps"], "hour")
-    when = f"at any time in the next {hours}" if shown["ever"] else f"in exactly {hours}"
-    return f"{chain} Question: Will it be in {target} {when}?"
 
 
 def chain_chance(rows: Rows, start: int, target: int, steps: int, *, ever: bool) -> float:
@@ -189,4 +151,4 @@ def _empirical(shown: Shown) -> Forecast:
     return _with_matrix(shown, [[count / sum(row) for count in row] for row in rows])
 
 
-FAMILY = Family("markov", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)
+FAMILY = Family("markov", _draw, _predictive, _latent, _empirical)

@@ -20,15 +20,6 @@ _LETTERS = "ABCDEF"
 _NEARER = 4.0
 """How much more a day weighs in `empirical` that differs in one thing fewer."""
 
-_ASKS = {
-    "next": "Will the next day bring a fault?",
-    "first": "Will the first of these two days bring a fault?",
-    "not_first": "Will the first of these two days bring no fault?",
-    "second": "Will the second of these two days bring a fault?",
-    "both": "Will both days bring a fault?",
-    "either": "Will at least one of these two days bring a fault?",
-}
-
 
 @cache
 def _patterns(count: int) -> Bools:
@@ -66,30 +57,6 @@ def gauge_laws(count: int) -> Bools:
 
 
 _LAWS = {"switches": switch_laws, "gauges": gauge_laws}
-_ON = {"switches": "on", "gauges": "high"}
-_RULES = {
-    "switches": (
-        "A plant has {count} switches, {names}. Each of them is live with probability 1/2, and "
-        "nobody knows which are. If an odd number of live switches is on, a day brings a fault "
-        "with probability {sure}%, else with probability {error}%. Days so far, by the switches "
-        "that were on"
-    ),
-    "gauges": (
-        "A plant has {count} gauges, {names}, each high or low. One of them, the guide, decides "
-        "which of two others counts on a day: the first while the guide is high, the second while "
-        "it is low. Each of these two means a fault either when it is high or when it is low. "
-        "Nobody knows which gauges they are and what they mean; all possibilities are equally "
-        "likely. If the gauge that counts means a fault, the day brings one with probability "
-        "{sure}%, else with probability {error}%. Days so far, by the gauges that were high"
-    ),
-}
-_TERSE = {
-    "switches": "{count} switches, each live or not. Odd number of live ones on: fault {sure}%",
-    "gauges": (
-        "{count} gauges. One picks, high or low, which of two others counts; each of these means "
-        "a fault either high or low. If it does: fault {sure}%"
-    ),
-}
 
 
 def _kind(name: str) -> Evidence:
@@ -115,35 +82,13 @@ def _kind(name: str) -> Evidence:
         weights_L = weigh(verdicts[:, shown["days"]], shown["faults"], error)
         return Posterior(weights_L, np.where(verdicts[:, shown["asked"]], 1.0 - error, error))
 
-    def full(shown: Shown) -> str:
-        ahead = ", on the day after it ".join(_words(shown, day) for day in shown["asked"])
-        rule, days = _state(_RULES[name], shown), _days(shown, ": ")
-        return f"{rule}: {days}. On the next day {ahead} will be {_ON[name]}."
-
-    def terse(shown: Shown) -> str:
-        ahead = ", then ".join(_words(shown, day) for day in shown["asked"])
-        stated = _state(_TERSE[name], shown)
-        return f"{stated}, else {shown['error']}%. {_days(shown, ' ')}. Next {ahead}."
-
-    return Evidence(name, draw, posterior, _empirical, _cues, full, terse, _ASKS)
+    return Evidence(name, draw, posterior, _empirical, _cues)
 
 
-def _state(rule: str, shown: Shown) -> str:
-    count, error = shown["count"], shown["error"]
-    names = f"{', '.join(_LETTERS[: count - 1])} and {_LETTERS[count - 1]}"
-    return rule.format(count=count, names=names, error=error, sure=100 - error)
-
-
-def _words(shown: Shown, day: int) -> str:
-    on = _patterns(shown["count"])[day]
+def pattern(count: int, number: int) -> str:
+    """Write which of `count` things are on in a pattern, `ACD` or `none`."""
+    on = _patterns(count)[number]
     return "".join(name for name, is_on in zip(_LETTERS, on, strict=False) if is_on) or "none"
-
-
-def _days(shown: Shown, mark: str) -> str:
-    pairs = zip(shown["days"], shown["faults"], strict=True)
-    return ", ".join(
-        f"{_words(shown, day)}{mark}{'fault' if fault else 'ok'}" for day, fault in pairs
-    )
 
 
 def _distances(shown: Shown, case: int) -> npt.NDArray[np.int64]:

@@ -13,8 +13,6 @@ from tokengym.envs.forecasting.families.base import (
     Knobs,
     Shown,
     bernoulli,
-    counted,
-    number,
     spread_out,
 )
 from tokengym.rewards.scoring import Forecast
@@ -46,42 +44,6 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         "prior": prior,
         "stated": knobs.stated,
     }
-
-
-def _text(shown: Shown) -> str:
-    shape, mean = map(number, shown["prior"])
-    rule = "Faults a day. "
-    if shown["stated"]:
-        rule = f"Faults a day are Poisson; rate prior Gamma, shape {shape}, mean {mean}. "
-    counts = " ".join(map(str, shown["counts"]))
-    question = f"Will {days_ahead(shown)} bring more than {shown['threshold']}?"
-    return f"{rule}Seen: {counts}. {question}"
-
-
-def _full_text(shown: Shown) -> str:
-    rule = "Faults happen independently, at the same rate every day."
-    if shown["stated"]:
-        shape, mean = map(number, shown["prior"])
-        rule += (
-            " The faults of a day have a Poisson distribution. Before any count, the rate per day "
-            f"has the prior distribution Gamma with shape {shape} and mean {mean}."
-        )
-    counts = ", ".join(map(str, shown["counts"]))
-    most = counted(shown["threshold"], "fault")
-    return (
-        f"{rule} Faults per day so far: {counts}. "
-        f"Question: Will {days_ahead(shown)} bring more than {most}?"
-    )
-
-
-def days_ahead(shown: Shown) -> str:
-    """Name the days that a question asks about."""
-    ahead = shown["ahead"]
-    return "the next day" if ahead == 1 else f"the next {ahead} days together"
-
-
-def _news(shown: Shown) -> str:
-    return f"More days seen: {' '.join(map(str, shown['later']))}."
 
 
 def _seen(shown: Shown) -> list[int]:
@@ -162,8 +124,5 @@ FAMILY = Family(
     _predictive,
     _latent,
     _empirical,
-    full=_full_text,
-    terse=_text,
-    news=_news,
     steps=_steps,
 )

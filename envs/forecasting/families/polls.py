@@ -11,7 +11,6 @@ from tokengym.envs.forecasting.families.base import (
     bernoulli,
     log_beta,
     normal_tail,
-    number,
 )
 from tokengym.rewards.scoring import Forecast
 
@@ -36,35 +35,6 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         "prior": (a, b),
         "stated": knobs.stated,
     }
-
-
-def _text(shown: Shown) -> str:
-    a, b = map(number, shown["prior"])
-    prior = f"The share for A has prior Beta({a}, {b}). " if shown["stated"] else ""
-    return (
-        f"{prior}Polls: {_poll_counts(shown)}. {shown['voters']} others vote. "
-        "Will more than half vote A?"
-    )
-
-
-def _full_text(shown: Shown) -> str:
-    rule = "Every voter votes for A with the same unknown probability, independently."
-    if shown["stated"]:
-        a, b = map(number, shown["prior"])
-        rule += f" Before any poll, that probability has the prior distribution Beta({a}, {b})."
-    return (
-        f"{rule} Polls: {_poll_counts(shown)}. {shown['voters']} others will vote. "
-        "Question: Will more than half of them vote for A?"
-    )
-
-
-def _news(shown: Shown) -> str:
-    return f"A further poll: {_poll_counts(shown['later'])}."
-
-
-def _poll_counts(part: Shown) -> str:
-    pairs = zip(part["for"], part["asked"], strict=True)
-    return ", ".join(f"{k} of {n} for A" for k, n in pairs)
 
 
 def _seen(shown: Shown) -> tuple[int, int]:
@@ -119,6 +89,4 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(normal_tail((needed - share) / error))
 
 
-FAMILY = Family(
-    "polls", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text, news=_news
-)
+FAMILY = Family("polls", _draw, _predictive, _latent, _empirical)

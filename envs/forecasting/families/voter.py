@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, number
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABCDEF"
@@ -27,40 +27,6 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         "prior": prior,
         "stated": knobs.stated,
     }
-
-
-def _text(shown: Shown) -> str:
-    prior = f"Prior Dirichlet: {_weights(shown)}. " if shown["stated"] else ""
-    return f"{prior}Named so far: {_counts(shown['counts'])}. Which will the next one name?"
-
-
-def _full_text(shown: Shown) -> str:
-    names = _NAMES[: len(shown["counts"])]
-    rule = (
-        f"Every voter names one of {', '.join(names)}, each with the same unknown probability for "
-        "all voters."
-    )
-    if shown["stated"]:
-        rule += (
-            " Before any vote, these probabilities have the prior distribution Dirichlet with the "
-            f"weights {_weights(shown)}."
-        )
-    return (
-        f"{rule} Named so far: {_counts(shown['counts'])}. "
-        "Question: Which will the next voter name?"
-    )
-
-
-def _weights(shown: Shown) -> str:
-    return ", ".join(f"{name} {number(w)}" for name, w in zip(_NAMES, shown["prior"], strict=False))
-
-
-def _news(shown: Shown) -> str:
-    return f"Named since: {_counts(shown['later'])}."
-
-
-def _counts(counts: Sequence[int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in zip(_NAMES, counts, strict=False))
 
 
 def _seen(shown: Shown) -> list[int]:
@@ -95,8 +61,5 @@ FAMILY = Family(
     _predictive,
     _latent,
     _empirical,
-    full=_full_text,
-    terse=_text,
-    news=_news,
     options=lambda shown: len(shown["counts"]),
 )

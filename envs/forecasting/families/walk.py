@@ -17,7 +17,6 @@ from tokengym.envs.forecasting.families.base import (
     Shown,
     bernoulli,
     log_beta,
-    number,
 )
 from tokengym.rewards.scoring import Forecast
 
@@ -42,30 +41,6 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         "rise": min(steps, max(1, round(goal))),
         "steps": steps,
     }
-
-
-def _text(shown: Shown) -> str:
-    a, b = map(number, shown["prior"])
-    rule = "A level moves up or down by 1 each step."
-    if shown["stated"]:
-        rule += f" Chance of up: prior Beta({a}, {b})."
-    rule += f" Last moves: {shown['seen']}."
-    return f"{rule} Will it be {shown['rise']} above today at any time in {shown['steps']} steps?"
-
-
-def _full_text(shown: Shown) -> str:
-    a, b = map(number, shown["prior"])
-    rule = (
-        "A level moves up or down by 1 at each step, up with the same unknown probability each "
-        "time."
-    )
-    if shown["stated"]:
-        rule += f" Before any move, that probability has the prior distribution Beta({a}, {b})."
-    return (
-        f"{rule} The last moves were {shown['seen']} (+ is up, - is down). Question: Will the "
-        f"level be {shown['rise']} above today's level at any time in the next "
-        f"{shown['steps']} steps?"
-    )
 
 
 def reach_chance(rise: int, steps: int, weight: Callable[[int, int], float]) -> float:
@@ -126,4 +101,4 @@ def brownian_reach(rise: float, time: float, drift: float, variance: float) -> f
     return direct if mirrored == 0.0 else direct + math.exp(exponent + math.log(mirrored))
 
 
-FAMILY = Family("walk", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)
+FAMILY = Family("walk", _draw, _predictive, _latent, _empirical)
