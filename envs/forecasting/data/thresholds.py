@@ -46,6 +46,12 @@ def range_of(number: float, thresholds: Sequence[float]) -> int:
     return bisect_left(thresholds, number)
 
 
+def number_at(share: float, low: float, high: float, ratio: float) -> float:
+    """Return the number at a share of a question's span; see `spread_thresholds`."""
+    part = share if ratio == 1.0 else (ratio**share - 1.0) / (ratio - 1.0)
+    return low + (high - low) * part
+
+
 def spread_thresholds(low: float, high: float, ratio: float = 1.0) -> tuple[float, ...]:
     """Return four thresholds that part the stated span of a question into fifths.
 
@@ -58,14 +64,10 @@ def spread_thresholds(low: float, high: float, ratio: float = 1.0) -> tuple[floa
     Raises:
         RowError: if the span is empty or too small to part.
     """
-
-    def at(share: float) -> float:
-        part = share if ratio == 1.0 else (ratio**share - 1.0) / (ratio - 1.0)
-        return float(f"{low + (high - low) * part:.{_DIGITS}g}")
-
     if not low < high or not ratio > 0.0:
         raise RowError(f"the span of the question must ascend, got {low:g} to {high:g}")
-    thresholds = tuple(map(at, _SHARES))
+    marks = (number_at(share, low, high, ratio) for share in _SHARES)
+    thresholds = tuple(float(f"{mark:.{_DIGITS}g}") for mark in marks)
     if len(set(thresholds)) < len(thresholds):
         raise RowError(f"the span from {low:g} to {high:g} is too narrow for thresholds")
     return thresholds

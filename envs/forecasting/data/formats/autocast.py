@@ -9,7 +9,12 @@ after the question was asked and are not read.
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.formats.standalone import question
 from tokengym.envs.forecasting.data.record import Parsed, Row, RowError
-from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, spread_thresholds
+from tokengym.envs.forecasting.data.thresholds import (
+    name_ranges,
+    number_at,
+    range_of,
+    spread_thresholds,
+)
 from tokengym.envs.forecasting.grammar import LETTERS
 from tokengym.envs.intake.numbers import read_number
 from tokengym.envs.intake.quoting import quoted
@@ -59,6 +64,5 @@ def _numeric(choices: object, answer: object) -> tuple[tuple[str, ...], int]:
         raise RowError(f"'choices' must have a number 'min' and 'max', got {quoted(choices)}")
     share = fields.probability(answer, "answer")
     ratio = read_number(span.get("deriv_ratio")) or 1.0
-    part = share if ratio == 1.0 else (ratio**share - 1.0) / (ratio - 1.0)
     thresholds = spread_thresholds(low, high, ratio)
-    return name_ranges(thresholds), range_of(low + (high - low) * part, thresholds)
+    return name_ranges(thresholds), range_of(number_at(share, low, high, ratio), thresholds)
