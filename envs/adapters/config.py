@@ -20,7 +20,7 @@ from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, policy, scripted_opponent, spec
 from tokengym.envs.rendering import can_draw, has_picture, picture, require_picture
-from tokengym.envs.tokens.codec import Codec, TokenArray, resolve
+from tokengym.envs.tokens.codec import Codec, DecodedReply, TokenArray, resolve
 from tokengym.envs.tokens.episode import Episode
 
 Observation = TokenArray | str
@@ -30,137 +30,8 @@ _ACTIONS = {"tokens": "an array of token ids", "text": "a string"}
 _DRAWN_TASKS = 2**31
 
 
-class EnvConfig:
-    """A world, its observation mode, its opponents, and where its Tasks come from.
-
-    Args:
-        world: id of the world.
-        level: one of the world's levels; the first one if `None`.
-        mode: `tokens` or `text`.
-        codec: `byte`, or a codec object.
-        split: where Tasks are drawn from.
-        max_tokens: budget of one role's conversation in tokens (characters in mode `text`).
-        opponents: a scripted policy, or a baseline's name, for roles that are not to be played.
-        options: options of the world.
-
-    Attributes:
-        world: the world, made.
-        codec: the codec, made.
-        opponents: policies by role.
-        played: the roles that have no opponent, in the world's order; at least one.
-
-    Raises:
-        UnknownWorldError: if there is no such world.
-        OptionError: if an argument is not one of those listed.
-        RoleError: if an opponent's role is not the world's, or no role is left to play.
-    """
-
-    def __init__(
-        self,
-        world: str,
-        level: str | None,
-        mode: Mode,
-        codec: Codec | str,
-        split: str,
-        max_tokens: int,
-        opponents: Mapping[str, Policy | str] | None,
-        options: Mapping[str, Any],
-    ) -> None:
-        require_one_of("mode", mode, list(_ACTIONS))
-        require_one_of("split", split, SPLITS)
-        if max_tokens < 1:
-            raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
-        self.world = make_world(world, level, **options)
-        self.mode = mode
-        self.codec = resolve(codec)
-        self.split = split
-        self.max_tokens = max_tokens
-        self.opponents = {role: policy(world, who) for role, who in (opponents or {}).items()}
-        roles = self.world.spec.roles
-        if not set(self.opponents) < set(roles):
-            raise RoleError(
-                f"opponents must be some of {list(roles)} but not all, got {[*self.opponents]}"
-            )
-        self.played = [role for role in roles if role not in self.opponents]
-
-    def observation_space(self) -> Space[Any]:
-        """Room for a conversation.
-
-        A budget ends the episode before an observation outgrows it, but the last reply, which the
-        final observation repeats, may itself be as long as the budget.
-        """
-        return self._space(2 * self.max_tokens)
-
-    def action_space(self) -> Space[Any]:
-        """Room for a reply; any content is legal."""
-        return self._space(self.max_tokens)
-
-    def _space(self, tokens: int) -> Space[Any]:
-        if self.mode == "tokens":
-            return Tokens(self.codec.vocab_size, tokens)
-        return UnicodeText(self.max_tokens)
-
-    def warn_of_overflow(self, episode: Episode | TextEpisode) -> None:
-        """Say that the first observation did not fit, if so: the episode has ended with it."""
-        if episode.overflow:
-            unit = "tokens" if self.mode == "tokens" else "characters"
-            warnings.warn(
-                f"{self.world.spec.id}: the first observation has {episode.overflow:,} {unit}, more"
-                f" than max_tokens={self.max_tokens:,}; it is not shown, and the episode is "
-                "truncated by its first step",
-                stacklevel=3,
-            )
-
-    def choose_task(self, rng: np.random.Generator, options: Mapping[str, Any]) -> Task:
-        """Return the Task to play: `task` of `options`, or `index` of `split`, drawn if not given.
-
-        Raises:
-            OptionError: if an option is not of its type.
-        """
-        task = options.get("task")
-        if task is not None:
-            if not isinstance(task, Task):
-                raise OptionError(f"option 'task' must be a Task, got {type(task).__name__}")
-            return task
-        split, index = options.get("split", self.split), options.get("index")
-        if index is None:
-            index = task_index(self.world, split, rng)
-        return self.world.task(split, index)
-
-    def start(self, task: Task) -> Episode | TextEpisode:
-        """Start an episode of `task`."""
-        kind = TextEpisode if self.mode == "text" else partial(Episode, codec=self.codec)
-        return kind(self.world, task, roles=self.played, max_tokens=self.max_tokens)
-
-    def reply(self, episode: Episode | TextEpisode, action: Observation) -> Turn:
-        """Play an action: token ids in mode `tokens`, a string in mode `text`.
-
-        Returns:
-            the Turn that answers it.
-
-        Raises:
-            OptionError: if the action is not of the mode.
-            TokenError: if the tokens are not of the action space.
-        """
-        if isinstance(episode, TextEpisode) and isinstance(action, str):
-            return episode.say(action)
-        if isinstance(episode, Episode) and not isinstance(action, str):
-            return episode.act(action)
-        raise OptionError(
-            f"in mode {self.mode!r} an action is {_ACTIONS[self.mode]}, got "
-            f'{type(action).__name__}; the modes are given by mode="tokens" and mode="text"'
-        )
-
-    def reply_opponent(
-        self, episode: Episode | TextEpisode, rng: np.random.Generator
-    ) -> tuple[str, Turn]:
-        """Let the opponent whose turn it is reply; return its reply and the next Turn."""
-        text = self.opponents[episode.turn.role](self.world, episode.turn, rng)
-        return text, episode.say(text)
-
-
 class ConfiguredEnv:
-    """An environment of another library over an `EnvConfig`, with at most one episode under way.
+    """Base of the environments of other libraries, with at most one episode under way.
 
     Attributes:
         metadata: among others the render modes of the world.
@@ -174,30 +45,148 @@ class ConfiguredEnv:
 
     metadata: dict[str, Any]
 
-    def _set_up(self, config: EnvConfig, render_mode: str | None, always: Sequence[str]) -> None:
-        """Take over a configuration; `always` are the render modes of worlds without pictures.
+    def _set_up(
+        self,
+        world: str,
+        level: str | None,
+        mode: Mode,
+        codec: Codec | str,
+        split: str,
+        max_tokens: int,
+        opponents: Mapping[str, Policy | str] | None,
+        render_mode: str | None,
+        options: Mapping[str, Any],
+        always: Sequence[str],
+    ) -> None:
+        """Take the arguments of an environment; `always` are render modes that need no picture.
 
         Raises:
-            OptionError: if the render mode is unknown, or its package is not installed.
+            UnknownWorldError: if there is no such world.
+            OptionError: if an argument is not allowed, or a picture's package is not installed.
+            RoleError: if an opponent's role is not the world's, or no role is left to play.
         """
-        world = config.world.spec.id
-        modes = [*always, "rgb_array"] if can_draw(world) else list(always)
-        if render_mode == "rgb_array" and has_picture(world):
-            require_picture(world)
-        require_one_of(f"{world}: render_mode", render_mode, [None, *modes])
-        self.metadata = {**self.metadata, "render_modes": modes}
-        self._config = config
-        self.world = config.world
-        self.mode = config.mode
-        self.codec = config.codec
-        self.split = config.split
-        self.max_tokens = config.max_tokens
+        require_one_of("mode", mode, list(_ACTIONS))
+        require_one_of("split", split, SPLITS)
+        if max_tokens < 1:
+            raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
+        self.world, self.codec = make_world(world, level, **options), resolve(codec)
+        self.mode, self.split, self.max_tokens = mode, split, max_tokens
         self.render_mode = render_mode
-        self._task: Task | None = None
+        roles, name = self.world.spec.roles, self.world.spec.id
+        self._opponents = {role: policy(world, who) for role, who in (opponents or {}).items()}
+        if not set(self._opponents) < set(roles):
+            raise RoleError(
+                f"opponents must be some of {list(roles)} but not all, got {[*self._opponents]}"
+            )
+        self._played = [role for role in roles if role not in self._opponents]
+        modes = [*always, "rgb_array"] if can_draw(name) else list(always)
+        if render_mode == "rgb_array" and has_picture(name):
+            require_picture(name)
+        require_one_of(f"{name}: render_mode", render_mode, [None, *modes])
+        self.metadata = {**self.metadata, "render_modes": modes}
         self._episode: Episode | TextEpisode | None = None
         self._turn: Turn | None = None
-        self._transcript: list[str] = []
-        self._replies: list[str] = []
+        self._turns: list[Turn] = []
+        self._replies: list[DecodedReply] = []
+
+    def _spaces(self) -> tuple[Space[Any], Space[Any]]:
+        """Return the spaces of observations and of actions; any content of a reply is legal.
+
+        A budget ends the episode before an observation outgrows it, but the last reply, which the
+        final observation repeats, may itself be as long as the budget.
+        """
+        if self.mode == "text":
+            return UnicodeText(self.max_tokens), UnicodeText(self.max_tokens)
+        size, most = self.codec.vocab_size, self.max_tokens
+        return Tokens(size, 2 * most), Tokens(size, most)
+
+    def _begin(self, rng: np.random.Generator, options: Mapping[str, Any]) -> Turn:
+        """Start an episode; returns its first Turn for a played role. See `_read`.
+
+        Warns if that does not fit the budget: the episode has then ended with it.
+        """
+        self._task = self._choose_task(rng, options)
+        # A generator of their own, so that who plays another role chooses no later Task.
+        (self._opponents_rng,) = rng.spawn(1)
+        self._turns, self._replies = [], []
+        self._earned = dict.fromkeys(self._played, 0.0)
+        kind = TextEpisode if self.mode == "text" else partial(Episode, codec=self.codec)
+        episode = kind(self.world, self._task, roles=self._played, max_tokens=self.max_tokens)
+        self._episode = episode
+        turn = self._read(episode.turn)
+        if episode.overflow:
+            unit = "tokens" if self.mode == "tokens" else "characters"
+            warnings.warn(
+                f"{self.world.spec.id}: the first observation has {episode.overflow:,} {unit}, more"
+                f" than max_tokens={self.max_tokens:,}; it is not shown, and the episode is "
+                "truncated by its first step",
+                stacklevel=3,
+            )
+        return turn
+
+    def _choose_task(self, rng: np.random.Generator, options: Mapping[str, Any]) -> Task:
+        """Return `task` of the options, or the one at `index` of `split`, drawn if not given."""
+        task = options.get("task")
+        if task is not None:
+            if not isinstance(task, Task):
+                raise OptionError(f"option 'task' must be a Task, got {type(task).__name__}")
+            return task
+        split, index = options.get("split", self.split), options.get("index")
+        if index is None:
+            index = task_index(self.world, split, rng)
+        return self.world.task(split, index)
+
+    def _play(self, action: Observation | None) -> Turn:
+        """Play an action: token ids in mode `tokens`, a string in mode `text`.
+
+        Returns:
+            the Turn that is to be answered next, or the last one.
+
+        Raises:
+            OptionError: if the action is not of the mode.
+            TokenError: if the tokens are not of the action space.
+        """
+        episode = self._episode
+        if isinstance(episode, TextEpisode) and isinstance(action, str):
+            turn = episode.say(action)
+        elif isinstance(episode, Episode) and not isinstance(action, str | None):
+            turn = episode.act(action)
+        else:
+            raise OptionError(
+                f"in mode {self.mode!r} an action is {_ACTIONS[self.mode]}, got "
+                f'{type(action).__name__}; the modes are given by mode="tokens" and mode="text"'
+            )
+        self._replies.append(episode.reply)
+        self._earned = dict.fromkeys(self._played, 0.0)
+        return self._read(turn)
+
+    def _read(self, turn: Turn) -> Turn:
+        """Keep a Turn and its rewards, and those after it until no opponent is to reply."""
+        episode = self._episode
+        assert episode is not None
+        while True:
+            self._turns.append(turn)
+            for role in self._played:
+                self._earned[role] += turn.rewards.get(role, 0.0)
+            if turn.done or turn.role in self._played:
+                self._turn = turn
+                return turn
+            said = self._opponents[turn.role](self.world, turn, self._opponents_rng)
+            self._replies.append(DecodedReply(said, complete=True))
+            turn = episode.say(said)
+
+    def _info(self, text: str, terms: Mapping[str, float]) -> dict[str, Any]:
+        """Return the `info` of a role: the text that it reads, terms of its reward, and so on."""
+        turn = self._turn
+        assert turn is not None
+        info: dict[str, Any] = {
+            "text": text,
+            "terms": dict(terms),
+            "metrics": dict(turn.metrics),
+            "task": self._task.fingerprint,
+            "cost": turn.metrics.get("cost", 0.0),
+        }
+        return info if turn.stop_reason is None else {**info, "stop_reason": turn.stop_reason.value}
 
     def _draw_picture(self) -> npt.NDArray[np.uint8]:
         """Return the picture of the episode so far.
@@ -205,9 +194,11 @@ class ConfiguredEnv:
         Raises:
             EpisodeStateError: before the first episode.
         """
-        if self._task is None or self._turn is None:
+        if self._turn is None:
             raise EpisodeStateError("there is no episode to show; call reset()")
-        return picture(self.world, self._task, self._replies, finish=self._turn.done)
+        # A reply that was cut off can read like a whole one.
+        replies = [reply.text if reply.complete else "" for reply in self._replies]
+        return picture(self.world, self._task, replies, finish=self._turn.done)
 
 
 def task_count(world: World, split: str) -> int:
@@ -244,17 +235,3 @@ def opponents_of_one(
     left = [role for role in spec(world).roles if role not in named]
     others = left[1:] if played is None else [role for role in left if role != played]
     return {**named, **{role: scripted_opponent(world, role) for role in others}}
-
-
-def info_of(turn: Turn, task: Task, *, text: str, terms: Mapping[str, float]) -> dict[str, Any]:
-    """Return the `info` of a Turn, with the text one role reads and the `terms` of its reward."""
-    info: dict[str, Any] = {
-        "text": text,
-        "terms": dict(terms),
-        "metrics": dict(turn.metrics),
-        "task": task.fingerprint,
-        "cost": turn.metrics.get("cost", 0.0),
-    }
-    if turn.stop_reason is not None:
-        info["stop_reason"] = turn.stop_reason.value
-    return info

@@ -8,20 +8,10 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.adapters.config import (
-    ConfiguredEnv,
-    EnvConfig,
-    Mode,
-    Observation,
-    info_of,
-    opponents_of_one,
-)
-from tokengym.envs.adapters.text_episode import TextEpisode
+from tokengym.envs.adapters.config import ConfiguredEnv, Mode, Observation, opponents_of_one
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.play import Policy
-from tokengym.envs.core.turn import Turn
 from tokengym.envs.tokens.codec import Codec
-from tokengym.envs.tokens.episode import Episode
 
 _RESET_OPTIONS = ("task", "split", "index")
 
@@ -85,12 +75,11 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
         **options: Any,
     ) -> None:
         others = opponents_of_one(world, opponents)
-        config = EnvConfig(world, level, mode, codec, split, max_tokens, others, options)
-        self._set_up(config, render_mode, ["ansi"])
-        (self.role,) = config.played
-        self._due: float | None = None
-        self.observation_space = config.observation_space()
-        self.action_space = config.action_space()
+        arguments = world, level, mode, codec, split, max_tokens, others, render_mode, options
+        self._set_up(*arguments, ["ansi"])
+        (self.role,) = self._played
+        self._unpaid = False
+        self.observation_space, self.action_space = self._spaces()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -105,15 +94,10 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
         options = options or {}
         if unknown := sorted(set(options) - set(_RESET_OPTIONS)):
             raise OptionError(f"reset takes the options {list(_RESET_OPTIONS)}, got {unknown}")
-        self._task = self._config.choose_task(self.np_random, options)
-        # A generator of their own, so that who plays another role chooses no later Task.
-        (self._opponents_rng,) = self.np_random.spawn(1)
-        self._transcript, self._replies = [], []
-        self._episode = self._config.start(self._task)
-        turn, earned = self._play_opponents(self._episode)
-        self._config.warn_of_overflow(self._episode)
-        self._due = earned if turn.done else None
-        return self._observe(self._episode), self._info(turn, {})
+        turn = self._begin(self.np_random, options)
+        # What a first text that does not fit ends is paid by the first step.
+        self._unpaid = turn.done
+        return self._observe(), self._info(turn.text, {})
 
     def step(self, action: Observation) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play one reply.
@@ -125,18 +109,14 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
             EpisodeStateError: before `reset` or after the end.
             TokenError: if the tokens are not of the action space.
         """
-        episode, turn, earned = self._episode, self._turn, self._due
-        if episode is None or turn is None or (turn.done and earned is None):
+        turn = self._turn
+        if turn is None or (turn.done and not self._unpaid):
             raise EpisodeStateError("no episode is under way; call reset()")
-        if earned is None:
-            self._config.reply(episode, action)
-            reply = episode.reply
-            self._transcript.append(f"> {reply.text}")
-            self._replies.append(reply.text if reply.complete else "")
-            turn, earned = self._play_opponents(episode)
-        self._due = None
-        info = self._info(turn, dict(turn.terms.get(self.role, {})))
-        return self._observe(episode), earned, turn.terminated, turn.truncated, info
+        if not turn.done:
+            turn = self._play(action)
+        self._unpaid = False
+        info = self._info(turn.text, turn.terms.get(self.role, {}))
+        return self._observe(), self._earned[self.role], turn.terminated, turn.truncated, info
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
         """Return the conversation or the picture of the episode so far, by `render_mode`.
@@ -146,28 +126,14 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
         """
         if self.render_mode == "rgb_array":
             return self._draw_picture()
-        return "\n".join(self._transcript) if self.render_mode == "ansi" else None
+        if self.render_mode != "ansi":
+            return None
+        lines = []
+        for turn, reply in zip(self._turns, self._replies, strict=False):
+            lines += [turn.text, f"> {reply.text}"] if turn.role == self.role else []
+        return "\n".join([*lines, *(turn.text for turn in self._turns[-1:])])
 
-    def _play_opponents(self, episode: Episode | TextEpisode) -> tuple[Turn, float]:
-        """Let the opponents reply until it is our turn again or the episode is over.
-
-        Returns:
-            the Turn, and what was earned with it and those before.
-        """
-        turn = episode.turn
-        earned = turn.rewards.get(self.role, 0.0)
-        while not turn.done and turn.role != self.role:
-            reply, turn = self._config.reply_opponent(episode, self._opponents_rng)
-            self._replies.append(reply)
-            earned += turn.rewards.get(self.role, 0.0)
-        self._turn = turn
-        self._transcript.append(turn.text)
-        return turn, earned
-
-    def _observe(self, episode: Episode | TextEpisode) -> Observation:
+    def _observe(self) -> Observation:
+        assert self._episode is not None
         # Users keep and change what they are given; the transcript keeps growing.
-        return copy(episode.observation_of(self.role))
-
-    def _info(self, turn: Turn, terms: Mapping[str, float]) -> dict[str, Any]:
-        assert self._task is not None
-        return info_of(turn, self._task, text=turn.text, terms=terms)
+        return copy(self._episode.observation_of(self.role))

@@ -1,6 +1,7 @@
 """A world as a PettingZoo environment: every role is an agent that acts in its turn."""
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -9,14 +10,8 @@ from gymnasium.spaces import Space
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 
-from tokengym.envs.adapters.config import (
-    ConfiguredEnv,
-    EnvConfig,
-    Mode,
-    Observation,
-    info_of,
-)
-from tokengym.envs.core.errors import EpisodeStateError, OptionError
+from tokengym.envs.adapters.config import ConfiguredEnv, Mode, Observation
+from tokengym.envs.core.errors import EpisodeStateError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.tokens.codec import Codec
@@ -75,14 +70,14 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         **options: Any,
     ) -> None:
         super().__init__()
-        config = EnvConfig(world, level, mode, codec, split, max_tokens, opponents, options)
-        self._set_up(config, render_mode, ["human", "ansi"])
-        self.possible_agents = config.played
+        arguments = world, level, mode, codec, split, max_tokens, opponents, render_mode, options
+        self._set_up(*arguments, ["human", "ansi"])
+        self.possible_agents = self._played
         self.agents: list[str] = []
-        self.observation_spaces = {agent: config.observation_space() for agent in config.played}
-        self.action_spaces = {agent: config.action_space() for agent in config.played}
+        spaces = {agent: self._spaces() for agent in self._played}
+        self.observation_spaces = {agent: observed for agent, (observed, _) in spaces.items()}
+        self.action_spaces = {agent: acted for agent, (_, acted) in spaces.items()}
         self._generator: np.random.Generator | None = None
-        self._last_text: dict[str, str] = {}
         self._printed = 0
 
     def observation_space(self, agent: str) -> Space[Any]:
@@ -108,24 +103,11 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         if seed is not None or generator is None:
             generator, _ = seeding.np_random(seed)
         self._generator = generator
-        self._task = self._config.choose_task(generator, options or {})
-        # A generator of their own, so that who plays another role chooses no later Task.
-        (self._opponents_rng,) = generator.spawn(1)
         self.agents = list(self.possible_agents)
-        self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
-        self.terminations = dict.fromkeys(self.agents, False)
-        self.truncations = dict.fromkeys(self.agents, False)
-        self._last_text = dict.fromkeys(self.agents, "")
-        self._transcript, self._replies, self._printed = [], [], 0
-        self._skip_agent_selection = None
-        self._episode = self._config.start(self._task)
-        self._record(self._episode.turn)
-        self._play_opponents()
-        self._config.warn_of_overflow(self._episode)
-        self._update_agents()
+        self._printed, self._skip_agent_selection = 0, None
         # A budget too small for the opening ends the episode here, and that is paid for as well.
-        self._accumulate_rewards()
+        self._update_agents(self._begin(generator, options or {}))
 
     def step(self, action: Observation | None) -> None:
         """Play one reply of the agent selected.
@@ -145,11 +127,7 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
             self._was_dead_step(action)
             return
         self._cumulative_rewards[agent] = 0.0
-        self._clear_rewards()
-        self._play(action)
-        self._play_opponents()
-        self._update_agents()
-        self._accumulate_rewards()
+        self._update_agents(self._play(action))
 
     def observe(self, agent: str) -> Observation:
         """Return the conversation of `agent` (tokens) or the last text it has read (text).
@@ -170,12 +148,17 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         """
         if self.render_mode == "rgb_array":
             return self._draw_picture()
+        if self.render_mode is None:
+            return None
+        lines = []
+        for turn, reply in zip_longest(self._turns, self._replies):
+            lines.append(f"[{turn.role}] {turn.text}")
+            lines += [f"{turn.role}> {reply.text}"] if reply is not None else []
         if self.render_mode == "ansi":
-            return "\n".join(self._transcript)
-        if self.render_mode == "human":
-            for line in self._transcript[self._printed :]:
-                print(line)
-            self._printed = len(self._transcript)
+            return "\n".join(lines)
+        for line in lines[self._printed :]:
+            print(line)
+        self._printed = len(lines)
         return None
 
     def close(self) -> None:
@@ -183,47 +166,15 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         self._turn = self._episode = None
         self.agents = []
 
-    def _play(self, action: Observation | None) -> None:
-        assert self._turn is not None
-        role = self._turn.role
-        if action is None:
-            raise OptionError(f"it is the turn of {role!r}, whose action cannot be None")
-        assert self._episode is not None
-        turn = self._config.reply(self._episode, action)
-        reply = self._episode.reply
-        self._replies.append(reply.text if reply.complete else "")
-        self._transcript.append(f"{role}> {reply.text}")
-        self._record(turn)
-
-    def _play_opponents(self) -> None:
-        """Let the opponents reply until it is an agent's turn or the episode is over."""
-        episode = self._episode
-        assert episode is not None
-        while not episode.turn.done and (role := episode.turn.role) in self._config.opponents:
-            reply, turn = self._config.reply_opponent(episode, self._opponents_rng)
-            self._replies.append(reply)
-            self._transcript.append(f"{role}> {reply}")
-            self._record(turn)
-
-    def _record(self, turn: Turn) -> None:
-        """Keep a Turn's text and add its rewards."""
-        self._turn = turn
-        self._transcript.append(f"[{turn.role}] {turn.text}")
-        if turn.role in self._last_text:
-            self._last_text[turn.role] = turn.text
-        for agent in self.agents:
-            self.rewards[agent] += turn.rewards.get(agent, 0.0)
-
-    def _update_agents(self) -> None:
-        """Set whose turn it is, who has ended, and every agent's info."""
-        assert self._turn is not None
-        turn = self._turn
+    def _update_agents(self, turn: Turn) -> None:
+        """Set whose turn it is, what was earned, who has ended, and every agent's info."""
+        texts = {read.role: read.text for read in self._turns}
+        self.rewards = dict(self._earned)
+        self._accumulate_rewards()
         self.terminations = dict.fromkeys(self.agents, turn.terminated)
         self.truncations = dict.fromkeys(self.agents, turn.truncated)
-        self.infos = {agent: self._info(agent, turn) for agent in self.agents}
+        self.infos = {
+            agent: self._info(texts.get(agent, ""), turn.terms.get(agent, {}))
+            for agent in self.agents
+        }
         self.agent_selection = self.agents[0] if turn.done else turn.role
-
-    def _info(self, agent: str, turn: Turn) -> dict[str, Any]:
-        assert self._task is not None
-        terms = turn.terms.get(agent, {})
-        return info_of(turn, self._task, text=self._last_text[agent], terms=terms)
