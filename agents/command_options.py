@@ -56,9 +56,9 @@ def takes(
     return decorate
 
 
-def said_of(group: type[T], said: Mapping[str, Any]) -> T:
-    """Return the settings of one group, of what a command that takes several was told."""
-    return group(**{name: said[name] for name in settings_of(group) if name in said})
+def said_of(group: type[T], said: Mapping[str, Any], **more: Any) -> T:
+    """Return the settings of one group, of what a command that takes several was told, and more."""
+    return group(**{name: said[name] for name in settings_of(group) if name in said}, **more)
 
 
 def _parameter(setting: Setting, group: str) -> inspect.Parameter:

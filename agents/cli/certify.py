@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from tokengym.agents.certify.bench import CertifySettings
 from tokengym.agents.certify.sandbox import Limits
+from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.settings import Settings, name_values, option
 from tokengym.envs.core.errors import OptionError, TokengymError
@@ -154,11 +155,8 @@ def _end(
     requirements: "Sequence[Requirement]",
 ) -> None:
     """Show the results; the exit status is that of what is required."""
-    from rich.console import Console
-
     from tokengym.agents.certify.page import certificate_report
 
-    console = Console(highlight=False, markup=False)
     unmet = []
     for name, made in results:
         if isinstance(made, TokengymError):
@@ -167,11 +165,8 @@ def _end(
             unmet.append(f"{name}: {made}")
             continue
         report = certificate_report(made)
-        console.print(report.title, style="bold")
-        for line in report.lines:
-            console.print(line, soft_wrap=True)
-        for table in report.tables if len(results) == 1 else ():
-            console.print(table.for_terminal())
+        tables = report.tables if len(results) == 1 else ()
+        show(*report.lines, *tables, title=report.title)
         unmet += [
             f"{made.target}: {found.check} breaks {requirement.text}"
             for requirement in requirements
@@ -189,8 +184,6 @@ def diff(
     new: Annotated[Path, typer.Argument(help="another one")],
 ) -> None:
     """Show what changed between two certificates; exit with 1 if a check fails that did not."""
-    from rich.console import Console
-
     from tokengym.agents.analysis.report import Table
     from tokengym.agents.certify.certificate import read_certificate
     from tokengym.agents.certify.policy import changes
@@ -201,8 +194,7 @@ def diff(
     if not rows:
         typer.echo(f"{title}: nothing changed")
         return
-    table = Table(("check", "before", "after", "found now"), rows, title)
-    Console(markup=False).print(table.for_terminal())
+    show(Table(("check", "before", "after", "found now"), rows, title))
     earlier = {found.check for found in before.findings if found.counts}
     if any(found.counts and found.check not in earlier for found in after.findings):
         raise typer.Exit(1)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tokengym.agents.cli.shown import show
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
@@ -23,39 +24,31 @@ def compare(
     runs: Annotated[list[Path], typer.Argument(help="run folders of `tokengym train`")],
 ) -> None:
     """Compare finished runs on the same held-out Tasks."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from tokengym.agents.analysis.report import Table
 
     read = [(RunFolder(folder), *_finished(RunFolder(folder))) for folder in runs]
     _require_one_test([config for _, config, _ in read])
-    table = Table("run", "trained by", "role", "before", "after", "skill", "Tasks")
+    rows = []
     for run, config, outcome in read:
         for role in outcome.references:
             before, after = (played.of(role).earned for played in (outcome.before, outcome.after))
             skill = describe_skill(outcome.skill(role).after)
-            cells = (str(before), str(after), skill, str(after.samples))
-            table.add_row(Text(run.name), Text(training_method(config)), role, *cells)
-    table.add_section()
-    listed: set[tuple[str, str]] = set()
+            earned = str(before), str(after), skill, str(after.samples)
+            rows.append((run.name, training_method(config), role, *earned))
+    scripts = {}
     for _, _, outcome in read:
         for role, references in outcome.references.items():
             for name, value in sorted(references.lines.items(), key=lambda item: -item[1].value):
-                if (role, name) not in listed:
-                    listed.add((role, name))
-                    table.add_row(name, "script", role, "", str(value), "", str(value.samples))
-    console = Console()
-    console.print(table)
-    pairs = _pairs(read)
-    if pairs:
+                line = name, "script", role, "", str(value), "", str(value.samples)
+                scripts.setdefault((role, name), line)
+    header = "run", "trained by", "role", "before", "after", "skill", "Tasks"
+    show(Table(header, [*rows, *scripts.values()]))
+    if pairs := _pairs(read):
         note = (
             "returns are expected ones where they are known; p by Holm; 'could show' is the "
             "smallest difference found in four of five cases"
         )
-        differences = Table("difference of", "role", "return", "p", "could show", caption=note)
-        for row in pairs:
-            differences.add_row(*row)
-        console.print(differences)
+        show(Table(("difference of", "role", "return", "p", "could show"), pairs, note=note))
 
 
 def _pairs(read: Sequence[tuple[RunFolder, TrainConfig, RunSummary]]) -> list[tuple[str, ...]]:

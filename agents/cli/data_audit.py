@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.options import WorldOptions
+from tokengym.agents.cli.shown import show
 from tokengym.agents.settings import name_values
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.seeding import SPLITS
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from tokengym.envs.intake.report import IntakeReport
 
 
@@ -35,7 +34,7 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
 ) -> None:
     """Print what of files is kept at which level, what is dropped and why, and what would leak."""
-    from rich.console import Console
+    from tokengym.agents.analysis.report import Table
 
     name = _world_of(files) if world is None else world
     options = name_values(option or [], "--option")
@@ -44,29 +43,23 @@ def audit(
     if as_json:
         typer.echo(json.dumps(_plain(name, report, levels), indent=1))
         return
-    console = Console(highlight=False)
     rows = ", ".join(f"{file} {count:,}" for file, count in report.rows.items())
-    for line in (f"{name}; rows: {rows}", *report.notes):
-        console.print(line, markup=False, soft_wrap=True)
     kept = [
         (level, "", "", "", found)
         if isinstance(found, str)
         else (level, *(f"{found[split]:,}" for split in SPLITS), "")
         for level, found in levels.items()
     ]
-    console.print(_table("Kept", ("level", *SPLITS, "why not"), kept))
-    if report.dropped:
-        common = sorted(report.dropped, key=lambda one: -one.rows)
-        dropped = [(f"{one.rows:,}", one.why, one.places[0]) for one in common]
-        console.print(_table("Dropped", ("rows", "why", "first"), dropped))
+    common = sorted(report.dropped, key=lambda one: -one.rows)
+    dropped = [(f"{one.rows:,}", one.why, one.places[0]) for one in common]
     leaks = [(f"{one.found:,}", one.what, one.done) for one in report.guards.values() if one.found]
-    if leaks:
-        console.print(_table("What would leak", ("found", "what", "done"), leaks))
-    else:
-        console.print("Found nothing that would leak.")
-    if every:
-        for line in report.every:
-            console.print(line, markup=False, soft_wrap=True)
+    tables = (
+        Table(("level", *SPLITS, "why not"), kept, "Kept"),
+        Table(("rows", "why", "first"), dropped, "Dropped"),
+        Table(("found", "what", "done"), leaks, "What would leak"),
+    )
+    show(f"{name}; rows: {rows}", *report.notes, *(table for table in tables if table.rows))
+    show(*(() if leaks else ("Found nothing that would leak.",)), *(report.every if every else ()))
 
 
 def levels_of(
@@ -147,12 +140,3 @@ def _plain(
         "notes": list(report.notes),
         "every": list(report.every),
     }
-
-
-def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
-    from rich.table import Table
-
-    table = Table(*header, title=title, title_justify="left")
-    for row in rows:
-        table.add_row(*row)
-    return table

@@ -2,17 +2,20 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tokengym.agents.cli.options import Data, EngineName, Workers, add_data
-from tokengym.agents.command_options import takes
-from tokengym.agents.evaluation.chat_client import PATIENCE, Patience
+from tokengym.agents.cli.shown import show
+from tokengym.agents.command_options import said_of, takes
+from tokengym.agents.evaluation.chat_client import Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.executors import find_executor
+from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world, spec
 
@@ -23,7 +26,21 @@ _INTERRUPTED = 130
 _UNNAMED = "[]@/:. "
 
 
-@takes(EvaluationConfig)
+@dataclass(frozen=True)
+class _Asked(Settings):
+    """How endpoints are asked and paid, and what is written.
+
+    Attributes: see their help.
+    """
+
+    concurrency: int = option(16, "requests to an endpoint at once", least=1)
+    price_read: float | None = option(None, "dollars per million tokens read")
+    price_written: float | None = option(None, "dollars per million tokens written")
+    out: Path | None = option(None, "the folder to create or to resume")
+    as_json: bool = option(False, "print JSON, not tables", flag="--json")
+
+
+@takes(EvaluationConfig, Patience, _Asked)
 def evaluate(
     world: Annotated[
         list[str] | None,
@@ -36,82 +53,49 @@ def evaluate(
             "smollm2, a tinker:// path, or openai:MODEL@URL"
         ),
     ] = None,
-    *,
-    said: dict[str, Any],
     data: Data = None,
-    price_read: Annotated[
-        float | None, typer.Option(help="dollars per million tokens read")
-    ] = None,
-    price_written: Annotated[
-        float | None, typer.Option(help="dollars per million tokens written")
-    ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="requests to an endpoint at once")] = 16,
-    timeout: Annotated[
-        float, typer.Option(min=1.0, help="seconds that an endpoint may take to answer")
-    ] = PATIENCE.timeout,
-    retries: Annotated[
-        int, typer.Option(min=0, help="tries after the first, where a later one may be answered")
-    ] = PATIENCE.retries,
-    rate: Annotated[
-        float, typer.Option(min=0.1, help="most requests a minute to each address of an endpoint")
-    ] = PATIENCE.rate,
-    max_failures: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="most failed rollouts of a policy in a world; a tenth, but at least 20, if not "
-            "given",
-        ),
-    ] = None,
     workers: Workers = None,
     engine: EngineName = "processes",
-    out: Annotated[Path | None, typer.Option(help="the folder to create or to resume")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
+    *,
+    said: dict[str, Any],
 ) -> None:
     """Evaluate policies on the same Tasks. The same command resumes a stopped evaluation."""
-    from rich.console import Console
-
-    from tokengym.agents.analysis.report import Table
     from tokengym.agents.evaluation.folder import EvaluationFolder
     from tokengym.agents.evaluation.report import evaluation_report, write_tables
     from tokengym.agents.evaluation.run import run_evaluation
 
     if not world or not policy:
         raise OptionError("name at least one world and one --policy")
-    if price_read is not None or price_written is not None:
-        said["prices"] = (price_read or 0.0, price_written or 0.0)
+    asked = said_of(_Asked, said)
     add_data(said, data)
     worlds = tuple(map(WorldLevel.parse, world))
     if "data" in said.get("options", {}) and "tasks" not in said:
         said["tasks"] = _count_tasks(worlds, said.get("split", "test"), said["options"])
-    config = EvaluationConfig(worlds, tuple(policy), **said)
-    patience = Patience(timeout, retries, max_failures, rate)
-    executor = find_executor(workers, engine)
-    out = out or _folder_of(config)
+    prices = asked.price_read, asked.price_written
+    paid = None if prices == (None, None) else (prices[0] or 0.0, prices[1] or 0.0)
+    given = {"worlds": worlds, "policies": tuple(policy), "prices": paid}
+    config = said_of(EvaluationConfig, said, **given)
+    patience, executor = said_of(Patience, said), find_executor(workers, engine)
+    out = asked.out or _folder_of(config)
     folder = EvaluationFolder(out)
     try:
-        results = run_evaluation(config, folder, concurrency, _progress(), patience, executor)
+        results = run_evaluation(config, folder, asked.concurrency, _progress(), patience, executor)
     except (KeyboardInterrupt, EndpointError) as error:
-        asked = isinstance(error, KeyboardInterrupt)
+        stopped = isinstance(error, KeyboardInterrupt)
         typer.echo(
-            f"{'stopped' if asked else error}\nWhat was played is in {out}; the same command "
+            f"{'stopped' if stopped else error}\nWhat was played is in {out}; the same command "
             "continues from there",
             err=True,
         )
-        raise typer.Exit(_INTERRUPTED if asked else 1) from error
+        raise typer.Exit(_INTERRUPTED if stopped else 1) from error
     report = evaluation_report(config, results)
     write_tables(out, results)
     report.write(out / "report.html")
-    if as_json:
+    if asked.as_json:
         typer.echo(folder.file.read_text(encoding="utf-8"), nl=False)
         return
-    console = Console(highlight=False)
-    for line in report.lines:
-        console.print(line, markup=False)
-    for part in report.parts:
-        if isinstance(part, Table):
-            console.print(part.for_terminal())
-    console.print(f"{folder.file}, report.html, policies.csv, pairs.csv, worlds.csv", markup=False)
+    files = f"{folder.file}, report.html, policies.csv, pairs.csv, worlds.csv"
+    show(*report.lines, *report.tables, files)
 
 
 def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str, Any]) -> int:

@@ -8,6 +8,7 @@ import typer
 
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import Level, Yes, confirm_cost
+from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import takes
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings
@@ -47,8 +48,6 @@ def numerics(
     On any service of the Tinker protocol: with a new adapter, and after a few steps.
     """
     require_extra("tinker", "a study of numerics")
-    from rich.console import Console
-
     from tokengym.agents.analysis.numerics import (
         measure_numerics,
         numerics_report,
@@ -68,10 +67,6 @@ def numerics(
         except ServiceRefusedError as error:
             typer.echo(f"no figure of the local service beside it: {error}", err=True)
     lines, tables = numerics_report(measured)
-    console = Console(highlight=False)
-    for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
-    for table in tables:
-        console.print(table.for_terminal())
+    show(*lines, *tables)
     if json_file is not None:
         json_file.write_text(f"{json.dumps(to_dict(measured), indent=1, allow_nan=False)}\n")

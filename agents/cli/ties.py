@@ -16,6 +16,7 @@ from tokengym.agents.certify.sources import is_recorded, open_source
 from tokengym.agents.certify.sources.records import reward_groups
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import EngineName, Workers, Yes, confirm_cost
+from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.executors import Executor, find_executor
 from tokengym.agents.settings import Settings, option, settings_of
@@ -90,8 +91,6 @@ def ties(
     rollouts: ties of their groups, and a prediction for sizes that are larger.
     """
     require_extra("tinker", "a study of ties")
-    from rich.console import Console
-
     asked, run = said_of(_Asked, said), RunFolder(Path(world))
     sampling = {name: said[name] for name in _SAMPLING if name in said}
     if asked.model_path:
@@ -117,12 +116,7 @@ def ties(
         data, report = study.to_dict(), ties_report(study)
         if asked.table is not None:
             write_table(asked.table, groups, asked.tolerance)
-    console = Console()
-    console.print(report.title, style="bold", highlight=False)
-    for shown in report.tables:
-        console.print(shown.for_terminal())
-    for line in report.lines:
-        console.print(line, highlight=False)
+    show(*report.tables, *report.lines, title=report.title)
     if asked.json_file is not None:
         asked.json_file.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n")
     if asked.png is not None:

@@ -5,12 +5,13 @@ import json
 import os
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from math import inf
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tokengym.agents.loopback import bypass_proxies
+from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import TokengymError
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ _LONGEST_DELAY = 120.0
 """Seconds between two tries; the last one is the most that a server may ask for."""
 
 
-class Patience(NamedTuple):
+@dataclass(frozen=True)
+class Patience(Settings):
     """How long a client waits, and what it puts up with.
 
     Attributes:
@@ -37,13 +39,19 @@ class Patience(NamedTuple):
         retries: tries after the first, of what a later try may change.
         max_failures: most failed rollouts of a policy in a world; `None` for a tenth of them, but
             at least 20.
-        rate: most requests a minute to each address.
+        rate: most requests a minute to each address; no limit if `None`.
     """
 
-    timeout: float = 600.0
-    retries: int = 8
-    max_failures: int | None = None
-    rate: float = inf
+    timeout: float = option(600.0, "seconds that an endpoint may take to answer", above=0)
+    retries: int = option(8, "tries after the first, where a later one may be answered", least=0)
+    max_failures: int | None = option(
+        None,
+        "most failed rollouts of a policy in a world; a tenth, but at least 20, if not given",
+        least=0,
+    )
+    rate: float | None = option(
+        None, "most requests a minute to each address of an endpoint", above=0
+    )
 
 
 PATIENCE = Patience()
@@ -195,7 +203,7 @@ class ChatClient:
         """Return the address that was asked longest ago, as soon as its rate allows."""
         url, now = min(self._free_at, key=self._free_at.__getitem__), monotonic()
         begins = max(now, self._free_at[url])
-        self._free_at[url] = begins + 60.0 / self.patience.rate
+        self._free_at[url] = begins + (60.0 / self.patience.rate if self.patience.rate else 0.0)
         if begins > now:
             await asyncio.sleep(begins - now)
         return url

@@ -1,6 +1,7 @@
 """Running an evaluation in its folder: play what is missing, compute and write the results."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tokengym.agents.evaluation.chat_client import PATIENCE, Patience
 from tokengym.agents.evaluation.config import EvaluationConfig
@@ -54,7 +55,7 @@ def run_evaluation(
             "--out, or give the same arguments again"
         )
     worlds = [EvaluatedWorld.resolve(place, config, executor) for place in config.worlds]
-    each = patience._replace(rate=patience.rate / executor.workers)
+    each = replace(patience, rate=patience.rate and patience.rate / executor.workers)
     policies = [resolve_policy(name, config, worlds, concurrency, each) for name in config.policies]
     if not goes_on:
         folder.write(config, worlds, None)
