@@ -39,7 +39,13 @@ class Table:
         """Return the table for a terminal."""
         from rich.table import Table as RichTable
 
-        table = RichTable(*self.header, title=self.title, title_justify="left", caption=self.note)
+        table = RichTable(
+            *self.header,
+            title=self.title,
+            title_justify="left",
+            caption=self.note,
+            show_header=any(self.header),
+        )
         for row in self.rows:
             table.add_row(*(cell if isinstance(cell, str) else cell[0] for cell in row))
         return table

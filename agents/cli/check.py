@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from tokengym.agents.analysis.markdown import block_names, write_block
+from tokengym.agents.analysis.report import Table
 from tokengym.agents.certify.level_tables import BLOCKS, CELLS, HEADROOM_HEADER, LEVELS_HEADER
 from tokengym.agents.cli.options import EngineName, Workers
+from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import takes
 from tokengym.agents.executors import find_executor
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
@@ -28,8 +30,6 @@ from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.rewards.bounds import RewardRangeError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from tokengym.agents.certify.levels import Keep, LevelCertificate
 
 
@@ -70,8 +70,6 @@ def check(
     engine: EngineName = "processes",
 ) -> None:
     """Measure what each level pays, how often it ties and whether it satisfies its contracts."""
-    from rich.console import Console
-
     asked = _Asked(**said)
     every = every or (asked.search and world is None)
     narrowed = asked.level or asked.options
@@ -88,7 +86,6 @@ def check(
         for one in world_specs
         for name in asked.level or one.levels
     ]
-    console = Console()
     found: dict[int, dict[str, Any]] = {}
     failed: dict[int, list[str]] = {}
     with closing(find_executor(workers, engine).run(partial(_certify, asked), levels)) as results:
@@ -96,7 +93,7 @@ def check(
             failed[number] = broken
             if certificate is None:
                 continue
-            console.print(_table(certificate))
+            show(_table(certificate))
             found[number] = certificate.to_dict()
             if asked.json_file is not None:  # now: the next level may take minutes
                 rows = [found[place] for place in sorted(found)]
@@ -186,26 +183,20 @@ def _blocks_of(page: Path) -> list[str]:
     return names
 
 
-def _table(certificate: "LevelCertificate") -> "Table":
-    from rich.table import Table
-
+def _table(certificate: "LevelCertificate") -> Table:
     from tokengym.agents.certify.levels import GROUP_SIZES
 
     found = certificate.to_dict()
-    title = f"{found['world']} {found['level']}, {found['tasks']} test Tasks"
-    table = Table("", "", title=title, title_justify="left", show_header=False)
-    for name, value in sorted(certificate.returns.items(), key=lambda item: item[1].value):
-        table.add_row(name, str(value))
-    table.add_section()
-    for column in (*HEADROOM_HEADER[3:], *LEVELS_HEADER[2:4], *LEVELS_HEADER[7:]):
-        table.add_row(column, CELLS[column](found))
-    if certificate.search is not None:
-        table.add_row("the rule found", certificate.search.best)
-    for role, gain in certificate.exploitability.items():
-        table.add_row(f"exploitable as {role}", str(gain))
-    size = certificate.ties["effective_group_size"].value
-    repeated = f"{found['instances']}, {found['repeated']} repeated in a split"
-    table.add_row("effective group size", f"{size:.1f} of {max(GROUP_SIZES)}")
-    table.add_row("instances compared", repeated)
-    table.add_row("contracts", ", ".join(f"{c} BROKEN" for c in found["broken"]) or "all kept")
-    return table
+    earned = sorted(certificate.returns.items(), key=lambda item: item[1].value)
+    columns = (*HEADROOM_HEADER[3:], *LEVELS_HEADER[2:4], *LEVELS_HEADER[7:])
+    hunt, size = certificate.search, certificate.ties["effective_group_size"].value
+    rows = [
+        *((name, str(value)) for name, value in earned),
+        *((column, CELLS[column](found)) for column in columns),
+        *([] if hunt is None else [("the rule found", hunt.best)]),
+        *((f"exploitable as {role}", str(g)) for role, g in certificate.exploitability.items()),
+        ("effective group size", f"{size:.1f} of {max(GROUP_SIZES)}"),
+        ("instances compared", f"{found['instances']}, {found['repeated']} repeated in a split"),
+        ("contracts", ", ".join(f"{c} BROKEN" for c in found["broken"]) or "all kept"),
+    ]
+    return Table(("", ""), rows, f"{found['world']} {found['level']}, {found['tasks']} test Tasks")

@@ -1,13 +1,15 @@
 """The options that several commands share."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tokengym.agents.executors import Engine
+from tokengym.agents.settings import Settings, option
 
 if TYPE_CHECKING:
     from tokengym.agents.training.job import Job
@@ -32,6 +34,22 @@ EngineName = Annotated[
     Engine, typer.Option(help="where workers run: on this machine, or the nodes of a Ray cluster")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="do not ask before using a key")]
+
+
+@dataclass(frozen=True)
+class Playing(Settings):
+    """What is played, and against whom.
+
+    Attributes: see their help.
+    """
+
+    level: str | None = option(None, "level of the world")
+    role: str | None = option(None, "the role to play (default: the first)")
+    opponents: Mapping[str, str] = option(
+        {}, "ROLE=WHO plays another role: a baseline's name", flag="--opponent"
+    )
+    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
+    split: str = option("train", "where Tasks are from: train, validation or test")
 
 
 def add_data(said: dict[str, Any], data: list[Path] | None) -> None:

@@ -1,16 +1,18 @@
 """`tokengym play`: one episode in the terminal, played by you or by a scripted policy."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import numpy as np
 import typer
 
 from tokengym.agents.analysis.evaluate import earned as earned_by
-from tokengym.agents.cli.options import Level, WorldName, WorldOptions
+from tokengym.agents.cli.options import Playing, WorldName
+from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
-from tokengym.agents.settings import name_texts, name_values
+from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.play import play as play_episode
@@ -30,34 +32,34 @@ class _LeftError(Exception):
     """The player left before the end."""
 
 
-def play(
-    world: WorldName,
-    level: Level = None,
-    who: Annotated[str, typer.Option("--policy", help="a baseline's name, or human")] = HUMAN,
-    role: Annotated[str | None, typer.Option(help="the role to play (default: the first)")] = None,
-    opponent: Annotated[
-        list[str] | None,
-        typer.Option(help="ROLE=WHO plays another role: a baseline's name, or human"),
-    ] = None,
-    split: Annotated[str, typer.Option(help="train, validation or test")] = "train",
-    index: Annotated[int, typer.Option(help="which Task of the split")] = 0,
-    option: WorldOptions = None,
-    rollouts: Annotated[Path | None, typer.Option(help="a folder to save the episode in")] = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option(help="draw the episode, in worlds with pictures; .png, .svg or .pdf"),
-    ] = None,
-) -> None:
+@dataclass(frozen=True)
+class _Asked(Settings):
+    """Who plays which Task, and what is kept.
+
+    Attributes: see their help.
+    """
+
+    policy: str = option(HUMAN, "a baseline's name, or human, as an opponent may be too")
+    index: int = option(0, "which Task of the split")
+    rollouts: Path | None = option(None, "a folder to save the episode in")
+    picture: Path | None = option(
+        None, "draw the episode, in worlds with pictures; .png, .svg or .pdf"
+    )
+
+
+@takes(Playing, _Asked)
+def play(world: WorldName, *, said: dict[str, Any]) -> None:
     """Play one Task, then see what the oracle would have replied and earned.
 
     Enter sends a reply of one line; longer ones end with an empty line. Ctrl-D or Ctrl-C leaves.
     """
-    options = name_values(option or [], "--option")
-    made = make_world(world, level, **options)
+    playing, asked = said_of(Playing, said), said_of(_Asked, said)
+    made = make_world(world, playing.level, **playing.options)
+    mine, picture, index = playing.role or made.spec.roles[0], asked.picture, asked.index
     if picture is not None:
         require_picture(made.spec.id, picture)
-    players = _players(made, role, who, name_texts(opponent or [], "--opponent"))
-    task = made.task(split, index)
+    players = _players(made, mine, asked.policy, playing.opponents)
+    task = made.task(playing.split, index)
     try:
         record = _play(made, task, players, np.random.default_rng(index))
     except KeyboardInterrupt:
@@ -67,21 +69,19 @@ def play(
         _leave(made)
         return
     _show_end(made, record)
-    mine = role or made.spec.roles[0]
-    if rollouts is not None:
+    if asked.rollouts is not None:
         others = {other: name for other, name in players.items() if other != mine}
-        origin = RolloutOrigin("play", policy=who, opponents=others, options=options, seed=index)
-        RolloutLog(rollouts).append("play", [record_play(origin, record, mine)])
+        who = {"policy": asked.policy, "opponents": others, "options": playing.options}
+        origin = RolloutOrigin("play", **who, seed=index)
+        RolloutLog(asked.rollouts).append("play", [record_play(origin, record, mine)])
     if players[mine] != _ORACLE:
         _show_oracle(made, record, players, mine)
     if picture is not None:
-        save_picture(made, record, picture, who)
+        save_picture(made, record, picture, asked.policy)
         typer.echo(f"picture: {picture}")
 
 
-def _players(
-    world: World, role: str | None, who: str, opponents: Mapping[str, str]
-) -> dict[str, str]:
+def _players(world: World, mine: str, who: str, opponents: Mapping[str, str]) -> dict[str, str]:
     """Return by role the baseline that plays it, or `human`.
 
     Raises:
@@ -89,7 +89,6 @@ def _players(
             or a baseline is unknown.
     """
     roles, spec = list(world.spec.roles), world.spec
-    mine = roles[0] if role is None else role
     for name in (mine, *opponents):
         if name not in roles:
             raise OptionError(f"{spec.id} has the roles {roles}, got {name!r}")
