@@ -86,21 +86,13 @@ def play_turns(rollouts: Rollouts) -> Solver:
 @metric(name="return")
 def mean_return() -> Metric:
     """Mean return of the role."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        return float(np.mean(_values(scores, "return")))
-
-    return compute
+    return lambda scores: float(np.mean(_values(scores, "return")))
 
 
 @metric
 def well_formed() -> Metric:
     """Share of well-formed replies, by sample."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        return float(np.mean(_values(scores, "well_formed")))
-
-    return compute
+    return lambda scores: float(np.mean(_values(scores, "well_formed")))
 
 
 @metric
@@ -109,21 +101,13 @@ def skill() -> Metric:
 
     All three are expected returns where the world knows them, and free of the noise of outcomes.
     """
-
-    def compute(scores: list[SampleScore]) -> float:
-        return _skill(scores, "earned")
-
-    return compute
+    return lambda scores: _skill(scores, "earned")
 
 
 @metric
 def reachable() -> Metric:
     """Skill of the best policy known that reads only the Turns; NaN where none is declared."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        return _skill(scores, "reachable")
-
-    return compute
+    return lambda scores: _skill(scores, "reachable")
 
 
 def _skill(scores: list[SampleScore], who: str) -> float:

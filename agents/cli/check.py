@@ -24,7 +24,6 @@ from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode, Policy
-from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.rewards.bounds import RewardRangeError
@@ -44,7 +43,6 @@ class _Asked(Settings):
     tasks: int | None = option(
         None, "Tasks of each split (default: 40, with --search 400)", least=2
     )
-    without: tuple[str, ...] = option((), "a baseline to leave out, for example a slow one")
     options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
     seed: int = option(0, "seed of the policies")
     json_file: Path | None = option(None, "also write the results to this file", flag="--json")
@@ -79,10 +77,9 @@ def check(
         )
     pages = [(page, _blocks_of(page)) for page in asked.markdown]
     world_specs = list(specs().values()) if world is None else [spec(world)]
-    policies = _policies(world_specs, asked.without)
     options = {one.id: one.check_options if every else asked.options for one in world_specs}
     levels = [
-        _Level(make_world(one.id, name, **options[one.id]), policies[one.id], options[one.id])
+        _Level(make_world(one.id, name, **options[one.id]), baselines(one.id), options[one.id])
         for one in world_specs
         for name in asked.level or one.levels
     ]
@@ -160,20 +157,6 @@ def _keep_in(asked: _Asked, world: World, options: Mapping[str, Any]) -> "Keep":
         log.append(segment, records)
 
     return keep
-
-
-def _policies(
-    world_specs: Sequence[WorldSpec], without: Sequence[str]
-) -> dict[str, dict[str, Policy]]:
-    """Return each world's baselines by name, without the excluded ones."""
-    policies = {one.id: dict(baselines(one.id)) for one in world_specs}
-    known = {name for own in policies.values() for name in own} - {"null", "random", "oracle"}
-    for name in without:
-        if name not in known:
-            raise OptionError(f"--without takes a baseline but null, random, oracle; got {name!r}")
-        for own in policies.values():
-            own.pop(name, None)
-    return policies
 
 
 def _blocks_of(page: Path) -> list[str]:

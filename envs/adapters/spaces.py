@@ -31,6 +31,10 @@ class _Sequences(Space[T]):
 
     max_length: int
 
+    def __eq__(self, other: object) -> bool:
+        """Two spaces are equal if they contain the same sequences: their bounds say which."""
+        return type(other) is type(self) and repr(other) == repr(self)
+
     @property
     def is_np_flattenable(self) -> bool:
         """Sequences differ in length, so they do not flatten to one shape."""
@@ -98,14 +102,6 @@ class Tokens(_Sequences[TokenArray]):
         """Show the bounds."""
         return f"Tokens(vocab_size={self.vocab_size}, max_length={self.max_length})"
 
-    def __eq__(self, other: object) -> bool:
-        """Two spaces are equal if they contain the same arrays."""
-        return (
-            isinstance(other, Tokens)
-            and self.vocab_size == other.vocab_size
-            and self.max_length == other.max_length
-        )
-
 
 class UnicodeText(_Sequences[str]):
     """Every string of at most `max_length` characters, whatever they are.
@@ -143,10 +139,6 @@ class UnicodeText(_Sequences[str]):
     def __repr__(self) -> str:
         """Show the bound."""
         return f"UnicodeText(max_length={self.max_length})"
-
-    def __eq__(self, other: object) -> bool:
-        """Two spaces are equal if they contain the same strings."""
-        return isinstance(other, UnicodeText) and self.max_length == other.max_length
 
 
 # AsyncVectorEnv reads observations from shared memory once and expects the result to follow what

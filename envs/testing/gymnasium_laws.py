@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
-from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
+from gymnasium.wrappers import Autoreset, RecordEpisodeStatistics, TimeLimit
 
 from tokengym.envs.adapters.gymnasium_env import TextEnv
 from tokengym.envs.core.errors import RoleError
@@ -194,30 +194,20 @@ def make_vec_makes_the_native_vector_env(subject: Subject) -> None:
 
 
 def _check_vector(envs: VectorEnv[Any, Any, Any], build: Callable[[], Env], what: str) -> None:
-    singles = [build() for _ in range(2)]
+    """Compare with single envs whose wrapper begins the next episode at the step after an end."""
+    singles = [Autoreset(build()) for _ in range(2)]
     try:
-        observations, _ = envs.reset(seed=21)
-        for number, env in enumerate(singles):
-            single, _ = env.reset(seed=21 + number)
-            _alike(single, observations[number], f"{what}: env {number} starts differently")
+        started = tuple(env.reset(seed=21 + number)[0] for number, env in enumerate(singles))
+        _alike(envs.reset(seed=21)[0], started, f"{what}: they start differently")
         singles[0].action_space.seed(0)
-        ended = [False, False]
         for _ in range(_STEPS):
             actions = tuple(singles[0].action_space.sample() for _ in range(2))
-            observations, rewards, terminated, truncated, _ = envs.step(actions)
+            observations, *paid, _ = envs.step(actions)
             require(observations in envs.observation_space, f"{what}: observations of no space")
-            for number, env in enumerate(singles):
-                if ended[number]:
-                    detail = f"{what}: env {number} starts the next episode differently"
-                    _alike(env.reset()[0], observations[number], detail)
-                    ended[number] = False
-                    continue
-                single, reward, *ends, _ = env.step(actions[number])
-                ended[number] = any(ends)
-                over = bool(terminated[number] or truncated[number])
-                detail = f"{what}: env {number} answers differently"
-                _alike(single, observations[number], detail)
-                require(reward == rewards[number] and ended[number] == over, detail)
+            steps = [env.step(action) for env, action in zip(singles, actions, strict=True)]
+            seen, *single, _ = zip(*steps, strict=True)
+            _alike(observations, seen, f"{what}: they answer differently")
+            require(np.array_equal(paid, single), f"{what}: {paid} in place of {single}")
     finally:
         envs.close()
 

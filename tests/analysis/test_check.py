@@ -291,13 +291,6 @@ def test_certificates_come_out_as_json_and_the_exit_status_says_all_contracts_ar
     assert "all kept" in result.output
 
 
-def test_a_policy_that_is_no_baseline_or_is_needed_cannot_be_left_out() -> None:
-    for name in ("oracle", "nobody"):
-        result = CliRunner().invoke(app, ["check", "forecast", "--without", name])
-        assert isinstance(result.exception, OptionError)
-        assert name in str(result.exception)
-
-
 def test_every_episode_that_is_played_can_be_kept() -> None:
     world, policies = make_world("forecast"), baselines("forecast")
     kept: dict[str, Sequence[Sequence[PlayedEpisode]]] = {}
