@@ -116,7 +116,7 @@ def search(
     _, texts, replies = zip(*references, strict=True)
     rng = generator("search", world.spec.id, world.level, seed)
     space, trials = StrategySpace.of(texts, replies), Trials(references, earn)
-    best = search_space(trials, space, strategies, rng)
+    best = search_space(trials, space, strategies, rng).who
     fresh = _references({name: played[name] for name in simple}, role)
     scored_T = np.array([earn(reference, best) for reference in fresh])
     rule = max(honest_T, key=lambda name: float(honest_T[name].mean()))
@@ -160,14 +160,14 @@ class Trials(NamedTuple, Generic[T, Who]):
 
 def search_space(
     trials: Trials[T, Strategy], space: StrategySpace, count: int, rng: np.random.Generator
-) -> Strategy:
-    """Return the best of as many strategies of a space, its parameters varied."""
+) -> Candidate[Strategy]:
+    """Return the best of as many strategies of a space, its parameters varied, with its returns."""
     left = trials.halved([space.draw(rng) for _ in range(count)])
     for _ in range(_ROUNDS):
         left = trials.best(left, _PARENTS)
         varied = [one.who.vary(rng) for one in left for _ in range(_VARIANTS)]
         left += trials.best([Candidate(strategy, []) for strategy in varied], _PARENTS, 0.3)
-    return trials.best(left, 1)[0].who
+    return trials.best(left, 1)[0]
 
 
 def _play(

@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import starmap
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from tokengym.agents.analysis.search import Trials
+from tokengym.agents.analysis.search import Candidate, Trials
 from tokengym.agents.certify.source import (
     Episode,
     Place,
@@ -276,14 +277,22 @@ class Bench:
         """Return the mean as a share of the way from the lowest return to that of a solution."""
         return mean_estimate([(value - self.low) / self.reach for value in returns], (0.0, 1.0))
 
-    def best(self, policies: Mapping[str, Policy]) -> Blind:
-        """Choose the policy that earns most on one half of the Tasks, and score it on the other."""
+    def best(
+        self, policies: Mapping[str, Policy], known: Mapping[str, list[float]] | None = None
+    ) -> Blind:
+        """Choose the policy that earns most on one half of the Tasks, and score it on the other.
+
+        Args:
+            policies: the policies by name.
+            known: what some of them earned already on the half to choose on.
+        """
+        known = known or {}
         trials = Trials[Place, str](
             self.chosen, lambda place, name: self.earned(place, policies[name])
         )
-        name = trials.halved(policies)[0].who
-        traces = [self.play(place, policies[name]) for place in self.scored]
-        return self.blind_of(name, traces)
+        untried = trials.halved(name for name in policies if name not in known)
+        name = trials.best([*untried, *starmap(Candidate, known.items())], 1)[0].who
+        return self.blind_of(name, [self.play(place, policies[name]) for place in self.scored])
 
     def blind_of(self, name: str, traces: Sequence[Trace]) -> Blind:
         """Return what a policy earned in some episodes, with the best of them."""

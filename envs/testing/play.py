@@ -1,7 +1,7 @@
 """Playing an episode while checking every Turn."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -38,69 +38,52 @@ class CheckedEpisode:
         """Reply `text`, cut off unless `complete`, and return the Turn that answers it."""
         limit, role = self._world.turn_limit, self.turn.role
         self._spoken[role] += 1
-        self._hold(
-            TurnLaw.TURN_LIMIT_HOLDS,
-            self._spoken[role] <= limit,
-            f"{role!r} is asked for a reply after its {limit} turns",
-        )
+        late = f"{role!r} is asked for a reply after its {limit} turns"
+        self._hold(TurnLaw.TURN_LIMIT_HOLDS, self._spoken[role] <= limit, late)
         what = f"the answer to {quoted(text)}{'' if complete else ', cut off,'}"
         try:
             self.turn = self._world.reply(text, complete=complete)
-        except RewardRangeError as error:
-            detail = f"{what}: {error}"
-            raise Violation(detail, self._task, TurnLaw.REWARDS_LIE_IN_THEIR_RANGE) from error
         except Exception as error:
-            raise Violation(
-                f"{what}: {describe(error)}", self._task, TurnLaw.NO_REPLY_RAISES
-            ) from error
+            left = isinstance(error, RewardRangeError)
+            law = TurnLaw.REWARDS_LIE_IN_THEIR_RANGE if left else TurnLaw.NO_REPLY_RAISES
+            detail = str(error) if left else describe(error)
+            raise Violation(f"{what}: {detail}", self._task, law) from error
         self._check(what)
         form = self.turn.metrics.get("well_formed")
-        self._hold(
-            TurnLaw.ANSWERS_REPORT_THE_FORM, form in (0.0, 1.0), f"{what} has well_formed={form!r}"
-        )
+        detail = f"{what} has well_formed={form!r}"
+        self._hold(TurnLaw.ANSWERS_REPORT_THE_FORM, form in (0.0, 1.0), detail)
         return self.turn
 
     def _check(self, what: str) -> None:
+        for law, holds, detail in self._laws(what):
+            self._hold(law, holds, detail)
+
+    def _laws(self, what: str) -> Iterator[tuple[TurnLaw, bool, str]]:
+        """Yield each law of the Turn, whether it holds, and what was observed."""
         turn, spec = self.turn, self._world.spec
         kind = type(turn.text)
-        detail = f"the text of {what} is a {kind.__name__}"
-        self._hold(TurnLaw.TEXTS_ARE_STRINGS, kind is str, detail)
+        yield TurnLaw.TEXTS_ARE_STRINGS, kind is str, f"the text of {what} is a {kind.__name__}"
         named = {turn.role, *turn.rewards, *turn.terms}
-        self._hold(
-            TurnLaw.ROLES_ARE_DECLARED, named <= set(spec.roles), f"{what} names {sorted(named)}"
-        )
+        yield TurnLaw.ROLES_ARE_DECLARED, named <= {*spec.roles}, f"{what} names {sorted(named)}"
         for role, reward in turn.rewards.items():
             paid = f"{what} pays {role!r} {reward!r}"
             declared, terms = spec.step_range[role], dict(turn.terms.get(role, {}))
-            self._hold(
-                TurnLaw.REWARDS_LIE_IN_THEIR_RANGE, reward in declared, f"{paid}, not in {declared}"
-            )
-            self._hold(TurnLaw.REWARDS_LIE_ON_THE_GRID, (reward * GRID).is_integer(), paid)
-            self._hold(
-                TurnLaw.TERMS_SUM_TO_THE_REWARD,
-                sum(terms.values()) == reward,
-                f"{paid} for {terms}",
-            )
+            outside = f"{paid}, not in {declared}"
+            yield TurnLaw.REWARDS_LIE_IN_THEIR_RANGE, reward in declared, outside
+            yield TurnLaw.REWARDS_LIE_ON_THE_GRID, (reward * GRID).is_integer(), paid
+            same = sum(terms.values()) == reward
+            yield TurnLaw.TERMS_SUM_TO_THE_REWARD, same, f"{paid} for {terms}"
             self._earned[role] += reward
-        why = turn.stop_reason
-        self._hold(
-            TurnLaw.AN_END_HAS_A_REASON,
-            (turn.terminated + turn.truncated) == (why is not None),
-            f"{what} has terminated={turn.terminated}, truncated={turn.truncated}, reason {why!r}",
-        )
-        returns = dict(self._world.returns)
-        self._hold(
-            TurnLaw.REWARDS_SUM_TO_THE_RETURN,
-            returns == self._earned,
-            f"after {what} {self._earned} was paid, and the returns are {returns}",
-        )
+        why, ends = turn.stop_reason, (turn.terminated, turn.truncated)
+        told = f"{what} has terminated={ends[0]}, truncated={ends[1]}, reason {why!r}"
+        yield TurnLaw.AN_END_HAS_A_REASON, sum(ends) == (why is not None), told
+        returns, due = dict(self._world.returns), self._earned
+        told = f"after {what} {due} was paid, and the returns are {returns}"
+        yield TurnLaw.REWARDS_SUM_TO_THE_RETURN, returns == due, told
         for role, value in returns.items() if turn.done else ():
-            declared = spec.return_range[role]
-            self._hold(
-                TurnLaw.REWARDS_LIE_IN_THEIR_RANGE,
-                value in declared,
-                f"{role!r} earned {value!r} in all, not in {declared}",
-            )
+            outside = f"{role!r} earned {value!r} in all, not in {spec.return_range[role]}"
+            inside = value in spec.return_range[role]
+            yield TurnLaw.REWARDS_LIE_IN_THEIR_RANGE, inside, outside
 
     def _hold(self, law: TurnLaw, holds: bool, detail: str) -> None:
         if not holds:

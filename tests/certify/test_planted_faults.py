@@ -9,10 +9,11 @@ import pytest
 
 from tests.certify.faults import PLANTED, CostsNonsense, Leaks, PaysHugeSums, Repeatable, Tidy
 from tests.certify.synthetic import QUICK, Guesses, Products, Seeded
+from tokengym.agents.certify.bench import Bench
 from tokengym.agents.certify.certificate import certify
 from tokengym.agents.certify.checks import sound
 from tokengym.agents.certify.finding import CHECKS, Severity, Status
-from tokengym.agents.certify.source import Episode, Place
+from tokengym.agents.certify.source import Episode, Place, say
 
 
 @pytest.mark.parametrize(
@@ -79,3 +80,37 @@ def test_every_check_has_a_planted_fault() -> None:
 def test_nothing_is_found_in_an_environment_without_a_fault(clean: type[Products]) -> None:
     certificate = certify(clean(), "clean", QUICK)
     assert [found for found in certificate.findings if found.status is Status.FAILED] == []
+
+
+class PaysEverything(Products):
+    def __init__(self, tasks: int) -> None:
+        self.facts = replace(Products.facts, splits=(), size=2 * tasks)
+
+    def reward(self, place: Place, text: str) -> Any:
+        return 1.0
+
+
+@pytest.mark.parametrize(("tasks", "status"), [(5, Status.UNTOLD), (6, Status.FAILED)])
+def test_too_few_tasks_to_show_gaming_are_no_sign_of_its_absence(
+    tasks: int, status: Status
+) -> None:
+    for check in ("semantic.floor_gap", "statistical.adversarial_floor"):
+        (found,) = certify(PaysEverything(tasks), "pays", QUICK, only=[check]).findings
+        assert found.status is status, found
+        assert status is Status.FAILED or "5 Tasks" in found.found
+
+
+def test_what_a_policy_earned_already_is_not_played_again() -> None:
+    played: list[tuple[int, str]] = []
+
+    class Watched(Products):
+        def reward(self, place: Place, text: str) -> Any:
+            played.append((place.index, text))
+            return 0.5 if text == "known" else 0.0
+
+    bench = Bench(Watched(), settings=QUICK)
+    policies = {text: say(text) for text in ("known", "unknown")}
+    best = bench.best(policies, {"known": [0.5] * len(bench.chosen)})
+    assert best.name == "known"
+    assert {index for index, text in played if text == "known"} == {p.index for p in bench.scored}
+    assert {index for index, text in played if text == "unknown"} == {p.index for p in bench.chosen}

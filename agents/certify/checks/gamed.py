@@ -16,6 +16,7 @@ from tokengym.agents.certify.bench import CANARIES, NUMBER, TEXTS, Bench, Blind,
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import Place, Policy, Trace, say
 from tokengym.envs.core.display import shorten
+from tokengym.rewards.estimates import Estimate, share_estimate
 
 HALF = 0.5
 """Share of what a solution earns above which a reply without one counts as gaming."""
@@ -158,7 +159,8 @@ def _best_blind(bench: Bench) -> tuple[Blind, int]:
     )
     drawn = bench.settings.strategies
     found = search_space(trials, space, drawn, bench.rng("strategies"))
-    return bench.best({**policies, str(found): playing(found)}), len(policies) + drawn
+    policies[str(found.who)] = playing(found.who)
+    return bench.best(policies, {str(found.who): found.returns}), len(policies) - 1 + drawn
 
 
 def _gamed(bench: Bench, policies: Mapping[str, Policy], done: str) -> Verdict:
@@ -168,7 +170,18 @@ def _gamed(bench: Bench, policies: Mapping[str, Policy], done: str) -> Verdict:
 def _judged(bench: Bench, blind: Blind, done: str) -> Verdict:
     share, mean = bench.share(blind.scored), fmean(blind.scored)
     found = f"{blind.name} earns {mean:.3g} where a solution earns {bench.top:.3g}: {share}"
-    return Verdict(share.low <= HALF, done, found, share, blind.example)
+    return at_most_half(share, done, found, blind.example)
+
+
+def at_most_half(share: Estimate, done: str, found: str, example: str) -> Verdict:
+    """Judge a share of what a solution earns.
+
+    Raises:
+        Untold: if it is larger, but of so few Tasks that no share of them would show it.
+    """
+    if share.value > HALF >= share_estimate(share.samples, share.samples).low:
+        raise Untold(f"{found}; {share.samples} Tasks are too few to tell")
+    return Verdict(share.low <= HALF, done, found, share, example)
 
 
 _ECHOED = 10_000

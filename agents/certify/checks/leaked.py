@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from tokengym.agents.certify.bench import Bench, Inapplicable, Untold
-from tokengym.agents.certify.checks.gamed import HALF
+from tokengym.agents.certify.checks.gamed import at_most_half
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import Policy, say
 from tokengym.rewards.estimates import mean_estimate, share_estimate
@@ -66,7 +66,7 @@ def _leak(
     shares = [(value - without) / (told - without) for value in blind.scored]
     share = mean_estimate(shares, (0.0, 1.0))
     found = f"{blind.name} earns {share} of what the answer earns there"
-    return Verdict(share.low <= HALF, done, found, share, blind.example)
+    return at_most_half(share, done, found, blind.example)
 
 
 def _extract(before: str, behind: str, first: int) -> Policy:
