@@ -1,7 +1,8 @@
 """What the Gymnasium and PettingZoo environments share."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -34,7 +35,7 @@ class ConfiguredEnv:
     """Base of the environments of other libraries, with at most one episode under way.
 
     Attributes:
-        metadata: among others the render modes of the world.
+        metadata: among others the render modes; of a class those of worlds with pictures.
         world: the world, made.
         mode: `tokens` or `text`.
         codec: the codec, made.
@@ -45,26 +46,18 @@ class ConfiguredEnv:
 
     metadata: dict[str, Any]
 
-    def _set_up(
+    def __init__(
         self,
         world: str,
-        level: str | None,
-        mode: Mode,
-        codec: Codec | str,
-        split: str,
-        max_tokens: int,
-        opponents: Mapping[str, Policy | str] | None,
-        render_mode: str | None,
-        options: Mapping[str, Any],
-        always: Sequence[str],
+        level: str | None = None,
+        mode: Mode = "text",
+        codec: Codec | str = "byte",
+        split: str = "train",
+        max_tokens: int = 32768,
+        opponents: Mapping[str, Policy | str] | None = None,
+        render_mode: str | None = None,
+        **options: Any,
     ) -> None:
-        """Take the arguments of an environment; `always` are render modes that need no picture.
-
-        Raises:
-            UnknownWorldError: if there is no such world.
-            OptionError: if an argument is not allowed, or a picture's package is not installed.
-            RoleError: if an opponent's role is not the world's, or no role is left to play.
-        """
         require_one_of("mode", mode, list(_ACTIONS))
         require_one_of("split", split, SPLITS)
         if max_tokens < 1:
@@ -73,13 +66,15 @@ class ConfiguredEnv:
         self.mode, self.split, self.max_tokens = mode, split, max_tokens
         self.render_mode = render_mode
         roles, name = self.world.spec.roles, self.world.spec.id
-        self._opponents = {role: policy(world, who) for role, who in (opponents or {}).items()}
+        named = self._named(world, opponents or {})
+        self._opponents = {role: policy(world, who) for role, who in named.items()}
         if not set(self._opponents) < set(roles):
             raise RoleError(
                 f"opponents must be some of {list(roles)} but not all, got {[*self._opponents]}"
             )
         self._played = [role for role in roles if role not in self._opponents]
-        modes = [*always, "rgb_array"] if can_draw(name) else list(always)
+        drawn = can_draw(name)
+        modes = [one for one in self.metadata["render_modes"] if drawn or one != "rgb_array"]
         if render_mode == "rgb_array" and has_picture(name):
             require_picture(name)
         require_one_of(f"{name}: render_mode", render_mode, [None, *modes])
@@ -88,6 +83,18 @@ class ConfiguredEnv:
         self._turn: Turn | None = None
         self._turns: list[Turn] = []
         self._replies: list[DecodedReply] = []
+
+        self._ready()
+
+    @abstractmethod
+    def _ready(self) -> None:
+        """Set up what the library asks of its environments."""
+
+    def _named(
+        self, world: str, opponents: Mapping[str, Policy | str]
+    ) -> Mapping[str, Policy | str]:
+        """Return who plays against the roles that are left: those that were named."""
+        return opponents
 
     def _spaces(self) -> tuple[Space[Any], Space[Any]]:
         """Return the spaces of observations and of actions; any content of a reply is legal.

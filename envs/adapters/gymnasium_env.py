@@ -8,10 +8,9 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.adapters.config import ConfiguredEnv, Mode, Observation, opponents_of_one
+from tokengym.envs.adapters.config import ConfiguredEnv, Observation, opponents_of_one
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.play import Policy
-from tokengym.envs.tokens.codec import Codec
 
 _RESET_OPTIONS = ("task", "split", "index")
 
@@ -62,21 +61,12 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
 
-    def __init__(
-        self,
-        world: str,
-        level: str | None = None,
-        mode: Mode = "text",
-        codec: Codec | str = "byte",
-        split: str = "train",
-        max_tokens: int = 32768,
-        opponents: Mapping[str, Policy | str] | None = None,
-        render_mode: str | None = None,
-        **options: Any,
-    ) -> None:
-        others = opponents_of_one(world, opponents)
-        arguments = world, level, mode, codec, split, max_tokens, others, render_mode, options
-        self._set_up(*arguments, ["ansi"])
+    def _named(
+        self, world: str, opponents: Mapping[str, Policy | str]
+    ) -> Mapping[str, Policy | str]:
+        return opponents_of_one(world, opponents)
+
+    def _ready(self) -> None:
         (self.role,) = self._played
         self._unpaid = False
         self.observation_space, self.action_space = self._spaces()

@@ -1,8 +1,7 @@
 """A world as a PettingZoo environment: every role is an agent that acts in its turn."""
 
-from collections.abc import Mapping
 from itertools import zip_longest
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +9,9 @@ from gymnasium.spaces import Space
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 
-from tokengym.envs.adapters.config import ConfiguredEnv, Mode, Observation
+from tokengym.envs.adapters.config import ConfiguredEnv, Observation
 from tokengym.envs.core.errors import EpisodeStateError
-from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
-from tokengym.envs.tokens.codec import Codec
 
 
 class TextObservation(str):
@@ -57,21 +54,7 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         "is_parallelizable": False,
     }
 
-    def __init__(
-        self,
-        world: str,
-        level: str | None = None,
-        mode: Mode = "text",
-        codec: Codec | str = "byte",
-        split: str = "train",
-        max_tokens: int = 32768,
-        opponents: Mapping[str, Policy | str] | None = None,
-        render_mode: Literal["human", "ansi", "rgb_array"] | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__()
-        arguments = world, level, mode, codec, split, max_tokens, opponents, render_mode, options
-        self._set_up(*arguments, ["human", "ansi"])
+    def _ready(self) -> None:
         self.possible_agents = self._played
         self.agents: list[str] = []
         spaces = {agent: self._spaces() for agent in self._played}
