@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping
+from hmac import compare_digest
 from types import MappingProxyType
 from typing import Any
 
@@ -253,16 +254,16 @@ class NamedWorldEnvironment(WorldEnvironment):
 
 
 class OwnSite:
-    """Refuses requests and WebSockets that a page of another site may have opened.
+    """Refuses requests and WebSockets of pages of another site, and those without the key.
 
     Args:
         app: the ASGI application behind it.
         listening: the address that the server listens on.
+        key: what clients must have; anybody may ask if empty.
     """
 
-    def __init__(self, app: ASGIApp, listening: str) -> None:
-        self._app = app
-        self._listening = listening
+    def __init__(self, app: ASGIApp, listening: str, key: str = "") -> None:
+        self._app, self._listening, self._key = app, listening, key.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 403, or pass the request on."""
@@ -270,6 +271,9 @@ class OwnSite:
         if scope["type"] != "lifespan":
             headers = Headers(scope=scope)
             reason = foreign_site(self._listening, headers.get("host"), headers.get("origin"))
+            shown = headers.get("authorization", "").encode()
+            if self._key and not compare_digest(shown, b"Bearer " + self._key):
+                reason = reason or "this server asks for its key: Authorization: Bearer KEY"
         if reason is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
@@ -290,6 +294,7 @@ def build_app(
     reward: str = "return",
     sessions: int = 64,
     host: str = "127.0.0.1",
+    key: str = "",
 ) -> FastAPI:
     """Return the server of a world.
 
@@ -299,6 +304,7 @@ def build_app(
         reward: `return` or `share`, see `REWARDS`.
         sessions: most clients at once; each has a world of its own.
         host: the address that it will listen on.
+        key: what clients must have; anybody may ask if empty.
     """
     made = WorldEnvironment(rollouts, split, reward)._rollouts
     app: FastAPI = create_app(
@@ -308,6 +314,6 @@ def build_app(
         env_name=made.world.spec.short_name,
         max_concurrent_envs=sessions,
     )
-    app.add_middleware(OwnSite, listening=host)
+    app.add_middleware(OwnSite, listening=host, key=key)
     app.add_exception_handler(TokengymError, _refused)
     return app

@@ -1,5 +1,6 @@
 """`tokengym serve-env`: a world as an OpenEnv server, until it is stopped."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import Playing, WorldName
 from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.loopback import local_address
+from tokengym.agents.service.config import KEY_VARIABLE
 from tokengym.agents.settings import Settings, option
 from tokengym.envs.adapters.start import Rollouts
 
@@ -32,7 +34,10 @@ class _Serving(Settings):
 
 @takes(Playing, _Serving)
 def serve_env(world: WorldName, *, said: dict[str, Any]) -> None:
-    """Serve a world to OpenEnv clients, each with its own world."""
+    """Serve a world to OpenEnv clients, each with its own world.
+
+    If the environment variable TOKENGYM_SERVICE_KEY has a key, a client needs it, as with `serve`.
+    """
     require_extra("openenv", "tokengym serve-env")
     import uvicorn
 
@@ -46,6 +51,7 @@ def serve_env(world: WorldName, *, said: dict[str, Any]) -> None:
         typer.echo(f"wrote {asked.package / 'openenv.yaml'}")
         return
     how = {"split": playing.split, "sessions": asked.sessions, "host": asked.host}
+    how["key"] = os.environ.get(KEY_VARIABLE, "")
     app = openenv.build_app(rollouts, reward=reward, **how)
     made = rollouts.world
     typer.echo(

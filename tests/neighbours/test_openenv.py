@@ -263,6 +263,25 @@ def test_a_page_of_another_site_gets_no_session() -> None:
                 assert repr(value) in json.loads(error.read())["detail"]
 
 
+def test_a_server_with_a_key_answers_only_who_has_it() -> None:
+    async def play(address: str, headers: dict[str, str]) -> str:
+        async with websockets.connect(
+            f"ws://{address}/ws", additional_headers=headers, ping_interval=None
+        ) as own:
+            return str((await ask(own, "reset", index=0))["observation"]["text"])
+
+    with served(build_app("forecast", key="tml-secret")) as address:
+        for headers in ({}, {"Authorization": "Bearer tml-other"}):
+            with pytest.raises(websockets.InvalidStatus, match="403"):
+                asyncio.run(play(address, headers))
+            request = urllib.request.Request(f"http://{address}/health", headers=headers)
+            with pytest.raises(urllib.error.HTTPError, match="403") as caught:
+                urllib.request.urlopen(request, timeout=20)
+            with caught.value as error:
+                assert "Authorization: Bearer KEY" in json.loads(error.read())["detail"]
+        assert asyncio.run(play(address, {"Authorization": "Bearer tml-secret"}))
+
+
 @pytest.mark.parametrize(
     ("path", "body", "said"),
     [
