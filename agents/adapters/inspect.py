@@ -86,13 +86,13 @@ def play_turns(rollouts: Rollouts) -> Solver:
 @metric(name="return")
 def mean_return() -> Metric:
     """Mean return of the role."""
-    return lambda scores: float(np.mean(_values(scores, "return")))
+    return _over_samples(_mean, "return")
 
 
 @metric
 def well_formed() -> Metric:
     """Share of well-formed replies, by sample."""
-    return lambda scores: float(np.mean(_values(scores, "well_formed")))
+    return _over_samples(_mean, "well_formed")
 
 
 @metric
@@ -101,13 +101,24 @@ def skill() -> Metric:
 
     All three are expected returns where the world knows them, and free of the noise of outcomes.
     """
-    return lambda scores: _skill(scores, "earned")
+    return _over_samples(_skill, "earned")
 
 
 @metric
 def reachable() -> Metric:
     """Skill of the best policy known that reads only the Turns; NaN where none is declared."""
-    return lambda scores: _skill(scores, "reachable")
+    return _over_samples(_skill, "reachable")
+
+
+def _over_samples(statistic: Callable[[list[SampleScore], str], float], name: str) -> Metric:
+    def compute(scores: list[SampleScore]) -> float:  # Inspect reads the annotation
+        return statistic(scores, name)
+
+    return compute
+
+
+def _mean(scores: list[SampleScore], name: str) -> float:
+    return float(np.mean(_values(scores, name)))
 
 
 def _skill(scores: list[SampleScore], who: str) -> float:
