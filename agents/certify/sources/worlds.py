@@ -52,8 +52,7 @@ class TokengymWorld(Source):
             UnknownWorldError: if there is no such world.
             OptionError: if the level or an option is unknown.
         """
-        name, _, named = target.partition(":")
-        world = make_world(name, level or named or None, **options)
+        world = make_world(target.partition(":")[0] if level else target, level or None, **options)
         return cls(world, baselines(world.spec)["oracle"])
 
     def start(self, place: Place) -> Episode:
