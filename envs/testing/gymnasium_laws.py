@@ -4,7 +4,7 @@ import functools
 import pickle
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any, cast
@@ -16,11 +16,9 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import Autoreset, RecordEpisodeStatistics, TimeLimit
 
 from tokengym.envs.adapters.gymnasium_env import TextEnv
-from tokengym.envs.core.errors import RoleError
-from tokengym.envs.core.play import Policy
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.registry import GROUP, register, scripted_opponent
-from tokengym.envs.testing.law import Violation, describe, law, refused, require
+from tokengym.envs.registry import GROUP, register
+from tokengym.envs.testing.law import Violation, describe, law, require
 from tokengym.envs.testing.subject import Subject
 
 _MODES = ("tokens", "text")
@@ -122,43 +120,6 @@ def a_pickled_env_goes_on(subject: Subject) -> None:
     _alike(env.step(action), twin.step(action), "they answer differently")
 
 
-@law(needs_id=True)
-def a_small_budget_keeps_the_space(subject: Subject) -> None:
-    """Observations lie in the space even if the budget is too small for the first text."""
-    for mode in _MODES:
-        env = _env(subject, mode=mode, max_tokens=40)
-        with warnings.catch_warnings(action="ignore"):
-            observation, _ = env.reset(seed=0)
-        inside = env.observation_space.contains(observation)
-        require(inside, f"in mode {mode!r}: {len(observation)} shown of 40")
-        _, _, _, truncated, _ = env.step(env.action_space.sample())
-        require(truncated, f"in mode {mode!r} the episode goes on")
-
-
-@law(per_level=False, needs_id=True)
-def opponents_play_the_other_roles(subject: Subject) -> None:
-    """An env leaves one role to play; the named opponents, or the usual ones, play the others."""
-    roles = subject.spec.roles
-    for role in roles:
-        named = dict.fromkeys((other for other in roles if other != role), "null")
-        played = _text_env(subject, named).role
-        require(played == role, f"with the opponents {named} {played!r} is played")
-    env = _text_env(subject)
-    require(env.role == roles[0], f"without opponents {env.role!r} is played")
-    usual = {role: scripted_opponent(subject.spec.id, role) for role in roles[1:]}
-    twin = _text_env(subject, {role: subject.policies[name] for role, name in usual.items()})
-    _alike(env.reset(seed=3), twin.reset(seed=3), f"not those of {usual}")
-    _alike(env.step("nonsense"), twin.step("nonsense"), f"not those of {usual}")
-
-
-@law(per_level=False, needs_id=True)
-def wrong_opponents_are_refused(subject: Subject) -> None:
-    """Opponents in an unknown role, or in every role, are refused."""
-    for roles, message in ((("nobody",), "nobody"), (subject.spec.roles, "not all")):
-        with refused(RoleError, message, f"a null opponent in each of {roles}"):
-            gymnasium.make(subject.spec.id, opponents=dict.fromkeys(roles, "null"))
-
-
 @law(per_level=False, needs_id=True)
 def an_env_can_be_spawned(subject: Subject) -> None:
     """An env can be made by its id in a spawned process, which has imported nothing."""
@@ -214,11 +175,6 @@ def _check_vector(envs: VectorEnv[Any, Any, Any], build: Callable[[], Env], what
 
 def _alike(first: object, second: object, detail: str) -> None:
     require(data_equivalence(first, second), detail)
-
-
-def _text_env(subject: Subject, opponents: Mapping[str, Policy | str] | None = None) -> TextEnv:
-    env = gymnasium.make(subject.spec.id, level=subject.level, opponents=opponents)
-    return cast("TextEnv", env.unwrapped)
 
 
 def _env(subject: Subject, **options: Any) -> Env:
