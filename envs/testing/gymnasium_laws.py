@@ -1,4 +1,4 @@
-"""Laws of a world's Gymnasium env: checked, seeded, wrapped, pickled, spawned, vectorised."""
+"""Laws of a world's Gymnasium env: checked, seeded, pickled, spawned, vectorised."""
 
 import functools
 import pickle
@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
-from gymnasium.wrappers import Autoreset, RecordEpisodeStatistics, TimeLimit
+from gymnasium.wrappers import Autoreset
 
 from tokengym.envs.adapters.gymnasium_env import TextEnv
 from tokengym.envs.core.spec import WorldSpec
@@ -65,22 +65,6 @@ def envs_of_one_seed_are_identical(subject: Subject) -> None:
 
 
 @law(needs_id=True)
-def observations_are_append_only(subject: Subject) -> None:
-    """Each observation begins with the one before it and the action, token for token."""
-    env = _env(subject, mode="tokens")
-    observation, _ = env.reset(seed=1)
-    env.action_space.seed(2)
-    done = False
-    while not done:
-        action = env.action_space.sample()
-        before = np.concatenate([observation, action])
-        observation, _, terminated, truncated, _ = env.step(action)
-        unchanged = np.array_equal(observation[: len(before)], before)
-        require(unchanged, "the past of the conversation changed")
-        done = terminated or truncated
-
-
-@law(needs_id=True)
 def infos_are_complete(subject: Subject) -> None:
     """An info has the text, terms, metrics, cost and Task, and at the end the stop reason."""
     env = _env(subject, mode="text")
@@ -97,16 +81,6 @@ def infos_are_complete(subject: Subject) -> None:
             require(same, f"{info['terms']} for a reward of {reward}", task)
         ended = terminated or truncated
         require(("stop_reason" in info) == ended, "a stop_reason goes with the end", task)
-
-
-@law(needs_id=True)
-def wrappers_work_around_the_env(subject: Subject) -> None:
-    """Gymnasium's wrappers work around the env."""
-    env = RecordEpisodeStatistics(TimeLimit(_env(subject), max_episode_steps=1))
-    env.reset(seed=0)
-    _, _, terminated, truncated, info = env.step(env.action_space.sample())
-    require(terminated or truncated, "TimeLimit does not end the episode")
-    require("episode" in info, "RecordEpisodeStatistics records nothing")
 
 
 @law(needs_id=True)

@@ -1,12 +1,14 @@
-"""Laws of the Gymnasium environment that hold whatever its world does: budgets and opponents."""
+"""Laws of the Gymnasium environment that hold whatever its world does."""
 
 import warnings
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 import gymnasium
+import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
+from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 from tokengym.envs.adapters.gymnasium_env import TextEnv
 from tokengym.envs.core.errors import RoleError
@@ -27,6 +29,29 @@ def test_observations_lie_in_the_space_where_the_first_text_does_not_fit(
     assert env.observation_space.contains(observation)
     _, _, _, truncated, _ = env.step(env.action_space.sample())
     assert truncated
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_token_observations_begin_with_the_one_before_and_the_action(world: str) -> None:
+    env = gymnasium.make(world, mode="tokens")
+    observation, _ = env.reset(seed=1)
+    env.action_space.seed(2)
+    done = False
+    while not done:
+        action = env.action_space.sample()
+        before = np.concatenate([observation, action])
+        observation, _, terminated, truncated, _ = env.step(action)
+        assert np.array_equal(observation[: len(before)], before)
+        done = terminated or truncated
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_wrappers_of_gymnasium_work_around_it(world: str) -> None:
+    env = RecordEpisodeStatistics(TimeLimit(gymnasium.make(world), max_episode_steps=1))
+    env.reset(seed=0)
+    _, _, terminated, truncated, info = env.step(env.action_space.sample())
+    assert terminated or truncated
+    assert "episode" in info
 
 
 def made(world: str, opponents: Mapping[str, Policy | str] | None = None) -> TextEnv:
