@@ -109,7 +109,7 @@ def test_the_law_of_an_id_that_is_broken_is_named(
     assert detail in caught.value.detail
 
 
-def test_every_law_of_an_object_is_broken_by_some_world_above() -> None:
+def test_every_law_is_broken_by_some_world_above() -> None:
     named = {law for _, law, _ in CASES}
     umbrellas = {
         "scripted_policies_keep_the_laws",
@@ -118,6 +118,7 @@ def test_every_law_of_an_object_is_broken_by_some_world_above() -> None:
     }
     stated = {law.name for law in LAWS if not law.needs_id} - umbrellas
     assert named == stated | {law.name.lower() for law in TurnLaw}
+    assert {law for _, law, _ in ID_CASES} == {law.name for law in LAWS if law.needs_id}
 
 
 def test_the_message_is_the_law_the_world_the_level_the_task_and_what_was_seen() -> None:
