@@ -1,5 +1,6 @@
 """Our own worlds, in their first role; scripts play the others."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import version
@@ -9,6 +10,7 @@ from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS, generator
+from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world
@@ -32,6 +34,7 @@ class TokengymWorld(Source):
     ) -> None:
         self._rollouts = Rollouts(world, role=world.spec.roles[0], opponents=opponents)
         self._oracle = oracle
+        self._drawn: dict[tuple[str, int], list[Task]] = defaultdict(list)
         self._known = lru_cache(_TASKS_KEPT)(self._told)
         declared = world.spec.return_range[self._rollouts.role]
         sizes = [size for split in SPLITS if (size := world.size(split)) is not None]
@@ -57,7 +60,7 @@ class TokengymWorld(Source):
 
     def start(self, place: Place) -> Episode:
         """Begin a rollout."""
-        rollout = self._rollouts.start_at(place.split, place.index)
+        rollout = self._rollouts.start(self._task(place.split, place.index))
 
         def reply(text: str) -> Step:
             earlier = len(rollout.rewards)
@@ -66,11 +69,18 @@ class TokengymWorld(Source):
 
         return Episode(rollout.text, reply, *self._known(place.split, place.index))
 
+    def _task(self, split: str, index: int) -> Task:
+        """Return a Task, drawn twice, as a world may not draw it alike, and kept from then on."""
+        drawn = self._drawn[split, index]
+        if len(drawn) < 2:
+            drawn.append(self._rollouts.world.task(split, index))
+        return drawn[-1]
+
     def _told(self, split: str, index: int) -> tuple[tuple[str, ...], float | None]:
         """Return the oracle's replies and, where it is sure to earn the optimum, that."""
         if self._oracle is None:
             return (), None
-        told = self._rollouts.start_at(split, index)
+        told = self._rollouts.start(self._task(split, index))
         rng = generator("certify", told.task.fingerprint)
         replies = []
         while not told.done:
