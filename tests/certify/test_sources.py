@@ -9,14 +9,18 @@ import numpy as np
 import pytest
 
 from tests.certify.synthetic import QUICK
+from tests.testing.broken import DrawsAnew
+from tests.testing.thermometer import POLICIES, SPEC, Thermometer
 from tokengym.agents.certify.certificate import certify
 from tokengym.agents.certify.finding import Status
 from tokengym.agents.certify.source import Place, play, say
 from tokengym.agents.certify.sources import open_source
+from tokengym.agents.certify.sources.worlds import TokengymWorld
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.envs import make_world
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.play import play as play_world
+from tokengym.envs.core.task import Task
 from tokengym.envs.registry import baselines
 
 
@@ -37,6 +41,27 @@ def test_a_world_pays_the_reference_what_it_pays_the_oracle(target: str) -> None
             trace = play(source, place, say(*episode.reference))
             assert trace.total == played.returns[role]
         assert episode.claim is None or episode.claim == world.optimum(task)[role].value
+
+
+def test_a_task_of_a_world_is_drawn_twice_however_often_it_is_played() -> None:
+    drawn: list[int] = []
+
+    class Counts(Thermometer):
+        def task(self, split: str = "train", index: int = 0) -> Task:
+            drawn.append(index)
+            return super().task(split, index)
+
+    source = TokengymWorld(Counts(SPEC), POLICIES["oracle"])
+    for _ in range(4):
+        play(source, Place("train", 0, 7), say("20"))
+    assert drawn == [7, 7]
+
+
+def test_a_world_that_draws_a_task_anew_has_no_control_of_its_seed() -> None:
+    for world, status in ((Thermometer, Status.PASSED), (DrawsAnew, Status.FAILED)):
+        source = TokengymWorld(world(SPEC), POLICIES["oracle"])
+        (found,) = certify(source, "own", QUICK, only=["runtime.seed_control"]).findings
+        assert found.status is status, found
 
 
 def test_a_choice_of_gymnasium_is_named_by_the_last_integer() -> None:
