@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,7 +23,7 @@ from tokengym.agents.executors import find_executor
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.play import PlayedEpisode, Policy
+from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.rewards.bounds import RewardRangeError
@@ -79,7 +79,7 @@ def check(
     world_specs = list(specs().values()) if world is None else [spec(world)]
     options = {one.id: one.check_options if every else asked.options for one in world_specs}
     levels = [
-        _Level(make_world(one.id, name, **options[one.id]), baselines(one.id), options[one.id])
+        (make_world(one.id, name, **options[one.id]), options[one.id])
         for one in world_specs
         for name in asked.level or one.levels
     ]
@@ -98,33 +98,27 @@ def check(
     for page, names in pages:
         for name in names:
             write_block(page, name, BLOCKS[name]([found[place] for place in sorted(found)]))
-    for number, (made, *_) in enumerate(levels):
+    for number, (made, _) in enumerate(levels):
         for what in failed[number]:
             typer.secho(f"{made.spec.id} {made.level}: {what}", fg="red", err=True)
     if any(failed.values()):
         raise typer.Exit(1)
 
 
-class _Level(NamedTuple):
-    """A level to certify, who plays it, and its options."""
-
-    world: World
-    policies: Mapping[str, Policy]
-    options: Mapping[str, Any]
-
-
-def _certify(asked: _Asked, level: _Level) -> "tuple[LevelCertificate | None, list[str]]":
-    """Certify a level; returns the certificate, if there is one, and what is broken."""
+def _certify(
+    asked: _Asked, level: tuple[World, Mapping[str, Any]]
+) -> "tuple[LevelCertificate | None, list[str]]":
+    """Certify a level with its options; returns the certificate, if any, and what is broken."""
     from tokengym.agents.certify.levels import Contract
     from tokengym.agents.certify.levels import check as certify
 
-    world, policies, options = level
+    world, options = level
     # A search draws fewer strategies where an episode takes long.
     attempts = asked.strategies or min(1000, 12_000 // world.turn_limit)
     try:
         found = certify(
             world,
-            policies,
+            baselines(world.spec),
             tasks=asked.tasks or (400 if asked.search else 40),
             seed=asked.seed,
             keep=_keep_in(asked, world, options) if asked.rollouts else None,
