@@ -35,7 +35,7 @@ def compare(
             skill = describe_skill(outcome.skill(role).after)
             earned = str(before), str(after), skill, str(after.samples)
             rows.append((run.name, training_method(config), role, *earned))
-    scripts = {}
+    scripts: dict[tuple[str, str], tuple[str, ...]] = {}
     for _, _, outcome in read:
         for role, references in outcome.references.items():
             for name, value in sorted(references.lines.items(), key=lambda item: -item[1].value):

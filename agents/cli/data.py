@@ -116,8 +116,13 @@ def papers(
     recipe = _recipe(source, said)
     with _working(asked.workers) as tools:
         if asked.works_filter is not None:
-            limits = {"most_pages": asked.most_pages, "address": asked.address or ADDRESS}
-            fetch_works(source, asked.works_filter, **limits, progress=tools["progress"])
+            fetch_works(
+                source,
+                asked.works_filter,
+                most_pages=asked.most_pages,
+                address=asked.address or ADDRESS,
+                progress=tools["progress"],
+            )
         manifest = build_papers(recipe, out, **tools)
     left_out = _left_out(manifest["skipped"], manifest["source"]["ignored_files"])
     show(*left_out, _table(manifest, out))

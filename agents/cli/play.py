@@ -71,8 +71,9 @@ def play(world: WorldName, *, said: dict[str, Any]) -> None:
     _show_end(made, record)
     if asked.rollouts is not None:
         others = {other: name for other, name in players.items() if other != mine}
-        who = {"policy": asked.policy, "opponents": others, "options": playing.options}
-        origin = RolloutOrigin("play", **who, seed=index)
+        origin = RolloutOrigin(
+            "play", policy=asked.policy, opponents=others, options=playing.options, seed=index
+        )
         RolloutLog(asked.rollouts).append("play", [record_play(origin, record, mine)])
     if players[mine] != _ORACLE:
         _show_oracle(made, record, players, mine)

@@ -50,9 +50,14 @@ def serve_env(world: WorldName, *, said: dict[str, Any]) -> None:
         openenv_package.write_package(asked.package, rollouts, settings, reward)
         typer.echo(f"wrote {asked.package / 'openenv.yaml'}")
         return
-    how = {"split": playing.split, "sessions": asked.sessions, "host": asked.host}
-    how["key"] = os.environ.get(KEY_VARIABLE, "")
-    app = openenv.build_app(rollouts, reward=reward, **how)
+    app = openenv.build_app(
+        rollouts,
+        reward=reward,
+        split=playing.split,
+        sessions=asked.sessions,
+        host=asked.host,
+        key=os.environ.get(KEY_VARIABLE, ""),
+    )
     made = rollouts.world
     typer.echo(
         f"{made.spec.id}, level {made.level}, role {rollouts.role}: {asked.sessions} clients"

@@ -14,6 +14,7 @@ def show(*parts: "str | Table", title: str = "") -> None:
     if title:
         console.print(title, style="bold")
     for part in parts:
-        # Where nobody looks at a terminal, a line stays one.
-        line = isinstance(part, str)
-        console.print(part if line else part.for_terminal(), soft_wrap=line)
+        if isinstance(part, str):
+            console.print(part, soft_wrap=True)  # where nobody looks at a terminal, it stays one
+        else:
+            console.print(part.for_terminal())
