@@ -50,7 +50,7 @@ from tokengym.agents.service.engine.trainer import AdamStep, Datum, LossRequest,
 from tokengym.agents.service.generation.decoder import Decoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.row_decoder import batch_decoder
+from tokengym.agents.service.generation.row_decoder import shared_decoder
 from tokengym.agents.service.generation.sampler import Sampler, SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.served_model import ServedModel
@@ -96,7 +96,8 @@ class Ours:
 
         def decoder(weights: str) -> Decoder:
             if shared:
-                return batch_decoder(self.base.sampled, PrefixCache(1 << 28), weights)
+                model = self.base.sampled
+                return shared_decoder(model)(model, PrefixCache(1 << 28), weights)
             return PlainDecoder(self.base.sampled)
 
         scoring = dataclasses.replace(self.forward, model=self.base.sampled)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec, LoraWeights
-from tokengym.agents.service.engine.attention_dtype import rows_round_alike
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
@@ -29,15 +28,13 @@ from tokengym.agents.service.engine.memory import (
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.adapter_cache import AdapterCache
-from tokengym.agents.service.generation.decoder import Decoder
-from tokengym.agents.service.generation.fixed_shape_decoder import LaneDecoder
+from tokengym.agents.service.generation.decoder import Decoder, SharedPromptDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
-from tokengym.agents.service.generation.row_decoder import batch_decoder
+from tokengym.agents.service.generation.row_decoder import LANES, RowDecoder, shared_decoder
 from tokengym.agents.service.generation.row_independence import NewDecoder, rows_are_independent
 from tokengym.agents.service.generation.sampler import Sampler
-from tokengym.agents.service.generation.solo_decoder import SoloDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,15 +72,8 @@ class ServedModel:
         scoring = packed_forward(base.sampled, device, share=True, memory=budget.batch)
         self.shares = supports_shared_prompts(base, scoring)
         scoring = dataclasses.replace(scoring, share=self.shares)
-        alike = rows_round_alike(base.dtype, device)
-        # Where sums do not depend on what is beside them, nothing has to be kept apart.
-        apart = config.deterministic and not (alike and self._rows_are_independent(batch_decoder))
-        self._prefixes = PrefixCache(budget.prefixes, whole=apart)
-        new_decoder: Callable[[str], Decoder] = self._batch_decoder
-        if apart and self._rows_are_independent(LaneDecoder):
-            new_decoder = partial(LaneDecoder, base.sampled, self._prefixes)
-        elif apart:
-            new_decoder = self._solo_decoder
+        new_decoder, apart = self._decoder(deterministic=config.deterministic)
+        prefixes = PrefixCache(budget.prefixes, whole=apart)
         self.adapters = LoraAdapters(base.trained, new_seed)
         self.trainer = Trainer(
             self.adapters,
@@ -97,19 +87,19 @@ class ServedModel:
             config.state_dir / "unnamed" / base.fingerprint,
             int(ADAPTERS * spare),
             UNNAMED_ADAPTERS,
-            self._prefixes.forget,
+            prefixes.forget,
         )
         if apart:
             # Each sequence in a batch of its own.
             scoring = dataclasses.replace(scoring, share=False, memory=1)
         self.sampler = Sampler(
             scoring,
-            new_decoder,
+            partial(new_decoder, base.sampled, prefixes),
             self.adapter_cache.use,
             base.decode,
             # Buffers have room to spare.
             capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
-            copied=alike and self.shares,
+            copied=new_decoder is not SharedPromptDecoder,
         )
 
     def save(
@@ -182,16 +172,21 @@ class ServedModel:
             **self.sampler.status(),
         }
 
-    def _rows_are_independent(self, new_decoder: NewDecoder) -> bool:
+    def _decoder(self, *, deterministic: bool) -> tuple[NewDecoder, bool]:
+        """Return what makes the sampler's decoders, and whether sequences must be kept apart."""
         base = self.base_model
-        return self.shares and rows_are_independent(
-            base.sampled, base.vocabulary, base.context, new_decoder
-        )
-
-    def _batch_decoder(self, weights: str) -> Decoder:
         if self.shares:
-            return batch_decoder(self.base_model.sampled, self._prefixes, weights)
-        return PlainDecoder(self.base_model.sampled)
+            default = shared_decoder(base.sampled)
+            if not deterministic:
+                return default, False
+            independent = partial(rows_are_independent, base.sampled, base.vocabulary, base.context)
+            # Where sums do not depend on what is beside them, nothing has to be kept apart.
+            if default is RowDecoder and independent(default):
+                return default, False
+            if independent(in_lanes := partial(RowDecoder, lanes=LANES)):
+                return in_lanes, True
 
-    def _solo_decoder(self, weights: str) -> Decoder:
-        return SoloDecoder(partial(self._batch_decoder, weights))
+        def plain(model: Any, _store: PrefixCache, _weights: str) -> Decoder:
+            return PlainDecoder(model, apart=deterministic)
+
+        return plain, deterministic

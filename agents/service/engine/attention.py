@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
+import torch.nn.functional as F
 from transformers.cache_utils import Cache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -166,9 +167,9 @@ class DecodeInOrder:
     """One new token for each of R rows, whose keys lie in the order of their positions.
 
     Attributes:
-        states: keys and values by layer, [2, slots, kv_heads, L, head_dim]; L is a
-            multiple of `TILE`; written by the pass.
-        mask: float32 [S, 1, 1, L] added to the scores of the first S slots.
+        states: keys and values by layer, [2, S, kv_heads, L, head_dim]; L is a multiple of `TILE`;
+            written by the pass.
+        mask: float32 [S, 1, 1, L] added to the scores.
         cursor: a pair of int64 [R]: the slot of each row, and where its new token goes.
     """
 
@@ -179,20 +180,22 @@ class DecodeInOrder:
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
-        """One layer: [R, heads, 1, head_dim] in and out."""
+        """One layer: [N, heads, 1, head_dim] in and out; what lies after the R rows is idle."""
         slot, at = self.cursor
-        keys, values = self.states[layer][:, : len(self.mask)]
-        keys[slot, :, at] = key[:, :, 0]
-        values[slot, :, at] = value[:, :, 0]
-        queries = query.new_zeros(len(keys), *query.shape[1:]).index_copy_(0, slot, query)
+        rows = len(slot)
+        keys, values = self.states[layer]
+        keys[slot, :, at] = key[:rows, :, 0]
+        values[slot, :, at] = value[:rows, :, 0]
+        queries = query.new_zeros(len(keys), *query.shape[1:]).index_copy_(0, slot, query[:rows])
         # Consecutive query heads share a key head, as in transformers' repeat_kv.
-        queries = queries.view(*keys.shape[:2], -1, keys.shape[-1])
-        weights = attention_weights(queries @ keys.transpose(-1, -2), self.mask, scale)
+        queries = queries.view(*keys.shape[:2], 1, -1, keys.shape[-1])
         # One product for the tiles of all rows: parts of a tensor would be copied first.
-        tiled = weights.to(query.dtype).unflatten(-1, (-1, TILE)).transpose(2, 3)
-        parts = tiled @ values.unflatten(2, (-1, TILE))
-        mixed = added([*parts.unbind(2)])
-        return mixed.reshape(len(keys), *query.shape[1:]).index_select(0, slot)
+        keys, values = (states.unflatten(2, (-1, TILE)) for states in (keys, values))
+        scores = (queries @ keys.transpose(-1, -2)).transpose(2, 3).flatten(3)
+        weights = attention_weights(scores, self.mask, scale).to(query.dtype)
+        parts = weights.unflatten(-1, (-1, TILE)).transpose(2, 3) @ values
+        mixed = added([*parts.unbind(2)]).reshape(-1, *query.shape[1:]).index_select(0, slot)
+        return F.pad(mixed, (0, 0, 0, 0, 0, 0, 0, len(query) - rows))
 
 
 class PassThroughCache(Cache):

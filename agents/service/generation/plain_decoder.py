@@ -5,6 +5,7 @@ Rows of equal length run together, so no padding and no mask is needed, whatever
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +31,17 @@ class _Cohort:
 
 
 class PlainDecoder:
-    """A `Decoder` over `transformers.DynamicCache`."""
+    """A `Decoder` over `transformers.DynamicCache`.
 
-    def __init__(self, model: Any) -> None:
+    Args:
+        model: any causal language model.
+        apart: whether each row runs by itself: then others do not change a bit of it, as products
+            of matrices have the shapes of the row alone.
+    """
+
+    def __init__(self, model: Any, *, apart: bool = False) -> None:
         self._model = model
+        self._apart = apart
         self._device = next(model.parameters()).device
         self._cohorts: list[_Cohort] = []
         self._rows = 0
@@ -41,8 +49,11 @@ class PlainDecoder:
     def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
         """See `Decoder.admit`; equal prompts are computed once."""
         logits: list[torch.Tensor | None] = [None] * len(prompts)
-        for length in sorted({len(prompt) for prompt in prompts}):
-            rows = [row for row, prompt in enumerate(prompts) if len(prompt) == length]
+        alike: dict[int, list[int]] = defaultdict(list)
+        for row, prompt in enumerate(prompts):
+            alike[row if self._apart else len(prompt)].append(row)
+        for rows in alike.values():
+            length = len(prompts[rows[0]])
             distinct = {prompts[row].tobytes(): prompts[row] for row in rows}
             place = {key: index for index, key in enumerate(distinct)}
             ids = torch.from_numpy(np.stack(list(distinct.values())).astype(np.int64))

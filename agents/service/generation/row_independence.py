@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from tokengym.agents.service.generation.fixed_shape_decoder import LANES, TILE
+from tokengym.agents.service.engine.attention_dtype import TILE
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
+from tokengym.agents.service.generation.row_decoder import LANES
 
 if TYPE_CHECKING:
     from tokengym.agents.service.generation.decoder import Decoder
@@ -36,7 +37,7 @@ def rows_are_independent(
         new_decoder: makes the decoder to try.
     """
     generator = np.random.default_rng(0)
-    lengths = [min(length, longest - _PROBED) for length in (3, TILE - 2, 2 * TILE + 9)]
+    lengths = [min(length, longest - _PROBED) for length in (3, TILE - 2, TILE + 9)]
     prompts = [generator.integers(0, vocabulary, length).astype(np.int32) for length in lengths]
     replies = generator.integers(0, vocabulary, (_PROBED, len(prompts)))
 
