@@ -111,7 +111,8 @@ def load_base_model(
         precision = "bfloat16" if _gains_by_bfloat16(model, where) else "float32"
     model.to(where, torch.bfloat16 if precision == "bfloat16" else torch.float32)
     replace_linear_layers(model)
-    replace_norms(model)
+    if precision == "float32":
+        replace_norms(model)
     return BaseModel(
         name=served_name(directory),
         trained=model,

@@ -122,7 +122,8 @@ class ComputeThread:
             size: of its first piece, in positions.
         """
         future: Future[Any] = Future()
-        self.post(partial(self._operations.add, client, _Operation(operation, future, size)))
+        queued = _Operation(_carried_out(operation, future), size)
+        self.post(partial(self._operations.add, client, queued))
         return future
 
     def post(self, callback: Callable[[], None]) -> None:
@@ -222,8 +223,9 @@ class ComputeThread:
 
 @dataclass
 class _Operation:
-    work: Callable[[], Any] | Pieces[Any]
-    future: Future[Any]
+    """The pieces of an operation that are left, and the size of the next one."""
+
+    pieces: Iterator[int]
     size: int
 
 
@@ -244,33 +246,28 @@ class _Operations:
     def step(self, client: str) -> None:
         """See `Source.step`."""
         queue = self._queues[client]
-        if _advance(queue[0]):
-            queue.popleft()
-            if not queue:
-                del self._queues[client]
+        size = next(queue[0].pieces, None)
+        if size is not None:
+            queue[0].size = size
+            return
+        queue.popleft()
+        if not queue:
+            del self._queues[client]
 
 
-def _advance(operation: _Operation) -> bool:
-    """Do the next piece of an operation; returns whether it was the last one."""
-    future = operation.future
+def _carried_out(operation: Callable[[], Any | Pieces[Any]], future: Future[Any]) -> Iterator[int]:
+    """Carry an operation out and settle its future; yields the sizes of all pieces but the first."""
+    if not future.set_running_or_notify_cancel():
+        return
     try:
-        if not isinstance(operation.work, Generator):
-            if not future.set_running_or_notify_cancel():
-                return True
-            result = operation.work()
-            if not isinstance(result, Generator):
-                future.set_result(result)
-                return True
-            operation.work = result
-        operation.size = next(operation.work)
-    except StopIteration as end:
-        future.set_result(end.value)
-        return True
+        result = operation()
+        if isinstance(result, Generator):
+            result = yield from result
     except Exception as error:
         log.debug("operation failed", exc_info=True)
         future.set_exception(error)
-        return True
-    return False
+    else:
+        future.set_result(result)
 
 
 class _Here(threading.local):

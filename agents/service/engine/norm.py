@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class RmsNorm(nn.Module):
@@ -22,15 +19,18 @@ class RmsNorm(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map [..., n] to [..., n]."""
         if not torch.is_grad_enabled():
-            return _scaled(x, _inverse_rms(x, self.epsilon), self.weight)
+            return _normalised(x, self.weight, self.epsilon)[0]
         apply: Any = _RmsNorm.apply  # torch leaves it untyped
         result: torch.Tensor = apply(x, self.weight, self.epsilon)
         return result
 
 
 def replace_norms(model: nn.Module) -> None:
-    """Replace the float32 norms that `RmsNorm` reproduces; leave others unchanged."""
-    for name, norm in list(_candidates(model)):
+    """Replace the norms that `RmsNorm` reproduces in a float32 model; leave others unchanged."""
+    for name, norm in [*model.named_modules()]:
+        sizes = ("weight", "variance_epsilon")
+        if not (type(norm).__name__.endswith("RMSNorm") and all(hasattr(norm, n) for n in sizes)):
+            continue
         mine = RmsNorm(norm.weight, norm.variance_epsilon)
         x = torch.randn(4, len(norm.weight), device=norm.weight.device)
         with torch.no_grad():
@@ -39,33 +39,21 @@ def replace_norms(model: nn.Module) -> None:
                 setattr(model.get_submodule(parent), own, mine)
 
 
-def _candidates(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    for name, module in model.named_modules():
-        weight = getattr(module, "weight", None)
-        if (
-            type(module).__name__.endswith("RMSNorm")
-            and hasattr(module, "variance_epsilon")
-            and isinstance(weight, torch.Tensor)
-            and weight.dtype == torch.float32
-        ):
-            yield name, module
-
-
-def _inverse_rms(x: torch.Tensor, epsilon: float) -> torch.Tensor:
-    norm: torch.Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-    return norm.square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
-
-
-def _scaled(x: torch.Tensor, inverse: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    return (x * inverse).mul_(weight)
+def _normalised(
+    x: torch.Tensor, weight: torch.Tensor, epsilon: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return y, and the inverse of the root mean square."""
+    inverse: torch.Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    inverse.square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
+    return (x * inverse).mul_(weight), inverse
 
 
 class _RmsNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
-        inverse = _inverse_rms(x, epsilon)
+        y, inverse = _normalised(x, weight, epsilon)
         ctx.save_for_backward(x, weight, inverse)
-        return _scaled(x, inverse, weight)
+        return y
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:

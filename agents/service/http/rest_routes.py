@@ -13,6 +13,7 @@ from tokengym.agents.service.engine.external_weights import KIND, file_names, re
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.http.json_api import (
     Answer,
+    Handler,
     Route,
     read_body,
     read_field,
@@ -25,22 +26,24 @@ if TYPE_CHECKING:
     from tokengym.agents.service.state.service import Service
 
 MAX_PAGE = 1000
+CLIENT_CONFIG = {
+    # One connection's requests arrive in order; parallel chunks would not.
+    "parallel_fwdbwd_chunks": False,
+    # A third less of the client's time for each request than its other transport.
+    "use_pyqwest_transport": True,
+    # On loopback a chunk's size costs nothing, and one chunk shares more prompts.
+    "fwdbwd_max_chunk_bytes_count": 16_000_000,
+}
 T = TypeVar("T")
 
 
-async def _client_config(_request: web.Request, service: Service) -> Answer:
-    return {
-        # One connection's requests arrive in order; parallel chunks would not.
-        "parallel_fwdbwd_chunks": False,
-        # A third less of the client's time for each request than its other transport.
-        "use_pyqwest_transport": True,
-        # On loopback a chunk's size costs nothing, and one chunk shares more prompts.
-        "fwdbwd_max_chunk_bytes_count": 16_000_000,
-    }
+def _constant(**answer: Any) -> Handler:
+    """Return a handler that always gives the same answer."""
 
+    async def handler(_request: web.Request, _service: Service) -> Answer:
+        return answer
 
-async def _dynamic_config(_request: web.Request, service: Service) -> Answer:
-    return {"sample_cancel_enabled": True}
+    return handler
 
 
 async def _capabilities(request: web.Request, service: Service) -> Answer:
@@ -56,17 +59,8 @@ async def _capabilities(request: web.Request, service: Service) -> Answer:
     return {"supported_models": models}
 
 
-async def _health(_request: web.Request, service: Service) -> Answer:
-    return {"status": "ok"}
-
-
 async def _status(request: web.Request, service: Service) -> Answer:
     return service.status()
-
-
-async def _telemetry(_request: web.Request, service: Service) -> Answer:
-    # Accepted because the SDK insists; nothing of it is read or kept.
-    return {"status": "accepted"}
 
 
 async def _create_session(request: web.Request, service: Service) -> Answer:
@@ -231,12 +225,13 @@ def _checkpoint_json(
 
 CHECKPOINT = "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}"
 ROUTES: list[Route] = [
-    ("POST", "client/config", _client_config),
-    ("POST", "client/dynamic_config", _dynamic_config),
+    ("POST", "client/config", _constant(**CLIENT_CONFIG)),
+    ("POST", "client/dynamic_config", _constant(sample_cancel_enabled=True)),
     ("GET", "get_server_capabilities", _capabilities),
-    ("GET", "healthz", _health),
+    ("GET", "healthz", _constant(status="ok")),
     ("GET", "status", _status),
-    ("POST", "telemetry", _telemetry),
+    # Accepted because the SDK insists; nothing of it is read or kept.
+    ("POST", "telemetry", _constant(status="accepted")),
     ("POST", "create_session", _create_session),
     ("POST", "session_heartbeat", _heartbeat),
     ("POST", "sessions/{session}/finish", _finish_session),

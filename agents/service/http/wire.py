@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
+from scipy.sparse import csr_array
 from tinker.proto import tinker_public_pb2 as pb
 
 from tokengym.agents.service.engine.losses import STABLE
@@ -206,22 +207,17 @@ def _targets(tensor: TensorData | None, length: int, vocabulary: int) -> NDArray
         if len(data) != math.prod(shape):
             raise BadRequestError(f"{what} must have {math.prod(shape)} values, got {len(data)}")
         return data.reshape(shape)
-    rows, columns = _cells(tensor, shape, what)
     dense = np.full(shape, -1, np.int64)
-    dense[rows, columns] = data
+    dense[_cells(tensor, data, shape)] = data
     return dense
 
 
 def _cells(
-    tensor: TensorData, shape: tuple[int, ...], what: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    tensor: TensorData, values: NDArray[Any], shape: tuple[int, ...]
+) -> tuple[NDArray[np.integer[Any]], ...]:
     """Return the rows and columns of the values of a sparse tensor."""
-    try:
-        ends = np.array(tensor.sparse_crow_indices, np.int64)
-        columns = np.array(tensor.sparse_col_indices, np.int64)
-    except (OverflowError, TypeError) as error:
-        raise BadRequestError(f"{what} must be a sound CSR matrix of shape {shape}") from error
-    return _csr_rows(ends, columns, len(tensor.data), shape, what), columns
+    columns, ends = tensor.sparse_col_indices, tensor.sparse_crow_indices
+    return _csr(values, columns, ends, shape, "target_prompt_logprobs").tocoo().coords
 
 
 def _write_targets(message: pb.Tensor, asked: TensorData, result: SampleResult) -> None:
@@ -233,10 +229,10 @@ def _write_targets(message: pb.Tensor, asked: TensorData, result: SampleResult) 
     if asked.sparse_crow_indices is None:
         message.dense = values.astype(np.float32).tobytes()
         return
-    rows, columns = _cells(asked, values.shape, "target_prompt_logprobs")
-    message.sparse_csr.values = values[rows, columns].astype(np.float32).tobytes()
+    cells = _cells(asked, np.array(asked.data), values.shape)
+    message.sparse_csr.values = values[cells].astype(np.float32).tobytes()
     message.sparse_csr.crow_indices = np.array(asked.sparse_crow_indices, np.int64).tobytes()
-    message.sparse_csr.col_indices = columns.tobytes()
+    message.sparse_csr.col_indices = np.array(asked.sparse_col_indices, np.int64).tobytes()
 
 
 def _stops(stop: Any, eos: frozenset[int]) -> tuple[frozenset[int], tuple[str, ...]]:
@@ -297,32 +293,22 @@ def _from_csr(
     values = _frombuffer(csr.values, kind, what)
     ends = _frombuffer(csr.crow_indices, np.int64, what)
     columns = _frombuffer(csr.col_indices, np.int64, what)
-    rows = _csr_rows(ends, columns, len(values), shape, what)
-    dense = np.zeros(shape, kind)
-    dense[rows, columns] = values
-    return dense
+    return np.asarray(_csr(values, columns, ends, shape, what).toarray())
 
 
-def _csr_rows(
-    ends: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    count: int,
-    shape: tuple[int, ...],
-    what: str,
-) -> NDArray[np.int64]:
-    """Return the row of each of the `count` values of a CSR matrix, after checking it."""
-    counts = np.diff(ends)
-    if (
-        len(shape) != 2
-        or len(ends) != shape[0] + 1
-        or ends[0] != 0
-        or (counts < 0).any()
-        or int(counts.sum()) != count
-        or len(columns) != count
-        or (count > 0 and not (columns.min() >= 0 and columns.max() < shape[1]))
-    ):
-        raise BadRequestError(f"{what} must be a sound CSR matrix of shape {shape}")
-    return np.repeat(np.arange(shape[0]), counts)
+def _csr(
+    values: NDArray[Any], columns: Any, ends: Any, shape: tuple[int, ...], what: str
+) -> csr_array:
+    """Return a sparse matrix after checking it."""
+    try:
+        places = (np.array(columns, np.int64), np.array(ends, np.int64))
+        matrix = csr_array((values, *places), shape=shape)
+        matrix.check_format()
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadRequestError(
+            f"{what} must be a sound CSR matrix of shape {shape}: {error}"
+        ) from error
+    return matrix
 
 
 def _frombuffer(data: bytes, kind: type[np.generic], what: str) -> NDArray[Any]:
