@@ -88,20 +88,18 @@ class GroupLayout:
     Attributes:
         groups: G, the number of prompts.
         size: S, places of each prompt.
-        slots: int64 [G * S], the sample in each place (0 where empty), or None if samples lie in
-            them as they are.
-        places: int64 [R], each sample's place, or None likewise.
+        slots: int64 [G * S], the sample in each place, 0 where it is empty.
+        places: int64 [R], each sample's place.
     """
 
     groups: int
     size: int
-    slots: torch.Tensor | None
-    places: torch.Tensor | None
+    slots: torch.Tensor
+    places: torch.Tensor
 
     def gather(self, tensor: torch.Tensor) -> torch.Tensor:
         """[R, kv_heads, repeat, X] to [G, kv_heads, S * repeat, X]."""
-        if self.slots is not None:
-            tensor = tensor.index_select(0, self.slots)
+        tensor = tensor.index_select(0, self.slots)
         _, kv_heads, repeat, last = tensor.shape
         tensor = tensor.reshape(self.groups, self.size, kv_heads, repeat, last).transpose(1, 2)
         return tensor.reshape(self.groups, kv_heads, self.size * repeat, last)
@@ -112,7 +110,7 @@ class GroupLayout:
         repeat = wide // self.size
         tensor = tensor.reshape(self.groups, kv_heads, self.size, repeat, last).transpose(1, 2)
         tensor = tensor.reshape(self.groups * self.size, kv_heads, repeat, last)
-        return tensor if self.places is None else tensor.index_select(0, self.places)
+        return tensor.index_select(0, self.places)
 
 
 @dataclass(frozen=True)
@@ -121,17 +119,17 @@ class Decode:
 
     Attributes:
         layout: where the samples of each prompt lie.
-        prompt: keys and values, [2, layers, G, kv_heads, P, head_dim].
+        prompt: keys and values by layer, [2, G, kv_heads, P, head_dim].
         prompt_mask: float [G, 1, 1, P] added to the scores, or None if all prompts have length P.
-        suffix: keys and values, [2, layers, R, kv_heads, T, head_dim]; written by the pass.
+        suffix: keys and values by layer, [2, R, kv_heads, T, head_dim]; written by the pass.
         suffix_mask: float [R, 1, 1, T] added to the scores, or None if all suffixes have length T.
         cursor: a pair of int64 [R]: the samples, and where the new token of each goes.
     """
 
     layout: GroupLayout
-    prompt: torch.Tensor
+    prompt: Sequence[torch.Tensor]
     prompt_mask: torch.Tensor | None
-    suffix: torch.Tensor
+    suffix: Sequence[torch.Tensor]
     suffix_mask: torch.Tensor | None
     cursor: tuple[torch.Tensor, torch.Tensor]
 
@@ -142,7 +140,8 @@ class Decode:
         rows, heads, _, width = query.shape
         kv_heads = key.shape[1]
         line, at = self.cursor
-        own_keys, own_values = self.suffix[0, layer], self.suffix[1, layer]
+        own_keys, own_values = self.suffix[layer]
+        shared_keys, shared_values = self.prompt[layer]
         own_keys[line, :, at] = key[:, :, 0]
         own_values[line, :, at] = value[:, :, 0]
 
@@ -152,12 +151,12 @@ class Decode:
         own = queries @ own_keys.transpose(-1, -2).float()
         if self.suffix_mask is not None:
             own += self.suffix_mask
-        shared = self.layout.gather(queries) @ self.prompt[0, layer].transpose(-1, -2).float()
+        shared = self.layout.gather(queries) @ shared_keys.transpose(-1, -2).float()
         if self.prompt_mask is not None:
             shared += self.prompt_mask
         weights = torch.softmax(torch.cat([shared, self.layout.gather(own)], dim=-1), dim=-1)
         length = shared.shape[-1]
-        mixed = self.layout.scatter(weights[..., :length] @ self.prompt[1, layer].float())
+        mixed = self.layout.scatter(weights[..., :length] @ shared_values.float())
         mixed = mixed + self.layout.scatter(weights[..., length:]) @ own_values.float()
         return mixed.reshape(rows, heads, 1, width)
 

@@ -256,7 +256,7 @@ class _Operations:
 
 
 def _carried_out(operation: Callable[[], Any | Pieces[Any]], future: Future[Any]) -> Iterator[int]:
-    """Carry an operation out and settle its future; yields the sizes of all pieces but the first."""
+    """Carry an operation out and settle its future; yields the size of each piece to come."""
     if not future.set_running_or_notify_cancel():
         return
     try:

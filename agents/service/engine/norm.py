@@ -25,9 +25,9 @@ class RmsNorm(nn.Module):
         return result
 
 
-def replace_norms(model: nn.Module) -> None:
+def replace_norms(model: Any) -> None:
     """Replace the norms that `RmsNorm` reproduces in a float32 model; leave others unchanged."""
-    for name, norm in [*model.named_modules()]:
+    for name, norm in list(model.named_modules()):
         sizes = ("weight", "variance_epsilon")
         if not (type(norm).__name__.endswith("RMSNorm") and all(hasattr(norm, n) for n in sizes)):
             continue

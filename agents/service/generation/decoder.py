@@ -15,6 +15,7 @@ import torch
 from tokengym.agents.service.engine.attention import Decode, GroupLayout
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 from tokengym.agents.service.generation.prompts import Prompts, next_logits, run_layers
+from tokengym.agents.service.generation.slots import Slots, roomy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,14 +52,12 @@ class _Plan:
 
     Attributes:
         layout: where the rows of each prompt lie.
-        rows: int64 [R], 0 to R - 1.
         lengths: int64 [R], length of each row's prompt.
         longest: the longest of them.
         prompt_mask: see `Decode`.
     """
 
     layout: GroupLayout
-    rows: torch.Tensor
     lengths: torch.Tensor
     longest: int
     prompt_mask: torch.Tensor | None
@@ -71,42 +70,51 @@ class SharedPromptDecoder:
         self._model = model
         self._prompts = Prompts(model, store, weights)
         self._device = self._prompts.device
-        self._groups: list[Prefix] = []
+        # Of each row: its prompt, the slot of the prompt, and how many tokens have followed.
+        self._prefixes: list[Prefix] = []
         self._group_of: NDArray[np.int64] = np.empty(0, np.int64)
         self._cursor: NDArray[np.int64] = np.empty(0, np.int64)
-        # As in `Decode`, with room for more prompts, rows and tokens.
-        self._prompt: torch.Tensor | None = None
-        self._suffix: torch.Tensor | None = None
+        self._shared, self._own = Slots(), Slots()
         self._plan: _Plan | None = None
 
     def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
         """See `Decoder.admit`; each distinct prompt is computed once."""
         prefixes = self._prompts.prefixes(prompts)
-        places = self._placed(prefixes)
+        self._fit_shared(prefixes)
+        slots = range(len(self._shared))
+        slot_of = {id(held): slot for slot in slots if (held := self._shared.held(slot))}
+        busy = {*self._group_of.tolist(), *(slot_of.get(id(prefix)) for prefix in prefixes)}
+        idle = iter([slot for slot in slots if slot not in busy])
+        for prefix in prefixes:
+            if id(prefix) not in slot_of:
+                slot_of[id(prefix)] = slot = next(idle)
+                self._shared.put(slot, prefix)
+        places = [slot_of[id(prefix)] for prefix in prefixes]
+        self._prefixes += prefixes
         self._group_of = np.concatenate([self._group_of, np.array(places, np.int64)])
         self._cursor = np.concatenate([self._cursor, np.zeros(len(prefixes), np.int64)])
-        self._fit_suffix(len(self._cursor), FIRST_CAPACITY)
+        self._fit_own(FIRST_CAPACITY)
         self._plan = None
         return torch.stack([next_logits(prefix) for prefix in prefixes])
 
     def step(self, tokens: NDArray[np.int64]) -> torch.Tensor:
         """See `Decoder.step`."""
-        assert self._prompt is not None, "step needs admitted rows"
-        if self._plan is None:
-            self._plan = self._new_plan()
-        plan, rows = self._plan, len(self._cursor)
+        plan = self._plan = self._plan or self._new_plan()
+        rows, groups = len(self._cursor), plan.layout.groups
         filled = int(self._cursor.max()) + 1
+        self._fit_own(filled)
         cursor = torch.from_numpy(self._cursor).to(self._device)
+        every = torch.arange(rows, device=self._device)
         state = Decode(
             plan.layout,
-            self._prompt[:, :, : plan.layout.groups, :, : plan.longest],
+            [layer[:, :groups, :, : plan.longest] for layer in self._shared.states],
             plan.prompt_mask,
-            self._fit_suffix(rows, filled)[:, :, :rows, :, :filled],
+            [layer[:, :rows, :, :filled] for layer in self._own.states],
             self._hide(cursor + 1, filled),
-            (plan.rows, cursor),
+            (every, cursor),
         )
         ids, positions = torch.from_numpy(tokens)[:, None], (plan.lengths + cursor)[:, None]
-        logits = run_layers(self._model, state, ids, positions, plan.rows)
+        logits = run_layers(self._model, state, ids, positions, every)
         self._cursor = self._cursor + 1
         return logits
 
@@ -114,119 +122,69 @@ class SharedPromptDecoder:
         """See `Decoder.keep`."""
         index = np.asarray(rows, np.int64)
         self._plan = None
+        self._prefixes = [self._prefixes[row] for row in rows]
         self._group_of, self._cursor = self._group_of[index], self._cursor[index]
         moved = np.flatnonzero(index != np.arange(len(index)))
-        if self._suffix is not None and len(moved):
+        if len(moved):
             to = torch.from_numpy(moved).to(self._device)
             source = torch.from_numpy(index[moved]).to(self._device)
-            self._suffix[:, :, to] = self._suffix[:, :, source]
+            for layer in self._own.states:
+                layer[:, to] = layer[:, source]
         # Copying prompts costs more than a few idle ones do.
-        if len(np.unique(self._group_of)) * 2 <= len(self._groups):
-            for place, former in enumerate(self._drop_idle_groups()):
-                if place != former:
-                    self._write(place, self._groups[place])
+        if 2 * len(np.unique(self._group_of)) <= self._group_of.max() + 1:
+            self._compact(0, self._shared.room)
 
     def remember(self, row: int, tokens: Tokens) -> None:
         """See `Decoder.remember`."""
-        own = int(self._cursor[row])
-        parent = self._groups[self._group_of[row]]
-        if own == 0 or self._suffix is None or len(tokens) != parent.length + own:
+        own, parent = int(self._cursor[row]), self._prefixes[row]
+        if own == 0 or len(tokens) != parent.length + own:
             return
-        states = self._suffix[:, :, row, :, :own].clone()
+        states = torch.stack([layer[:, row, :, :own] for layer in self._own.states], dim=1)
         self._prompts.add(tokens, Prefix(parent, len(tokens), states))
 
-    def _drop_idle_groups(self) -> list[int]:
-        """Forget prompts that no row uses; returns the former places of the others, in order."""
-        used = np.unique(self._group_of)
-        self._groups = [self._groups[group] for group in used]
-        self._group_of = np.searchsorted(used, self._group_of)
-        return list(map(int, used))
-
-    def _placed(self, prefixes: Sequence[Prefix]) -> list[int]:
-        """Copy prompts into the buffers, reusing slots no row uses; returns their slots."""
-        longest = max(prefix.length for prefix in prefixes)
-        if self._prompt is not None and longest > _room(self._prompt)[1]:
-            self._drop_idle_groups()  # The buffers are made anew.
-        slot_of = {id(group): place for place, group in enumerate(self._groups)}
-        busy = {slot_of[id(prefix)] for prefix in prefixes if id(prefix) in slot_of}
-        busy.update(self._group_of.tolist())
-        idle = [place for place in range(len(self._groups)) if place not in busy]
-        fresh = {id(prefix): prefix for prefix in prefixes if id(prefix) not in slot_of}
-        if fresh:
-            added = range(len(self._groups), len(self._groups) + len(fresh) - len(idle))
-            places = [*idle, *added][: len(fresh)]
-            self._fit_prompt(max(len(self._groups), max(places) + 1), longest, prefixes[0])
-            for place, prefix in zip(places, fresh.values(), strict=True):
-                self._groups[place : place + 1] = [prefix]
-                self._write(place, prefix)
-                slot_of[id(prefix)] = place
-        return [slot_of[id(prefix)] for prefix in prefixes]
-
-    def _write(self, place: int, prefix: Prefix) -> None:
-        """Copy a prompt's keys and values to a slot; positions past its end are masked."""
-        assert self._prompt is not None, "a place is in a buffer"
-        for node in prefix.chain():
-            start = node.length - node.states.shape[3]
-            self._prompt[:, :, place, :, start : node.length] = node.states
-
-    def _fit_prompt(self, places: int, longest: int, like: Prefix) -> None:
-        """Fit the prompt buffers to `places` prompts of `longest` tokens, with room to spare."""
-        have, capacity = _room(self._prompt)
-        if places <= have and longest <= capacity:
+    def _fit_shared(self, fresh: Sequence[Prefix]) -> None:
+        """Have slots for prompts that come beside those of the rows."""
+        longest = max(prefix.length for prefix in fresh)
+        used = {id(prefix) for prefix in (*self._prefixes, *fresh)}
+        if len(used) <= len(self._shared) and longest <= self._shared.room:
             return
-        # As many places as now: those of many short prompts are too much for a few long ones.
-        rows = places + places // 4
-        length = max(capacity, -(-longest // LENGTH_STEP) * LENGTH_STEP)
-        _, layers, kv_heads, _, width = like.states.shape
-        # The former ones go first: memory for both is not foreseen.
-        self._prompt = None
-        # Zeros, because masked values are multiplied by zero and must be finite.
-        self._prompt = like.states.new_zeros(2, layers, rows, kv_heads, length, width)
-        for place, group in enumerate(self._groups):
-            self._write(place, group)
+        # As long as needed now: as many places as many short prompts have are too many for a few
+        # long ones.
+        longest = max(prefix.length for prefix in (*self._prefixes, *fresh))
+        self._compact(len(used), -(-longest // LENGTH_STEP) * LENGTH_STEP, fresh[0])
 
-    def _fit_suffix(self, rows: int, length: int) -> torch.Tensor:
-        """Return the suffix buffers, grown to hold `rows` rows of `length` tokens."""
-        assert self._prompt is not None, "suffixes follow prompts"
-        have, capacity = _room(self._suffix)
-        if self._suffix is not None and rows <= have and length <= capacity:
-            return self._suffix
-        capacity = max(capacity, FIRST_CAPACITY)
-        while capacity < length:
-            capacity *= 2
-        _, layers, _, kv_heads, _, width = self._prompt.shape
-        # Zeros, because masked values are multiplied by zero and must be finite.
-        grown = self._prompt.new_zeros(2, layers, rows, kv_heads, capacity, width)
-        if self._suffix is not None:
-            grown[:, :, :have, :, : self._suffix.shape[4]] = self._suffix[:, :, :rows]
-        self._suffix = grown
-        return grown
+    def _compact(self, count: int, room: int, like: Prefix | None = None) -> None:
+        """Keep the prompts of rows alone, in the first of at least `count` slots."""
+        used = np.unique(self._group_of)
+        like = like or self._prefixes[0]
+        self._shared.resize(used.tolist(), roomy(max(count, len(used))), room, like)
+        self._group_of = np.searchsorted(used, self._group_of)
+
+    def _fit_own(self, length: int) -> None:
+        """Have slots of `length` tokens for what follows the prompt of each row."""
+        rows, have, room = len(self._cursor), len(self._own), self._own.room
+        if rows > have or length > room:
+            room = max(room, FIRST_CAPACITY, 1 << (length - 1).bit_length())
+            self._own.resize(range(min(rows, have)), rows, room, self._prefixes[0])
 
     def _new_plan(self) -> _Plan:
-        groups = len(self._groups)
-        order = np.argsort(self._group_of, kind="stable")
-        counts = np.bincount(self._group_of, minlength=groups)
-        size = int(counts.max())
-        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        """Lay the rows of each prompt side by side, as many places for each as most have."""
+        group_of = self._group_of
+        counts = np.bincount(group_of)
+        groups, size = len(counts), int(counts.max())
+        order = np.argsort(group_of, kind="stable")
+        starts = np.cumsum(counts) - counts
         places = np.empty(len(order), np.int64)
-        ranked = self._group_of[order]
-        places[order] = ranked * size + np.arange(len(order)) - starts[ranked]
+        places[order] = group_of[order] * size + np.arange(len(order)) - starts[group_of[order]]
         slots = np.zeros(groups * size, np.int64)
         slots[places] = np.arange(len(places))
-        in_order = len(places) == len(slots) and np.array_equal(places, np.arange(len(places)))
+        lengths = np.zeros(groups, np.int64)
+        lengths[group_of] = own = np.array([prefix.length for prefix in self._prefixes])
+        longest = int(own.max())
         to = self._device
-        layout = GroupLayout(
-            groups,
-            size,
-            None if in_order else torch.from_numpy(slots).to(to),
-            None if in_order else torch.from_numpy(places).to(to),
-        )
-        lengths = np.array([group.length for group in self._groups])
-        longest = int(lengths[self._group_of].max())
         return _Plan(
-            layout,
-            rows=torch.arange(len(places), device=to),
-            lengths=torch.from_numpy(lengths[self._group_of]).to(to),
+            GroupLayout(groups, size, *(torch.from_numpy(x).to(to) for x in (slots, places))),
+            lengths=torch.from_numpy(own).to(to),
             longest=longest,
             prompt_mask=self._hide(torch.from_numpy(lengths), longest),
         )
@@ -239,8 +197,3 @@ class SharedPromptDecoder:
         mask = torch.zeros(hidden.shape)
         mask.masked_fill_(hidden, torch.finfo(mask.dtype).min)
         return mask[:, None, None, :].to(self._device)
-
-
-def _room(states: torch.Tensor | None) -> tuple[int, int]:
-    """Return how many sequences, and of how many tokens, a buffer can hold."""
-    return (0, 0) if states is None else (int(states.shape[2]), int(states.shape[4]))

@@ -7,7 +7,6 @@ products choose their order by the shape of the operands; with `LANES` all shape
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +19,10 @@ from tokengym.agents.service.engine.attention_dtype import TILE, rows_round_alik
 from tokengym.agents.service.generation.decoder import SharedPromptDecoder
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 from tokengym.agents.service.generation.prompts import Prompts, next_logits, run_layers
+from tokengym.agents.service.generation.slots import Slots, roomy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -60,34 +60,29 @@ class RowDecoder:
         self._lanes = lanes
         self._prompts = Prompts(model, store, weights)
         self._rows: list[_Row] = []
-        # As in `DecodeInOrder`; products read all of it, so that no tensor is a part of a larger.
-        self._states: list[torch.Tensor] = []
-        # The prefix in each slot as far as it is still held: the next turn adds to it.
-        self._held: list[Callable[[], Prefix | None]] = []
+        self._slots = Slots()
 
     def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
         """See `Decoder.admit`; each distinct prompt is computed once."""
         together = [prompts] if self._lanes is None else [[prompt] for prompt in prompts]
         prefixes = [prefix for some in together for prefix in self._prompts.prefixes(some)]
-        if not self._states:
-            self._states = [part[:, None, :, :0] for part in prefixes[0].states.unbind(1)]
-        count = len(self._rows) + len(prefixes)
+        slots, count = self._slots, len(self._rows) + len(prefixes)
         longest = max(prefix.length for prefix in prefixes)
-        if count > len(self._held) or longest > self._room:
-            self._rebuild(count, longest)
-        idle = sorted({*range(len(self._held))} - {row.slot for row in self._rows})
+        if count > len(slots) or longest > slots.room:
+            self._rebuild(count, longest, prefixes[0])
+        idle = sorted({*range(len(slots))} - {row.slot for row in self._rows})
         for prefix in prefixes:
             chain = [*prefix.chain()]
-            slot = next((slot for slot in idle if self._held[slot]() in chain), idle[0])
+            slot = next((slot for slot in idle if slots.held(slot) in chain), idle[0])
             idle.remove(slot)
-            self._write(slot, chain)
+            slots.put(slot, prefix)
             self._rows.append(_Row(prefix, slot, prefix.length))
         return torch.stack([next_logits(prefix) for prefix in prefixes])
 
     def step(self, tokens: NDArray[np.int64]) -> torch.Tensor:
         """See `Decoder.step`."""
-        if max(row.length for row in self._rows) >= self._room:
-            self._rebuild(len(self._rows), self._room + 1)
+        if max(row.length for row in self._rows) >= self._slots.room:
+            self._rebuild(len(self._rows), self._slots.room + 1, self._rows[0].prompt)
         slots = np.array([row.slot for row in self._rows])
         lanes = self._lanes or int(slots.max()) + 1
         part_of = slots // lanes
@@ -105,11 +100,11 @@ class RowDecoder:
         slots = torch.tensor([row.slot for row in some])
         lengths = torch.tensor([row.length for row in some])
         first = int(slots[0]) // lanes * lanes
-        states = [layer[:, first : first + lanes] for layer in self._states]
+        states = [layer[:, first : first + lanes] for layer in self._slots.states]
         slots -= first
         last = torch.zeros(states[0].shape[1], 1, dtype=torch.int64)
         last[slots, 0] = lengths
-        hidden = torch.arange(self._room) > last
+        hidden = torch.arange(self._slots.room) > last
         mask = torch.zeros(hidden.shape).masked_fill_(hidden, torch.finfo(torch.float32).min)
         state = DecodeInOrder(states, mask[:, None, None], (slots, lengths))
         idle = 0 if self._lanes is None else lanes - len(some)
@@ -121,11 +116,11 @@ class RowDecoder:
         self._rows = [self._rows[row] for row in rows]
         longest = max(row.length for row in self._rows)
         # Copying rows costs more than a few idle slots, or a few masked keys, do.
-        most = 2 * len(rows) if self._lanes is None else _roomy(len(rows))
+        most = 2 * len(rows) if self._lanes is None else roomy(len(rows))
         lanes, last = self._lanes or 1, max(row.slot for row in self._rows)
         sparse = last // lanes > (most - 1) // lanes
-        if sparse or 2 * longest < self._room - TILE:
-            self._rebuild(len(rows), longest)
+        if sparse or 2 * longest < self._slots.room - TILE:
+            self._rebuild(len(rows), longest, self._rows[0].prompt)
 
     def remember(self, row: int, tokens: Tokens) -> None:
         """See `Decoder.remember`."""
@@ -135,42 +130,16 @@ class RowDecoder:
         if own.length == own.prompt.length or len(tokens) != own.length:
             return
         new = slice(own.prompt.length, own.length)
-        states = torch.stack([layer[:, own.slot, :, new] for layer in self._states], dim=1)
+        states = torch.stack([layer[:, own.slot, :, new] for layer in self._slots.states], dim=1)
         whole = Prefix(own.prompt, own.length, states)
         self._prompts.add(tokens, whole)
-        self._held[own.slot] = weakref.ref(whole)
+        self._slots.note(own.slot, whole)
 
-    @property
-    def _room(self) -> int:
-        return int(self._states[0].shape[3])
-
-    def _write(self, slot: int, chain: list[Prefix]) -> None:
-        """Copy to a slot what it does not hold yet; positions past the end are masked."""
-        held = self._held[slot]()
-        for node in chain:
-            if node is held:
-                break
-            at = slice(node.length - node.states.shape[3], node.length)
-            for layer, states in enumerate(self._states):
-                states[:, slot, :, at] = node.states[:, layer]
-        self._held[slot] = weakref.ref(chain[0])
-
-    def _rebuild(self, count: int, longest: int) -> None:
+    def _rebuild(self, count: int, longest: int, like: Prefix) -> None:
         """Make room for `count` rows of `longest` tokens; those that run get the first slots."""
-        count = _roomy(count)
         longest = max([longest, *(row.length for row in self._rows)])
-        room = -(-longest // TILE) * TILE
-        slots = torch.tensor([row.slot for row in self._rows], dtype=torch.int64)
-        # Layer by layer: memory for both is not foreseen.
-        for layer, former in enumerate(self._states):
-            _, _, kv_heads, length, width = former.shape
-            kept = min(length, room)
-            # Zeros, because masked values are multiplied by zero and must be finite.
-            states = former.new_zeros(2, count, kv_heads, room, width)
-            states[:, : len(slots), :, :kept] = former[:, slots, :, :kept]
-            self._states[layer] = states
-        held = [self._held[row.slot] for row in self._rows]
-        self._held = [*held, *[_nothing] * (count - len(held))]
+        kept = [row.slot for row in self._rows]
+        self._slots.resize(kept, roomy(count), -(-longest // TILE) * TILE, like)
         for slot, row in enumerate(self._rows):
             row.slot = slot
 
@@ -179,12 +148,3 @@ def shared_decoder(model: Any) -> type[RowDecoder | SharedPromptDecoder]:
     """Return the kind of decoder that suits a model whose prompts can be shared."""
     weight = next(model.parameters())
     return RowDecoder if rows_round_alike(weight.dtype, weight.device) else SharedPromptDecoder
-
-
-def _roomy(rows: int) -> int:
-    """Return how many slots there are for rows: some to spare, for those that join."""
-    return rows + rows // 4
-
-
-def _nothing() -> None:
-    return None
