@@ -88,18 +88,20 @@ class GroupLayout:
     Attributes:
         groups: G, the number of prompts.
         size: S, places of each prompt.
-        slots: int64 [G * S], the sample in each place, 0 where it is empty.
-        places: int64 [R], each sample's place.
+        slots: int64 [G * S], the sample in each place, 0 where it is empty; None if samples lie in
+            all places as they are.
+        places: int64 [R], each sample's place, or None likewise.
     """
 
     groups: int
     size: int
-    slots: torch.Tensor
-    places: torch.Tensor
+    slots: torch.Tensor | None = None
+    places: torch.Tensor | None = None
 
     def gather(self, tensor: torch.Tensor) -> torch.Tensor:
         """[R, kv_heads, repeat, X] to [G, kv_heads, S * repeat, X]."""
-        tensor = tensor.index_select(0, self.slots)
+        if self.slots is not None:
+            tensor = tensor.index_select(0, self.slots)
         _, kv_heads, repeat, last = tensor.shape
         tensor = tensor.reshape(self.groups, self.size, kv_heads, repeat, last).transpose(1, 2)
         return tensor.reshape(self.groups, kv_heads, self.size * repeat, last)
@@ -110,7 +112,7 @@ class GroupLayout:
         repeat = wide // self.size
         tensor = tensor.reshape(self.groups, kv_heads, self.size, repeat, last).transpose(1, 2)
         tensor = tensor.reshape(self.groups * self.size, kv_heads, repeat, last)
-        return tensor.index_select(0, self.places)
+        return tensor if self.places is None else tensor.index_select(0, self.places)
 
 
 @dataclass(frozen=True)

@@ -178,12 +178,13 @@ class SharedPromptDecoder:
         places[order] = group_of[order] * size + np.arange(len(order)) - starts[group_of[order]]
         slots = np.zeros(groups * size, np.int64)
         slots[places] = np.arange(len(places))
+        moved = () if np.array_equal(places, np.arange(len(slots))) else (slots, places)
         lengths = np.zeros(groups, np.int64)
         lengths[group_of] = own = np.array([prefix.length for prefix in self._prefixes])
         longest = int(own.max())
         to = self._device
         return _Plan(
-            GroupLayout(groups, size, *(torch.from_numpy(x).to(to) for x in (slots, places))),
+            GroupLayout(groups, size, *(torch.from_numpy(x).to(to) for x in moved)),
             lengths=torch.from_numpy(own).to(to),
             longest=longest,
             prompt_mask=self._hide(torch.from_numpy(lengths), longest),
