@@ -2,23 +2,23 @@
 
 import errno
 import hashlib
-import json
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import platformdirs
 from filelock import FileLock
+from pydantic import BaseModel
 
 from tokengym.agents.models.errors import ModelUnavailableError
 
 MANIFEST = "tokengym.json"
-VERSION = 1
+VERSION: Literal[1] = 1
 """Version of the conversion; a model that an older version converted is converted again."""
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,17 @@ class ModelSource:
 
     source: str
     sha256: str
+
+
+class _File(BaseModel):
+    size: int
+    sha256: str
+
+
+class _Manifest(BaseModel):
+    version: Literal[1]
+    origin: ModelSource
+    files: dict[str, _File]
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,7 @@ def find(key: str, *, verify: bool = False, sha256: str | None = None) -> Path |
     """
     directory = cache_folder() / key
     manifest = _read_manifest(directory)
-    if manifest is None or (sha256 is not None and manifest["origin"]["sha256"] != sha256):
+    if manifest is None or (sha256 is not None and manifest.origin.sha256 != sha256):
         return None
     return directory if _intact(directory, manifest, verify=verify) else None
 
@@ -81,7 +92,7 @@ def entries(*, verify: bool = False) -> list[CachedModel]:
     models = []
     for directory in sorted(cache_folder().glob("[!.]*")):
         manifest = _read_manifest(directory)
-        origin = None if manifest is None else ModelSource(**manifest["origin"])
+        origin = manifest.origin if manifest else None
         size = sum(path.stat().st_size for path in directory.glob("*"))
         intact = manifest is not None and _intact(directory, manifest, verify=verify)
         models.append(CachedModel(directory.name, directory, origin, size, intact))
@@ -153,32 +164,26 @@ def _disk_errors(folder: Path) -> Iterator[None]:
 
 def _write_manifest(directory: Path, origin: ModelSource) -> None:
     files = {
-        path.name: {"size": path.stat().st_size, "sha256": file_hash(path)}
+        path.name: _File(size=path.stat().st_size, sha256=file_hash(path))
         for path in sorted(directory.iterdir())
     }
-    manifest = {"version": VERSION, "origin": asdict(origin), "files": files}
-    (directory / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    manifest = _Manifest(version=VERSION, origin=origin, files=files)
+    (directory / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
 
 
-def _read_manifest(directory: Path) -> dict[str, Any] | None:
+def _read_manifest(directory: Path) -> _Manifest | None:
     """Return the manifest of a cached model, `None` if it is absent, damaged or outdated."""
     try:
-        manifest: dict[str, Any] = json.loads((directory / MANIFEST).read_bytes())
-        ModelSource(**manifest["origin"])
-        whole = manifest["version"] == VERSION and all(
-            isinstance(file["size"], int) and isinstance(file["sha256"], str)
-            for file in manifest["files"].values()
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return _Manifest.model_validate_json((directory / MANIFEST).read_bytes())
+    except (OSError, ValueError):
         return None
-    return manifest if whole else None
 
 
-def _intact(directory: Path, manifest: Mapping[str, Any], *, verify: bool) -> bool:
-    for name, file in manifest["files"].items():
+def _intact(directory: Path, manifest: _Manifest, *, verify: bool) -> bool:
+    for name, file in manifest.files.items():
         path = directory / name
-        if not path.is_file() or path.stat().st_size != file["size"]:
+        if not path.is_file() or path.stat().st_size != file.size:
             return False
-        if verify and file_hash(path) != file["sha256"]:
+        if verify and file_hash(path) != file.sha256:
             return False
     return True

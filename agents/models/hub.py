@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.models.directory import check_model_directory, check_no_code, missing_part
+from tokengym.agents.models.directory import check_model_directory, missing_part, refuse_remote_code
 from tokengym.agents.models.errors import ModelError, ModelUnavailableError
 
 UNASKED = 10_000_000_000
@@ -93,7 +93,7 @@ def download(
     try:
         settings = fetch(allow_patterns=[*_SETTINGS, *code])
         if not trust_remote_code:
-            check_no_code(Path(settings))
+            refuse_remote_code(Path(settings))
         files = fetch(allow_patterns=_WEIGHTS, dry_run=True)
         if not files:
             raise ModelError(f"{name} has no safetensors weights on the Hugging Face hub")

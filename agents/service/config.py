@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tokengym.agents.remote_code import read_object, refuse_remote_code
+from tokengym.agents.models.directory import read_object, refuse_remote_code
+from tokengym.agents.models.errors import ModelError
 from tokengym.agents.service.errors import BadRequestError, ModelDirectoryError
 from tokengym.agents.settings import OptionError, Settings, option
 
@@ -118,7 +119,7 @@ def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -
         kind = read_object(path).get("model_type")
         if not trust_remote_code:
             refuse_remote_code(directory)
-    except ValueError as error:
+    except ModelError as error:
         raise ModelDirectoryError(str(error)) from error
     if kind is None:
         raise ModelDirectoryError(

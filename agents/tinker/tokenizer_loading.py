@@ -11,7 +11,7 @@ from tinker_cookbook.tokenizer_utils import (
     register_tokenizer,
 )
 
-from tokengym.agents.models.directory import check_no_code
+from tokengym.agents.models.directory import refuse_remote_code
 
 
 def load_tokenizer(name: str) -> Any:
@@ -58,7 +58,7 @@ def _load(directory: str, *, trust_remote_code: bool) -> Any:
     from transformers.models.auto.tokenization_auto import AutoTokenizer
 
     if not trust_remote_code:
-        check_no_code(Path(directory))
+        refuse_remote_code(Path(directory))
     return AutoTokenizer.from_pretrained(
         directory, local_files_only=True, trust_remote_code=trust_remote_code
     )

@@ -9,12 +9,13 @@ positions as one row; only attention keeps apart what belongs to different seque
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from tokengym.agents.service.engine.tree_attention import cut_blocks
+from tokengym.agents.service.errors import BadRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     Tokens = NDArray[np.int32]
 
 MIN_SHARED = 8
+
+
+def check_ids(what: str, ids: NDArray[np.integer[Any]], vocabulary: int) -> None:
+    """Raise `BadRequestError` unless all of at least one number are tokens."""
+    if ids.min() < 0 or ids.max() >= vocabulary:
+        raise BadRequestError(
+            f"{what} must be token ids below {vocabulary}, got {int(ids.min())} to {int(ids.max())}"
+        )
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from tokengym.agents.service.engine.losses import (
     sequence_log_ratios,
     token_losses,
 )
+from tokengym.agents.service.engine.packing import check_ids
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
 if TYPE_CHECKING:
@@ -238,11 +239,7 @@ class Trainer:
                 ("model_input", datum.tokens),
                 ("target_tokens", datum.inputs["target_tokens"]),
             ):
-                if ids.min() < 0 or ids.max() >= self._vocabulary:
-                    raise BadRequestError(
-                        f"datum {index}: {name} must be token ids below {self._vocabulary}, "
-                        f"got {int(ids.min())} to {int(ids.max())}"
-                    )
+                check_ids(f"datum {index}: {name}", ids, self._vocabulary)
 
     def _compute(self, run_id: str, request: LossRequest) -> Pieces[LossResult]:
         count = len(request.data)

@@ -63,21 +63,16 @@ class Connections:
     ) -> list[asyncio.Transport]:
         """Return the connections to end, of all that are open at `now`, a monotonic time."""
         stranger_s, idle_s, most = self._limits
-        strangers: list[tuple[float, asyncio.Transport]] = []
-        overdue: list[asyncio.Transport] = []
-        for transport in transports:
-            if transport in self._active:
-                continue
-            since = self._silent.setdefault(transport, now)
-            if transport not in self._known:
-                strangers.append((since, transport))
-            elif now - since > idle_s:
-                overdue.append(transport)
-        strangers.sort(key=lambda item: item[0])
-        for place, (since, transport) in enumerate(strangers):
-            if now - since > stranger_s or place < len(strangers) - most:
-                overdue.append(transport)
-        return overdue
+        silent = [one for one in transports if one not in self._active]
+        since = {one: self._silent.setdefault(one, now) for one in silent}
+        strangers = [one for one in silent if one not in self._known]
+        strangers.sort(key=lambda one: since[one])
+        too_many = strangers[: max(0, len(strangers) - most)]
+        return [
+            one
+            for one in silent
+            if one in too_many or now - since[one] > (idle_s if one in self._known else stranger_s)
+        ]
 
     async def end_overdue(self, server: web.Server) -> None:
         """Keep ending overdue connections."""

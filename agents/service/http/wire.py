@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from tinker.proto import tinker_public_pb2 as pb
 
 from tokengym.agents.service.engine.losses import STABLE
+from tokengym.agents.service.engine.packing import check_ids
 from tokengym.agents.service.engine.trainer import Datum, LossRequest
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.generation.sampler import SampleRequest
@@ -107,11 +108,7 @@ def sample_request(sent: types.SampleRequest, weights: str, base_model: BaseMode
         raise BadRequestError(
             f"prompt must have 1 to {base_model.context - 1} tokens, got {len(prompt)}"
         )
-    if prompt.min() < 0 or prompt.max() >= base_model.vocabulary:
-        raise BadRequestError(
-            f"prompt must be token ids below {base_model.vocabulary}, "
-            f"got {int(prompt.min())} to {int(prompt.max())}"
-        )
+    check_ids("prompt", prompt, base_model.vocabulary)
     room = base_model.context - len(prompt)
     max_tokens = room if params.max_tokens is None else params.max_tokens
     if not 1 <= max_tokens <= room:
