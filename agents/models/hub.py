@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.models.directory import check_model_directory, missing_part, refuse_remote_code
-from tokengym.agents.models.errors import ModelError, ModelUnavailableError
+from tokengym.agents.model_files import ModelError, refuse_remote_code
+from tokengym.agents.models.directory import check_model_directory, missing_part
+from tokengym.agents.models.errors import ModelUnavailableError
 
 UNASKED = 10_000_000_000
 """Most bytes that are downloaded for a model that was only named in a training command."""

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tokengym.agents.model_files import ModelError
 from tokengym.agents.models.cache import ModelSource, file_hash
 from tokengym.agents.models.convert import convert
-from tokengym.agents.models.errors import ModelError, ModelUnavailableError
+from tokengym.agents.models.errors import ModelUnavailableError
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from tokengym.agents.model_files import ModelError
 from tokengym.agents.models import cache, hub
 from tokengym.agents.models.directory import check_model_directory
-from tokengym.agents.models.errors import ModelError, ModelUnavailableError
+from tokengym.agents.models.errors import ModelUnavailableError
 from tokengym.agents.models.reference import REFERENCE_MODELS, write_from_package
 
 Progress = Callable[[str], None]

@@ -11,7 +11,7 @@ from tinker_cookbook.tokenizer_utils import (
     register_tokenizer,
 )
 
-from tokengym.agents.models.directory import refuse_remote_code
+from tokengym.agents.model_files import refuse_remote_code
 
 
 def load_tokenizer(name: str) -> Any:

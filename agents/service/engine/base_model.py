@@ -18,7 +18,7 @@ import torch
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from tokengym.agents.models.directory import read_object
+from tokengym.agents.model_files import read_object
 from tokengym.agents.service.config import check_model_directory
 from tokengym.agents.service.engine.compute_thread import without_pauses
 from tokengym.agents.service.engine.linear import replace_linear_layers

@@ -1,0 +1,60 @@
+"""Files of a model's configuration, read before the model is: damaged ones, and code to run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tokengym.envs.core.errors import TokengymError
+
+
+class ModelError(TokengymError, ValueError):
+    """A model that cannot be used; the message names it and the reason."""
+
+
+def refuse_remote_code(directory: Path) -> None:
+    """Check that no configuration of a model directory names code for transformers to run.
+
+    `auto_map` names Python files next to the configuration; an attention implementation with a
+    slash in its name is a kernel that is fetched from the hub.
+
+    Raises:
+        ModelError: in one sentence, if a configuration does, or is damaged.
+    """
+    for path in sorted(directory.glob("*config.json")):
+        entry = _code_entry(read_object(path))
+        if entry is not None:
+            raise ModelError(
+                f"{str(directory)!r} asks to run code that comes with the model ({entry} in "
+                f"{path.name}); it is not run without --trust-remote-code"
+            )
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        ModelError: if the file is damaged or holds something else.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{str(path)!r} is not valid JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise ModelError(f"{str(path)!r} must hold a JSON object, got {type(content).__name__}")
+    return content
+
+
+def _code_entry(value: Any) -> str | None:
+    """Return the first entry that makes transformers run foreign code, at any depth."""
+    if isinstance(value, list):
+        return next(filter(None, map(_code_entry, value)), None)
+    if not isinstance(value, dict):
+        return None
+    for key, entry in value.items():
+        if key == "auto_map" and entry:
+            return "auto_map"
+        if key.endswith("attn_implementation") and "/" in str(entry):
+            return str(key)
+        if (nested := _code_entry(entry)) is not None:
+            return nested
+    return None
