@@ -88,6 +88,21 @@ def test_a_number_that_never_comes_is_passed_over() -> None:
     asyncio.run(play())
 
 
+def test_the_number_of_a_request_that_is_refused_is_passed_over_at_once() -> None:
+    async def play() -> None:
+        futures = FutureStore()
+        ordering = Ordering(futures, gap_s=3600.0)
+        done: list[int] = []
+        late = ordering.admit("run", 3, _work(3, done))
+        ordering.pass_over("run", 2)
+        assert done == []
+        ordering.pass_over("run", 1)
+        assert await futures.get(late) == 3
+        assert done == [3]
+
+    asyncio.run(play())
+
+
 def test_results_are_kept_for_a_second_question_but_not_for_ever() -> None:
     async def play() -> None:
         futures = FutureStore()

@@ -320,7 +320,9 @@ def test_an_error_is_the_users_and_the_run_goes_on_from_where_it_was(
     )
 
 
-def test_stable_reinforce_wants_to_know_where_its_tokens_come_from(run: Any) -> None:
+def test_stable_reinforce_wants_to_know_where_its_tokens_come_from(
+    run: Any, service: LocalService
+) -> None:
     length = len(TALK) - 1
     inputs: Any = {
         "target_tokens": TALK[1:],
@@ -337,6 +339,8 @@ def test_stable_reinforce_wants_to_know_where_its_tokens_come_from(run: Any) -> 
     ratio = np.exp(p + 1.0)
     expected = 0.1 * (ratio - 1 - (p + 1.0)) - np.minimum(ratio, 2.0) * p * 0.5
     assert result.metrics["loss:sum"] == pytest.approx(expected.sum(), rel=1e-5)
+    # What follows a refused request need not wait for it.
+    assert "never arrived" not in service.log_path.read_text()
 
 
 def test_a_gradient_that_is_no_number_leaves_the_weights_alone(run: Any) -> None:

@@ -158,7 +158,7 @@ class Decode:
             shared += self.prompt_mask
         weights = torch.softmax(torch.cat([shared, self.layout.gather(own)], dim=-1), dim=-1)
         length = shared.shape[-1]
-        mixed = self.layout.scatter(weights[..., :length] @ shared_values.float())
+        mixed: torch.Tensor = self.layout.scatter(weights[..., :length] @ shared_values.float())
         mixed = mixed + self.layout.scatter(weights[..., length:]) @ own_values.float()
         return mixed.reshape(rows, heads, 1, width)
 

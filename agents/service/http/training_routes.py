@@ -23,7 +23,7 @@ from tokengym.agents.service.http.json_api import (
     read_body,
     read_bytes,
 )
-from tokengym.agents.service.http.wire import loss_response, read_loss_request
+from tokengym.agents.service.http.wire import loss_response, read_loss_message, read_loss_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,13 @@ async def _get_info(request: web.Request, service: Service) -> Answer:
 
 async def _forward_backward(request: web.Request, service: Service) -> Answer:
     body = await read_bytes(request, service.config.max_body_bytes)
-    run_id, seq_id, loss = read_loss_request(body)
+    message = read_loss_message(body)
+    run_id, seq_id = message.model_id, message.seq_id
+    try:
+        loss = read_loss_request(message)
+    except BadRequestError:
+        service.pass_over(run_id, seq_id)
+        raise
     # The work holds the decoded request alone: the body is as large again.
     losses = partial(_losses, run_id, loss)
     request_id = service.train(run_id, seq_id, losses, size=1, nbytes=len(body))

@@ -39,11 +39,11 @@ MAX_SPARSE = 1 << 22
 MIN_TEMPERATURE = 1e-5
 
 
-def read_loss_request(body: bytes) -> tuple[str, int, LossRequest]:
-    """Decode a forward_backward body into training run, sequence number and request.
+def read_loss_message(body: bytes) -> Any:
+    """Decode a forward_backward body; returns its `ForwardBackwardRequest`.
 
     Raises:
-        BadRequestError: if the body is not such a message.
+        BadRequestError: if the body is not such a message, or names no training run.
     """
     message = pb.ForwardBackwardRequest()
     try:
@@ -54,6 +54,15 @@ def read_loss_request(body: bytes) -> tuple[str, int, LossRequest]:
         ) from error
     if not message.model_id:
         raise BadRequestError("a ForwardBackwardRequest needs a model_id, got none")
+    return message
+
+
+def read_loss_request(message: Any) -> LossRequest:
+    """Return what a `ForwardBackwardRequest` asks for.
+
+    Raises:
+        BadRequestError: if its data are no such request.
+    """
     config: dict[str, float | str] = dict(message.loss_fn_config)
     for key, value in message.loss_fn_config_v2.items():
         config[key] = value.text if value.WhichOneof("value") == "text" else value.number
@@ -74,8 +83,7 @@ def read_loss_request(body: bytes) -> tuple[str, int, LossRequest]:
         )
         for index, datum in enumerate(message.data)
     ]
-    request = LossRequest(data, message.loss_fn, config, message.forward_only)
-    return message.model_id, message.seq_id, request
+    return LossRequest(data, message.loss_fn, config, message.forward_only)
 
 
 def loss_response(result: LossResult) -> bytes:
@@ -298,8 +306,9 @@ def _csr(
 ) -> csr_array:
     """Return a sparse matrix after checking it."""
     try:
+        rows, width = shape
         places = (np.array(columns, np.int64), np.array(ends, np.int64))
-        matrix = csr_array((values, *places), shape=shape)
+        matrix = csr_array((values, *places), shape=(rows, width))
         matrix.check_format()
     except (ValueError, TypeError, OverflowError) as error:
         raise BadRequestError(

@@ -2,7 +2,7 @@
 
 The SDK numbers the requests of a training client from one. A request sent again after a lost
 response gets the first one's result. A request that overtakes another waits for it, but not
-forever: the number of a refused request never arrives.
+forever: a request may be refused unread, and its number never arrives.
 """
 
 from __future__ import annotations
@@ -69,6 +69,10 @@ class Ordering:
         while len(queue.request_ids) > REMEMBERED:
             del queue.request_ids[next(iter(queue.request_ids))]
         return request_id
+
+    def pass_over(self, run_id: str, seq_id: int | None) -> None:
+        """Let those go on that follow a request which is refused."""
+        self.admit(run_id, seq_id, lambda: asyncio.sleep(0))
 
     def forget(self, run_id: str) -> None:
         """Forget a run that has ended; requests that wait for their turn fail."""

@@ -136,6 +136,11 @@ class Service:
         self.futures.get(request_id).add_done_callback(lambda _: give_back())
         return request_id
 
+    def pass_over(self, run_id: str, seq_id: int | None) -> None:
+        """Let the requests of a run go on that follow one which is refused."""
+        self.registry.run(run_id)
+        self.ordering.pass_over(run_id, seq_id)
+
     def open_sampler(
         self, session_id: str, seq_id: int, name: str | None, model_path: str | None
     ) -> SamplerRecord:
