@@ -1,14 +1,12 @@
 """Groups of rewards by Task, and the table of them: one tidy row a group."""
 
-import csv
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.table_files import open_table
 from tokengym.rewards.ties import tie_counts
 
 
@@ -45,28 +43,8 @@ class RewardGroup(NamedTuple):
         }
 
 
-def require_table(path: Path) -> None:
-    """Refuse a name that `write_table` cannot write.
-
-    Raises:
-        OptionError: if it ends in something else, or pyarrow is missing for Parquet.
-    """
-    if path.suffix not in (".csv", ".parquet"):
-        raise OptionError(f"--table takes a name that ends in .parquet or .csv, got {path}")
-    if path.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise OptionError(f"{path} needs pyarrow: pip install 'tokengym[data]', or write .csv")
-
-
 def write_table(path: Path, groups: Sequence[RewardGroup], tolerance: float) -> None:
     """Write a row of each group, at least one, as Parquet or CSV; see `RewardGroup.row`."""
     rows = [group.row(tolerance) for group in groups]
-    if path.suffix == ".parquet":
-        import pyarrow as pa  # type: ignore[import-untyped]
-        from pyarrow import parquet
-
-        parquet.write_table(pa.Table.from_pylist(rows), path)
-        return
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    with open_table(path, {name: type(value) for name, value in rows[0].items()}) as write:
+        write([*zip(*map(dict.values, rows), strict=True)])

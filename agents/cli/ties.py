@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.analysis.tie_groups import require_table, write_table
+from tokengym.agents.analysis.tie_groups import write_table
 from tokengym.agents.certify.sources import is_recorded, open_source
 from tokengym.agents.certify.sources.records import reward_groups
 from tokengym.agents.cli.extras import require_extra
@@ -24,6 +24,7 @@ from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.table_files import require_table
 from tokengym.envs.registry import baselines, make_world, spec
 from tokengym.rewards.ties import TOLERANCE
 

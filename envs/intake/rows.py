@@ -95,11 +95,14 @@ def read_rows(path: Path, *, common: bool = True, tables: bool = True) -> Iterat
         raise DataError(f"{path}: {error}") from error
 
 
-def read_objects(path: Path, skipped: list[str] | None = None) -> Iterator[ReadObject]:
+def read_objects(
+    path: Path, skipped: list[str] | None = None, *, tables: bool = False
+) -> Iterator[ReadObject]:
     """Yield the objects of a file of JSON with their places, as lines, arrays or pages of an API.
 
     Args:
         path: the file.
+        tables: whether the rows of CSV and Parquet are objects too.
         skipped: collects what is wrong with damaged rows and files, which are then skipped. After
             damage inside an array the rest of the file cannot be read.
 
@@ -107,7 +110,7 @@ def read_objects(path: Path, skipped: list[str] | None = None) -> Iterator[ReadO
         DataError: if a row or the file is damaged and `skipped` is `None`; it names the line.
     """
     try:
-        for result in read_rows(path, common=False, tables=False):
+        for result in read_rows(path, common=False, tables=tables):
             where = f"{path}:{result.line}" if result.line else f"{path}"
             where += f", row {result.number}" if result.inside or not result.line else ""
             if result.row is None:

@@ -155,7 +155,7 @@ def test_what_cannot_be_told_is_refused(tmp_path: Path) -> None:
     for recorded, more, said in (
         (pairs, (), "groups of 2 rollouts tell nothing of groups of 16"),
         (rows(), ("--policy", "noisy"), "is on record"),
-        (rows(), ("--table", "groups.txt"), "ends in .parquet or .csv"),
+        (rows(), ("--table", "groups.txt"), "ends in .csv or .parquet"),
         ([{"prompt": "a", "reply": "", "reward": math.nan}], (), "a study needs groups"),
     ):
         result = ties(tmp_path, recorded, *more)

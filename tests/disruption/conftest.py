@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.disruption.literature_files import LAST_YEAR, WORKS, recipe, write_parts
-from tokengym.envs.disruption.data import build_papers, label_works
+from tests.disruption.literature_files import LAST_YEAR, WORKS, label_works, recipe, write_parts
+from tokengym.envs.disruption.data import build_papers
 from tokengym.envs.disruption.paper import Paper
 
 

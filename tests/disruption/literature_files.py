@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.data import Recipe, Work, load_papers
+from tokengym.envs.disruption.data.scoring import Corpus, score_year
 from tokengym.envs.disruption.paper import Paper
 
 FIRST_YEAR, LAST_YEAR = 1995, 2019
@@ -57,6 +59,29 @@ def literature(count: int = 1500, seed: int = 0) -> list[Work]:
             )
         )
     return works
+
+
+def label_works(works: Sequence[Work], *, last_year: int, shuffles: int = 20) -> list[Paper]:
+    """The eligible papers among works, scored in memory without the steps of a build."""
+    listed = sorted(works, key=lambda work: (len(work.id), work.id))
+    number = {work.id: k for k, work in enumerate(listed)}
+    edges = [(number[w.id], number[r]) for w in listed for r in w.references if r in number]
+    years = np.array([work.year for work in listed], dtype=np.int64)
+    citing, cited = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    names = [sorted({work.venue for work in listed}), sorted({work.field for work in listed})]
+    corpus = Corpus(
+        CitationGraph.from_edges(years, citing, cited),
+        np.array([work.type == "article" for work in listed], dtype=bool),
+        np.array([names[0].index(w.venue) if w.venue else -1 for w in listed], dtype=np.int64),
+        np.array([names[1].index(w.field) if w.field else -1 for w in listed], dtype=np.int64),
+    )
+    how: dict[str, Any] = {"window": 5, "seed": 0, "rule": "threshold", "share": 0.25}
+    papers = {}
+    for year in sorted(set(years.tolist())):
+        scored = score_year(corpus, year, last_year=last_year, shuffles=shuffles, **how)
+        for k, which in enumerate(scored.number.tolist()):
+            papers[listed[which].id] = scored.make_paper(k, listed[which], "threshold")
+    return [papers[work.id] for work in works if work.id in papers]
 
 
 def as_openalex(work: Work) -> dict[str, Any]:

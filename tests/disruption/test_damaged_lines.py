@@ -65,7 +65,7 @@ def test_a_damaged_work_is_skipped(tmp_path: Path, change: dict[str, Any]) -> No
     part = tmp_path / "part.gz"
     write_part(part, [json.dumps(work) for work in works])
     skipped: list[str] = []
-    assert len(list(read_works([part], skipped=skipped))) == 2
+    assert len(list(read_works([part], skipped))) == 2
     assert len(skipped) == 1
 
 
@@ -74,7 +74,7 @@ def test_a_short_row_of_merged_ids_is_skipped(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(gzip.compress(b"merge_date,id,merge_into_id\n,W1,W2\n,W3\n,W\xff,W5\n"))
     skipped: list[str] = []
-    assert read_merged_ids(tmp_path, skipped)["W1"] == "W2"
+    assert read_merged_ids([path], skipped)["W1"] == "W2"
     assert [reason.partition(": ")[2] for reason in skipped] == [
         "other cells than the header has: 2, not 3",
         "not UTF-8 text",

@@ -145,6 +145,6 @@ def test_what_has_no_scores_is_refused_with_the_reason(
         detect_kind(empty)
     with pytest.raises(OptionError, match=r"ends in \.csv or \.parquet, got .*scores\.xlsx"):
         score(works, tmp_path / "scores.xlsx")
-    monkeypatch.setattr("tokengym.envs.disruption.data.score_table.find_spec", lambda name: None)
+    monkeypatch.setattr("tokengym.envs.core.table_files.find_spec", lambda name: None)
     with pytest.raises(OptionError, match=r"pip install 'tokengym\[data\]'"):
         score(works, tmp_path / "scores.parquet")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.disruption.literature_files import literature
+from tests.disruption.literature_files import label_works, literature
 from tests.forecasting.questions_file import plain, write_lines
 from tokengym.envs.core.world import World
-from tokengym.envs.disruption.data import label_works, write_papers
+from tokengym.envs.disruption.data import write_papers
 from tokengym.envs.registry import make_world
 from tokengym.testing import check_world
 

@@ -3,11 +3,10 @@
 from tokengym.envs.disruption.data.build import build_papers
 from tokengym.envs.disruption.data.dataset import PaperSet, load_papers
 from tokengym.envs.disruption.data.jsonl import read_papers, write_papers
-from tokengym.envs.disruption.data.openalex import Work, read_snapshot
+from tokengym.envs.disruption.data.openalex import Work
 from tokengym.envs.disruption.data.openalex_api import fetch_works
 from tokengym.envs.disruption.data.recipe import Recipe
 from tokengym.envs.disruption.data.score_table import score_works
-from tokengym.envs.disruption.data.scoring import label_works
 from tokengym.envs.disruption.data.sources import detect_kind
 
 __all__ = [
@@ -17,10 +16,8 @@ __all__ = [
     "build_papers",
     "detect_kind",
     "fetch_works",
-    "label_works",
     "load_papers",
     "read_papers",
-    "read_snapshot",
     "score_works",
     "write_papers",
 ]

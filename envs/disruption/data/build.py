@@ -63,7 +63,7 @@ def build_papers(
     head = {
         "format": FOLDER_FORMAT,
         "versions": {name: version(name) for name in ("tokengym", "numpy", "scipy")},
-        "arguments": recipe.arguments(),
+        "arguments": recipe.identity,
         "inputs": {
             role: {one.name: one.sha256 for one in inputs if one.role == role} for role in roles
         },

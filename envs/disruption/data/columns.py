@@ -20,7 +20,7 @@ import hashlib
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,8 @@ import numpy.typing as npt
 
 from tokengym.envs.disruption.array_files import map_array
 from tokengym.envs.disruption.data.jsonl import read_papers
-from tokengym.envs.disruption.data.openalex import (
-    Work,
-    parse_work_id,
-    read_merged_ids,
-    read_works,
-)
+from tokengym.envs.disruption.data.openalex import parse_work_id, read_merged_ids, read_works
+from tokengym.envs.disruption.data.recipe import Input
 from tokengym.envs.disruption.data.sciscinet import read_citations, read_scores
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS, NOVELTY_LABELS
 from tokengym.envs.intake.near import content_words, hash_words, normal_form
@@ -53,6 +49,9 @@ DTYPES: Mapping[str, type[np.generic]] = {
     **dict.fromkeys(("disruption", "novel"), np.int8),
     "field": np.int32,
 }
+
+_Read = tuple[Mapping[str, npt.ArrayLike], dict[str, Any]]
+"""Columns, and notes as plain JSON."""
 
 _VENUE_ID = re.compile(r"S([0-9]{1,18})")
 _OUTCOME = re.compile(
@@ -75,23 +74,9 @@ def leaks_outcome(paper_id: str, title: str, abstract: str) -> bool:
     return any(word in folded for word in _OUTCOME_WORDS) and _OUTCOME.search(folded) is not None
 
 
-def read_numbered_works(path: Path, skipped: list[str] | None) -> Iterator[tuple[int, Work]]:
-    """Yield the works of a part of OpenAlex with the digits of their ids; see `read_works`."""
-    for work in read_works([path], skipped=skipped):
-        yield int(work.id.removeprefix("W")), work
-
-
 def load_columns(folder: Path, *names: str) -> list[npt.NDArray[Any]]:
     """Map columns of a step's folder into memory."""
     return [map_array(folder / f"{name}.npy") for name in names]
-
-
-def load_own_scores(folder: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
-    """Map the novelty scores of a source that has its own into memory."""
-    if not (folder / "tenth.npy").exists():
-        return None
-    tenth, median = load_columns(folder, "tenth", "median")
-    return tenth, median
 
 
 def save_columns(folder: Path, **columns: npt.ArrayLike) -> None:
@@ -100,38 +85,65 @@ def save_columns(folder: Path, **columns: npt.ArrayLike) -> None:
         np.save(folder / f"{name}.npy", np.asarray(column, dtype=DTYPES.get(name)))
 
 
-# Each step below reads the part at `path` into `folder`. Messages leave out `root`, the source's
-# place. It returns `refused`, how many records were skipped, `skipped`, why, and the names of
-# `fields` where there are any, and raises a `DataError` if something is damaged and `skip` is off.
+def read_part(
+    role: str, files: Sequence[Input], skip: bool, options: Sequence[Any], folder: Path
+) -> dict[str, Any]:
+    """Read a part of a source into columns.
 
+    Args:
+        role: what it holds.
+        files: the file, or all files of merged ids.
+        skip: whether what is damaged is skipped.
+        options: of the reader: for works whether those withheld are kept, for tables a row group.
+        folder: where the columns go.
 
-def stage_works(path: Path, root: Path, skip: bool, keep: bool, folder: Path) -> dict[str, Any]:
-    """Read the works of a part of OpenAlex; unless `keep`, those withheld count as no articles."""
-    withheld: Counter[str] = Counter()
+    Returns:
+        `refused`, how many records were skipped, `skipped`, why, the names of `fields` where there
+        are any, and of works how many are `withheld`.
+
+    Raises:
+        DataError: if something is damaged and not to be skipped.
+    """
     skipped: list[str] | None = [] if skip else None
+    columns, notes = _READERS[role]([one.path for one in files], skipped, *options)
+    save_columns(folder, **columns)
+    return {**notes, **describe_skipped(skipped, files[0].root)}
+
+
+def describe_skipped(skipped: Sequence[str] | None, root: Path) -> dict[str, Any]:
+    """Return the number of skipped records and the first reasons, without the source's place."""
+    reasons = [reason.replace(f"{root}/", "") for reason in skipped or ()]
+    more = len(reasons) - _LISTED_REASONS
+    listed = reasons[:_LISTED_REASONS] + [f"and {more} more"] * (more > 0)
+    return {"refused": len(reasons), "skipped": listed}
+
+
+def _read_works(paths: Sequence[Path], skipped: list[str] | None, keep: bool) -> _Read:
+    withheld: Counter[str] = Counter()
     fields: dict[str, int] = {}
     rows, references, starts = [], array("q"), array("q", [0])  # eight bytes each
-    for number, work in read_numbered_works(path, skipped):
+    for work in read_works(paths, skipped):
         venue = _VENUE_ID.fullmatch(work.venue)
-        field = fields.setdefault(work.field, len(fields)) if work.field else -1
-        text = _describe_text(work.id, work.title, work.abstract)
-        if work.withheld and not keep:
-            withheld[work.withheld] += 1
-        article = work.type == "article" and (keep or not work.withheld)
-        venue_id = -1 if venue is None else int(venue[1])
-        rows.append((number, work.year, article, venue_id, field, *text))
+        judged = keep or not work.withheld
+        withheld.update([] if judged else [work.withheld])
+        rows.append(
+            (
+                parse_work_id(work.id),
+                work.year,
+                work.type == "article" and judged,
+                -1 if venue is None else int(venue[1]),
+                fields.setdefault(work.field, len(fields)) if work.field else -1,
+                *_describe_text(work.id, work.title, work.abstract),
+            )
+        )
         found = map(parse_work_id, work.references)
         references.extend(reference for reference in found if reference is not None)
         starts.append(len(references))
-    _save_rows(folder, ("id", *WORK_COLUMNS), rows)
-    save_columns(folder, starts=starts, references=references)
-    counts = {"withheld": dict(sorted(withheld.items()))}
-    return {"fields": list(fields), **counts, **_describe_skipped(skipped, root)}
+    columns = {"starts": starts, "references": references, **_columns(WORK_COLUMNS, rows)}
+    return columns, {"fields": list(fields), "withheld": dict(sorted(withheld.items()))}
 
 
-def stage_papers(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
-    """Read a file of papers with labels."""
-    skipped: list[str] | None = [] if skip else None
+def _read_papers(paths: Sequence[Path], skipped: list[str] | None) -> _Read:
     fields: dict[str, int] = {}
     rows = [
         (
@@ -143,32 +155,26 @@ def stage_papers(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, 
             _position(paper.disruption_label, DISRUPTION_LABELS),
             _position(paper.novelty_label, NOVELTY_LABELS),
         )
+        for path in paths
         for paper in read_papers(path, skipped)
     ]
-    _save_rows(folder, ("id", *PAPER_COLUMNS), rows)
-    return {"fields": list(fields), **_describe_skipped(skipped, root)}
+    return _columns(PAPER_COLUMNS, rows), {"fields": list(fields)}
 
 
-def stage_merged_ids(root: Path, skip: bool, folder: Path) -> dict[str, Any]:
-    """Read which works of a snapshot were merged into which, in ascending order of `old`."""
-    skipped: list[str] | None = [] if skip else None
-    pairs = [tuple(map(parse_work_id, pair)) for pair in read_merged_ids(root, skipped).items()]
-    _save_rows(folder, ("old", "new"), sorted(pair for pair in pairs if None not in pair))
-    return _describe_skipped(skipped, root)
+def _read_merged_ids(paths: Sequence[Path], skipped: list[str] | None) -> _Read:
+    """Read which works were merged into which, in ascending order of `old`."""
+    pairs = [tuple(map(parse_work_id, pair)) for pair in read_merged_ids(paths, skipped).items()]
+    known = np.array(sorted(pair for pair in pairs if None not in pair), np.int64).reshape(-1, 2)
+    return {"old": known[:, 0], "new": known[:, 1]}, {}
 
 
-def stage_scores(path: Path, group: int, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
-    """Read a row group of a `sciscinet_papers` table."""
-    skipped: list[str] | None = [] if skip else None
-    save_columns(folder, **read_scores(path, group, skipped))
-    return _describe_skipped(skipped, root)
-
-
-def stage_citations(path: Path, group: int, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
-    """Read a row group of a `sciscinet_paperrefs` table."""
-    skipped: list[str] | None = [] if skip else None
-    save_columns(folder, **read_citations(path, group, skipped))
-    return _describe_skipped(skipped, root)
+_READERS: Mapping[str, Callable[..., _Read]] = {
+    "works": _read_works,
+    "papers": _read_papers,
+    "merged": _read_merged_ids,
+    "scores": lambda paths, skipped, group: (read_scores(paths[0], group, skipped), {}),
+    "citations": lambda paths, skipped, group: (read_citations(paths[0], group, skipped), {}),
+}
 
 
 def _describe_text(paper_id: str, title: str, abstract: str) -> tuple[int, int, bool]:
@@ -186,16 +192,7 @@ def _position(label: str | None, labels: Sequence[str]) -> int:
     return -1 if label is None else labels.index(label)
 
 
-def _save_rows(folder: Path, names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-    columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    save_columns(folder, **dict(zip(names, columns, strict=True)))
-
-
-def _describe_skipped(skipped: Sequence[str] | None, root: Path) -> dict[str, Any]:
-    """The number of skipped records and the first reasons, without the place of the source."""
-    listed = [reason.replace(f"{root}/", "") for reason in (skipped or [])[:_LISTED_REASONS]]
-    more = len(skipped or []) - len(listed)
-    return {
-        "refused": len(skipped or []),
-        "skipped": [*listed, f"and {more} more"] if more else listed,
-    }
+def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """Return rows of an id and some columns by the names of the columns."""
+    columns = zip(*rows, strict=True) if rows else [()] * (len(names) + 1)
+    return dict(zip(("id", *names), columns, strict=True))

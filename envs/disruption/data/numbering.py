@@ -15,131 +15,103 @@ import numpy.typing as npt
 from tokengym.envs.disruption.array_files import find_sorted
 from tokengym.envs.disruption.citation_files import build_on_disk
 from tokengym.envs.disruption.data.columns import DTYPES, load_columns, save_columns
+from tokengym.envs.disruption.data.steps import Done
 
 IntArray = npt.NDArray[np.int64]
-Columns = tuple[Sequence[Path], Sequence[str]]
-"""Folders of parts, and the columns to take from them."""
 
 _ABSENT = {"venue": -1, "field": -1}
 _CHUNK = 5_000_000
 
 
 def number_papers(
-    sources: Sequence[Columns], fields: Sequence[Sequence[str]], merged: Path | None, folder: Path
+    sources: Sequence[tuple[Sequence[Done], Sequence[str]]], merged: Done | None, folder: Path
 ) -> dict[str, Any]:
     """Number the papers of the first source, each id once, from the first part that holds it.
 
     The columns of every source are joined by id; `part` and `row` locate a paper in the last
-    source, which has the texts.
+    source, which has the texts, if it has parts.
 
     Args:
-        sources: the parts that count most first.
-        fields: names of the fields in each part that has a column `field`.
-        merged: folder of `stage_merged_ids`, if there is one; works that were merged are left out.
+        sources: parts that were read, and the columns to take from them; the parts that count most
+            first.
+        merged: the merged ids, if there are any; works that were merged are left out.
         folder: where the columns go, an entry a paper; fields are numbered in the order of names.
 
     Returns:
         `papers`, how many there are, and `read`, how many records there were.
     """
-    names = sorted({name for listed in fields for name in listed})
-    code = {name: k for k, name in enumerate(names)}
-    # The last entry of each table is what -1, an unknown field, points to.
-    tables = [np.array([*(code[n] for n in own), -1], DTYPES["field"]) for own in fields]
-    parts = [load_columns(path, "id")[0] for path in sources[0][0]]
-    ids, part, row = _find_first_records(parts)
+    ids, place, read = _find_first_records(sources[0][0])
     if merged is not None:
-        kept = ~np.isin(ids, load_columns(merged, "old")[0])
-        ids, part, row = ids[kept], part[kept], row[kept]
-    for k, (folders, listed) in enumerate(sources):
+        kept = ~np.isin(ids, load_columns(merged.path, "old")[0])
+        ids, place = ids[kept], place[kept]
+    for k, (parts, names) in enumerate(sources):
         if k:
-            known, part, row = _find_first_records([load_columns(f, "id")[0] for f in folders])
-            place, found = find_sorted(known, ids)
-            place = np.where(found, place, -1)  # -1 points to what is appended
-            part, row = np.append(part, -1)[place], np.append(row, -1)[place]
-        for name in listed:
-            columns = [load_columns(path, name)[0] for path in folders]
-            if name == "field":
-                columns = [table[own] for table, own in zip(tables, columns, strict=True)]
-            save_columns(folder, **{name: _gather(name, columns, part, row)})
+            known, first, _ = _find_first_records(parts)
+            at, found = find_sorted(known, ids)
+            place = np.where(found, np.append(first, -1)[at], -1)
+        for name in names:
+            save_columns(folder, **{name: _gather(name, parts, place)})
+        ends = np.cumsum([len(load_columns(part.path, "id")[0]) for part in parts], dtype=np.int64)
+    part = np.where(place < 0, -1, np.searchsorted(ends, place, side="right"))
+    row = place - np.append(0, ends)[np.maximum(part, 0)]
     save_columns(folder, id=ids, part=part, row=row)
-    return {"papers": len(ids), "read": sum(map(len, parts))}
+    return {"papers": len(ids), "read": read}
 
 
 def build_graph(
-    numbered: Path,
-    works: Sequence[Path],
-    merged: Path | None,
-    tables: Sequence[Path],
-    folder: Path,
+    numbered: Done, parts: Sequence[Done], merged: Done | None, folder: Path
 ) -> dict[str, Any]:
     """Build the graph of the citations among numbered papers, and count them.
 
     Args:
-        numbered: folder of `number_papers`.
-        works: folders of `stage_works`, whose references are citations.
-        merged: folder of `stage_merged_ids`, if there is one; merged ids are followed.
-        tables: folders of `stage_citations`.
+        numbered: result of `number_papers`.
+        parts: works, whose references are citations, or tables of citations.
+        merged: the merged ids, if there are any, which are followed.
         folder: where the graph goes.
     """
-    (ids,) = load_columns(numbered, "id")
+    ids, part, row, year = load_columns(numbered.path, "id", "part", "row", "year")
+    old, new = np.zeros((2, 0), np.int64)
+    if merged is not None:
+        old, new = load_columns(merged.path, "old", "new")
 
     def list_chunks() -> Iterator[tuple[IntArray, IntArray]]:
-        references = _list_references(numbered, ids, works, merged)
-        for citing, cited in chain(references, _list_citations(ids, tables)):
-            place, found = find_sorted(ids, cited)
-            both = found & (citing >= 0)
-            yield citing[both], place[both]
+        for number, path in enumerate(one.path for one in parts):
+            if (path / "starts.npy").exists():
+                own, starts, cited = load_columns(path, "id", "starts", "references")
+                place, found = find_sorted(ids, own)
+                # A paper in several parts or rows cites what its first record cites.
+                found &= (part[place] == number) & (row[place] == np.arange(len(place)))
+                place, found = (np.repeat(each, np.diff(starts)) for each in (place, found))
+            else:
+                citing, cited = load_columns(path, "citing", "cited")
+                place, found = find_sorted(ids, citing)
+            for first in range(0, len(cited), _CHUNK):
+                chunk = slice(first, first + _CHUNK)
+                at, moved = find_sorted(old, cited[chunk])
+                kept = np.where(moved, np.append(new, 0)[at], cited[chunk])
+                target, known = find_sorted(ids, kept)
+                both = known & found[chunk]
+                yield place[chunk][both], target[both]
 
-    graph = build_on_disk(folder, load_columns(numbered, "year")[0], list_chunks())
+    graph = build_on_disk(folder, year, list_chunks())
     return {"citations": len(graph.cited)}
 
 
-def _list_references(
-    numbered: Path, ids: IntArray, works: Sequence[Path], merged: Path | None
-) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield the number, or -1, of the citing paper and the id of the cited one, chunk by chunk."""
-    part, row = load_columns(numbered, "part", "row")
-    nothing = np.zeros(0, np.int64)
-    old, new = (nothing, nothing) if merged is None else load_columns(merged, "old", "new")
-    for number, path in enumerate(works):
-        own_ids, starts, references = load_columns(path, "id", "starts", "references")
-        place, found = find_sorted(ids, own_ids)
-        # A paper that stands in several parts or rows cites what its first record cites.
-        found &= (part[place] == number) & (row[place] == np.arange(len(place)))
-        citing = np.repeat(np.where(found, place, -1), np.diff(starts))
-        for first in range(0, len(references), _CHUNK):
-            cited = np.asarray(references[first : first + _CHUNK])
-            if len(old):
-                at, moved = find_sorted(old, cited)
-                cited = np.where(moved, new[at], cited)
-            yield citing[first : first + _CHUNK], cited
+def _find_first_records(parts: Sequence[Done]) -> tuple[IntArray, IntArray, int]:
+    """Return distinct ids, ascending, the place of each one's first record, and all records."""
+    listed = [load_columns(one.path, "id")[0] for one in parts]
+    every = np.concatenate([np.zeros(0, np.int64), *listed])
+    return *np.unique(every, return_index=True), len(every)
 
 
-def _list_citations(ids: IntArray, tables: Sequence[Path]) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield the number, or -1, of the citing paper and the id of the cited one, chunk by chunk."""
-    for path in tables:
-        citing, cited = load_columns(path, "citing", "cited")
-        for first in range(0, len(citing), _CHUNK):
-            place, found = find_sorted(ids, np.asarray(citing[first : first + _CHUNK]))
-            yield np.where(found, place, -1), np.asarray(cited[first : first + _CHUNK])
-
-
-def _find_first_records(parts: Sequence[IntArray]) -> tuple[IntArray, IntArray, IntArray]:
-    """Return distinct ids in ascending order, and part and row of the first record of each."""
-    ids, index = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]), return_index=True)
-    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-    part = np.searchsorted(ends, index, side="right")
-    return ids, part, index - np.append(0, ends)[part]
-
-
-def _gather(
-    name: str, columns: Sequence[npt.NDArray[Any]], part: IntArray, row: IntArray
-) -> npt.NDArray[Any]:
-    """Return entry `row` of column `part` for each paper."""
-    out = np.full(len(part), _ABSENT.get(name, 0), dtype=DTYPES[name])
-    order = np.argsort(part, kind="stable")
-    bounds = np.searchsorted(part[order], np.arange(len(columns) + 1))
-    for number, column in enumerate(columns):
-        those = order[bounds[number] : bounds[number + 1]]
-        out[those] = column[row[those]]
-    return out
+def _gather(name: str, parts: Sequence[Done], place: IntArray) -> npt.NDArray[Any]:
+    """Return the entries of a column at some places among all records; -1 is none."""
+    columns = [load_columns(one.path, name)[0] for one in parts]
+    if name == "field":
+        listed = [one.notes["fields"] for one in parts]
+        code = {field: k for k, field in enumerate(sorted({*chain(*listed)}))}
+        # The last entry of each table is what -1, an unknown field, points to.
+        tables = [np.array([*(code[field] for field in own), -1]) for own in listed]
+        columns = [table[own] for table, own in zip(tables, columns, strict=True)]
+    absent = np.full(1, _ABSENT.get(name, 0), DTYPES[name])
+    return np.concatenate([*columns, absent])[place]

@@ -7,13 +7,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.paper import LAST_YEAR, MOST_CITATIONS
 from tokengym.envs.intake.names import meant_for
 from tokengym.envs.intake.numbers import whole_number
 from tokengym.envs.intake.quoting import quoted
-from tokengym.envs.intake.rows import read_objects, read_rows, refuse
-from tokengym.envs.intake.text import clean, clean_line
+from tokengym.envs.intake.rows import read_objects, refuse
+from tokengym.envs.intake.text import clean_line
 
 _WORK_ID = re.compile(r"W([0-9]{1,18})")
 _COUNTS = {"publication_year": LAST_YEAR, "cited_by_count": MOST_CITATIONS}
@@ -67,78 +66,50 @@ def find_merged_ids(root: Path) -> list[Path]:
     return sorted(root.glob("**/merged_ids/works/*.csv.gz"))
 
 
-def read_snapshot(folder: Path | str, skipped: list[str] | None = None) -> Iterator[Work]:
-    """Yield the works of a snapshot, newest parts first.
-
-    Ids that were merged into others are replaced, in references too, and merged works left out.
-    A work that occurs in several parts, as after an update on top of an older copy, is taken from
-    the newest.
-
-    Args:
-        folder: what holds `works/` and, if there are any, `merged_ids/works/`, at any depth.
-        skipped: collects what is wrong with damaged lines and parts, which are then skipped.
-
-    Raises:
-        DataError: if there are no parts, or one is damaged and `skipped` is `None`.
-    """
-    root = Path(folder)
-    parts = find_snapshot_parts(root)
-    if not parts:
-        raise DataError(f"{root} holds no works/updated_date=*/*.gz")
-    yield from read_works(parts, read_merged_ids(root, skipped), skipped)
-
-
-def read_works(
-    parts: Iterable[Path],
-    merged: Mapping[str, str] | None = None,
-    skipped: list[str] | None = None,
-) -> Iterator[Work]:
+def read_works(parts: Iterable[Path], skipped: list[str] | None = None) -> Iterator[Work]:
     """Yield the works of files of JSON, each id once, from the first part that holds it.
 
     Works without a publication year are left out.
 
     Args:
         parts: the files.
-        merged: ids that were merged into others.
         skipped: collects what is wrong with damaged lines and parts, which are then skipped.
 
     Raises:
         DataError: if a part is damaged and `skipped` is `None`.
     """
-    merged = merged or {}
     seen: set[str] = set()
     for part in parts:
         for where, fields in read_objects(part, skipped):
             try:
-                work = _parse_work(fields, merged)
+                work = _parse_work(fields)
             except (KeyError, ValueError) as error:
                 refuse(f"{where}: not a work: {_explain(error)}", skipped, error)
                 continue
-            if work is not None and work.id not in seen and work.id not in merged:
+            if work is not None and work.id not in seen:
                 seen.add(work.id)
                 yield work
 
 
-def read_merged_ids(root: Path, skipped: list[str] | None = None) -> dict[str, str]:
+def read_merged_ids(paths: Iterable[Path], skipped: list[str] | None = None) -> dict[str, str]:
     """Return, by id, the id it was finally merged into.
+
+    Args:
+        paths: the lists of merged ids, see `find_merged_ids`.
+        skipped: collects what is wrong with damaged lines and lists, which are then skipped.
 
     Raises:
         DataError: if a file is damaged and `skipped` is `None`.
     """
     step: dict[str, str] = {}
-    for path in find_merged_ids(root):
-        try:
-            for result in read_rows(path):
-                row = result.row or {}
-                pair = row.get("id"), row.get("merge_into_id")
-                if None in pair:
-                    reason = result.reason or "cells are missing"
-                    refuse(f"{path}, line {result.line}: {reason}", skipped)
-                    continue
+    for path in paths:
+        for where, row in read_objects(path, skipped, tables=True):
+            pair = row.get("id"), row.get("merge_into_id")
+            if None in pair:
+                refuse(f"{where}: cells are missing", skipped)
+            else:
                 old, new = (shorten_id(str(name)) for name in pair)
                 step[old] = new
-        except DataError as error:
-            refuse(str(error), skipped, error)
     final = {}
     for old in step:
         new, passed = step[old], {old}
@@ -179,7 +150,7 @@ def _explain(error: Exception) -> str:
     return f"it has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
 
 
-def _parse_work(fields: Mapping[str, Any], merged: Mapping[str, str]) -> Work | None:
+def _parse_work(fields: Mapping[str, Any]) -> Work | None:
     """Read one work object of the snapshot or the API; `None` if it has no publication year."""
     misspelt = _misspelt(frozenset(fields))
     if misspelt:
@@ -200,13 +171,13 @@ def _parse_work(fields: Mapping[str, Any], merged: Mapping[str, str]) -> Work | 
     return Work(
         id=short,
         title=clean_line(_field(fields, "title", str) or _field(fields, "display_name", str)),
-        abstract=clean(rebuild_abstract(_field(fields, "abstract_inverted_index", dict))),
+        abstract=clean_line(rebuild_abstract(_field(fields, "abstract_inverted_index", dict))),
         year=_count(fields, "publication_year"),
         type=kind,
         venue=shorten_id(_field(source, "id", str)),
         field=clean_line(_field(field, "display_name", str)),
         cited_by_count=_count(fields, "cited_by_count"),
-        references=tuple(merged.get(one, one) for one in map(shorten_id, references)),
+        references=tuple(map(shorten_id, references)),
         withheld="retracted" if retracted else "paratext" if paratext else "",
     )
 

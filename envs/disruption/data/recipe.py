@@ -10,13 +10,7 @@ from typing import Any, Literal, NamedTuple
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.data.openalex import find_merged_ids
 from tokengym.envs.disruption.data.selection import BALANCES, Balance
-from tokengym.envs.disruption.data.sources import (
-    CITATIONS,
-    KINDS,
-    SCORES,
-    Kind,
-    find_files,
-)
+from tokengym.envs.disruption.data.sources import CITATIONS, KINDS, SCORES, Kind, find_files
 from tokengym.envs.disruption.data.steps import Progress
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.paper import LABEL_RULES, LabelRule
@@ -97,7 +91,8 @@ class Recipe:
         """The targets whose labels a paper must have."""
         return tuple(LABELS) if self.target == "both" else (self.target,)
 
-    def arguments(self) -> dict[str, Any]:
+    @property
+    def identity(self) -> dict[str, Any]:
         """Everything the set depends on besides the contents of its files, as plain JSON."""
         fields = dataclasses.asdict(self)
         del fields["source"], fields["texts"]
@@ -109,33 +104,35 @@ class Input(NamedTuple):
 
     Attributes:
         role: what it holds.
-        name: its place in the source.
+        root: the folder of its source.
         path: where it lies.
-        root: the folder that `name` starts from.
         sha256: of its contents.
     """
 
     role: Role
-    name: str
-    path: Path
     root: Path
+    path: Path
     sha256: str
 
+    @property
+    def name(self) -> str:
+        """Its place in the source."""
+        return self.path.relative_to(self.root).as_posix()
 
-class Inputs(NamedTuple):
-    """The files of a recipe.
-
-    Attributes:
-        files: those that are read; works in the order in which they count.
-        ignored: what else lies in the source's folder, by name, and what it holds.
-    """
-
-    files: list[Input]
-    ignored: Mapping[str, str]
+    @property
+    def identity(self) -> list[str]:
+        """What is read of it depends on, see `Step`: reasons for what is skipped name it."""
+        return [self.name, self.sha256]
 
 
-def find_inputs(recipe: Recipe, executor: Executor | None, progress: Progress) -> Inputs:
+def find_inputs(
+    recipe: Recipe, executor: Executor | None, progress: Progress
+) -> tuple[list[Input], Mapping[str, str]]:
     """Find and hash the files of a recipe.
+
+    Returns:
+        the files, works in the order in which they count; what else lies in the source's folder, by
+        name, and what it holds.
 
     Raises:
         DataError: if there are none, or one cannot be read.
@@ -146,40 +143,29 @@ def find_inputs(recipe: Recipe, executor: Executor | None, progress: Progress) -
     paths = [path for _, _, path in listed]
     hashes = map(sha256, paths) if executor is None else executor.map(sha256, paths)
     found = []
-    for (role, root, path), digest in zip(listed, hashes, strict=True):
-        found.append(Input(role, path.relative_to(root).as_posix(), path, root, digest))
+    for place, digest in zip(listed, hashes, strict=True):
+        found.append(Input(*place, digest))
         progress(stage, len(found), len(listed))
-    return Inputs(found, ignored)
+    return found, ignored
 
 
 def _list_files(recipe: Recipe) -> tuple[list[tuple[Role, Path, Path]], Mapping[str, str]]:
     """Return role, root and path of each file, and what is ignored."""
-    source = recipe.source
-    if recipe.kind == "jsonl":
-        return _list_records("papers", source)
-    if recipe.kind == "openalex":
-        return _list_records("works", source)
-    if not source.exists():
-        raise DataError(f"there is no {source}")
+    source, tables = recipe.source, recipe.kind == "sciscinet"
     listed: list[tuple[Role, Path, Path]] = []
     ignored: Mapping[str, str] = {}
-    if recipe.texts is not None:
-        listed, ignored = _list_records("works", recipe.texts)
-    tables: list[tuple[Role, str]] = [("scores", SCORES), ("citations", CITATIONS)]
-    for role, name in tables:  # a table is one Parquet file or a folder of them
+    if records := recipe.texts if tables else source:
+        content: Literal["papers", "works"] = "papers" if recipe.kind == "jsonl" else "works"
+        files, ignored = find_files(records, content)
+        root = records.parent if records.is_file() else records
+        merged = find_merged_ids(root) if content == "works" and records.is_dir() else []
+        listed += [(content, root, path) for path in files]
+        listed += [("merged", root, path) for path in merged]
+    roles: Mapping[Role, str] = {"scores": SCORES, "citations": CITATIONS} if tables else {}
+    for role, name in roles.items():  # a table is one Parquet file or a folder of them
         found = [*source.glob(f"{name}.parquet"), *source.glob(f"{name}/*.parquet")]
         if not found:
-            raise DataError(f"{source} holds no {name}.parquet")
-        listed.extend((role, source, path) for path in sorted(found))
-    return listed, ignored
-
-
-def _list_records(
-    role: Literal["works", "papers"], source: Path
-) -> tuple[list[tuple[Role, Path, Path]], Mapping[str, str]]:
-    files, ignored = find_files(source, role)
-    root = source.parent if source.is_file() else source
-    listed: list[tuple[Role, Path, Path]] = [(role, root, path) for path in files]
-    if role == "works" and source.is_dir():
-        listed.extend(("merged", root, path) for path in find_merged_ids(root))
+            missing = f"{source} holds no {name}.parquet"
+            raise DataError(missing if source.exists() else f"there is no {source}")
+        listed += [(role, source, path) for path in sorted(found)]
     return listed, ignored

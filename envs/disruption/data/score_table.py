@@ -1,33 +1,27 @@
 """Scores of every work of a source as a table: CD, mCD, DI_l, and the novelty of Uzzi et al."""
 
-import csv
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.table_files import open_table, require_table
 from tokengym.envs.disruption.citations import CitationCounts, CitationGraph
-from tokengym.envs.disruption.data.columns import load_columns, load_own_scores, save_columns
-from tokengym.envs.disruption.data.reading import Stages, build_corpus, score_years
+from tokengym.envs.disruption.data.columns import load_columns, save_columns
+from tokengym.envs.disruption.data.reading import Stages, build_corpus
 from tokengym.envs.disruption.data.recipe import Recipe, find_inputs
-from tokengym.envs.disruption.data.scoring import score_novelty
-from tokengym.envs.disruption.data.steps import Done, Progress, ignore_progress
+from tokengym.envs.disruption.data.scoring import Corpus
+from tokengym.envs.disruption.data.steps import Done, Progress, Step, ignore_progress
 from tokengym.envs.disruption.labels import THRESHOLD
-
-SUFFIXES = (".csv", ".parquet")
 
 _CHUNK = 1 << 16
 _COLUMNS = ("number", "references", *CitationCounts._fields, "tenth", "median")
-
-Rows = Mapping[str, list[Any]]
-"""Some rows of the table, by column; `None` where a score is undefined."""
 
 
 class ScoreSummary(NamedTuple):
@@ -96,7 +90,10 @@ def score_works(
         DataError: if a file of the source is damaged and not to be skipped.
         ImportError: if the source is Parquet and pyarrow is not installed.
     """
-    _check_tables(out)
+    if not out:
+        raise OptionError("name at least one file for the table of scores")
+    for path in out:
+        require_table(path)
     if recipe.kind == "jsonl":
         raise OptionError(
             f"{recipe.source} holds labelled papers without references; scores need works of "
@@ -109,134 +106,70 @@ def score_works(
     times = np.unique(CitationGraph.open(graph.path).times).tolist()
     if not times:
         raise DataError(f"{recipe.source} holds no work with a year of publication")
-    options = {"window": recipe.window, "l": least_shared, "seed": recipe.seed}
-    options["shuffles"] = 0 if recipe.kind == "sciscinet" else recipe.shuffles
-    scored = score_years(stages, _stage_scores, numbered, graph, times, options)
+    window, shuffles = recipe.window, recipe.shuffles
+    options = {"window": window, "l": least_shared, "seed": recipe.seed, "shuffles": shuffles}
+    steps = [
+        Step(f"year-{year}", partial(_stage_scores, numbered, graph, year, options))
+        for year in times
+    ]
+    scored = stages.run("score years", steps)
     last_year = times[-1] if recipe.last_year is None else recipe.last_year
     (ids,) = load_columns(numbered.path, "id")
+    types = {
+        "work_id": str,
+        **dict.fromkeys(("year", "references", "n_i", "n_j", "n_k", "impact"), int),
+        **dict.fromkeys((f"cd{window}", f"mcd{window}", f"di_l{least_shared}"), float),
+        **dict.fromkeys(("uzzi_z10", "uzzi_z50"), float),
+        "window_complete": bool,
+    }
     totals = np.zeros(5, dtype=np.int64)
     with ExitStack() as opened:
-        writers = [opened.enter_context(_open_table(path)) for path in out]
+        writers = [opened.enter_context(open_table(path, types)) for path in out]
         for year, done in zip(times, scored, strict=True):
-            complete = year + recipe.window <= last_year
-            for rows in _make_rows(done, ids, year, complete, recipe.window, least_shared):
-                totals += _count(rows, f"cd{recipe.window}")
+            for columns, counted in _make_rows(done, ids, year, year + window <= last_year):
+                totals += counted
                 for write in writers:
-                    write(rows)
+                    write(columns)
     shutil.rmtree(folder)
-    works, *counted = totals.tolist()
-    figures = [numbered.notes["read"], stages.refused, works, graph.notes["citations"], *counted]
+    works, *defined = totals.tolist()
+    figures = [numbered.notes["read"], stages.refused, works, graph.notes["citations"], *defined]
     return ScoreSummary._make([*figures, stages.skipped, ignored])
 
 
-def _check_tables(out: Sequence[Path]) -> None:
-    """Refuse tables that cannot be written, before doing any work."""
-    if not out:
-        raise OptionError("name at least one file for the table of scores")
-    for path in out:
-        if path.suffix not in SUFFIXES:
-            raise OptionError(f"a table of scores ends in {' or '.join(SUFFIXES)}, got {path}")
-        if path.suffix == ".parquet" and find_spec("pyarrow") is None:
-            raise OptionError(f"{path} needs pyarrow: pip install 'tokengym[data]'")
-
-
 def _stage_scores(
-    graph_path: Path, numbered: Path, year: int, options: dict[str, int], folder: Path
+    numbered: Done, graph: Done, year: int, options: dict[str, int], folder: Path
 ) -> None:
     """Write the counts and z-scores of all works of a year, in ascending number."""
-    graph = CitationGraph.open(graph_path)
-    first, end = np.searchsorted(graph.times, [year, year + 1]).tolist()
-    number = np.asarray(graph.order[first:end])
-    counts = graph.counts(number, window=options["window"], l=options["l"])
-    own, how = load_own_scores(numbered), {name: options[name] for name in ("seed", "shuffles")}
-    venue = None if own else load_columns(numbered, "venue")[0]
-    novelty = score_novelty(graph, venue, own, first, end, **how, folder=folder)
-    references = np.diff(graph.starts[first : end + 1])
-    columns = (number, references, *counts, *novelty.T)
+    scores = Corpus.open(numbered, graph).score(year, **options, folder=folder)
+    columns = (scores.number, scores.references, *scores.counts, *scores.novelty.T)
     save_columns(folder, **dict(zip(_COLUMNS, columns, strict=True)))
 
 
 def _make_rows(
-    done: Done, ids: Any, year: int, complete: bool, window: int, least_shared: int
-) -> Iterator[Rows]:
-    """Yield the rows of a year in chunks."""
-    number, references, *counted, tenth, median = load_columns(done.path, *_COLUMNS)
+    done: Done, ids: Any, year: int, complete: bool
+) -> Iterator[tuple[list[Any], list[int]]]:
+    """Yield the columns of some rows of a year, and how many there are.
+
+    Counted are the works, those with CD, with CD above and below the threshold, and with novelty.
+    """
+    number, *every = load_columns(done.path, *_COLUMNS)
     for begin in range(0, len(number), _CHUNK):
         at = slice(begin, begin + _CHUNK)
-        counts = CitationCounts(*(column[at] for column in counted))
-        size = len(counts.n_i)
-        yield {
-            "work_id": [f"W{one}" for one in ids[number[at]].tolist()],
-            "year": [year] * size,
-            "references": references[at].tolist(),
-            "n_i": counts.n_i.tolist(),
-            "n_j": counts.n_j.tolist(),
-            "n_k": counts.n_k.tolist(),
-            "impact": counts.impact.tolist(),
-            f"cd{window}": _defined(counts.cd()),
-            f"mcd{window}": _defined(counts.mcd()),
-            f"di_l{least_shared}": _defined(counts.di_l()),
-            "uzzi_z10": _defined(tenth[at]),
-            "uzzi_z50": _defined(median[at]),
-            "window_complete": [complete] * size,
-        }
+        works = [f"W{one}" for one in ids[number[at]].tolist()]
+        references, *counted, tenth, median = (column[at] for column in every)
+        counts = CitationCounts(*counted)
+        cd, size = counts.cd(), len(works)
+        whole = [references, counts.n_i, counts.n_j, counts.n_k, counts.impact]
+        columns = [
+            works,
+            [year] * size,
+            *(column.tolist() for column in whole),
+            *map(_defined, (cd, counts.mcd(), counts.di_l(), tenth, median)),
+            [complete] * size,
+        ]
+        sides = ~np.isnan(cd), cd > THRESHOLD, cd < -THRESHOLD, ~np.isnan(tenth)
+        yield columns, [size, *(int(side.sum()) for side in sides)]
 
 
 def _defined(values: Any) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
-
-
-def _count(rows: Rows, name: str) -> list[int]:
-    """Count works, and those with CD, above and below the threshold, and with novelty."""
-    cd = [value for value in rows[name] if value is not None]
-    return [
-        len(rows["work_id"]),
-        len(cd),
-        sum(value > THRESHOLD for value in cd),
-        sum(value < -THRESHOLD for value in cd),
-        sum(value is not None for value in rows["uzzi_z10"]),
-    ]
-
-
-@contextmanager
-def _open_table(path: Path) -> Iterator[Callable[[Rows], None]]:
-    """Return a writer of rows into a table, which appears only once it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_rows = _write_csv if path.suffix == ".csv" else _write_parquet
-    with replacing(path) as part, write_rows(part) as write:
-        yield write
-
-
-@contextmanager
-def _write_csv(path: Path) -> Iterator[Callable[[Rows], None]]:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-
-        def write(rows: Rows) -> None:
-            if not file.tell():
-                writer.writerow(rows)
-            writer.writerows(zip(*rows.values(), strict=True))
-
-        yield write
-
-
-@contextmanager
-def _write_parquet(path: Path) -> Iterator[Callable[[Rows], None]]:
-    import pyarrow as pa  # type: ignore[import-untyped]
-    from pyarrow import parquet
-
-    types = {
-        "work_id": pa.string(),
-        "window_complete": pa.bool_(),
-        **dict.fromkeys(("year", "references", "n_i", "n_j", "n_k", "impact"), pa.int64()),
-    }
-    with ExitStack() as opened:
-        writers: list[Any] = []
-
-        def write(rows: Rows) -> None:
-            schema = pa.schema([(name, types.get(name, pa.float64())) for name in rows])
-            if not writers:
-                writers.append(opened.enter_context(parquet.ParquetWriter(path, schema)))
-            writers[0].write_table(pa.table(dict(rows), schema=schema))
-
-        yield write

@@ -16,21 +16,11 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.array_files import map_array
 from tokengym.envs.disruption.citations import CitationGraph
-from tokengym.envs.disruption.data.columns import (
-    PAPER_COLUMNS,
-    load_columns,
-    load_own_scores,
-    read_numbered_works,
-    save_columns,
-)
+from tokengym.envs.disruption.data.columns import PAPER_COLUMNS, load_columns, save_columns
 from tokengym.envs.disruption.data.jsonl import read_papers, write_papers
-from tokengym.envs.disruption.data.reading import (
-    Stages,
-    build_corpus,
-    list_paths,
-    number_records,
-    score_years,
-)
+from tokengym.envs.disruption.data.numbering import number_papers
+from tokengym.envs.disruption.data.openalex import Work, read_works
+from tokengym.envs.disruption.data.reading import Stages, build_corpus
 from tokengym.envs.disruption.data.recipe import Input, Recipe
 from tokengym.envs.disruption.data.scoring import Corpus, Scored, encode_labels, score_year
 from tokengym.envs.disruption.data.selection import Balance, Candidates, select_papers
@@ -74,12 +64,10 @@ def label(stages: Stages) -> Labelled:
 
 def _label_papers(stages: Stages) -> Labelled:
     """Label papers that have labels: keep them, or rank by CD if the rule says so."""
-    recipe = stages.recipe
-    papers = stages.read("papers")
-    numbered = number_records(stages, [(papers, PAPER_COLUMNS)], papers, None)
-    key = {"numbers": numbered.digest, "rule": recipe.rule, "share": recipe.share}
-    make = partial(_stage_labels, numbered.path, recipe.rule, recipe.share)
-    labels = stages.run_one("label papers", "labels", key, make)
+    recipe, sources = stages.recipe, [(stages.read("papers"), PAPER_COLUMNS)]
+    numbered = stages.run_one("number papers", "numbers", number_papers, sources, None)
+    how = numbered, recipe.rule, recipe.share
+    labels = stages.run_one("label papers", "labels", _stage_labels, *how)
     found = {"records": numbered.notes["read"], "papers": numbered.notes["papers"]}
     return Labelled(numbered, [labels], stages.inputs("papers"), found)
 
@@ -89,17 +77,22 @@ def _label_works(stages: Stages) -> Labelled:
     recipe = stages.recipe
     numbered, graph = build_corpus(stages)
     assert recipe.last_year is not None
-    times = np.unique(CitationGraph.open(graph.path).times)
     options = {
         "last_year": recipe.last_year,
         "window": recipe.window,
         "seed": recipe.seed,
-        "shuffles": 0 if recipe.kind == "sciscinet" else recipe.shuffles,
+        "shuffles": recipe.shuffles,
         "rule": recipe.rule,
         "share": recipe.share,
     }
-    complete = [year for year in times.tolist() if year + recipe.window <= recipe.last_year]
-    scored = score_years(stages, _stage_year, numbered, graph, complete, options)
+    scored = stages.run(
+        "score years",
+        [
+            Step(f"year-{year}", partial(_stage_year, numbered, graph, year, options))
+            for year in np.unique(CitationGraph.open(graph.path).times).tolist()
+            if year + recipe.window <= recipe.last_year
+        ],
+    )
     found = {
         "records": numbered.notes["read"],
         "works": numbered.notes["papers"],
@@ -115,44 +108,33 @@ def select(stages: Stages, labelled: Labelled) -> Done:
     Raises:
         DataError: if too few papers can be selected.
     """
-    key = {
-        "numbers": labelled.numbered.digest,
-        "labels": [one.digest for one in labelled.labels],
-        "recipe": stages.recipe.arguments(),
-    }
-    make = partial(
-        _stage_selection, stages.recipe, labelled.numbered.path, list_paths(labelled.labels)
-    )
-    return stages.run_one("choose papers", "selection", key, make)
+    arguments = stages.recipe, labelled.numbered, labelled.labels
+    return stages.run_one("choose papers", "selection", _stage_selection, *arguments)
 
 
 def collect(stages: Stages, labelled: Labelled, selected: Done) -> dict[str, list[Paper]]:
     """Join the selected papers with their texts, and return those of each split."""
-    recipe, steps = stages.recipe, []
-    labels = [one.digest for one in labelled.labels]
-    for k, one in enumerate(labelled.texts):
-        name = _part_name(k)
-        if name in selected.files:
-            key = {"sha256": one.sha256, "selected": selected.files[name], "labels": labels}
-            make = partial(
-                _stage_texts, one.path, selected.path / name, list_paths(labelled.labels), recipe
-            )
-            steps.append(Step("texts", key, make))
-    texts = stages.run("write texts", steps)
+    found = stages.run(
+        "write texts",
+        [
+            Step("texts", partial(_stage_texts, stages.recipe, one, k, selected, labelled.labels))
+            for k, one in enumerate(labelled.texts)
+            if _part_name(k) in selected.files
+        ],
+    )
     return {
-        split: [p for one in texts for p in read_papers(one.path / f"{split}.jsonl")]
+        split: [p for one in found for p in read_papers(one.path / f"{split}.jsonl")]
         for split in SPLITS
     }
 
 
-def _stage_labels(numbered: Path, rule: LabelRule, share: float, folder: Path) -> None:
+def _stage_labels(numbered: Done, rule: LabelRule, share: float, folder: Path) -> None:
     """Write the labels that papers have, or labels by rank if the rule is `percentile`."""
     year, field, disruption, novel, cd = load_columns(
-        numbered, "year", "field", "disruption", "novel", "cd"
+        numbered.path, "year", "field", "disruption", "novel", "cd"
     )
     if rule == "percentile":
-        names = percentile_labels(cd, field, year, share=share)
-        disruption = encode_labels(names, DISRUPTION_LABELS)
+        disruption = encode_labels(percentile_labels(cd, field, year, share=share))
     save_columns(
         folder,
         number=np.arange(len(year)),
@@ -164,22 +146,21 @@ def _stage_labels(numbered: Path, rule: LabelRule, share: float, folder: Path) -
 
 
 def _stage_year(
-    graph: Path, numbered: Path, year: int, options: dict[str, Any], folder: Path
+    numbered: Done, graph: Done, year: int, options: dict[str, Any], folder: Path
 ) -> None:
     """Write the scores and labels of one year, one column per field of `Scored`."""
-    article, venue, field = load_columns(numbered, "article", "venue", "field")
-    corpus = Corpus(CitationGraph.open(graph), article, venue, field, load_own_scores(numbered))
-    save_columns(folder, **score_year(corpus, year, **options, folder=folder)._asdict())
+    scored = score_year(Corpus.open(numbered, graph), year, **options, folder=folder)
+    save_columns(folder, **scored._asdict())
 
 
 def _stage_selection(
-    recipe: Recipe, numbered: Path, labels: Sequence[Path], folder: Path
+    recipe: Recipe, numbered: Done, labels: Sequence[Done], folder: Path
 ) -> dict[str, Any]:
     """Write a row per selected paper: row of its part, split, and which entry of which labels."""
     key, title, abstract, leaks, part, row = load_columns(
-        numbered, "id", "title", "abstract", "leaks", "part", "row"
+        numbered.path, "id", "title", "abstract", "leaks", "part", "row"
     )
-    tables = [load_columns(path, *_LABEL_COLUMNS) for path in labels]
+    tables = [load_columns(one.path, *_LABEL_COLUMNS) for one in labels]
     number, year, field, disruption, novel = (
         np.concatenate([np.zeros(0, np.int64), *(table[k] for table in tables)])
         for k in range(len(_LABEL_COLUMNS))
@@ -201,11 +182,7 @@ def _stage_selection(
         balance=recipe.balance,
         seed=recipe.seed,
     )
-    empty = [
-        name
-        for k, name in enumerate(SPLITS)
-        if name != "validation" and not (selection.split == k).any()
-    ]
+    empty = [split for k, split in ((0, "train"), (2, "test")) if k not in selection.split]
     if empty:
         raise DataError(
             f"no paper is left for {' and '.join(empty)}: its classes are made equally frequent "
@@ -224,44 +201,32 @@ def _stage_selection(
 
 
 def _stage_texts(
-    path: Path, selected: Path, labels: Sequence[Path], recipe: Recipe, folder: Path
+    recipe: Recipe, one: Input, part: int, selected: Done, labels: Sequence[Done], folder: Path
 ) -> None:
     """Write the selected papers of a part, one file a split."""
-    rows = {row: tuple(rest) for row, *rest in map_array(selected).tolist()}
+    rows = {row: rest for row, *rest in map_array(selected.path / _part_name(part)).tolist()}
+    skipped: list[str] | None = [] if recipe.skip_corrupt else None
+    if recipe.kind == "jsonl":
+        records: Iterator[Work | Paper] = read_papers(one.path, skipped)
+    else:
+        records = read_works([one.path], skipped)
+    open_scored = cache(lambda k: Scored(*load_columns(labels[k].path, *Scored._fields)))
     papers: dict[str, list[Paper]] = {split: [] for split in SPLITS}
-    join = _join_papers if recipe.kind == "jsonl" else _join_works
-    for split, paper in join(path, rows, labels, recipe):
+    for row, record in enumerate(records):
+        if row not in rows:
+            continue
+        split, table, entry = rows[row]
+        if isinstance(record, Work):
+            paper = open_scored(table).make_paper(entry, record, recipe.rule)
+        else:
+            paper = record
+            if recipe.rule == "percentile":
+                code = int(load_columns(labels[table].path, "disruption")[0][entry])
+                name = DISRUPTION_LABELS[code] if code >= 0 else None
+                paper = dataclasses.replace(paper, disruption_label=name, label_rule="percentile")
         papers[SPLITS[split]].append(paper)
     for name, listed in papers.items():
         write_papers(folder / f"{name}.jsonl", listed)
-
-
-def _join_works(
-    path: Path, rows: Mapping[int, tuple[int, ...]], labels: Sequence[Path], recipe: Recipe
-) -> Iterator[tuple[int, Paper]]:
-    """Yield split and paper of each of the wanted rows of works."""
-    open_scored = cache(lambda k: Scored(*load_columns(labels[k], *Scored._fields)))
-    skipped: list[str] | None = [] if recipe.skip_corrupt else None
-    for row, (_, work) in enumerate(read_numbered_works(path, skipped)):
-        if row in rows:
-            split, table, entry = rows[row]
-            yield split, open_scored(table).make_paper(entry, work, recipe.rule)
-
-
-def _join_papers(
-    path: Path, rows: Mapping[int, tuple[int, ...]], labels: Sequence[Path], recipe: Recipe
-) -> Iterator[tuple[int, Paper]]:
-    """Yield split and paper of each of the wanted rows of papers."""
-    (disruption,) = load_columns(labels[0], "disruption")
-    skipped: list[str] | None = [] if recipe.skip_corrupt else None
-    for row, paper in enumerate(read_papers(path, skipped)):
-        if row in rows:
-            split, _, entry = rows[row]
-            if recipe.rule == "percentile":
-                code = int(disruption[entry])
-                name = DISRUPTION_LABELS[code] if code >= 0 else None
-                paper = dataclasses.replace(paper, disruption_label=name, label_rule="percentile")
-            yield split, paper
 
 
 def _part_name(part: int) -> str:

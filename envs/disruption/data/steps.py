@@ -9,7 +9,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +17,8 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.task import canonical_json
 from tokengym.envs.intake.files import sha256
 
-FORMAT = 5
-"""Goes up whenever a step gives another result from the same inputs."""
+FORMAT = 6
+"""Goes up whenever a step gives another result from the same arguments."""
 
 _DONE = "done.json"
 
@@ -30,35 +30,13 @@ def ignore_progress(_stage: str, _done: int, _total: int) -> None:
     """Report nothing."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """One piece of work.
-
-    Attributes:
-        name: its folder's name up to the hash; letters, digits, `-`.
-        inputs: plain JSON of everything the result depends on.
-        make: writes files, without subfolders, into the folder it is given and returns notes as
-            plain JSON. It pickles where an executor runs it.
-    """
-
-    name: str
-    inputs: Mapping[str, Any]
-    make: Callable[[Path], Any]
-
-    @property
-    def folder(self) -> str:
-        """Name of the folder of its result."""
-        identity = {"format": FORMAT, "name": self.name, "inputs": self.inputs}
-        return f"{self.name}-{_hash_json(identity)[:16]}"
-
-
 class Done(NamedTuple):
     """The result of a step.
 
     Attributes:
         path: its folder.
         files: SHA-256 of each file by name.
-        notes: what `make` returned.
+        notes: what the step returned.
     """
 
     path: Path
@@ -66,18 +44,40 @@ class Done(NamedTuple):
     notes: Any
 
     @property
-    def digest(self) -> str:
-        """One hash of the whole result, for the inputs of later steps."""
-        return _hash_json({"files": dict(self.files), "notes": self.notes})
+    def identity(self) -> str:
+        """What its result depends on, for the hash of later steps."""
+        return self.path.name
+
+
+class Step(NamedTuple):
+    """One piece of work.
+
+    Attributes:
+        name: its folder's name up to the hash; letters, digits, `-`.
+        make: called with the folder it writes files into, without subfolders; returns notes as
+            plain JSON. Its result depends on its arguments alone: plain JSON, or what has an
+            `identity` in plain JSON. It pickles where an executor runs it.
+    """
+
+    name: str
+    make: "partial[Any]"
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder of its result."""
+        identity = [FORMAT, self.make.func.__name__, _identify(self.make.args)]
+        digest = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
+        return f"{self.name}-{digest[:16]}"
+
+
+def _identify(value: Any) -> Any:
+    if hasattr(value, "identity"):
+        return value.identity
+    return [_identify(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def run_steps(
-    folder: Path,
-    stage: str,
-    steps: Sequence[Step],
-    *,
-    executor: Executor | None = None,
-    progress: Progress = ignore_progress,
+    folder: Path, stage: str, steps: Sequence[Step], executor: Executor | None, progress: Progress
 ) -> list[Done]:
     """Run the steps that are not done yet, and return every step's result in their order.
 
@@ -114,10 +114,9 @@ def _run(folder: Path, step: Step) -> Done:
     found = _read_intact(path)
     if found is not None:
         return found
-    part = folder / f"{step.folder}.part"
+    part = path.with_name(f"{path.name}.part")
     for old in (path, part):
-        if old.exists():
-            shutil.rmtree(old)
+        shutil.rmtree(old, ignore_errors=True)
     part.mkdir()
     notes = step.make(part)
     files = {entry.name: sha256(entry) for entry in sorted(part.iterdir())}
@@ -135,7 +134,3 @@ def _read_intact(path: Path) -> Done | None:
     except (OSError, DataError, ValueError, KeyError, TypeError):
         return None
     return done if intact else None
-
-
-def _hash_json(value: Any) -> str:
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
