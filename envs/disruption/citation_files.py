@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.format import open_memmap
 
-from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.array_files import (
     NewArray,
     ScratchArray,
@@ -22,7 +21,7 @@ from tokengym.envs.disruption.array_files import (
 from tokengym.envs.disruption.citations import CitationGraph, offsets, row_blocks
 
 IntArray = npt.NDArray[np.int64]
-Chunks = Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]
+Chunks = Iterable[tuple[IntArray, IntArray]]
 """The citations as (citing, cited) chunks."""
 
 BLOCK_CITATIONS = 20_000_000
@@ -40,12 +39,9 @@ def build_on_disk(
     Args:
         folder: for the arrays; created if necessary. `CitationGraph.open` finds them there later.
         times: publication time of each paper, integers, shape (n,).
-        chunks: numbers of citing and of cited papers.
+        chunks: numbers of citing and of cited papers, from 0 to n - 1.
         block_citations: most citations sorted at a time (about 40 bytes each), if no single
             paper has more.
-
-    Raises:
-        DataError: if a number is no paper's.
     """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
@@ -57,8 +53,10 @@ def build_on_disk(
     position[order] = np.arange(len(when))
     with scratch_arrays(path) as new:
         citing, cited = new(np.int64), new(np.int64)
-        for source, target in _positions(chunks, position):
-            citing.append(source * len(when) + target)
+        for source, target in chunks:
+            row, column = position[source], position[target]
+            other = row != column  # a paper that cites itself does not count
+            citing.append((row * len(when) + column)[other])
         for keys, turned, pointers, columns in (
             (citing, cited, "starts", "cited"),
             (cited, None, "citer_starts", "citers"),
@@ -97,19 +95,3 @@ def _sort_rows(
     for begin, end in zip(starts[firsts], ends, strict=True):
         distinct = sort_distinct(blocks[begin:end])
         yield distinct // papers, distinct % papers
-
-
-def _positions(chunks: Chunks, position: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield chunks in sorted positions, without papers that cite themselves."""
-    for citing, cited in chunks:
-        source, target = np.asarray(citing, dtype=np.int64), np.asarray(cited, dtype=np.int64)
-        if source.shape != target.shape or source.ndim != 1:
-            raise DataError(
-                f"a chunk needs two arrays of one length, got {source.shape} and {target.shape}"
-            )
-        if len(source) and not (
-            min(source.min(), target.min()) >= 0 and max(source.max(), target.max()) < len(position)
-        ):
-            raise DataError(f"papers are numbered 0 to {len(position) - 1}, a chunk has others")
-        other = source != target
-        yield position[source[other]], position[target[other]]

@@ -61,20 +61,6 @@ def novelty_label(tenth_percentile: float, median: float, field_median: float = 
     return "novel" if median <= field_median else "balanced"
 
 
-def disruption_labels(
-    n_i: npt.ArrayLike, n_j: npt.ArrayLike, n_k: npt.ArrayLike
-) -> npt.NDArray[np.str_]:
-    """Label many papers by the integer rule; the empty string where CD is undefined."""
-    i, j, k = (np.asarray(counts, dtype=np.int64) for counts in (n_i, n_j, n_k))
-    total = i + j + k
-    balance = 10 * (i - j)
-    return np.select(
-        [total == 0, balance > total, balance < -total],
-        ["", DISRUPTION_LABELS[0], DISRUPTION_LABELS[1]],
-        DISRUPTION_LABELS[2],
-    )
-
-
 def percentile_labels(
     score: npt.ArrayLike,
     field: Sequence[Any] | npt.NDArray[Any],

@@ -10,7 +10,6 @@ from tokengym.envs.disruption.labels import (
     DISRUPTION_LABELS,
     disruption_label,
     disruption_label_of_score,
-    disruption_labels,
     eligible,
     novelty_label,
     percentile_labels,
@@ -40,7 +39,6 @@ def test_the_integer_rule_and_the_recorded_score_agree(i: int, j: int, k: int) -
     label = disruption_label(i, j, k)
     total = i + j + k
     assert label == (disruption_label_of_score((i - j) / total) if total else None)
-    assert disruption_labels([i], [j], [k]).tolist() == [label or ""]
 
 
 @given(counts, counts, counts)

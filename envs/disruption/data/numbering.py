@@ -51,7 +51,8 @@ def number_papers(
             place = np.where(found, np.append(first, -1)[at], -1)
         for name in names:
             save_columns(folder, **{name: _gather(name, parts, place)})
-        ends = np.cumsum([len(load_columns(part.path, "id")[0]) for part in parts], dtype=np.int64)
+    texts = [load_columns(one.path, "id")[0] for one in sources[-1][0]]
+    ends = np.cumsum([len(own) for own in texts], dtype=np.int64)
     part = np.where(place < 0, -1, np.searchsorted(ends, place, side="right"))
     row = place - np.append(0, ends)[np.maximum(part, 0)]
     save_columns(folder, id=ids, part=part, row=row)

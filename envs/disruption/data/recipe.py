@@ -159,13 +159,13 @@ def _list_files(recipe: Recipe) -> tuple[list[tuple[Role, Path, Path]], Mapping[
         files, ignored = find_files(records, content)
         root = records.parent if records.is_file() else records
         merged = find_merged_ids(root) if content == "works" and records.is_dir() else []
-        listed += [(content, root, path) for path in files]
-        listed += [("merged", root, path) for path in merged]
+        listed.extend((content, root, path) for path in files)
+        listed.extend(("merged", root, path) for path in merged)
     roles: Mapping[Role, str] = {"scores": SCORES, "citations": CITATIONS} if tables else {}
     for role, name in roles.items():  # a table is one Parquet file or a folder of them
         found = [*source.glob(f"{name}.parquet"), *source.glob(f"{name}/*.parquet")]
         if not found:
             missing = f"{source} holds no {name}.parquet"
             raise DataError(missing if source.exists() else f"there is no {source}")
-        listed += [(role, source, path) for path in sorted(found)]
+        listed.extend((role, source, path) for path in sorted(found))
     return listed, ignored
