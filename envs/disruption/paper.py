@@ -23,7 +23,12 @@ _TEXTS = {"title": clean_line, "abstract": clean, "primary_field": clean_line}
 """How each text of a paper is cleaned, whoever made the record."""
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 LABEL_RULES: tuple[LabelRule, ...] = get_args(LabelRule)
-NOVELTY_SCALES: tuple[NoveltyScale, ...] = get_args(NoveltyScale)
+_CHOICES = {
+    "label_rule": LABEL_RULES,
+    "novelty_scale": (*get_args(NoveltyScale), None),
+    "disruption_label": (*DISRUPTION_LABELS, None),
+    "novelty_label": (*NOVELTY_LABELS, None),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +114,9 @@ class Paper:
         self._check_types()
         for name, cleaned in _TEXTS.items():
             object.__setattr__(self, name, cleaned(getattr(self, name)))
-        if self.label_rule not in LABEL_RULES:
-            raise self._error(f"label_rule must be one of {LABEL_RULES}, got {self.label_rule!r}")
-        if self.novelty_scale not in (None, *NOVELTY_SCALES):
-            raise self._error(
-                f"novelty_scale must be one of {NOVELTY_SCALES} or None, got {self.novelty_scale!r}"
-            )
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                raise self._error(f"{name} must be one of {known}, got {getattr(self, name)!r}")
         self._check_windows()
         self._check_disruption()
         self._check_novelty()
@@ -141,16 +143,14 @@ class Paper:
         self._check_count("cited_by_count", self.cited_by_count, MOST_CITATIONS)
         for name in ("cd_index", "novelty_score", "conventionality_score", "field_median"):
             value = getattr(self, name)
-            if value is not None and (
-                isinstance(value, bool) or not isinstance(value, int | float)
-            ):
+            if value is not None and not _is_number(value):
                 raise self._error(f"{name} must be a number or null, got {value!r:.60}")
 
     def _check_windows(self) -> None:
         years = [window for window, _ in self.cd_by_window]
         for window, cd in self.cd_by_window:
             self._check_count("a window of cd_by_window", window, LAST_YEAR)
-            if isinstance(cd, bool) or not isinstance(cd, int | float) or not -1.0 <= cd <= 1.0:
+            if not _is_number(cd) or not -1.0 <= cd <= 1.0:
                 raise self._error(f"cd_by_window must lie in [-1, 1], got {cd!r:.60}")
         if years != sorted(set(years)):
             raise self._error(f"windows of cd_by_window must ascend, got {years}")
@@ -161,8 +161,6 @@ class Paper:
 
     def _check_disruption(self) -> None:
         score, label = self.cd_index, self.disruption_label
-        if label is not None and label not in DISRUPTION_LABELS:
-            raise self._error(f"disruption_label must be of {DISRUPTION_LABELS}, got {label!r}")
         if score is None:
             if label is not None:
                 raise self._error(f"cd_index is None, so disruption_label cannot be {label!r}")
@@ -177,8 +175,6 @@ class Paper:
 
     def _check_novelty(self) -> None:
         tenth, median, label = self.novelty_score, self.conventionality_score, self.novelty_label
-        if label is not None and label not in NOVELTY_LABELS:
-            raise self._error(f"novelty_label must be of {NOVELTY_LABELS}, got {label!r}")
         if tenth is None or median is None:
             if label is not None:
                 raise self._error(f"a score is None, so novelty_label cannot be {label!r}")
@@ -209,3 +205,7 @@ class Paper:
 
     def _error(self, what: str) -> DataError:
         return DataError(f"paper {self.openalex_id!s:.60}: {what}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

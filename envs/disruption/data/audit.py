@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tokengym.envs.core.errors import DataError
@@ -35,12 +35,12 @@ def audit(papers: Mapping[str, Sequence[Paper]], window: int) -> dict[str, Any]:
         DataError: if a prompt changes with the future of its paper, a text speaks of it, a text is
             in the set twice, or a paper of `test` is as early as what labels of the others count.
     """
-    compared = sum(_compare_prompts(paper) for listed in papers.values() for paper in listed)
-    for listed in papers.values():
-        for paper in listed:
-            if leaks_outcome(paper.openalex_id, paper.title, paper.abstract):
-                raise DataError(f"the text of {paper.openalex_id} speaks of its later use")
-    _refuse_repeats(papers)
+    every = [paper for listed in papers.values() for paper in listed]
+    compared = sum(map(_compare_prompts, every))
+    for paper in every:
+        if leaks_outcome(paper.openalex_id, paper.title, paper.abstract):
+            raise DataError(f"the text of {paper.openalex_id} speaks of its later use")
+    _refuse_repeats(every)
     earlier = [paper.publication_year for s in SPLITS[:2] for paper in papers.get(s, ())]
     tested = [paper.publication_year for paper in papers.get("test", ())]
     counted, first = max(earlier, default=None), min(tested, default=None)
@@ -54,21 +54,18 @@ def audit(papers: Mapping[str, Sequence[Paper]], window: int) -> dict[str, Any]:
         "last_year_counted": None if counted is None else counted + window,
         "first_year_of_test": first,
         "counts": {
-            split: {
-                target: _count(listed, lambda p, t=target: str(p.labels()[t]))  # type: ignore[misc]
-                for target in LABELS
-            }
+            split: {target: _count(str(p.labels()[target]) for p in listed) for target in LABELS}
             for split, listed in papers.items()
         },
-        "by_field": {s: _count(listed, lambda p: p.primary_field) for s, listed in papers.items()},
+        "by_field": {s: _count(p.primary_field for p in listed) for s, listed in papers.items()},
         "by_year": {
-            s: _count(listed, lambda p: str(p.publication_year)) for s, listed in papers.items()
+            s: _count(str(p.publication_year) for p in listed) for s, listed in papers.items()
         },
     }
 
 
-def _count(papers: Sequence[Paper], key: Callable[[Paper], str]) -> dict[str, int]:
-    return dict(sorted(Counter(map(key, papers)).items()))
+def _count(values: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(values).items()))
 
 
 def _compare_prompts(paper: Paper) -> int:
@@ -113,12 +110,11 @@ def _with_another_future(paper: Paper) -> Paper:
     )
 
 
-def _refuse_repeats(papers: Mapping[str, Sequence[Paper]]) -> None:
+def _refuse_repeats(papers: Iterable[Paper]) -> None:
     seen: dict[tuple[str, int], str] = {}
-    for listed in papers.values():
-        for paper in listed:
-            words = {"title": content_words(paper.title), "abstract": normal_form(paper.abstract)}
-            for kind, text in words.items():
-                key = kind, hash_words(text)
-                if key[1] and seen.setdefault(key, paper.openalex_id) != paper.openalex_id:
-                    raise DataError(f"{seen[key]} and {paper.openalex_id} have the same {kind}")
+    for paper in papers:
+        words = {"title": content_words(paper.title), "abstract": normal_form(paper.abstract)}
+        for kind, text in words.items():
+            key = kind, hash_words(text)
+            if key[1] and seen.setdefault(key, paper.openalex_id) != paper.openalex_id:
+                raise DataError(f"{seen[key]} and {paper.openalex_id} have the same {kind}")

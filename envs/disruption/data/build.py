@@ -29,6 +29,7 @@ from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.intake.files import sha256
 
 STEPS = ".steps"
+PAPERS_PER_FILE = 50_000
 
 
 def build_papers(
@@ -59,13 +60,13 @@ def build_papers(
     """
     _check(recipe)
     inputs, ignored = find_inputs(recipe, executor, progress)
-    roles = sorted({one.role for one in inputs})
     head = {
         "format": FOLDER_FORMAT,
         "versions": {name: version(name) for name in ("tokengym", "numpy", "scipy")},
         "arguments": recipe.identity,
         "inputs": {
-            role: {one.name: one.sha256 for one in inputs if one.role == role} for role in roles
+            role: {one.name: one.sha256 for one in inputs if one.role == role}
+            for role in sorted({one.role for one in inputs})
         },
     }
     finished = _read_finished(out, head)
@@ -74,10 +75,8 @@ def build_papers(
     stages = Stages(recipe, inputs, out / STEPS, executor, progress)
     labelled = label(stages)
     selected = select(stages, labelled)
-    papers = {
-        split: sorted(listed, key=_order)
-        for split, listed in collect(stages, labelled, selected).items()
-    }
+    collected = collect(stages, labelled, selected)
+    papers = {split: sorted(listed, key=_order) for split, listed in collected.items()}
     found = {
         **labelled.found,
         **selected.notes,
@@ -85,25 +84,18 @@ def build_papers(
         "withheld": dict(stages.withheld),
         "ignored_files": dict(ignored),
     }
-    if not any(papers.values()):
-        raise DataError(f"no paper is left of {recipe.source}: {found}")
     progress("audit", 0, 1)
     findings = audit(papers, recipe.window)
     progress("audit", 1, 1)
     files = {}
     for split in SPLITS:
-        for first in range(0, len(papers[split]), recipe.papers_per_file):
-            some = papers[split][first : first + recipe.papers_per_file]
-            path = out / f"{split}-{first // recipe.papers_per_file:04d}.jsonl"
+        for first in range(0, len(papers[split]), PAPERS_PER_FILE):
+            some = papers[split][first : first + PAPERS_PER_FILE]
+            path = out / f"{split}-{first // PAPERS_PER_FILE:04d}.jsonl"
             write_papers(path, some)
             files[path.name] = {"split": split, "papers": len(some), "sha256": sha256(path)}
-    manifest = {
-        **head,
-        "source": found,
-        "skipped": stages.skipped,
-        "audit": findings,
-        "files": files,
-    }
+    made = {"source": found, "skipped": stages.skipped, "audit": findings, "files": files}
+    manifest = {**head, **made}
     write_manifest(out, manifest)
     shutil.rmtree(out / STEPS)
     return manifest

@@ -40,7 +40,6 @@ class Recipe:
         seed: of shuffles and choices.
         skip_corrupt: skip what is damaged and name it, instead of refusing it.
         keep_withheld: judge retracted works and paratext too, which otherwise only cite.
-        papers_per_file: most papers in one file.
 
     Raises:
         OptionError: if a value is out of range or one that is needed is missing.
@@ -60,7 +59,6 @@ class Recipe:
     seed: int = 0
     skip_corrupt: bool = False
     keep_withheld: bool = False
-    papers_per_file: int = 50_000
 
     def __post_init__(self) -> None:
         """Refuse invalid values, naming them."""
@@ -74,7 +72,7 @@ class Recipe:
                 raise OptionError(
                     f"{name} must be one of {list(known)}, got {getattr(self, name)!r}"
                 )
-        for name, least in (("window", 1), ("seed", 0), ("papers_per_file", 1)):
+        for name, least in (("window", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise OptionError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if not 0 < self.share <= 0.5:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.openalex import find_snapshot_parts
@@ -36,30 +36,17 @@ _LOOKED_AT = 20
 _LISTED = 5
 
 
-class Found(NamedTuple):
-    """The files of a source.
-
-    Attributes:
-        files: those that are read, in the order in which their records count.
-        ignored: what else lies in the folder, by name, and what it holds.
-    """
-
-    files: Sequence[Path]
-    ignored: Mapping[str, str]
-
-
 def detect_kind(source: Path) -> Kind:
     """Return what a file or folder holds.
 
     Raises:
         DataError: if it is none of the kinds, or holds files of several.
     """
-    _require(source)
     if any(source.glob(f"{SCORES}*")):
         return "sciscinet"
     if find_snapshot_parts(source):
         return "openalex"
-    contents: dict[Path, Content] = {path: content_of(path) for path in _list_files(source)}
+    contents = _contents_of(source)
     kinds: set[Kind] = {kind for content, kind in _KIND_OF.items() if content in contents.values()}
     if len(kinds) == 1:
         return kinds.pop()
@@ -70,21 +57,26 @@ def detect_kind(source: Path) -> Kind:
     )
 
 
-def find_files(source: Path, content: Literal["works", "papers"]) -> Found:
+def find_files(
+    source: Path, content: Literal["works", "papers"]
+) -> tuple[Sequence[Path], Mapping[str, str]]:
     """Find the files of a source that hold works or papers, damaged ones included.
 
     A snapshot of OpenAlex has its parts, newest first; other files come in the order of their
     names.
 
+    Returns:
+        files in the order in which their records count; what else lies in the folder, by name, and
+        what it holds.
+
     Raises:
         DataError: if there are none.
     """
-    _require(source)
     if source.is_file():
-        return Found([source], {})
+        return [source], {}
     if content == "works" and (parts := find_snapshot_parts(source)):
-        return Found(parts, {})
-    contents: dict[Path, Content] = {path: content_of(path) for path in _list_files(source)}
+        return parts, {}
+    contents = _contents_of(source)
     if content not in contents.values():
         held = _describe(source, contents)
         raise DataError(f"{source} holds no {_WANTED[content]}. It has {held}")
@@ -94,7 +86,7 @@ def find_files(source: Path, content: Literal["works", "papers"]) -> Found:
         for path, held in contents.items()
         if path not in files
     }
-    return Found(files, ignored)
+    return files, ignored
 
 
 def content_of(path: Path) -> Content:
@@ -110,21 +102,22 @@ def content_of(path: Path) -> Content:
     return "damaged"
 
 
-def _require(source: Path) -> None:
+def _contents_of(source: Path) -> dict[Path, Content]:
+    """Return what a file, or each file of a folder at any depth, holds; dotted names are left out.
+
+    Raises:
+        DataError: if there is no such file or folder.
+    """
+    if source.is_file():
+        return {source: content_of(source)}
     if not source.exists():
         raise DataError(f"there is no {source}")
-
-
-def _list_files(source: Path) -> list[Path]:
-    """List a file, or the files of a folder at any depth; names with a leading dot are left out."""
-    if source.is_file():
-        return [source]
-    return [
-        path
+    return {
+        path: content_of(path)
         for path in sorted(source.rglob("*"))
         if path.is_file()
         and not any(part.startswith(".") for part in path.relative_to(source).parts)
-    ]
+    }
 
 
 def _describe(source: Path, contents: Mapping[Path, Content]) -> str:
