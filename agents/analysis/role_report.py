@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -123,38 +122,25 @@ def _verdict(difference: Estimate, more: str, less: str, unknown: str) -> str:
 
 def role_reports(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> list[RoleReport]:
     """Return the results of each trained role, or of each world, in order."""
-    if job.others:
-        return [
-            RoleReport(name, part, role, part.title, *_logged_rates(steps, key, total), outcome)
-            for name, (part, role) in job.trained.items()
-            for key, total in [(f"env/{part.tag}", "reward/total")]
-        ]
-    if len(job.roles) == 1:
-        (role,) = job.roles
-        rewarded = [row for row in steps if row.loss is None]
-        rates = (
-            {row.step: row.reward for row in rewarded},
-            {row.step: row.uniform_rate for row in rewarded},
-            {row.step: row.tie_pair_rate for row in rewarded},
-        )
-        return [RoleReport(role, job, role, job.title, *rates, outcome)]
     reports = []
-    for role in job.roles:
-        others = job.opponents[role].items()
-        against = ", ".join(f"{getattr(who, 'name', who)} {other}" for other, who in others)
-        title = f"{role}, held out against {against}"
-        rates = _logged_rates(steps, f"env/all/{role}", "reward")
-        reports.append(RoleReport(role, job, role, title, *rates, outcome))
+    for name, (part, role) in job.trained.items():
+        title, key, reward = part.title, "env/all", "reward/total"
+        if job.others:
+            key = f"env/{part.tag}"
+        elif len(job.roles) > 1:
+            others = job.opponents[role].items()
+            against = ", ".join(f"{getattr(who, 'name', who)} {other}" for other, who in others)
+            title, key, reward = f"{role}, held out against {against}", f"env/all/{role}", "reward"
+        rates = _logged_rates(steps, key, reward)
+        reports.append(RoleReport(name, part, role, title, *rates, outcome))
     return reports
 
 
 def _logged_rates(steps: Sequence[StepRow], key: str, reward: str) -> Rates:
     """Return the rates of the steps that logged them."""
-    logged = {row.step: row.metrics for row in steps if f"{key}/{reward}" in row.metrics}
-    names = (reward, "reward_uniform_group_rate", "reward_tie_pair_rate")
-    rewards, uniform, pairs = (_rates(logged, f"{key}/{name}") for name in names)
-    return rewards, uniform, pairs
 
+    def logged(name: str) -> dict[int, float]:
+        found = {row.step: row.metrics.get(f"{key}/{name}") for row in steps}
+        return {step: float(value) for step, value in found.items() if value is not None}
 
-def _rates(logged: Mapping[int, Mapping[str, Any]], name: str) -> dict[int, float]:
-    return {step: float(row[name]) for step, row in logged.items() if name in row}
+    return logged(reward), logged("reward_uniform_group_rate"), logged("reward_tie_pair_rate")

@@ -228,8 +228,8 @@ class _Told(NamedTuple):
 
 @cache
 def _told(label: int) -> _Told:
-    first = first_years()
-    rows = [tuple(row) for row in first.counts.tolist()]
+    counts, joint = _first_years()
+    rows = [tuple(row) for row in counts.tolist()]
     places: dict[Message, int] = {}
     told = []
     for voice in VOICES:
@@ -238,26 +238,19 @@ def _told(label: int) -> _Told:
         told.append([places.setdefault(one, len(places)) for one in said])
     by_voice = np.zeros((len(VOICES), len(places), 3, 3))
     for v, found in enumerate(told):
-        np.add.at(by_voice[v], found, first.joint)
+        np.add.at(by_voice[v], found, joint)
     return _Told(places, by_voice)
 
 
-class FirstYears(NamedTuple):
-    """All first years of non-negligible probability.
-
-    Attributes:
-        counts: n_i, n_j and n_k, shape (n, 3).
-        joint: P(counts, label, paper kept | class) up to a factor, shape (n, class, label).
-    """
-
-    counts: npt.NDArray[np.int64]
-    joint: FloatArray
-
-
 @cache
-def first_years() -> FirstYears:
-    """Enumerate the first years of the literature."""
+def _first_years() -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """Enumerate the first years of the literature whose probability is not negligible.
+
+    Returns:
+        n_i, n_j and n_k, shape (n, 3); P(counts, label, paper kept | class) up to a factor, shape
+        (n, class, label).
+    """
     pmfs = [np.array(FEATURE_TABLE[name].pmf) for name in CITER_FEATURES]
     chances = np.einsum("ci,cj,ck->cijk", *pmfs)
     counts = np.argwhere(chances.max(axis=0) > _NEGLIGIBLE)
-    return FirstYears(counts, np.array([_joint((i, j, k)) for i, j, k in counts.tolist()]))
+    return counts, np.array([_joint((i, j, k)) for i, j, k in counts.tolist()])

@@ -4,6 +4,7 @@ A number is left out of an episode that has no case of it: the mean of `flip_whe
 share of right first labels that were given up.
 """
 
+import operator
 from collections.abc import Mapping, Sequence
 
 from tokengym.envs.disruption.classification import PRECISION, RECALL, WINDOW_RIGHT, WINDOW_SAME
@@ -22,27 +23,22 @@ def debate_metrics(
         gain: B₀ - B₁, the fall of the reports' half-Brier.
         validity: share of the final claims that verify.
     """
-    right_first = right_final = flips_when_right = flips_when_wrong = 0
-    for before, after, truth in zip(first, final, gold, strict=True):
-        right_final += after == truth
-        if before == truth:
-            right_first += 1
-            flips_when_right += after != before
-        else:
-            flips_when_wrong += after != before
     count = len(gold)
+    right = [before == truth for before, truth in zip(first, gold, strict=True)]
+    flips = [before != after for before, after in zip(first, final, strict=True)]
+    given_up = sum(flip for flip, was_right in zip(flips, right, strict=True) if was_right)
     metrics = {
         "well_formed": 1.0,
         "form": 1.0,
-        "right_first": right_first / count,
-        "right_final": right_final / count,
+        "right_first": sum(right) / count,
+        "right_final": sum(map(operator.eq, final, gold)) / count,
         "brier_gain": gain,
         "claim_validity": validity,
     }
-    if right_first:
-        metrics["flip_when_right"] = flips_when_right / right_first
-    if right_first < count:
-        metrics["flip_when_wrong"] = flips_when_wrong / (count - right_first)
+    if any(right):
+        metrics["flip_when_right"] = given_up / sum(right)
+    if not all(right):
+        metrics["flip_when_wrong"] = (sum(flips) - given_up) / (count - sum(right))
     return metrics
 
 

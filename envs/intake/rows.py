@@ -197,26 +197,18 @@ def _objects(
     first: str | None, lines: Iterator[str | None], file: TextIO, line: int, common: bool
 ) -> Iterator[RowResult]:
     """Read JSON lines, or objects that go over several lines."""
-    if first is None or _is_json(first):
-        return _lines(chain([first], lines), line, common)
-    stream = JsonStream(first, file, line, files.LONGEST_FILE)
+    rows = _lines(chain([first], lines), line, common)
+    begun = next(rows, None)
+    if begun is None or begun.line != line or not isinstance(begun.cause, ValueError):
+        return iter(()) if begun is None else chain([begun], rows)
+    stream = JsonStream(first or "", file, line, files.LONGEST_FILE)
     values = iter(stream)
-    begun = next(values)
-    if begun.reason:
+    value = next(values)
+    if value.reason:
         # The first of many lines is damaged.
         file.seek(0)
         return _lines(bounded_lines(file), 1, common)
-    return _values(stream, common, chain([begun], values))
-
-
-def _is_json(text: str) -> bool:
-    try:
-        load_json(text)
-    except RecursionError:
-        return True
-    except ValueError:
-        return False
-    return True
+    return _values(stream, common, chain([value], values))
 
 
 def _lines(lines: Iterable[str | None], line: int, common: bool) -> Iterator[RowResult]:

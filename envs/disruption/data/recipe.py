@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.errors import DataError, OptionError, require_one_of
 from tokengym.envs.disruption.data.openalex import find_merged_ids
 from tokengym.envs.disruption.data.selection import BALANCES, Balance
 from tokengym.envs.disruption.data.sources import CITATIONS, KINDS, SCORES, Kind, find_files
@@ -68,10 +68,7 @@ class Recipe:
             ("rule", LABEL_RULES),
             ("balance", BALANCES),
         ):
-            if getattr(self, name) not in known:
-                raise OptionError(
-                    f"{name} must be one of {list(known)}, got {getattr(self, name)!r}"
-                )
+            require_one_of(name, getattr(self, name), list(known))
         for name, least in (("window", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise OptionError(f"{name} must be at least {least}, got {getattr(self, name)}")
