@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.agents.analysis.evaluate import returns_on, scripted_opponents
+from tokengym.agents.analysis.evaluate import play_all, scripted_opponents
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.agents.analysis.search import DISHONEST
 from tokengym.envs import World, baselines, make_world, spec, specs
@@ -55,7 +55,7 @@ def measure(world: World, policies: Mapping[str, Policy], count: int) -> Sequenc
     role, others = world.spec.roles[0], scripted_opponents(world)
     tasks = world.first_tasks("test", count)
     earned = {
-        name: np.array(returns_on(world, tasks, {**others, role: policy}))
+        name: np.array([e.returns[role] for e in play_all(world, tasks, {**others, role: policy})])
         for name, policy in policies.items()
     }
     sets: dict[str, list[str]] = {}

@@ -56,20 +56,8 @@ def evaluate(
         role: whose return; the first role if `None`.
         seed: seed of the policies' randomness.
     """
-    return mean_estimate(returns_on(world, tasks, policies, role=role, seed=seed))
-
-
-def returns_on(
-    world: World,
-    tasks: Iterable[Task],
-    policies: Mapping[str, Policy] | Policy,
-    *,
-    role: str | None = None,
-    seed: int = 0,
-) -> list[float]:
-    """Return what a role earns on each of `tasks`, each played once; see `evaluate`."""
     role = world.spec.roles[0] if role is None else role
-    return [record.returns[role] for record in play_all(world, tasks, policies, seed)]
+    return mean_estimate([one.returns[role] for one in play_all(world, tasks, policies, seed)])
 
 
 def draw_tasks(world: World, split: str, count: int, executor: Executor = IN_PROCESS) -> list[Task]:

@@ -6,13 +6,14 @@ from tokengym.envs.core.metric import Metric
 from tokengym.envs.disruption.evidence import KINDS
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS
 
+
+def _share(title: str, meaning: str) -> Metric:
+    return Metric(title, "", meaning, share=True)
+
+
 METRICS: Mapping[str, Metric] = {
-    "right_first": Metric(
-        "First label right", "", "Share of debates whose first label was right.", share=True
-    ),
-    "right_final": Metric(
-        "Final label right", "", "Share of debates whose final label was right.", share=True
-    ),
+    "right_first": _share("First label right", "Share of debates whose first label was right."),
+    "right_final": _share("Final label right", "Share of debates whose final label was right."),
     "confidence": Metric(
         "Stated for the final label",
         "",
@@ -22,24 +23,20 @@ METRICS: Mapping[str, Metric] = {
         "Loss of the final report", "half-Brier", "0 is best, 1 certainty of a wrong label."
     ),
     **{
-        f"{what}_{label}": Metric(f"{what.capitalize()}: {label}", "", meaning, share=True)
+        f"{what}_{label}": _share(f"{what.capitalize()}: {label}", meaning)
         for label in DISRUPTION_LABELS
         for what, meaning in (
             ("precision", f"Of the papers labelled {label}, the share that are."),
             ("recall", f"Of the {label} papers, the share that was labelled so."),
         )
     },
-    "flip_when_right": Metric(
+    "flip_when_right": _share(
         "Right labels given up",
-        "",
         "Of the debates whose first label was right, the share that changed it. 0 is best.",
-        share=True,
     ),
-    "flip_when_wrong": Metric(
+    "flip_when_wrong": _share(
         "Wrong labels given up",
-        "",
         "Of the debates whose first label was wrong, the share that changed it. 1 is best.",
-        share=True,
     ),
     "brier_gain": Metric(
         "Revision",
@@ -47,17 +44,15 @@ METRICS: Mapping[str, Metric] = {
         "How much nearer to the truth the second report is than the first; negative if misled.",
     ),
     "claim_validity": Metric("Own claims true", "", "Share of the final claims that verify."),
-    "challenge_false": Metric(
-        "False challenges", "", "Share of debates with a false claim of the challenger.", share=True
+    "challenge_false": _share(
+        "False challenges", "Share of debates with a false claim of the challenger."
     ),
     "challenge_validity": Metric(
         "Challenger's claims true", "", "Of the debates in which it makes claims, their share."
     ),
-    "flip_when_challenge_false": Metric(
+    "flip_when_challenge_false": _share(
         "Flips on a false challenge",
-        "",
         "Of the debates with a false challenge, the share that changed a label.",
-        share=True,
     ),
     "brier_gain_when_challenge_false": Metric(
         "Revision on a false challenge", "half-Brier", "Negative if a false challenge misleads."

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tests.forecasting.questions_file import plain, write_csv
-from tokengym.agents.analysis.evaluate import evaluate, returns_on
+from tokengym.agents.analysis.evaluate import evaluate, play_all
 from tokengym.agents.analysis.markdown import table_rows
 from tokengym.agents.certify.level_tables import HEADROOM_HEADER, table
 from tokengym.agents.certify.levels import Contract, LevelCertificate, check
@@ -308,7 +308,8 @@ def best_of(world: World, split: str, policies: Mapping[str, Policy]) -> list[fl
     scripts = {other: baselines(world.spec)["scripted"] for other in others}
 
     def returns(part: str, policy: Policy) -> list[float]:
-        return returns_on(world, world.first_tasks(part, 20), {**scripts, role: policy})
+        played = play_all(world, world.first_tasks(part, 20), {**scripts, role: policy})
+        return [episode.returns[role] for episode in played]
 
     return returns("test", max(policies.values(), key=lambda policy: sum(returns(split, policy))))
 

@@ -5,7 +5,7 @@ from itertools import combinations
 from benchmarks.mixed_ties import BLOCK, HEADER, as_models_write, measure, simple_policies
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tests.analysis.test_page_blocks import ROOT
-from tokengym.agents.analysis.evaluate import returns_on
+from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.analysis.markdown import read_block, table_rows
 from tokengym.envs.core.play import Policy
 from tokengym.envs.registry import specs
@@ -18,7 +18,10 @@ def test_policies_that_never_differ_are_one_of_the_others() -> None:
     )
     world = Digits(SPEC)
     returns = {
-        name: returns_on(world, world.first_tasks("test", 9), policy)
+        name: [
+            episode.returns[world.spec.roles[0]]
+            for episode in play_all(world, world.first_tasks("test", 9), policy)
+        ]
         for name, policy in policies.items()
     }
     pairs = [*combinations(returns.values(), 2)]

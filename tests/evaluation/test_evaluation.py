@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tokengym.agents.analysis.evaluate import returns_on
+from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import evaluation_report, write_tables
@@ -61,7 +61,8 @@ def test_figures_are_those_of_the_rollouts(done: tuple[Results, Path]) -> None:
     noisy, oracle = results.policies[2:]
     world = make_world("warehouse")
     tasks = world.first_tasks("test", 6)
-    earned = returns_on(world, tasks, baselines("warehouse")["oracle"])
+    played = play_all(world, tasks, baselines("warehouse")["oracle"])
+    earned = [episode.returns[world.spec.roles[0]] for episode in played]
     assert oracle.mean_return.value == pytest.approx(np.mean(earned))
     assert (oracle.skill.value, oracle.success.value, oracle.malformed.value) == (1.0, 1.0, 0.0)
     assert oracle.pass_at[2].value == 1.0
