@@ -26,8 +26,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from tokengym.envs.disruption.citation_files import build_on_disk
-from tokengym.envs.disruption.citations import CitationGraph
+from tokengym.envs.disruption.citations import CitationGraph, build_on_disk
 
 IntArray = npt.NDArray[np.int64]
 CITATIONS_PER_PAPER = 10

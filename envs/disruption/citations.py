@@ -5,22 +5,31 @@ references, n_j cite both, and n_k cite only its references. A citer must be str
 focal paper; at t + w it still counts. References count whatever their own time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.format import open_memmap
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.array_files import map_array, sort_distinct
+from tokengym.envs.disruption.array_files import (
+    NewArray,
+    ScratchArray,
+    group_runs,
+    map_array,
+    scratch_arrays,
+    sort_distinct,
+)
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 _FILES = ("times", "order", "starts", "cited", "citer_starts", "citers")
 _CHUNK = 2**18
+BLOCK_CITATIONS = 20_000_000
 BLOCK_PAIRS = 4_000_000
 """Pairs of a reference and its citer that one block looks at: about 100 MB."""
 
@@ -106,9 +115,7 @@ class CitationGraph:
             raise DataError(
                 f"citing and cited must be equally long, got {source.shape} and {target.shape}"
             )
-        order = np.argsort(when, kind="stable")
-        position = np.empty(n, dtype=np.int64)
-        position[order] = np.arange(n)
+        order, position = _sort_papers(when)
         other = source != target
         keys = sort_distinct(position[source[other]] * n + position[target[other]])
         rows, columns = keys // n, keys % n
@@ -169,14 +176,12 @@ class CitationGraph:
                 "window must be >= 0, l and block_pairs >= 1, got "
                 f"window={window}, l={l}, block_pairs={block_pairs}"
             )
-        if focal is None:
-            positions, row_order = np.arange(len(self)), self.order
-        else:
-            numbers = _papers(focal, "focal", len(self))
-            place = np.empty(len(self), dtype=np.int64)
-            place[self.order] = np.arange(len(self))
-            row_order = np.argsort(place[numbers], kind="stable")
-            positions = place[numbers][row_order]
+        every = np.arange(len(self)) if focal is None else focal
+        numbers = _papers(every, "focal", len(self))
+        place = np.empty(len(self), dtype=np.int64)
+        place[self.order] = np.arange(len(self))
+        row_order = np.argsort(place[numbers], kind="stable")
+        positions = place[numbers][row_order]
         blocks = self._blocks(positions, block_pairs)
         results = [_count_block(self, block, window, l) for block in blocks]
         out = np.zeros((5, len(positions)), dtype=np.int64)
@@ -193,6 +198,85 @@ class CitationGraph:
             key = np.stack([self.times[chunk], seen // block_pairs])
             cuts = np.flatnonzero((key[:, 1:] != key[:, :-1]).any(axis=0)) + 1
             yield from (block for block in np.split(chunk, cuts) if len(block))
+
+
+def build_on_disk(
+    folder: Path | str,
+    times: npt.ArrayLike,
+    chunks: Iterable[tuple[IntArray, IntArray]],
+    *,
+    block_citations: int = BLOCK_CITATIONS,
+) -> CitationGraph:
+    """Build a graph larger than memory in `folder`, and return it memory-mapped.
+
+    It is the graph that `CitationGraph.from_edges` would build. Memory holds a few numbers a paper
+    and one block; citations lie in files from the start.
+
+    Args:
+        folder: for the arrays; created if necessary. `CitationGraph.open` finds them there later.
+        times: publication time of each paper, integers, shape (n,).
+        chunks: the citations as numbers of citing and of cited papers, from 0 to n - 1.
+        block_citations: most citations sorted at a time (about 40 bytes each), if no single
+            paper has more.
+    """
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    when = np.asarray(times, dtype=np.int64)
+    order, position = _sort_papers(when)
+    np.save(path / "times.npy", when[order])
+    np.save(path / "order.npy", order)
+    with scratch_arrays(path) as new:
+        citing, cited = new(np.int64), new(np.int64)
+        for source, target in chunks:
+            row, column = position[source], position[target]
+            other = row != column  # a paper that cites itself does not count
+            citing.append((row * len(when) + column)[other])
+        for keys, turned, pointers, columns in (
+            (citing, cited, "starts", "cited"),
+            (cited, None, "citer_starts", "citers"),
+        ):
+            lengths, entries = np.zeros(len(when), dtype=np.int64), new(np.int32)
+            for row, column in _sort_rows(keys, len(when), block_citations, new):
+                if len(row):
+                    lengths[row[0] : row[-1] + 1] = np.bincount(row - row[0])
+                entries.append(column)
+                if turned is not None:
+                    turned.append(column * len(when) + row)
+            np.save(path / f"{pointers}.npy", offsets(lengths))
+            shape = (len(entries),)
+            out = open_memmap(path / f"{columns}.npy", mode="w+", dtype=np.int32, shape=shape)
+            for some in entries.slices(block_citations):
+                out[some] = entries[some]
+            out.flush()
+    return CitationGraph.open(path)
+
+
+def _sort_rows(
+    keys: ScratchArray, papers: int, most: int, new: NewArray
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield rows and columns of distinct keys, `row * papers + column`, in ascending order."""
+    degrees = np.zeros(papers, dtype=np.int64)
+    for some in keys.slices(most):
+        np.add.at(degrees, keys[some] // papers, 1)
+    starts = offsets(degrees)
+    firsts = np.array([first for first, _ in row_blocks(starts, most)], dtype=np.int64)
+    blocks = new(np.int64)
+    ends = starts[firsts]
+    for some in keys.slices(most):
+        block = np.searchsorted(firsts, keys[some] // papers, side="right") - 1
+        order, runs, ends = group_runs(ends, block)
+        blocks.write_runs(runs, keys[some][order])
+    for begin, end in zip(starts[firsts], ends, strict=True):
+        distinct = sort_distinct(blocks[begin:end])
+        yield distinct // papers, distinct % papers
+
+
+def _sort_papers(times: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the number of each paper in order of time, and the place of each number there."""
+    order = np.argsort(times, kind="stable")
+    position = np.empty(len(times), dtype=np.int64)
+    position[order] = np.arange(len(times))
+    return order, position
 
 
 def _count_block(graph: CitationGraph, focal: IntArray, window: int, least: int) -> IntArray:

@@ -7,8 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.envs.disruption.citation_files import build_on_disk
-from tokengym.envs.disruption.citations import CitationGraph
+from tokengym.envs.disruption.citations import CitationGraph, build_on_disk
 
 
 @settings(max_examples=40, deadline=None)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.disruption.array_files import find_sorted
-from tokengym.envs.disruption.citation_files import build_on_disk
+from tokengym.envs.disruption.citations import build_on_disk
 from tokengym.envs.disruption.data.columns import DTYPES, load_columns, save_columns
 from tokengym.envs.disruption.data.steps import Done
 
