@@ -228,7 +228,7 @@ class _Told(NamedTuple):
 
 @cache
 def _told(label: int) -> _Told:
-    counts, joint = _first_years()
+    counts, joint = first_years()
     rows = [tuple(row) for row in counts.tolist()]
     places: dict[Message, int] = {}
     told = []
@@ -243,7 +243,7 @@ def _told(label: int) -> _Told:
 
 
 @cache
-def _first_years() -> tuple[npt.NDArray[np.int64], FloatArray]:
+def first_years() -> tuple[npt.NDArray[np.int64], FloatArray]:
     """Enumerate the first years of the literature whose probability is not negligible.
 
     Returns:

@@ -164,7 +164,8 @@ def worth(own: Belief, final: Belief, truth: Belief) -> float:
 
 def test_who_models_the_kinds_gains_and_who_believes_everything_loses() -> None:
     """Over all that may be said of each paper, in shares of the way from blind to reachable."""
-    first, means = first_years(), []
+    counts, joint = first_years()
+    means = []
     for seed in range(60):
         evidence = draw_evidence(np.random.default_rng(seed), "private")
         own = posterior(evidence, "disruption")
@@ -174,11 +175,11 @@ def test_who_models_the_kinds_gains_and_who_believes_everything_loses() -> None:
         for (_, claims), chance, truth in zip(*replies, strict=True):
             if chance < 1e-5:
                 continue
-            true = np.ones(len(first.counts), dtype=bool)
+            true = np.ones(len(counts), dtype=bool)
             for claim in claims:
                 assert isinstance(claim, Fact)
-                true &= first.counts[:, CITER_FEATURES.index(claim.feature)] == claim.value
-            possible = first.joint[true].sum(axis=0)
+                true &= counts[:, CITER_FEATURES.index(claim.feature)] == claim.value
+            possible = joint[true].sum(axis=0)
             naive = normalised(classes @ possible) if possible.any() else own
             blind = worth((1 / 3,) * 3, (1 / 3,) * 3, truth)
             finals = (truth, own, naive)

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,31 +24,27 @@ _LEAST_ABSTRACT = 12
 """Blanks in an abstract that is long enough to tell papers apart."""
 
 
+@dataclass(frozen=True, eq=False)
 class PaperSet(Immutable):
     """The papers of files and folders, in splits, shared by every world that plays them.
 
     A pickled set holds the files' names and is read again where it arrives.
 
     Attributes:
+        origin: names and hashes of the files.
         papers: papers by split, in the order of the files, each text once. A folder's manifest
             gives its papers their splits; other papers' texts decide (`split_of_paper`), of papers
             that share a title or an abstract in near-equal words one for all.
         report: what was read, joined and left out.
     """
 
-    def __init__(
-        self,
-        origin: tuple[Any, ...],
-        papers: Mapping[str, tuple[Paper, ...]],
-        report: IntakeReport,
-    ) -> None:
-        self._origin = origin
-        self.papers = papers
-        self.report = report
+    origin: tuple[Any, ...]
+    papers: Mapping[str, tuple[Paper, ...]]
+    report: IntakeReport
 
     def __reduce__(self) -> tuple[Callable[..., "PaperSet"], tuple[Any, ...]]:
         """Pickle as a reading of the same files, which must not have changed."""
-        return _load, self._origin
+        return _load, self.origin
 
 
 def load_papers(paths: str | Path | Sequence[str | Path]) -> PaperSet:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,45 +21,42 @@ from tokengym.envs.disruption.data.sciscinet import count_row_groups
 from tokengym.envs.disruption.data.steps import Done, Progress, Step, run_steps
 
 
+@dataclass
 class Stages:
     """What the stages of one build share.
 
     Attributes:
         recipe: how the source is read, and the set made.
+        files: the input files.
+        folder: where the results of steps lie.
+        executor: where to run them; here, one after another, if `None`.
+        progress: called after each step.
         skipped: why records were skipped, by the name of the file; the first reasons of many.
         refused: how many were.
         withheld: how many works are no papers to judge, by reason.
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        inputs: Sequence[Input],
-        folder: Path,
-        executor: Executor | None,
-        progress: Progress,
-    ) -> None:
-        self.recipe = recipe
-        self.skipped: dict[str, list[str]] = {}
-        self.refused = 0
-        self.withheld: Counter[str] = Counter()
-        self._inputs = inputs
-        self._folder = folder
-        self._executor = executor
-        self._progress = progress
+    recipe: Recipe
+    files: Sequence[Input]
+    folder: Path
+    executor: Executor | None
+    progress: Progress
+    skipped: dict[str, list[str]] = field(default_factory=dict)
+    refused: int = 0
+    withheld: Counter[str] = field(default_factory=Counter)
 
     def inputs(self, role: Role) -> list[Input]:
         """Return the files of one role."""
-        return [one for one in self._inputs if one.role == role]
+        return [one for one in self.files if one.role == role]
 
     def run(self, stage: str, steps: Sequence[Step]) -> list[Done]:
         """Run independent steps in the executor."""
-        return run_steps(self._folder, stage, steps, self._executor, self._progress)
+        return run_steps(self.folder, stage, steps, self.executor, self.progress)
 
     def run_one(self, stage: str, name: str, make: Callable[..., Any], *arguments: Any) -> Done:
         """Run one step here."""
         steps = [Step(name, partial(make, *arguments))]
-        return run_steps(self._folder, stage, steps, None, self._progress)[0]
+        return run_steps(self.folder, stage, steps, None, self.progress)[0]
 
     def read(self, role: Role) -> list[Done]:
         """Read the files of one role, tables by row groups, and note what is skipped."""
