@@ -105,6 +105,7 @@ def compile_task(
     own = posteriors
     if known and evidence.private:
         own = [posterior(evidence, target) for target in targets]
+    windows = task.answer.get("windows", {})
     case = Case(evidence, targets, debated, aim, task.fingerprint, reward)
     before, _, after = WRITERS[prompt].challenge(case, _MARK).rpartition(_MARK)
     return CompiledDebate(
@@ -113,18 +114,13 @@ def compile_task(
         WRITERS[prompt].opening(case),
         (before, after),
         tuple(gold),
-        _read_windows(task),
+        {years: LABELS["disruption"].index(name) for years, name in windows.items()},
         tuple(truths),
         known,
         tuple(posteriors),
         tuple(own),
         LiteratureJudge(evidence.examples) if evidence.examples else judge,
     )
-
-
-def _read_windows(task: Task) -> dict[str, int]:
-    labels = task.answer.get("windows", {})
-    return {years: LABELS["disruption"].index(label) for years, label in labels.items()}
 
 
 def _drawn(

@@ -125,7 +125,8 @@ def _read_works(paths: Sequence[Path], skipped: list[str] | None, keep: bool) ->
     for work in read_works(paths, skipped):
         venue = _VENUE_ID.fullmatch(work.venue)
         judged = keep or not work.withheld
-        withheld.update([] if judged else [work.withheld])
+        if not judged:
+            withheld[work.withheld] += 1
         rows.append(
             (
                 parse_work_id(work.id),

@@ -12,7 +12,7 @@ from tokengym.envs.intake.names import meant_for
 from tokengym.envs.intake.numbers import whole_number
 from tokengym.envs.intake.quoting import quoted
 from tokengym.envs.intake.rows import read_objects, refuse
-from tokengym.envs.intake.text import clean_line
+from tokengym.envs.intake.text import clean, clean_line
 
 _WORK_ID = re.compile(r"W([0-9]{1,18})")
 _COUNTS = {"publication_year": LAST_YEAR, "cited_by_count": MOST_CITATIONS}
@@ -171,7 +171,7 @@ def _parse_work(fields: Mapping[str, Any]) -> Work | None:
     return Work(
         id=short,
         title=clean_line(_field(fields, "title", str) or _field(fields, "display_name", str)),
-        abstract=clean_line(rebuild_abstract(_field(fields, "abstract_inverted_index", dict))),
+        abstract=clean(rebuild_abstract(_field(fields, "abstract_inverted_index", dict))),
         year=_count(fields, "publication_year"),
         type=kind,
         venue=shorten_id(_field(source, "id", str)),

@@ -178,7 +178,7 @@ class Scored(NamedTuple):
         return Paper(
             openalex_id=work.id,
             title=work.title,
-            abstract=work.abstract,
+            abstract=" ".join(work.abstract.split()),
             publication_year=int(self.year[k]),
             cited_by_count=work.cited_by_count,
             cd_index=float(self.cd[k]),

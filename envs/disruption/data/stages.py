@@ -77,14 +77,8 @@ def _label_works(stages: Stages) -> Labelled:
     recipe = stages.recipe
     numbered, graph = build_corpus(stages)
     assert recipe.last_year is not None
-    options = {
-        "last_year": recipe.last_year,
-        "window": recipe.window,
-        "seed": recipe.seed,
-        "shuffles": recipe.shuffles,
-        "rule": recipe.rule,
-        "share": recipe.share,
-    }
+    names = ("last_year", "window", "seed", "shuffles", "rule", "share")
+    options = {name: getattr(recipe, name) for name in names}
     scored = stages.run(
         "score years",
         [
