@@ -8,7 +8,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, as_completed
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,11 +90,22 @@ def run_steps(
     """
     folder.mkdir(parents=True, exist_ok=True)
     progress(stage, 0, len(steps))
-    run, found = partial(_run, folder), []
-    for done in map(run, steps) if executor is None else executor.map(run, steps):
-        found.append(done)
-        progress(stage, len(found), len(steps))
-    return found
+    if executor is None:
+        results = []
+        for count, step in enumerate(steps, start=1):
+            results.append(_run(folder, step))
+            progress(stage, count, len(steps))
+        return results
+    futures = [executor.submit(_run, folder, step) for step in steps]
+    try:
+        for count, future in enumerate(as_completed(futures), start=1):
+            future.result()  # the first that failed raises
+            progress(stage, count, len(steps))
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+    return [future.result() for future in futures]
 
 
 def _run(folder: Path, step: Step) -> Done:
