@@ -113,7 +113,7 @@ def verify_run(run: RunFolder) -> VerifiedRollouts:
         ]
     outcome = run.outcome
     for name, evaluation in (
-        ("before", run.evaluation_before),
+        ("before", run.evaluation("before")),
         ("after", None if outcome is None else outcome.after),
     ):
         if evaluation is None:

@@ -36,12 +36,14 @@ class SampledTokens(NamedTuple):
         logprobs: log-probability of each, in nats; empty where the sampler returned none.
         pieces: text of each; joined they spell the reply as sampled.
         read: tokens of the whole observation that it answers.
+        finish: why sampling ended; `None` if not known.
     """
 
     ids: Sequence[int]
     logprobs: Sequence[float]
     pieces: Sequence[str]
     read: int
+    finish: str | None = None
 
 
 class TurnExchange(NamedTuple):
@@ -263,7 +265,6 @@ def record_episode(
     exchanges: Sequence[TurnExchange],
     *,
     sampled: Sequence[SampledTokens] = (),
-    finishes: Sequence[str | None] = (),
     advantage: float | None = None,
 ) -> RolloutRecord:
     """Return the record of one role's side of a finished episode.
@@ -274,15 +275,13 @@ def record_episode(
         role: whose rollout it is.
         exchanges: the replies of all roles, in order.
         sampled: the role's replies in tokens, in order; empty where it replied in text.
-        finishes: why each of the role's replies ended, in order, if known.
         advantage: of the rollout, in training.
     """
-    own = iter(zip(sampled, finishes or [None] * len(sampled), strict=True))
+    own = iter(sampled)
     turns = []
     for exchange in exchanges:
         mine = exchange.asked.role == role and exchange.reply is not None
-        tokens, finish = next(own, (None, None)) if mine else (None, None)
-        turns.append(_turn(exchange, role, tokens, finish))
+        turns.append(_turn(exchange, role, next(own, None) if mine else None))
     reason = exchanges[-1].paid.stop_reason if exchanges else None
     return RolloutRecord(
         origin,
@@ -308,9 +307,7 @@ def record_play(origin: RolloutOrigin, played: PlayedEpisode, role: str) -> Roll
     return record_episode(origin, played.task, role, exchanges)
 
 
-def _turn(
-    exchange: TurnExchange, role: str, sampled: SampledTokens | None, finish: str | None
-) -> TurnRecord:
+def _turn(exchange: TurnExchange, role: str, sampled: SampledTokens | None) -> TurnRecord:
     asked, reply, answer, paid = exchange
     metrics = {**answer.metrics, **paid.metrics}
     return TurnRecord(
@@ -324,7 +321,7 @@ def _turn(
         pieces=() if sampled is None else tuple(sampled.pieces),
         prompt_tokens=None if sampled is None else sampled.read,
         completion_tokens=None if sampled is None else len(sampled.ids),
-        finish=finish,
+        finish=None if sampled is None else sampled.finish,
         reward=paid.rewards.get(role, 0.0),
         terms=dict(paid.terms.get(role, {})),
         metrics={name: _finite(value) for name, value in metrics.items()},

@@ -45,7 +45,6 @@ def group_records(
     records = []
     for member, rollout, value in zip(members, rollouts, returns, strict=True):
         number = episodes.setdefault(id(member.coordinator), len(episodes))
-        steps = rollout.transitions
         records.append(
             record_episode(
                 replace(origin, member=number),
@@ -58,10 +57,10 @@ def group_records(
                         step.ac.maybe_logprobs or (),
                         texts.pieces(step.ac.tokens),
                         step.ob.length,
+                        step.ac.stop_reason,
                     )
-                    for step in steps
+                    for step in rollout.transitions
                 ],
-                finishes=[step.ac.stop_reason for step in steps],
                 advantage=value - mean if origin.kind == "train" else None,
             )
         )

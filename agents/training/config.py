@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, Self
 
-from tokengym.agents.settings import Setting, Settings, read_settings, settings_of
+from tokengym.agents.settings import Setting, Settings, settings_of
 from tokengym.agents.training.setting_groups import (
     Algorithm,
     DemonstrationSettings,
@@ -109,15 +109,6 @@ class TrainConfig(
         self._check_mixture()
         if self.credit == "exact":
             object.__setattr__(self, "options", {**self.options, "credit": True})
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read a configuration from its JSON.
-
-        Raises:
-            OptionError: if a field is unknown, missing, of a wrong type or not allowed.
-        """
-        return read_settings(cls, data)
 
     @property
     def algorithm(self) -> Algorithm:

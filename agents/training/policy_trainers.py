@@ -105,32 +105,23 @@ class PolicyTrainers:
         submitted would hold it too. A failed rolling save costs a checkpoint and not the run.
         """
         if self.config.save_every > 0 and step % self.config.save_every == 0:
-            await self._save(f"{step:06d}", step, self.config.ttl_seconds)
+            await self._save(f"{step:06d}", {"batch": step}, "both", self.config.ttl_seconds)
         elif self.config.rolling_save_every > 0 and step % self.config.rolling_save_every == 0:
+            state, ttl = {"batch": step, "rolling": True}, self.config.rolling_ttl_seconds
             try:
-                await self._save_rolling(step)
+                self._rolling = await self._save(f"{step:06d}", state, "state", ttl)
             except Exception:
                 logger.warning("a rolling checkpoint could not be saved", exc_info=True)
 
     async def finish(self, steps: range) -> None:
         """Save the final policies after `steps`, if there were any."""
         if steps:
-            await self._save("final", steps.stop, None)
+            await self._save("final", {"batch": steps.stop}, "both", None)
 
-    async def _save_rolling(self, step: int) -> None:
-        state = {"batch": step, "rolling": True}
-        ttl = self.config.rolling_ttl_seconds
-        paths = await self._write(f"{step:06d}", state, "state", ttl)
-        await self._delete_rolling()
-        self._rolling = [path["state_path"] for path in paths]
-
-    async def _save(self, name: str, step: int, ttl: int | None) -> None:
-        await self._write(name, {"batch": step}, "both", ttl)
-        await self._delete_rolling()
-
-    async def _write(
+    async def _save(
         self, name: str, state: dict[str, Any], kind: Any, ttl: int | None
-    ) -> list[dict[str, str]]:
+    ) -> list[str]:
+        """Save all policies, then delete the rolling states before; returns the new states."""
         paths: list[dict[str, str]] = await asyncio.gather(
             *(
                 checkpoint_utils.save_checkpoint_async(
@@ -144,9 +135,6 @@ class PolicyTrainers:
                 for policy, client in self.clients.items()
             )
         )
-        return paths
-
-    async def _delete_rolling(self) -> None:
         rest = tinker.RestClient(base_url=self.config.base_url)
         gone, self._rolling = self._rolling, ()
         for path in gone:
@@ -156,6 +144,7 @@ class PolicyTrainers:
                 logger.warning(
                     "the rolling checkpoint %s could not be deleted", path, exc_info=True
                 )
+        return [path["state_path"] for path in paths]
 
 
 async def _client(

@@ -65,7 +65,7 @@ class RunView:
         """Return what the run is, its progress, and its evaluations."""
         config = self._run.config if self._run.exists else None
         outcome = self._run.outcome
-        before, after = self._run.evaluation_before, None if outcome is None else outcome.after
+        before, after = self._run.evaluation("before"), None if outcome is None else outcome.after
         collapse = None if outcome is None else outcome.collapse
         world = None if config is None else spec(config.world)
         return {

@@ -72,7 +72,7 @@ def resume(folder: Path) -> str:
     with run.lock():
         target = ServiceTarget.resolve(run.config)
         said = [*mend_run(run, target), *forget_unsaved_steps(run)]
-        assert run.evaluation_before is None
+        assert run.evaluation("before") is None
     # Mended once, there is nothing more to say, and a next row stands on a line of its own.
     assert [*mend_run(run, target), *forget_unsaved_steps(run)] == []
     for name in ("metrics.jsonl", "checkpoints.jsonl"):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import tinker
+from tinker_cookbook.rl.metrics import compute_kl_sample_train
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup
 
 from tokengym.agents.training.batches.credit import TurnTable
@@ -95,21 +96,9 @@ def drift(
         probabilities; `optim/kl_sample_train_v2`, half its mean square; `optim/entropy`, minus the
         mean log probability as sampled. Empty if there is no sampled token.
     """
-    trained = [numbers(row["logprobs"]) for output in outputs for row in output.loss_fn_outputs]
-    masks = [numbers(datum.loss_fn_inputs["mask"]) > 0 for datum in data]
-    if not any(mask.any() for mask in masks):
-        return {}
-    sampled = np.concatenate(
-        [numbers(datum.loss_fn_inputs["logprobs"])[m] for datum, m in zip(data, masks, strict=True)]
-    )
-    difference = sampled - np.concatenate(
-        [row[mask] for row, mask in zip(trained, masks, strict=True)]
-    )
-    return {
-        "optim/kl_sample_train_v1": float(difference.mean()),
-        "optim/kl_sample_train_v2": float(0.5 * (difference**2).mean()),
-        "optim/entropy": float(-sampled.mean()),
-    }
+    trained = [row["logprobs"].to_torch() for output in outputs for row in output.loss_fn_outputs]
+    sampled = any(any(datum.loss_fn_inputs["mask"].data) for datum in data)
+    return compute_kl_sample_train(list(data), trained) if sampled else {}
 
 
 def _datum(tokens: list[int], turns: Sequence[tuple[int, list[float], float]]) -> tinker.Datum:

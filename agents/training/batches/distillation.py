@@ -7,7 +7,6 @@ Distillation"). What the world pays is reported and not learned from.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +16,7 @@ from tinker_cookbook.rl.types import Trajectory
 from tokengym.agents.training.batches.datums import numbers, rollout_data, tensor
 
 
-@dataclass(frozen=True)
-class Distilled:
+class Distilled(NamedTuple):
     """Rollouts as a teacher sees them.
 
     Attributes:
@@ -39,35 +37,30 @@ async def distill(rollouts: Sequence[Trajectory], teacher: tinker.SamplingClient
         rollouts: of the student.
         teacher: reads and writes the same tokens.
     """
-    taught = await asyncio.gather(*(_teach_rollout(rollout, teacher) for rollout in rollouts))
-    totals = [sum(datum.total for datum in data) for data in taught]
-    tokens = [sum(datum.tokens for datum in data) for data in taught]
+    taught = await asyncio.gather(*(_teach(rollout, teacher) for rollout in rollouts))
+    total, tokens = (sum(row[place] for row in taught) for place in (1, 2))
     return Distilled(
-        [datum.data for data in taught for datum in data],
-        [total / max(count, 1) for total, count in zip(totals, tokens, strict=True)],
-        {"teacher/kl": -sum(totals) / max(sum(tokens), 1)},
+        [datum for data, _, _ in taught for datum in data],
+        [own_total / max(own_tokens, 1) for _, own_total, own_tokens in taught],
+        {"teacher/kl": -total / max(tokens, 1)},
     )
 
 
-class _Taught(NamedTuple):
-    """A datum with a teacher's advantages, their sum, and the number of sampled tokens."""
-
-    data: tinker.Datum
-    total: float
-    tokens: int
-
-
-async def _teach_rollout(rollout: Trajectory, teacher: tinker.SamplingClient) -> list[_Taught]:
+async def _teach(
+    rollout: Trajectory, teacher: tinker.SamplingClient
+) -> tuple[list[tinker.Datum], float, int]:
+    """Return a rollout's data with a teacher's advantages, their sum, and the sampled tokens."""
     data = rollout_data(rollout, [0.0] * len(rollout.transitions))
-    return list(await asyncio.gather(*(_teach(datum, teacher) for datum in data)))
-
-
-async def _teach(datum: tinker.Datum, teacher: tinker.SamplingClient) -> _Taught:
-    inputs = datum.loss_fn_inputs
-    last = int(inputs["target_tokens"].data[-1])
-    logprobs = await teacher.compute_logprobs(datum.model_input.append_int(last))
-    sampled, mask = numbers(inputs["logprobs"]), numbers(inputs["mask"])
-    advantages = np.where(mask > 0, np.array(logprobs[1:], np.float64) - sampled, 0.0)
-    taught_inputs = {**inputs, "advantages": tensor(advantages.astype(np.float32))}
-    taught = tinker.Datum(model_input=datum.model_input, loss_fn_inputs=taught_inputs)
-    return _Taught(taught, float(advantages.sum()), int(mask.sum()))
+    lasts = (int(datum.loss_fn_inputs["target_tokens"].data[-1]) for datum in data)
+    whole = [datum.model_input.append_int(last) for datum, last in zip(data, lasts, strict=True)]
+    total, tokens = 0.0, 0
+    for datum, logprobs in zip(
+        data, await asyncio.gather(*map(teacher.compute_logprobs, whole)), strict=True
+    ):
+        inputs = datum.loss_fn_inputs
+        sampled, mask = numbers(inputs["logprobs"]), numbers(inputs["mask"])
+        advantages = np.where(mask > 0, np.array(logprobs[1:], np.float64) - sampled, 0.0)
+        inputs["advantages"] = tensor(advantages.astype(np.float32))
+        total += float(advantages.sum())
+        tokens += int(mask.sum())
+    return data, total, tokens

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from filelock import FileLock, Timeout
 
 from tokengym.agents.rollouts import RolloutLog
+from tokengym.agents.settings import read_settings
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.monitor import StepLog, StepRow
 from tokengym.agents.training.folder.run_files import (
@@ -134,7 +135,7 @@ class RunFolder:
                 f"writes {SCHEMA_VERSION}"
             )
         try:
-            return TrainConfig.from_json(data)
+            return read_settings(TrainConfig, data)
         except OptionError as error:
             raise OptionError(f"{path} is damaged: {error}") from error
 
@@ -297,11 +298,6 @@ class RunFolder:
     def write_evaluation(self, name: str, evaluation: Evaluation) -> None:
         """Record an evaluation; see `evaluation`."""
         write_json(self.folder / f"evaluation_{name}.json", asdict(evaluation))
-
-    @property
-    def evaluation_before(self) -> Evaluation | None:
-        """The evaluation before the first step; `None` if there is none yet."""
-        return self.evaluation("before")
 
     @property
     def warm_start(self) -> "RunFolder":
