@@ -1,11 +1,8 @@
 """A dry run of a job: its first prompt, one group of rollouts, and what the whole would cost."""
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl.rollouts import do_group_rollout
 
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord
@@ -38,10 +35,7 @@ def dry_run(job: Job, prices: Sequence[float]) -> Iterator[str]:
             played = [await connection.guard(_first_group(part)) for part in parts]
             return [(part.job, *group) for part, group in zip(parts, played, strict=True)]
 
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Connection.open(job.target, Path(folder) / "service", job.config.seed) as connection,
-    ):
+    with Connection.open(job.target, seed=job.config.seed) as connection:
         groups = run_async(play())
     for part, prompt, records in groups:
         yield from _described(part, prompt, records)
@@ -55,11 +49,7 @@ def dry_run(job: Job, prices: Sequence[float]) -> Iterator[str]:
 async def _first_group(session: TrainingSession) -> tuple[str, list[RolloutRecord]]:
     """Roll out the first group of a job; returns its prompt as rendered, and its records."""
     job = session.job
-    completer = TinkerTokenCompleter(
-        await session.sampler(session.start(state=False)),
-        max_tokens=job.max_tokens,
-        temperature=job.config.temperature,
-    )
+    completer = await session.completer(session.start(state=False))
     dataset, _ = await job.dataset(session.opponents)()
     records: list[RolloutRecord] = []
     origin = RolloutOrigin("check", policy=job.config.model)

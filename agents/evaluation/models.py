@@ -1,13 +1,12 @@
 """Models in evaluations: which model a policy's name means, and one service for all worlds."""
 
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from tinker_cookbook.completers import TinkerTokenCompleter, TokenCompleter
+from tinker_cookbook.completers import TokenCompleter
 
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
@@ -62,12 +61,8 @@ class ModelPlayer:
             policy: what records call it; the path or the model's name if empty.
         """
         job, opponents = session.job, session.opponents[role]
-        completer = TinkerTokenCompleter(
-            await session.sampler(path),
-            max_tokens=job.max_tokens,
-            temperature=job.config.temperature,
-        )
         origin = _origin(job, policy or path or job.config.model, opponents)
+        completer = await session.completer(path)
         return cls(job, role, job.players(opponents), completer, origin)
 
     async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
@@ -153,10 +148,7 @@ class ModelPolicy:
 
         if notice := missing[0][1].renderer_notice:
             print(notice, file=sys.stderr)
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            Connection.open(self.target, Path(folder) / "service") as connection,
-        ):
+        with Connection.open(self.target) as connection:
             run_async(all_worlds())
 
 

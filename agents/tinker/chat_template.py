@@ -279,14 +279,8 @@ def _common_suffix(replies: list[list[int]]) -> list[int]:
 
 def _stop_string(renderer: Renderer, reply: str) -> str | None:
     """Return the stop sequence a canonical reply ends with, if stop sequences are strings."""
-    return next(
-        (
-            stop
-            for stop in renderer.get_stop_sequences()
-            if isinstance(stop, str) and reply.endswith(stop)
-        ),
-        None,
-    )
+    strings = (stop for stop in renderer.get_stop_sequences() if isinstance(stop, str))
+    return next(filter(reply.endswith, strings), None)
 
 
 def _occurrences(part: list[int], whole: list[int]) -> list[int]:

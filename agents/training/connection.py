@@ -4,15 +4,18 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass
+from collections.abc import Coroutine, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self, TypeVar
 
 from tokengym.agents.loopback import bypass_proxies
 from tokengym.agents.models import resolve_model
 from tokengym.agents.service import LocalService, StartupError, guard
+from tokengym.agents.service.config import ComputeSettings
+from tokengym.agents.settings import settings_of
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.setting_groups import TOY_MODEL
@@ -41,19 +44,13 @@ class ServiceTarget:
             tokenizer's name or directory too.
         base_url: address of the service; `None` for the hosted one's own, or for a local one.
         local: whether the job starts its own service.
-        trust_remote_code: whether code that comes with the model may run.
-        deterministic: whether no sequence of a local service depends on others.
-        precision: of a local service.
-        memory: GiB that it stays within; `None` for what suits the device.
+        options: of a local service: the settings of `ComputeSettings`, and `trust_remote_code`.
     """
 
     model: str
     base_url: str | None
     local: bool
-    trust_remote_code: bool = False
-    deterministic: bool = False
-    precision: str = "auto"
-    memory: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def resolve(cls, config: TrainConfig) -> Self:
@@ -88,15 +85,8 @@ class ServiceTarget:
                     f"--{name} {value} is for a local service; this one is at "
                     f"{address or 'its own address'}"
                 )
-        return cls(
-            model,
-            address,
-            local,
-            trust_remote_code=config.trust_remote_code,
-            deterministic=config.deterministic,
-            precision=config.precision,
-            memory=config.memory,
-        )
+        names = ("trust_remote_code", *settings_of(ComputeSettings))
+        return cls(model, address, local, {name: getattr(config, name) for name in names})
 
     @property
     def save_interval(self) -> int:
@@ -139,39 +129,35 @@ class Connection:
     @classmethod
     @contextlib.contextmanager
     def open(
-        cls, target: ServiceTarget, state_dir: Path, seed: int | None = None
+        cls, target: ServiceTarget, state_dir: Path | None = None, seed: int | None = None
     ) -> Iterator["Connection"]:
         """Start a local service if one is wanted, and stop it afterwards.
 
         Args:
             target: the service.
-            state_dir: where a local service keeps its weights and log.
+            state_dir: where a local service keeps its weights and log; nowhere if `None`.
             seed: of a local service; random if `None`.
 
         Raises:
             ServiceRefusedError: if a local service does not start; and from what is done within, in
                 place of the SDK's own errors.
         """
-        if target.local:
-            local = LocalService(
-                target.model,
-                state_dir=state_dir,
-                seed=seed,
-                trust_remote_code=target.trust_remote_code,
-                deterministic=target.deterministic,
-                precision=target.precision,
-                memory=target.memory,
-            )
-            with (
-                _started(local) as service,
-                environment_variable(KEY_VARIABLE, service.api_key),
-                _refusals(service.base_url),
-            ):
-                yield cls(service.model_name, service.base_url, service)
-        else:
+        if not target.local:
             with _refusals(target.base_url or "its own address"):
                 bypass_proxies(target.base_url)
                 yield cls(target.model, target.base_url, None)
+            return
+        with (
+            TemporaryDirectory() as scratch,
+            _started(
+                LocalService(
+                    target.model, state_dir=state_dir or Path(scratch), seed=seed, **target.options
+                )
+            ) as service,
+            environment_variable(KEY_VARIABLE, service.api_key),
+            _refusals(service.base_url),
+        ):
+            yield cls(service.model_name, service.base_url, service)
 
 
 @contextlib.contextmanager

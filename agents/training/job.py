@@ -112,7 +112,7 @@ class Job:
         imitated_run = _imitated_run(config, known)
         preferences_run = config.preferences and RunFolder.open(Path(config.preferences))
         roles = config.trained_roles
-        if target.trust_remote_code and Path(target.model).is_dir():
+        if config.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
         config = replace(config, renderer=renderer_for(config.model, config.renderer))
         codec = codec_named(codec_name(config.renderer, target.model, system=config.system))

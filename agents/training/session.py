@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 
 import tinker
+from tinker_cookbook.completers import TinkerTokenCompleter
 
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.earlier_runs import Opponents, SavedModel, opponent_labels, sampler_of
@@ -82,6 +83,11 @@ class TrainingSession:
     async def sampler(self, path: str | None) -> tinker.SamplingClient:
         """Return a sampler of saved weights, or of the base model if `path` is `None`."""
         return await sampler_of(self.client, self.connection.model, path)
+
+    async def completer(self, path: str | None) -> TinkerTokenCompleter:
+        """Return what samples the job's replies from saved weights, or from the base model."""
+        sampler = await self.sampler(path)
+        return TinkerTokenCompleter(sampler, self.job.max_tokens, self.job.config.temperature)
 
 
 async def _connected(
