@@ -72,7 +72,8 @@ async def _probe(job: Job, connection: Connection, loss: str, progress: Progress
 async def _experiment(session: TrainingSession, run: RunFolder, progress: Progress) -> RunSummary:
     job, guard = session.job, session.connection.guard
     for part in (job, *job.others):
-        await asyncio.to_thread(_draw_held_out, part)  # drawing a Task may take a solver
+        # In a thread: drawing a Task may take a solver.
+        await asyncio.to_thread(getattr, part.evaluated, "held_out")
     start = session.start(state=False)
     # What scripted policies earn is measured meanwhile.
     references, before = await asyncio.gather(
@@ -98,10 +99,6 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     run.write_outcome(outcome)
     write_report(job, run)
     return outcome
-
-
-def _draw_held_out(job: Job) -> None:
-    _ = job.evaluated.held_out
 
 
 async def _warm_start(

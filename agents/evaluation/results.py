@@ -304,18 +304,10 @@ def _scores(
     name = world.world.spec.scores
     if not name:
         return {}
-    lost = table.columns["lost"]
-    kept = {
-        group: ends
-        for group in range(len(world.tasks))
-        if (
-            ends := [
-                table.ends[place]
-                for place in range(group * rollouts, (group + 1) * rollouts)
-                if not lost[place]
-            ]
-        )
-    }
+    kept: dict[int, list[Mapping[str, float | None]]] = {}
+    for place, (ends, lost) in enumerate(zip(table.ends, table.columns["lost"], strict=True)):
+        if not lost:
+            kept.setdefault(place // rollouts, []).append(ends)
     tasks = world.tasks if len(kept) == len(world.tasks) else [world.tasks[n] for n in kept]
     scores: Mapping[str, float | Estimate] = import_object(name)(
         tasks, list(kept.values()), generator("scores", len(kept))

@@ -3,7 +3,7 @@
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
@@ -64,8 +64,6 @@ class RolloutTable:
         own = record.own_turns
         metrics = {sys.intern(name): value for name, value in record.metrics.items()}
         expected = metrics.get(expected_return(record.role))
-        read = _total(turn.prompt_tokens for turn in own)
-        written = _total(turn.completion_tokens for turn in own)
         replies = max(len(own), 1)
         row = {
             "realised": record.total,
@@ -75,8 +73,8 @@ class RolloutTable:
             "cut_off": sum(not turn.complete for turn in own) / replies,
             "refused": sum(turn.finish in REFUSALS for turn in own) / replies,
             "violations": float((metrics.get(violation) or 0.0) > 0.0),
-            "prompt_tokens": np.nan if read is None else read,
-            "completion_tokens": np.nan if written is None else written,
+            "prompt_tokens": _total([turn.prompt_tokens for turn in own]),
+            "completion_tokens": _total([turn.completion_tokens for turn in own]),
         }
         for name, value in row.items():
             self.columns.setdefault(name, array("d")).append(value)
@@ -111,8 +109,7 @@ class RolloutTable:
         return None if np.isnan(total) else int(total)
 
 
-def _total(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of counts; `None` where there are none, or one is not known."""
-    listed = list(counts)
-    numbers = [count for count in listed if count is not None]
-    return sum(numbers) if numbers and len(numbers) == len(listed) else None
+def _total(counts: Sequence[int | None]) -> float:
+    """Return the sum of counts; NaN where there are none, or one is not known."""
+    numbers = [count for count in counts if count is not None]
+    return sum(numbers) if numbers and len(numbers) == len(counts) else np.nan

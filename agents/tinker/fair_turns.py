@@ -7,14 +7,13 @@ replies wait. A coroutine that is about to compute awaits `take_turn` first.
 
 import asyncio
 from collections import deque
-from time import thread_time
+from time import perf_counter
 from weakref import WeakKeyDictionary
 
 BUDGET_S = 0.002
-"""Processor time that a pass of the loop may take, as long as one turn alone does not take more."""
-_FIRST_GUESS_S = 0.001
-_MOST_TURNS = 64
-_MEMORY = 0.95
+"""Time after which a pass of the loop gives no turn to who has not waited for it."""
+_TURNS = 8
+"""Most turns in a pass for those who waited: what these cost is known only afterwards."""
 
 
 class Pacer:
@@ -27,48 +26,32 @@ class Pacer:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._cost = _FIRST_GUESS_S
-        self._running = False
-        self._begun = 0.0
-        self._left = 0
-        self._given = 0
+        self._open = False
+        self._ends = 0.0
 
     async def turn(self) -> None:
-        """Wait for a turn; return at once while a pass has turns left."""
-        if not self._running:
-            self._running = True
-            self._open_pass()
-        if self._left > 0 and not self._waiting:
-            self._left -= 1
-            self._given += 1
-            return
-        place = self._loop.create_future()
-        self._waiting.append(place)
-        await place
+        """Wait for a turn; return at once while a pass has time left."""
+        if not self._open:
+            self._begin_pass()
+        if self._waiting or perf_counter() > self._ends:
+            place = self._loop.create_future()
+            self._waiting.append(place)
+            await place
 
-    def _open_pass(self) -> None:
-        """Give the next pass as many turns as fit, judging by the cost of turns so far."""
-        self._begun = thread_time()
-        self._given = 0
-        self._left = max(1, min(_MOST_TURNS, int(BUDGET_S / self._cost)))
-        while self._waiting and self._left:
+    def _begin_pass(self) -> None:
+        """Wake those that have waited longest."""
+        self._open, self._ends = True, perf_counter() + BUDGET_S
+        for _ in range(min(_TURNS, len(self._waiting))):
             place = self._waiting.popleft()
             if not place.done():
                 place.set_result(None)
-                self._left -= 1
-                self._given += 1
-        # The coroutines that got a turn run before this callback.
-        self._loop.call_soon(self._close_pass)
+        # The coroutines that were woken run before this callback.
+        self._loop.call_soon(self._end_pass)
 
-    def _close_pass(self) -> None:
-        if not self._given and not self._waiting:
-            self._running = False
-            return
-        if self._given:
-            each = (thread_time() - self._begun) / self._given
-            # Turns of worlds differ: what was dear a moment ago counts more than the mean.
-            self._cost = max(each, _MEMORY * self._cost)
-        self._open_pass()
+    def _end_pass(self) -> None:
+        self._open = False
+        if self._waiting:
+            self._begin_pass()
 
 
 _PACERS: "WeakKeyDictionary[asyncio.AbstractEventLoop, Pacer]" = WeakKeyDictionary()
