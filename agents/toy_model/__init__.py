@@ -1,4 +1,4 @@
-"""The small language model that comes with the package, and the script that trains it.
+"""The small language model that comes with the package.
 
 It replies in each world's form but decides badly, so that a laptop is enough to watch it learn.
 """
