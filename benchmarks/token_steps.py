@@ -23,7 +23,8 @@ from tinker_cookbook.rl.message_env import EnvFromMessageEnv, MessageEnv, Messag
 from tinker_cookbook.rl.types import Env
 
 from tokengym.agents.analysis.markdown import markdown_table, write_block
-from tokengym.agents.tinker import RendererCodec, TinkerEnv, codec_named
+from tokengym.agents.tinker.codec import RendererCodec, codec_named
+from tokengym.agents.tinker.env import TinkerEnv
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task

@@ -20,7 +20,7 @@ from tokengym.agents.adapters.trl import (
     return_reward,
     task_rows,
 )
-from tokengym.agents.tinker import RendererCodec
+from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs import OptionError, Rollouts
 

@@ -20,7 +20,7 @@ from tests.docs.pages import ROOT
 from tests.neighbours.reference import WORLDS, play_own, task_of
 from tokengym.agents.adapters.rows import task_rows
 from tokengym.agents.rollouts.formats import write_rows
-from tokengym.agents.tinker import codec_named
+from tokengym.agents.tinker.codec import codec_named
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs import Episode, make_world
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tinker_cookbook.renderers import get_text_content
 
-from tokengym.agents.tinker import RendererCodec, codec_named
 from tokengym.agents.tinker.chat_template import ReplyTemplate, rendered, user
+from tokengym.agents.tinker.codec import RendererCodec, codec_named
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.forecasting.grammar import read_forecast
 from tokengym.envs.tokens.codec import Message

@@ -19,8 +19,8 @@ from tinker_cookbook.rl.rollout_runner import run_rollout
 from tinker_cookbook.rl.rollouts import do_single_rollout
 from tinker_cookbook.rl.types import Trajectory
 
-from tokengym.agents.tinker import Coordinator, Member
-from tokengym.agents.tinker.coordinator import Opponent
+from tokengym.agents.tinker.coordinator import Coordinator, Opponent
+from tokengym.agents.tinker.env import Member
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.spec import WorldSpec

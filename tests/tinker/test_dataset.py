@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.agents.tinker import TaskDataset, TaskDatasetBuilder, TaskGroupBuilder
-from tokengym.agents.tinker.dataset import TaskRange
+from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder, TaskRange
+from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World

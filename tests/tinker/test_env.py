@@ -23,8 +23,9 @@ from tinker_cookbook.rl.types import (
 )
 
 from tests.tokens.duet import DUET, Duet
-from tokengym.agents.tinker import RendererCodec, TinkerEnv, codec_named
+from tokengym.agents.tinker.codec import RendererCodec, codec_named
 from tokengym.agents.tinker.coordinator import Opponent
+from tokengym.agents.tinker.env import TinkerEnv
 from tokengym.agents.tinker.prompt import TokenPrompt
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
 from tokengym.envs.core.task import Task

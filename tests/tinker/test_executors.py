@@ -17,7 +17,7 @@ from tinker_cookbook.rl.rollouts import (
 from tinker_cookbook.rl.types import TrajectoryGroup
 
 from tests.warm import CONTEXT
-from tokengym.agents.tinker import TaskGroupBuilder
+from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.envs.registry import make_world
 
 SAMPLER = '''

@@ -20,7 +20,8 @@ from tinker_cookbook.rl.metric_util import compute_trajectory_metrics
 from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import StopReason, Trajectory, TrajectoryGroup, Transition
 
-from tokengym.agents.tinker import Member, TaskGroupBuilder
+from tokengym.agents.tinker.env import Member
+from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.envs.core.errors import OptionError, RoleError, UnknownWorldError
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import make_world, specs

@@ -9,7 +9,8 @@ import numpy as np
 import tinker
 from tinker_cookbook.utils.ml_log import dump_config
 
-from tokengym.agents.tinker import TaskGroupBuilder, TinkerEnv
+from tokengym.agents.tinker.env import TinkerEnv
+from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.disruption.challengers import CHALLENGERS, noisy, null

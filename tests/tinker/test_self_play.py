@@ -17,7 +17,10 @@ from tinker_cookbook.rl.rollout_strategy import RetryOnFailure
 from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup, Transition
 
-from tokengym.agents.tinker import Coordinator, Member, TaskDatasetBuilder, TaskGroupBuilder
+from tokengym.agents.tinker.coordinator import Coordinator
+from tokengym.agents.tinker.dataset import TaskDatasetBuilder
+from tokengym.agents.tinker.env import Member
+from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.role_baselines import role_rewards, split_roles
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.registry import make_world, spec

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.training.jobs import write_rollouts
-from tokengym.agents.tinker import codec_named
+from tokengym.agents.tinker.codec import codec_named
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.batches.demonstrations import RecordedDemonstrations, datums
