@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from tokengym.agents.loopback import bypass_proxies
 from tokengym.agents.settings import Settings, option
@@ -160,7 +162,7 @@ class ChatClient:
         assert self._session is not None
         url = self.urls[0]
         try:
-            async with self._session.get(f"{url}/models", **self._proxies[url]) as response:
+            async with self._session.get(f"{url}/models", proxy=self._proxies[url]) as response:
                 listed = json.loads(await response.read())["data"]
                 return [str(model["id"]) for model in listed]
         except (aiohttp.ClientError, TimeoutError, ValueError, LookupError, TypeError):
@@ -178,7 +180,7 @@ class ChatClient:
         url = await self._next_url()
         try:
             async with self._session.post(
-                f"{url}/chat/completions", json=body, **self._proxies[url]
+                f"{url}/chat/completions", json=body, proxy=self._proxies[url]
             ) as response:
                 content = await response.read()
         except TimeoutError:
@@ -209,20 +211,14 @@ class ChatClient:
         return url
 
 
-def _proxy(url: str) -> dict[str, Any]:
-    """Return the environment's proxy for an address, as arguments of a request.
+def _proxy(url: str) -> str | None:
+    """Return the environment's proxy for an address, if it has one.
 
     Asked to trust the environment, aiohttp looks it up in threads, for each request anew.
     """
-    from aiohttp.helpers import get_env_proxy_for_url
-    from yarl import URL
-
     bypass_proxies(url)
-    try:
-        proxy, credentials = get_env_proxy_for_url(URL(url))
-    except LookupError:
-        return {}
-    return {"proxy": proxy, "proxy_auth": credentials}
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 def _reason(content: bytes) -> str:

@@ -9,7 +9,8 @@ conversation is rendered at every turn: slower, but at a cost that does not grow
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from itertools import product
+from typing import NamedTuple
 
 from tinker_cookbook.exceptions import RendererError
 from tinker_cookbook.renderers import Message, Renderer, TextPart, ThinkingPart, TrainOnWhat
@@ -209,7 +210,7 @@ class TurnTemplate:
 
     def _find_text_template(self, next_turn: list[int], trials: list[str]) -> TextTemplate | None:
         expected = [(trial, self._render_next_turn(trial)) for trial in trials]
-        for before, after in self._paddings():
+        for before, after in self._paddings(next_turn):
             inner = self._tokenizer.encode(f"{before}{_TEXT}{after}")
             for at in _occurrences(inner, next_turn):
                 self._text_template = TextTemplate(
@@ -219,38 +220,15 @@ class TurnTemplate:
                     return self._text_template
         return None
 
-    def _paddings(self) -> list[tuple[str, str]]:
-        """Return what the renderer encodes around a text, before and after, longest first."""
-        renderer: Any = self._replies.renderer
-        recorder = _RecordingTokenizer(renderer.tokenizer)
-        renderer.tokenizer = recorder
-        try:
-            self._render_next_turn(_TEXT)
-        finally:
-            renderer.tokenizer = recorder.tokenizer
+    def _paddings(self, next_turn: list[int]) -> list[tuple[str, str]]:
+        """Return what may be encoded together with a text, before and after it, longest first."""
         # Nothing merges across a special token, so only what lies between two of them matters.
         special = special_token_pattern(self._tokenizer)
-        paddings = {("", "")}
-        for encoded in recorder.encoded:
-            before, text, after = encoded.partition(_TEXT)
-            if text:
-                paddings.add((special.split(before)[-1], special.split(after)[0]))
-        return sorted(paddings, key=lambda padding: -len(padding[0]) - len(padding[1]))
-
-
-class _RecordingTokenizer:
-    """A tokenizer that records the texts it encodes."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer = tokenizer
-        self.encoded: list[str] = []
-
-    def encode(self, text: str, **options: Any) -> Any:
-        self.encoded.append(text)
-        return self.tokenizer.encode(text, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.tokenizer, name)
+        before, _, after = self._tokenizer.decode(next_turn).partition(_TEXT)
+        before, after = special.split(before)[-1], special.split(after)[0]
+        starts = [before[at:] for at in range(len(before) + 1)]
+        ends = [after[:at] for at in range(len(after) + 1)]
+        return sorted(product(starts, ends), key=lambda padding: -len("".join(padding)))
 
 
 def special_token_pattern(tokenizer: PlainTokenizer) -> re.Pattern[str]:

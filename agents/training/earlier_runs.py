@@ -7,7 +7,7 @@ this machine by a copy of the one checkpoint in this run's own service folder.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import tinker
 
@@ -51,6 +51,20 @@ class SavedModel:
     temperature: float
     name: str
 
+    @classmethod
+    def of_run(cls, run: RunFolder) -> Self:
+        """Return the model that a run trains.
+
+        Raises:
+            OptionError: if it has saved no weights yet.
+        """
+        if run.weights.sampler is None:
+            raise OptionError(f"{run.folder} has saved no weights yet")
+        config = run.config
+        if config.max_tokens is None:
+            raise OptionError(f"{run.folder} does not record max_tokens")
+        return cls(codec_of(config), config.max_tokens, config.temperature, str(run.folder))
+
     def path(self, connection: Connection, *, state: bool = False) -> str | None:
         """Return the path of the weights on the job's service; `None` for the base model.
 
@@ -87,8 +101,11 @@ class SavedModel:
             connection: the job's service.
             client: of that service.
         """
-        path = self.path(connection)
-        sampler = await sampler_of(client, connection.model, path)
+        sampler = await sampler_of(client, connection.model, self.path(connection))
+        return self.opponent(sampler)
+
+    def opponent(self, sampler: tinker.SamplingClient) -> LanguageModelOpponent:
+        """Return an opponent that a sampler of these weights plays."""
         return LanguageModelOpponent(
             sampler,
             self.codec,
@@ -167,12 +184,7 @@ def saved_model(who: str, own: SavedModel, rule: str) -> SavedModel:
         return SavedModel(own.codec, own.max_tokens, own.temperature, who)
     if not is_run(who):
         raise OptionError(f"{rule} a run folder or a {CHECKPOINT_SCHEME} path, got {who!r}")
-    if RunFolder(Path(who)).weights.sampler is None:
-        raise OptionError(f"{who} has saved no weights yet")
-    config = RunFolder(Path(who)).config
-    return SavedModel(
-        codec_of(config), config.max_tokens or own.max_tokens, config.temperature, who
-    )
+    return SavedModel.of_run(RunFolder(Path(who)))
 
 
 def codec_of(config: TrainConfig) -> str:
@@ -193,19 +205,9 @@ def trained_opponent(run: Path | str, client: tinker.ServiceClient) -> LanguageM
         OptionError: if the folder holds no run, or one without saved weights.
     """
     opened = RunFolder.open(Path(run))
-    path = opened.weights.sampler
-    if path is None:
-        raise OptionError(f"{run} has saved no weights yet")
-    config = opened.config
-    if config.max_tokens is None:
-        raise OptionError(f"{run} does not record max_tokens")
-    return LanguageModelOpponent(
-        client.create_sampling_client(model_path=path).result(),
-        codec_of(config),
-        max_tokens=config.max_tokens,
-        temperature=config.temperature,
-        name=str(run),
-    )
+    model = SavedModel.of_run(opened)
+    sampler = client.create_sampling_client(model_path=opened.weights.sampler).result()
+    return model.opponent(sampler)
 
 
 class TokenPair(NamedTuple):

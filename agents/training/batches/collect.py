@@ -15,7 +15,7 @@ from tinker_cookbook.rl.train import Config
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset, TrajectoryGroup
 from tinker_cookbook.utils import logtree, trace
 
-from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TrainRollouts
+from tokengym.agents.rollouts import RolloutRecord, TrainRollouts
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.role_baselines import split_roles
 from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
@@ -382,16 +382,12 @@ def _kept_records(
     saver: TrainRollouts, step: int, groups: Sequence[_TaskGroup], advantage_of: Mapping[int, float]
 ) -> list[RolloutRecord]:
     """Return the records of the groups to keep; untrained rollouts have advantage 0."""
-
-    def placed(record: RolloutRecord, origin: RolloutOrigin, advantage: float) -> RolloutRecord:
-        played = record.origin
-        own = replace(
-            origin, member=played.member, options=played.options, opponents=played.opponents
-        )
-        return replace(record, origin=own, advantage=advantage)
-
     return [
-        placed(record, origin, advantage_of.get(id(rollout), 0.0))
+        replace(
+            record,
+            origin=replace(record.origin, step=step, group=origin.group, kept=origin.kept),
+            advantage=advantage_of.get(id(rollout), 0.0),
+        )
         for origin, group in zip(saver.origins(step, len(groups)), groups, strict=False)
         for record, rollout in zip(group.records, group.rolled.trajectories_G, strict=False)
     ]

@@ -209,19 +209,12 @@ def mixed_series(row: StepRow) -> Iterator[tuple[str, Mapping[str, float]]]:
 
     What a step did not log is left out: a world that had no groups has no return.
     """
-    for name in row.metrics:
+    metrics = row.metrics
+    for name in metrics:
         if name.startswith(MIXTURE) and name.endswith("/share"):
-            tag = name.removeprefix(MIXTURE).removesuffix("/share")
-            logged = {
-                "return": f"env/{tag}/reward/total",
-                "share": name,
-                "skill": f"{MIXTURE}{tag}/skill",
-            }
-            yield (
-                tag,
-                {
-                    what: float(row.metrics[key])
-                    for what, key in logged.items()
-                    if key in row.metrics
-                },
-            )
+            of_world = name.removesuffix("/share")
+            tag = of_world.removeprefix(MIXTURE)
+            logged = {"return": f"env/{tag}/reward/total", "share": name}
+            logged["skill"] = f"{of_world}/skill"
+            found = {what: key for what, key in logged.items() if key in metrics}
+            yield tag, {what: float(metrics[key]) for what, key in found.items()}
