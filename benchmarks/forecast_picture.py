@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokengym.agents.analysis.markdown import markdown_table
-from tokengym.agents.evaluation.held_out import correlation
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.envs.registry import make_world
@@ -67,7 +66,7 @@ def row(run: RunFolder, found: "Forecasts") -> tuple[str, ...]:
     """Return the run's row of the table."""
     outcome = outcome_of(run)
     skill = outcome.skill_on_outcomes(ROLE) or outcome.skill(ROLE)
-    related = [correlation(found[when].tolist()) for when in WHEN]
+    related = [float(np.corrcoef(*found[when].T)[0, 1]) for when in WHEN]
     return (
         str(run.config.seed),
         *(str(outcome.before.returns), str(outcome.after.returns)),

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from tokengym.agents.analysis.evaluate import find_best_blind, play_all
 from tokengym.agents.evaluation.models import ModelPlayer
 from tokengym.agents.evaluation.play_missing import Failures, WantedRollouts
@@ -111,15 +109,15 @@ def summarise(records: Sequence[RolloutRecord], spec: WorldSpec) -> Evaluation:
         records: the rollouts.
         spec: of their world.
     """
-    stated = _stated(records, spec.calibration)
-    figures = _figures(records)
-    if stated:
-        figures["discrimination (correlation of stated and label)"] = correlation(stated)
     # A reply that was cut off can read like a whole one, so malformed ones are left out.
     replies = tuple("" if turn.malformed else turn.said or "" for turn in records[0].own_turns)
-    returns = tuple(record.total for record in records)
-    expected = _expected([record.metrics for record in records], records[0].role)
-    return Evaluation(returns, figures, tuple(stated), replies, expected)
+    return Evaluation(
+        tuple(record.total for record in records),
+        _figures(records),
+        tuple(_stated(records, spec.calibration)),
+        replies,
+        _expected([record.metrics for record in records], records[0].role),
+    )
 
 
 def _expected(ends: Sequence[Mapping[str, float | None]], role: str) -> tuple[float, ...]:
@@ -159,14 +157,6 @@ def _stated(
         return []
     pairs = [tuple(record.metrics.get(name) for name in names) for record in records]
     return [(label, value) for label, value in pairs if label is not None and value is not None]
-
-
-def correlation(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return Pearson's correlation, 0 where one side does not vary."""
-    left, right = np.asarray(pairs, dtype=np.float64).T
-    if np.ptp(left) == 0 or np.ptp(right) == 0:
-        return 0.0
-    return float(np.corrcoef(left, right)[0, 1])
 
 
 async def reference_lines(session: TrainingSession) -> dict[str, References]:

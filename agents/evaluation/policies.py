@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tokengym.agents.evaluation.chat_client import ChatClient, Patience
 from tokengym.agents.evaluation.config import EvaluationConfig
@@ -27,21 +27,11 @@ from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 
+if TYPE_CHECKING:
+    from tokengym.agents.evaluation.models import ModelPolicy
+
 ENDPOINT_TOKENS = 1024
 """Most tokens of an endpoint's reply, unless asked otherwise."""
-
-
-class EvaluatedPolicy(Protocol):
-    """A policy of an evaluation, in every world."""
-
-    @property
-    def name(self) -> str:
-        """As the user named it."""
-        ...
-
-    def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
-        """Play the missing rollouts, one world after the other."""
-        ...
 
 
 def resolve_policy(
@@ -50,7 +40,7 @@ def resolve_policy(
     worlds: Sequence[EvaluatedWorld],
     concurrency: int,
     patience: Patience,
-) -> EvaluatedPolicy:
+) -> "PortablePolicy | ModelPolicy":
     """Return the policy that a name means.
 
     Args:

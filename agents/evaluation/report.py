@@ -5,6 +5,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
             "differences are of them where they are known: they have no noise of outcomes."
         )
     lines += [f"{short}: {name}" for name, short in sorted(names.items()) if short != name]
-    parts = [_figures(name, of, names) for name, of in _by_world(results.policies).items()]
+    by_world = groupby(results.policies, lambda row: f"{_name(row)}, {row.role}")
+    parts = [_figures(name, list(rows), names) for name, rows in by_world]
     if results.pairs:
         parts.append(_pairs(results, names))
     return Report("Evaluation", lines, parts)
@@ -71,13 +73,6 @@ def _measured_by(row: WorldResult) -> str:
 def _name(row: PolicyResult | PairResult | WorldResult) -> str:
     """Return the world and level of a result: `energy:day`."""
     return WorldLevel(row.world, row.level).name
-
-
-def _by_world(policies: Sequence[PolicyResult]) -> Mapping[str, list[PolicyResult]]:
-    rows: dict[str, list[PolicyResult]] = {}
-    for row in policies:
-        rows.setdefault(f"{_name(row)}, {row.role}", []).append(row)
-    return rows
 
 
 def _short_names(policies: Collection[str]) -> Mapping[str, str]:

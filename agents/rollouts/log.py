@@ -11,7 +11,7 @@ have equal files.
 import glob
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -168,12 +168,6 @@ class RolloutLog:
         }:
             self.seal(name)
 
-    def discard(self, goes: Callable[[Segment], bool]) -> None:
-        """Delete the segments that will be rewritten."""
-        for segment in self.segments():
-            if goes(segment):
-                segment.path.unlink()
-
     def _read_file(self, path: Path) -> Iterator[RolloutRecord]:
         for number, (_, data) in enumerate(self._lines(path), 1):
             try:
@@ -255,7 +249,9 @@ class TrainRollouts:
 
     def discard_from(self, step: int) -> None:
         """Delete the rollouts of steps that will be repeated."""
-        self._log.discard(lambda file: file.step is not None and file.step >= step)
+        for segment in self._log.segments():
+            if segment.step is not None and segment.step >= step:
+                segment.path.unlink()
 
     @property
     def _log(self) -> RolloutLog:

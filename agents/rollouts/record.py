@@ -25,8 +25,6 @@ _SAME_IN_JSON = (
 REFUSED = "refused"
 """How the reason begins where an endpoint refused a conversation, rather than gave no answer."""
 
-KINDS = ("train", "evaluation", "play", "check")
-
 
 class SampledTokens(NamedTuple):
     """A reply in tokens, as it was sampled.

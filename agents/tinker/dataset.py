@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 import chz
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
@@ -41,11 +41,7 @@ class TaskRange(Sequence[Task]):
         """Return the number of Tasks."""
         return self._count
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Task]: ...
-    def __getitem__(self, index: int | slice) -> Task | list[Task]:
+    def __getitem__(self, index: Any) -> Any:
         """Draw one Task, or several."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._count))]
@@ -153,9 +149,7 @@ class TaskDatasetBuilder(RLDatasetBuilder):
     n_batches: int = chz.field(default=100, doc="Batches in the training set.")
     groups_per_batch: int = chz.field(default=16, doc="Groups (Tasks) in a batch.")
     group_size: int = chz.field(default=8, doc="Rollouts of one Task in training.")
-    test_split: str = chz.field(default="test", doc="Split the test Tasks are drawn from.")
-    test_size: int = chz.field(default=0, doc="Test Tasks; no test set if 0.")
-    test_group_size: int = chz.field(default=1, doc="Rollouts of one Task in tests.")
+    test_size: int = chz.field(default=0, doc="Test Tasks, each played once; no test set if 0.")
     codec: str | None = chz.field(default=None, doc="Name of the codec, see `codec_named`.")
     model_name_for_tokenizer: str | None = chz.field(
         default=None, doc="Model whose tokenizer is used: a name or a directory."
@@ -230,9 +224,8 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         )
         if self.test_size == 0:
             return training, None
-        held_out = TaskRange(world, self.test_split, self.test_size)
-        test_group = self._group(codec, held_out, self.test_group_size)
-        return training, TaskDataset(held_out, self.test_size, test_group)
+        held_out = TaskRange(world, "test", self.test_size)
+        return training, TaskDataset(held_out, self.test_size, self._group(codec, held_out, 1))
 
     def _group(self, codec: str, tasks: Sequence[Task], size: int) -> TaskGroupBuilder:
         if not tasks:

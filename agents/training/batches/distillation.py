@@ -38,10 +38,10 @@ async def distill(rollouts: Sequence[Trajectory], teacher: tinker.SamplingClient
         teacher: reads and writes the same tokens.
     """
     taught = await asyncio.gather(*(_teach(rollout, teacher) for rollout in rollouts))
-    total, tokens = (sum(row[place] for row in taught) for place in (1, 2))
+    total, tokens = sum(total for _, total, _ in taught), sum(count for *_, count in taught)
     return Distilled(
         [datum for data, _, _ in taught for datum in data],
-        [own_total / max(own_tokens, 1) for _, own_total, own_tokens in taught],
+        [of_rollout / max(count, 1) for _, of_rollout, count in taught],
         {"teacher/kl": -total / max(tokens, 1)},
     )
 

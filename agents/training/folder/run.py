@@ -17,7 +17,7 @@
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,6 @@ from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.monitor import StepLog, StepRow
 from tokengym.agents.training.folder.run_files import (
     keep_lines,
-    mend_lines,
     read_json,
     read_lines,
     read_result,
@@ -212,7 +211,7 @@ class RunFolder:
         return [
             f"{path.name}: {lost} damaged {'line was' if lost == 1 else 'lines were'} cut off"
             for name in (_METRICS, _CHECKPOINTS, _TIMING)
-            if (lost := mend_lines(path := self.folder / name))
+            if (lost := keep_lines(path := self.folder / name))
         ]
 
     @property
@@ -269,7 +268,7 @@ class RunFolder:
 
     def forget_checkpoints_after(self, step: int) -> None:
         """Forget checkpoints taken after `step` steps, so that a resume starts from there."""
-        self._keep_checkpoints(lambda row: row.get("batch", 0) <= step)
+        keep_lines(self.folder / _CHECKPOINTS, lambda row: row.get("batch", 0) <= step)
 
     def forget_deleted_checkpoints(self) -> None:
         """Forget rolling checkpoints that the trainer deleted when it saved its final one.
@@ -279,15 +278,15 @@ class RunFolder:
         final = max(
             (row["batch"] for row in self.checkpoints() if row["name"] == "final"), default=-1
         )
-        self._keep_checkpoints(lambda row: not row.get("rolling") or row.get("batch", 0) > final)
+        keep_lines(
+            self.folder / _CHECKPOINTS,
+            lambda row: not row.get("rolling") or row.get("batch", 0) > final,
+        )
 
     def forget_steps_from(self, step: int) -> None:
         """Forget completed steps, so that they can be repeated."""
         for name in (_METRICS, _TIMING):
             keep_lines(self.folder / name, lambda row: not _from(row, step))
-
-    def _keep_checkpoints(self, stays: Callable[[Mapping[str, Any]], bool]) -> None:
-        keep_lines(self.folder / _CHECKPOINTS, stays)
 
     # What it came to
 

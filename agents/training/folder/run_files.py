@@ -64,19 +64,15 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [row for _, row in _lines(path) if row is not None]
 
 
-def mend_lines(path: Path) -> int:
-    """Remove lines that hold no JSON object, and end the last one; returns the number removed.
-
-    A process that is killed leaves half a line, and the next one would append to it.
-
-    Raises:
-        OptionError: if the file cannot be read.
-    """
-    return keep_lines(path, lambda _: True)
-
-
-def keep_lines(path: Path, stays: Callable[[Mapping[str, Any]], bool]) -> int:
+def keep_lines(path: Path, stays: Callable[[Mapping[str, Any]], bool] = lambda row: True) -> int:
     """Keep the lines of a file that hold a wanted JSON object; returns the number removed.
+
+    A process that is killed leaves half a line, and the next one would append to it: the last line
+    is ended, too.
+
+    Args:
+        path: the file, which need not exist.
+        stays: whether an object is wanted; all of them if not given.
 
     Raises:
         OptionError: if the file cannot be read.
