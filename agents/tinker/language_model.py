@@ -40,7 +40,35 @@ class LanguageModelOpponent:
 
     def start_episode(self) -> OpponentPolicy:
         """Return a policy that remembers the conversation of one episode."""
-        return _Conversation(self).reply
+        codec, transcript = as_codec(self.codec), Transcript()
+
+        async def reply(world: World, turn: Turn, rng: np.random.Generator) -> DecodedReply:
+            if transcript.last_action is not None and codec.append_only:
+                transcript.read(turn.text, codec.extend(transcript.last_action, turn.text))
+            else:
+                transcript.clear()
+                talk = [*transcript.conversation, Message(turn.text, own=False)]
+                transcript.read(turn.text, codec.render(talk))
+            prompt = TokenPrompt()
+            for piece in transcript.pieces:
+                prompt.append(piece)
+            response = await self.sampler.sample(
+                prompt=prompt.model_input(),
+                num_samples=1,
+                sampling_params=tinker.SamplingParams(
+                    stop=codec.stop,
+                    max_tokens=self.max_tokens,
+                    temperature=self.temperature,
+                    seed=int(rng.integers(_SEEDS)),
+                ),
+            )
+            (sampled,) = response.sequences
+            tokens = list(sampled.tokens)
+            said = codec.read(tokens, sampled.stop_reason)
+            transcript.write(said.text, tokens)
+            return said
+
+        return reply
 
     def to_dict(self) -> dict[str, str | int | float]:
         """Return JSON values, for the cookbook's `config.json` of a run."""
@@ -50,41 +78,3 @@ class LanguageModelOpponent:
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
         }
-
-
-class _Conversation:
-    """One episode of a language model."""
-
-    def __init__(self, model: LanguageModelOpponent) -> None:
-        self._model = model
-        self._codec = as_codec(model.codec)
-        self._transcript = Transcript()
-
-    async def reply(self, world: World, turn: Turn, rng: np.random.Generator) -> DecodedReply:
-        """Sample a reply to a Turn."""
-        codec, transcript = self._codec, self._transcript
-        if transcript.last_action is not None and codec.append_only:
-            new = codec.extend(transcript.last_action, turn.text)
-            transcript.read(turn.text, new)
-        else:
-            transcript.clear()
-            talk = [*transcript.conversation, Message(turn.text, own=False)]
-            transcript.read(turn.text, codec.render(talk))
-        prompt = TokenPrompt()
-        for piece in transcript.pieces:
-            prompt.append(piece)
-        response = await self._model.sampler.sample(
-            prompt=prompt.model_input(),
-            num_samples=1,
-            sampling_params=tinker.SamplingParams(
-                stop=codec.stop,
-                max_tokens=self._model.max_tokens,
-                temperature=self._model.temperature,
-                seed=int(rng.integers(_SEEDS)),
-            ),
-        )
-        (sampled,) = response.sequences
-        tokens = list(sampled.tokens)
-        reply = codec.read(tokens, sampled.stop_reason)
-        transcript.write(reply.text, tokens)
-        return reply

@@ -158,15 +158,9 @@ class FastTokenizer:
     def _encode_words(self, text: str) -> list[int]:
         words = [text]
         for split in self.splits:
-            if len(words) == 1:
-                words = _pieces(split, words[0])
-            else:
-                words = [piece for word in words for piece in _pieces(split, word)]
+            words = [piece for word in words for piece in split.split(word) if piece]
         tokens_of = self._words
-        tokens: list[int] = []
-        for word in words:
-            tokens += tokens_of[word]
-        return tokens
+        return [token for word in words for token in tokens_of[word]]
 
 
 class _WordTokens(dict[str, list[int]]):
@@ -218,19 +212,6 @@ def _known_ids(tokens: Sequence[int], vocab_size: int) -> list[int]:
     return [token for token in tokens if 0 <= token < vocab_size]
 
 
-def _pieces(split: re.Pattern[str], text: str) -> list[str]:
-    """Split `text` at every match, keeping the matches and what lies between them."""
-    matches: list[str] = split.findall(text)
-    if len("".join(matches)) == len(text):
-        return matches
-    pieces: list[str] = []
-    end = 0
-    for match in split.finditer(text):
-        pieces += [text[end : match.start()], match[0]]
-        end = match.end()
-    return [piece for piece in [*pieces, text[end:]] if piece]
-
-
 def _word_splits(description: dict[str, Any]) -> list[re.Pattern[str]]:
     """Return how a tokenizer splits plain ASCII into words; empty if that is unknown.
 
@@ -248,10 +229,11 @@ def _word_splits(description: dict[str, Any]) -> list[re.Pattern[str]]:
         if source is None:
             return []
         try:
-            split = re.compile(_among_ascii(source), re.ASCII)
+            # The one group keeps the matches among what lies between them.
+            split = re.compile(f"({_among_ascii(source)})", re.ASCII)
         except re.error:
             return []
-        if split.groups:
+        if split.groups > 1:
             return []
         if source:
             splits.append(split)

@@ -119,11 +119,9 @@ class TrainConfig(
     def own_loop(self) -> bool:
         """Whether the job runs in our own loop, which also counts what a filter drops, and why."""
         needed = (
-            self.separate,
+            bool(self._beyond_cookbook),
             self.command != "train",
-            bool(self.curriculum or self.others),
-            self.algorithm != Algorithm(),
-            self.schedule != "constant" or self.lr_warmup or self.max_total_tokens,
+            self.filter == "drop",
             # The cookbook's loop in mode async depends on time: which Tasks a step trains on, and
             # how many steps there are.
             self.mode == "async",
@@ -132,6 +130,16 @@ class TrainConfig(
             self.role is not None and self.mode == "sync",
         )
         return self.loop == "own" or (self.loop == "auto" and any(needed))
+
+    @property
+    def _beyond_cookbook(self) -> list[str]:
+        """What is asked for that the cookbook's loop does not do, for people."""
+        names = [*self.algorithm.beyond_cookbook()]
+        more = ("separate", "lr_warmup", "curriculum", "max_total_tokens")
+        names += [name for name in more if getattr(self, name)]
+        names += ["lr_schedule"] if self.lr_schedule not in (None, "constant") else []
+        beyond = [f"{name}={getattr(self, name)!r}" for name in names]
+        return [*beyond, *(["several worlds"] if self.others else [])]
 
     @property
     def trained_roles(self) -> tuple[str, ...]:
@@ -181,13 +189,7 @@ class TrainConfig(
             raise OptionError(f"tokengym {self.command} needs --{needed}, got none")
 
     def _check_loop(self) -> None:
-        beyond = [f"{name}={getattr(self, name)!r}" for name in self.algorithm.beyond_cookbook()]
-        names = ("separate", "lr_warmup", "curriculum", "max_total_tokens")
-        beyond += [f"{name}={getattr(self, name)!r}" for name in names if getattr(self, name)]
-        falls = self.lr_schedule not in (None, "constant")
-        beyond += [f"lr_schedule={self.lr_schedule!r}"] if falls else []
-        beyond += ["several worlds"] if self.others else []
-        if self.loop == "cookbook" and beyond:
+        if self.loop == "cookbook" and (beyond := self._beyond_cookbook):
             raise OptionError(
                 f"--loop cookbook does not support {', '.join(beyond)}; use --loop auto"
             )

@@ -9,7 +9,7 @@ import tinker
 from tinker_cookbook.completers import TinkerTokenCompleter
 
 from tokengym.agents.training.connection import Connection
-from tokengym.agents.training.earlier_runs import Opponents, SavedModel, opponent_labels, sampler_of
+from tokengym.agents.training.earlier_runs import Opponents, SavedModel, sampler_of
 from tokengym.agents.training.folder.run import Weights
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.policy_trainers import service_session
@@ -61,13 +61,6 @@ class TrainingSession:
         """Return the session and role of a trained policy; see `Job.trained`."""
         job, role = self.job.trained[name]
         return replace(self, job=job, opponents=self.others.get(name, self.opponents)), role
-
-    @property
-    def opponent_names(self) -> dict[str, str]:
-        """The player's name of each role that is not trained."""
-        if self.job.config.self_play:
-            return {}
-        return opponent_labels(self.opponents[self.job.roles[0]])
 
     def start(self, *, state: bool) -> str | None:
         """Return the path of the weights the job starts from; `None` for the base model.

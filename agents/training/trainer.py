@@ -30,7 +30,7 @@ from tokengym.agents.training.batches.preferences import Preferences
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.budget import TokenBudget
 from tokengym.agents.training.connection import SAVE_EVERY, Connection, environment_variable
-from tokengym.agents.training.earlier_runs import Opponents
+from tokengym.agents.training.earlier_runs import Opponents, opponent_labels
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
 from tokengym.agents.training.folder.run import RunFolder, Weights
 from tokengym.agents.training.folder.tensorboard import event_writer, write_events
@@ -147,6 +147,7 @@ def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstra
 def kept_rollouts(session: TrainingSession, run: RunFolder) -> TrainRollouts:
     """Return what saves the rollouts of a job's training steps in its run folder."""
     config = session.job.config
+    others = {} if config.self_play else session.opponents[session.job.roles[0]]
     return TrainRollouts(
         str(run.rollouts.folder),
         config.rollout_share,
@@ -155,7 +156,7 @@ def kept_rollouts(session: TrainingSession, run: RunFolder) -> TrainRollouts:
         RolloutOrigin(
             "train",
             policy=config.model,
-            opponents=session.opponent_names,
+            opponents=opponent_labels(others),
             options=config.options,
             temperature=config.temperature,
             max_tokens=session.job.max_tokens,

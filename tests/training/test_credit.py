@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tinker_cookbook.rl.data_processing import compute_advantages
 from tinker_cookbook.rl.types import TrajectoryGroup
 
-from tests.training.rollouts import group_of, groups, rewards, rollout, tokens
+from tests.training.rollouts import group_of, groups, rollout
 from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
 from tokengym.agents.training.batches.datums import turn_table
 from tokengym.agents.training.setting_groups import Algorithm
@@ -116,16 +116,6 @@ def test_a_group_that_ties_teaches_through_remax_unless_the_greedy_rollout_ties_
     assert advantages(Algorithm("remax"), table)[:, :, 0].tolist() == [[1.0, 1.0], [0.0, 0.0]]
 
 
-@given(groups, groups)
-def test_groups_that_were_dropped_have_no_vote_in_the_batchs_deviation(
-    one: TrajectoryGroup, other: TrajectoryGroup
-) -> None:
-    choices, table = Algorithm("reinforce_plus_plus", filter="drop"), turn_table([one, other])
-    alone = advantages(choices, turn_table([one]))
-    size, turns = alone.shape[1:]
-    assert advantages(choices, table[[0]])[:, :size, :turns] == pytest.approx(alone)
-
-
 def test_going_on_is_not_punished_by_what_it_earned() -> None:
     """Verl 7244: a baseline with a term for every turn taken debits the decision to go on.
 
@@ -137,34 +127,6 @@ def test_going_on_is_not_punished_by_what_it_earned() -> None:
     first = found[0, :, 0]
     assert first[1] - first[0] == pytest.approx(0.5)
     assert not found[0, :, 1].any()
-
-
-@given(st.data())
-def test_some_groups_of_a_table_are_the_table_of_those_groups(data: st.DataObject) -> None:
-    """In every field, in the order asked; turns and rollouts that others have are empty."""
-    turn = st.tuples(tokens, tokens, rewards)
-    drawn = data.draw(
-        st.lists(
-            st.lists(st.lists(turn, min_size=1, max_size=4), min_size=1, max_size=4),
-            min_size=3,
-            max_size=4,
-        )
-    )
-    batch = []
-    for group in drawn:
-        rolled = [rollout(turns, [1.0 + len(turn[1]) for turn in turns]) for turns in group]
-        batch.append(TrajectoryGroup(rolled, [0.25] * len(rolled), [{} for _ in rolled]))
-    greedy = [1.0 + n for n in range(len(batch))]
-    places = data.draw(st.sampled_from([[2, 0], [1], [0, 1, 2], [2, 2], []]))
-    some = turn_table(batch, greedy)[places]
-    alone = turn_table([batch[n] for n in places], [greedy[n] for n in places])
-    assert some.greedy_N.tolist() == alone.greedy_N.tolist()
-    _, most, longest = alone.taken_NGT.shape
-    for name in ("rewards_NGT", "taken_NGT", "tokens_NGT", "credits_NGT"):
-        padded, expected = getattr(some, name), getattr(alone, name)
-        assert padded[:, :most, :longest].tolist() == expected.tolist(), name
-        assert not padded[:, most:].any(), name
-        assert not padded[:, :, longest:].any(), name
 
 
 @pytest.mark.parametrize("choices", ALL, ids=lambda one: f"{one.estimator}-{one.credit}")

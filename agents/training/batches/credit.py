@@ -1,9 +1,7 @@
 """From rollouts to one advantage per turn: what is compared, by which estimator. Pure numpy."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Self
 
 import numpy as np
 
@@ -45,18 +43,6 @@ class TurnTable:
     tokens_NGT: Floats
     credits_NGT: Floats
     greedy_N: Floats
-
-    def __getitem__(self, groups: Sequence[int]) -> Self:
-        """Return some of the groups."""
-        rows = np.asarray(groups, np.intp)
-        return replace(
-            self,
-            rewards_NGT=self.rewards_NGT[rows],
-            taken_NGT=self.taken_NGT[rows],
-            tokens_NGT=self.tokens_NGT[rows],
-            credits_NGT=self.credits_NGT[rows],
-            greedy_N=self.greedy_N[rows],
-        )
 
     def returns_NG(self) -> Floats:
         """Return of each rollout, shape (N, G)."""

@@ -163,15 +163,12 @@ class RunFolder:
             OptionError: if another process trains it.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.folder / "run.lock")
         try:
-            lock.acquire(timeout=0)
+            lock = FileLock(self.folder / "run.lock").acquire(timeout=0)
         except Timeout:
             raise OptionError(f"{self.folder} is being trained by another process") from None
-        try:
+        with lock:
             yield
-        finally:
-            lock.release()
 
     @contextlib.contextmanager
     def console(self) -> Iterator[None]:
