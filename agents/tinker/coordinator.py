@@ -252,12 +252,10 @@ class Coordinator:
             self._advance(episode)
 
     def _apply(self, episode: Episode, reply: str | DecodedReply) -> None:
-        text, complete = (reply, True) if isinstance(reply, str) else reply
+        said = DecodedReply(reply, True) if isinstance(reply, str) else reply
         asked = episode.turn
-        self._turns.append(episode.say(text, complete=complete))
-        self.exchanges.append(
-            TurnExchange(asked, DecodedReply(text, complete), episode.answer, episode.turn)
-        )
+        self._turns.append(episode.say(said.text, complete=said.complete))
+        self.exchanges.append(TurnExchange(asked, said, episode.answer, episode.turn))
 
     def _notify(self, episode: Episode) -> None:
         """Wake all members: the turn has passed, or a role has joined or left."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 
 import chz
 
@@ -31,13 +32,15 @@ from tokengym.agents.training.folder.tensorboard import require_tensorboard
 from tokengym.agents.training.presets import fill_in, is_toy
 from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.play import Policy
+from tokengym.envs.core.play import Policy, play
+from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, import_object, make_world, scripted_opponent
 from tokengym.envs.tokens.codec import Codec
 
 _TASKS_A_SEED = 1_000_000
+_SCALE_TASKS = 64
 _FURTHER_TASKS = 500_000  # of a seed's Tasks, the last ones stand in for others
 
 
@@ -228,7 +231,7 @@ class Job:
         return self.world.first_tasks("test", self.config.evaluation_tasks)
 
     def scale(self, world: World, role: str) -> SkillScale:
-        """Return the scale that training measures skill on in one of the job's worlds.
+        """Return the scale that training measures skill on, as measured on validation Tasks.
 
         Args:
             world: the job's world at one of its levels.
@@ -237,7 +240,18 @@ class Job:
         others = {other: script for other, script in self.scripts.items() if other != role}
         blind = import_object(world.spec.blind)(world) if world.spec.blind else {}
         policies = blind.values() or [self.baselines["null"]]
-        return SkillScale.measured(world, role, self.baselines["oracle"], policies, others)
+        tasks = world.first_tasks("validation", _SCALE_TASKS)
+        tasks = tasks or world.first_tasks("train", _SCALE_TASKS)
+
+        def earned(policy: Policy) -> float:
+            players = {**others, role: policy}
+            played = (
+                play(world.fork(), task, players, generator("curriculum", task.fingerprint))
+                for task in tasks
+            )
+            return fmean(episode.returns[role] for episode in played)
+
+        return SkillScale(max(map(earned, policies)), earned(self.baselines["oracle"]))
 
     def players(self, opponents: Opponents) -> dict[str, Opponent]:
         """Return the opponents with the world's own policies in place of their names."""

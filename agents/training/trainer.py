@@ -22,8 +22,9 @@ from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.curriculum import Curriculum, Stage
 from tokengym.agents.training.batches.demonstrations import (
     Demonstrations,
-    RecordedDemonstrations,
     datums,
+    recorded_demonstrations,
+    scripted_demonstrations,
 )
 from tokengym.agents.training.batches.mixture import MixedSource, WorldMixture
 from tokengym.agents.training.batches.preferences import Preferences
@@ -133,7 +134,11 @@ def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstra
         opponents: by trained role, who plays each other role.
     """
     size = job.config.groups_per_batch * job.config.group_size
-    return Demonstrations(
+    if job.recorded:
+        append_only = job.codec.append_only
+        data = [datums(turns, append_only=append_only) for turns in job.recorded]
+        return recorded_demonstrations(data, size, job.config.steps, job.config.seed)
+    return scripted_demonstrations(
         job.world,
         TaskRange(job.world, "train", job.config.steps * size, job.first_task),
         size,
@@ -172,14 +177,6 @@ async def _source(
     rollouts: TrainRollouts,
 ) -> BatchSource:
     job = session.job
-    if job.config.command == "sft" and job.recorded:
-        append_only = job.codec.append_only
-        return RecordedDemonstrations(
-            [datums(turns, append_only=append_only) for turns in job.recorded],
-            job.config.groups_per_batch * job.config.group_size,
-            job.config.steps,
-            job.config.seed,
-        )
     if job.config.command == "sft":
         return demonstrations_of(job, session.opponents)
     if job.config.command == "dpo":

@@ -14,7 +14,7 @@ from tests.training.jobs import write_rollouts
 from tokengym.agents.tinker.codec import codec_named
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.agents.training.batches.demonstrations import RecordedDemonstrations, datums
+from tokengym.agents.training.batches.demonstrations import datums, recorded_demonstrations
 from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
@@ -154,7 +154,7 @@ def test_the_best_rollout_of_each_group_of_a_run_is_imitated(tmp_path: Path) -> 
     assert turn.reply == list(best.turns[0].tokens)
     episode = Episode(job.world, job.world.task("train", 0), job.codec)
     assert turn.observation == episode.observation.tolist()
-    source = RecordedDemonstrations([datums([turn], append_only=True)], 2, 2, seed=0)
+    source = recorded_demonstrations([datums([turn], append_only=True)], 2, 2, seed=0)
     data = asyncio.run(source.batch(1, {})).data[POLICY]
     assert [row.model_input.to_ints() for row in data] == [
         [*turn.observation, *turn.reply][:-1]

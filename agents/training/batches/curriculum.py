@@ -1,27 +1,20 @@
 """A curriculum: easier levels first, each until the policy's measured skill is enough."""
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
 from tokengym.agents.training.folder.monitor import StepRow
-from tokengym.envs.core.play import Policy, play
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.world import World
 
 STAGE, SKILL = "curriculum/stage", "curriculum/skill"
 """Metrics of a step: its place in the curriculum, and the skill of its rollouts."""
 
 _WINDOW = 3
 """Steps over which skill is averaged: one step's rollouts are few."""
-
-
-_TASKS = 64
-"""Validation Tasks on which the ends of a scale are measured."""
 
 
 class SkillScale(NamedTuple):
@@ -34,37 +27,6 @@ class SkillScale(NamedTuple):
 
     blind: float
     oracle: float
-
-    @classmethod
-    def measured(
-        cls,
-        world: World,
-        role: str,
-        oracle: Policy,
-        blind: Iterable[Policy],
-        others: Mapping[str, Policy],
-    ) -> "SkillScale":
-        """Return the scale as measured on validation Tasks.
-
-        Args:
-            world: the world at its level.
-            role: the trained role.
-            oracle: its oracle.
-            blind: its policies that ignore the Task.
-            others: who plays the other roles.
-        """
-        tasks = world.first_tasks("validation", _TASKS) or world.first_tasks("train", _TASKS)
-
-        def earned(policy: Policy) -> float:
-            policies = {**others, role: policy}
-            return statistics.fmean(
-                play(
-                    world.fork(), task, policies, generator("curriculum", task.fingerprint)
-                ).returns[role]
-                for task in tasks
-            )
-
-        return cls(max(map(earned, blind)), earned(oracle))
 
     def skill(self, mean_return: float) -> float:
         """Return where a mean return lies between both ends; 1 if they do not differ."""

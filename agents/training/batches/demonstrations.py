@@ -1,7 +1,7 @@
 """Batches from demonstrations, a script's or a run's replies, fitted by cross-entropy."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -40,78 +40,15 @@ def datums(turns: Sequence[TurnTokens], *, append_only: bool) -> list[tinker.Dat
 
 @dataclass(frozen=True)
 class Demonstrations:
-    """A source of batches: a scripted policy's replies on training Tasks.
-
-    A step has as many Tasks as reinforcement learning has rollouts, and the same examples each time
-    it is asked for.
+    """A source of batches: examples to imitate, the same ones each time a step asks for them.
 
     Attributes:
-        world: of the Tasks.
-        tasks: of all steps, in order.
-        tasks_per_batch: Tasks of a step.
-        codec: by which the roles read and write tokens.
-        policy: plays the trained roles.
-        opponents: by trained role, who plays the other roles.
-        policies: by role the name of its policy; empty where one policy plays them all.
-    """
-
-    world: World
-    tasks: Sequence[Task]
-    tasks_per_batch: int
-    codec: Codec
-    policy: Policy
-    opponents: Mapping[str, Mapping[str, Opponent]]
-    policies: Mapping[str, str]
-    on_policy = False
-
-    @property
-    def loss(self) -> Loss:
-        """Mean negative log-likelihood of the demonstrated tokens, logged as `train/nll`."""
-        return Loss("cross_entropy", _likelihood)
-
-    def __len__(self) -> int:
-        """Return the number of steps."""
-        return len(self.tasks) // self.tasks_per_batch
-
-    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
-        """Return a step's examples; `samplers` are not asked."""
-        first = step * self.tasks_per_batch
-        last = first + self.tasks_per_batch
-        # In a thread: drawing a Task may take a solver.
-        tasks = await asyncio.to_thread(lambda: list(self.tasks[first:last]))
-        data: dict[str, list[tinker.Datum]] = {}
-        for role in self.opponents:
-            examples = await asyncio.gather(*(self._example(role, task) for task in tasks))
-            policy = self.policies.get(role, POLICY)
-            data.setdefault(policy, []).extend(chain.from_iterable(examples))
-        tokens = sum(row.model_input.length for rows in data.values() for row in rows)
-        return Batch(data, {"train/tokens": float(tokens)})
-
-    async def _example(self, role: str, task: Task) -> list[tinker.Datum]:
-        rng = generator("demonstration", task.fingerprint, role)
-        rollout = await roll_out_scripted(
-            self.world, task, self.codec, role, self.policy, self.opponents[role], rng
-        )
-        return datums(rollout.turns, append_only=self.codec.append_only)
-
-
-@dataclass(frozen=True)
-class RecordedDemonstrations:
-    """A source of batches: rollouts of a run.
-
-    All are seen once, in an order of the seed's, before any is seen again.
-
-    Attributes:
-        examples: the data of each rollout.
-        examples_per_batch: rollouts of a step.
         steps: number of steps.
-        seed: of the order.
+        examples: from a step to its examples, by the name of the policy that learns from them.
     """
 
-    examples: Sequence[Sequence[tinker.Datum]]
-    examples_per_batch: int
     steps: int
-    seed: int
+    examples: Callable[[int], Awaitable[Mapping[str, Sequence[tinker.Datum]]]]
     on_policy = False
 
     @property
@@ -125,10 +62,67 @@ class RecordedDemonstrations:
 
     async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
         """Return a step's examples; `samplers` are not asked."""
-        numbers = numbers_of_step(len(self.examples), self.examples_per_batch, step, self.seed)
-        data = list(chain.from_iterable(self.examples[number] for number in numbers))
-        tokens = sum(datum.model_input.length for datum in data)
-        return Batch({POLICY: data}, {"train/tokens": float(tokens)})
+        data = await self.examples(step)
+        tokens = sum(row.model_input.length for rows in data.values() for row in rows)
+        return Batch(data, {"train/tokens": float(tokens)})
+
+
+def scripted_demonstrations(
+    world: World,
+    tasks: Sequence[Task],
+    tasks_per_batch: int,
+    codec: Codec,
+    policy: Policy,
+    opponents: Mapping[str, Mapping[str, Opponent]],
+    policies: Mapping[str, str],
+) -> Demonstrations:
+    """Return a scripted policy's replies on training Tasks.
+
+    Args:
+        world: of the Tasks.
+        tasks: of all steps, in order.
+        tasks_per_batch: Tasks of a step, as many as reinforcement learning has rollouts.
+        codec: by which the roles read and write tokens.
+        policy: plays the trained roles.
+        opponents: by trained role, who plays the other roles.
+        policies: by role the name of its policy; empty where one policy plays them all.
+    """
+
+    async def example(role: str, task: Task) -> list[tinker.Datum]:
+        rng = generator("demonstration", task.fingerprint, role)
+        played = roll_out_scripted(world, task, codec, role, policy, opponents[role], rng)
+        return datums((await played).turns, append_only=codec.append_only)
+
+    async def examples(step: int) -> Mapping[str, Sequence[tinker.Datum]]:
+        first = step * tasks_per_batch
+        # In a thread: drawing a Task may take a solver.
+        drawn = await asyncio.to_thread(lambda: list(tasks[first : first + tasks_per_batch]))
+        data: dict[str, list[tinker.Datum]] = {}
+        for role in opponents:
+            shown = await asyncio.gather(*(example(role, task) for task in drawn))
+            data.setdefault(policies.get(role, POLICY), []).extend(chain.from_iterable(shown))
+        return data
+
+    return Demonstrations(len(tasks) // tasks_per_batch, examples)
+
+
+def recorded_demonstrations(
+    rollouts: Sequence[Sequence[tinker.Datum]], rollouts_per_batch: int, steps: int, seed: int
+) -> Demonstrations:
+    """Return rollouts of a run; all are seen once, in an order of the seed's, before any again.
+
+    Args:
+        rollouts: the data of each rollout.
+        rollouts_per_batch: rollouts of a step.
+        steps: number of steps.
+        seed: of the order.
+    """
+
+    async def examples(step: int) -> Mapping[str, Sequence[tinker.Datum]]:
+        numbers = numbers_of_step(len(rollouts), rollouts_per_batch, step, seed)
+        return {POLICY: list(chain.from_iterable(rollouts[number] for number in numbers))}
+
+    return Demonstrations(steps, examples)
 
 
 def _likelihood(
