@@ -8,9 +8,9 @@ import typer
 
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.command_options import takes
-from tokengym.agents.rollouts import RolloutLog, RolloutRecord, RolloutSelection
+from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.formats import prompts, results, write_rows
-from tokengym.agents.rollouts.selection import demonstrations, preferences
+from tokengym.agents.rollouts.selection import RolloutSelection, demonstrations, preferences
 from tokengym.envs.core.errors import OptionError
 
 _FOLDER = "rollouts"

@@ -1,6 +1,8 @@
 """Verifying an evaluation or a training run offline: replayed, each rollout must agree exactly."""
 
+import json
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
@@ -141,8 +143,10 @@ class Replays:
     """Replays rollouts from their records; the worlds and Tasks they name are made once."""
 
     def __init__(self) -> None:
-        self._worlds: dict[tuple[str, str, str], World] = {}
-        self._tasks: dict[tuple[World, str, int], Task] = {}
+        self._made = cache(
+            lambda world, level, options: make_world(world, level, **json.loads(options))
+        )
+        self._drawn = cache(lambda world, split, index: world.task(split, index))
 
     def world(self, record: RolloutRecord) -> World:
         """Return the world that a record names.
@@ -150,11 +154,9 @@ class Replays:
         Raises:
             UnknownWorldError, OptionError: if there is none.
         """
-        options = record.origin.options
-        key = record.world, record.level, canonical_json(dict(options))
-        if key not in self._worlds:
-            self._worlds[key] = make_world(record.world, record.level, **options)
-        return self._worlds[key]
+        options = canonical_json(dict(record.origin.options))
+        world: World = self._made(record.world, record.level, options)
+        return world
 
     def task(self, record: RolloutRecord) -> Task:
         """Return the Task that a record names.
@@ -162,11 +164,8 @@ class Replays:
         Raises:
             UnknownWorldError, OptionError: if there is none.
         """
-        world = self.world(record)
-        key = world, record.split, record.index
-        if key not in self._tasks:
-            self._tasks[key] = world.task(record.split, record.index)
-        return self._tasks[key]
+        task: Task = self._drawn(self.world(record), record.split, record.index)
+        return task
 
     def differences(self, record: RolloutRecord, task: Task) -> Iterator[str]:
         """Yield how a rollout of a Task differs from its record when it is replayed."""

@@ -1,6 +1,7 @@
 """Saved rollouts: one record per rollout, in files that any table library reads.
 
-The schema is documented in `docs/rollouts.md`. Nothing here needs Tinker or torch.
+The schema is documented in `docs/rollouts.md`; `selection` chooses among them and `formats` writes
+them for other tools. Nothing here needs Tinker or torch.
 """
 
 from tokengym.agents.rollouts.log import (
@@ -23,31 +24,21 @@ from tokengym.agents.rollouts.record import (
     record_episode,
     record_play,
 )
-from tokengym.agents.rollouts.selection import (
-    Preference,
-    RolloutSelection,
-    best_of_groups,
-    preferred,
-)
 
 __all__ = [
     "REFUSED",
     "SCHEMA_VERSION",
-    "Preference",
     "RolloutLog",
     "RolloutOrigin",
     "RolloutRecord",
-    "RolloutSelection",
     "SampledTokens",
     "Segment",
     "TrainRollouts",
     "TurnExchange",
     "TurnRecord",
-    "best_of_groups",
     "evaluation_segment",
     "is_malformed",
     "part_of",
-    "preferred",
     "record_episode",
     "record_play",
     "train_segment",

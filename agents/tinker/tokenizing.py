@@ -130,7 +130,9 @@ class FastTokenizer:
         self._simple = re.compile(f"[{re.escape(''.join(allowed))}]*")
         self._words = _WordTokens(self._encode_whole)
         description = json.loads(self._backend.to_str())
-        self._token_bytes = _TokenBytes(self._backend) if _is_byte_level(description) else None
+        # Decoding then concatenates the bytes of the tokens.
+        byte_level = (description["decoder"] or {}).get("type") == "ByteLevel"
+        self._token_bytes = _TokenBytes(self._backend) if byte_level else None
         self.splits = _word_splits(description)
         if any(self._encode_words(text) != self._encode_whole(text) for text in _TRIALS):
             self.splits = []
@@ -200,12 +202,6 @@ class _TokenBytes(dict[int, bytes]):
         else:  # an added token, spelled as it is
             self[token] = written.encode()
         return self[token]
-
-
-def _is_byte_level(description: dict[str, Any]) -> bool:
-    """Whether decoding concatenates the bytes of the tokens."""
-    decoder = description["decoder"]
-    return decoder is not None and decoder["type"] == "ByteLevel"
 
 
 def _known_ids(tokens: Sequence[int], vocab_size: int) -> list[int]:

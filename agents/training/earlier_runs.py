@@ -11,7 +11,8 @@ from typing import NamedTuple, Self
 
 import tinker
 
-from tokengym.agents.rollouts import RolloutRecord, best_of_groups, preferred
+from tokengym.agents.rollouts import RolloutRecord
+from tokengym.agents.rollouts.selection import best_of_groups, preferred
 from tokengym.agents.service import CHECKPOINT_SCHEME, UnknownResourceError, copy_checkpoint
 from tokengym.agents.tinker.codec import codec_name, renderer_for
 from tokengym.agents.tinker.coordinator import Opponent

@@ -17,6 +17,7 @@ from tinker_cookbook.rl.rollout_strategy import FailFast
 from tinker_cookbook.rl.types import RLDataset
 
 from tokengym.agents.rollouts import RolloutOrigin, TrainRollouts
+from tokengym.agents.settings import settings_of
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.curriculum import Curriculum, Stage
@@ -30,6 +31,7 @@ from tokengym.agents.training.batches.mixture import MixedSource, WorldMixture
 from tokengym.agents.training.batches.preferences import Preferences
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.budget import TokenBudget
+from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import SAVE_EVERY, Connection, environment_variable
 from tokengym.agents.training.earlier_runs import Opponents, opponent_labels
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
@@ -43,25 +45,21 @@ from tokengym.envs.core.errors import OptionError
 
 _POLL_SECONDS = 0.3
 _ASYNC_LOSS = "ppo"
+_SAME = ("base_url", "groups_per_batch", "learning_rate", "lora_rank", "max_tokens", "temperature")
 OWNED: Mapping[str, str] = {
+    **{name: settings_of(TrainConfig)[name].flag for name in _SAME},
     "async_config": "--mode",
-    "base_url": "--base-url",
     "dataset_builder": "--option",
-    "groups_per_batch": "--groups",
     "kl_penalty_coef": "--kl",
     "kl_reference_config": "--kl",
-    "learning_rate": "--learning-rate",
     "load_checkpoint_path": "--start",
     "log_path": "--run",
-    "lora_rank": "--rank",
     "max_steps": "--steps",
-    "max_tokens": "--max-tokens",
     "model_name": "--model",
     "remove_constant_reward_groups": "--filter",
     "renderer_name": "--renderer",
     "session_name": "--run",
     "stream_minibatch_config": "--mode",
-    "temperature": "--temperature",
 }
 """Fields of the cookbook's configuration that options set, for training and whatever reports it."""
 _FREE_PARTS = {"max_steps_off_policy", "num_minibatches"}

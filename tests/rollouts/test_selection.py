@@ -5,8 +5,13 @@ from typing import Any
 
 import pytest
 
-from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, RolloutSelection, TurnRecord
-from tokengym.agents.rollouts.selection import conversation, demonstrations, preferences
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnRecord
+from tokengym.agents.rollouts.selection import (
+    RolloutSelection,
+    conversation,
+    demonstrations,
+    preferences,
+)
 from tokengym.envs.core.errors import OptionError
 
 

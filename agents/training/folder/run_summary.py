@@ -239,11 +239,9 @@ class RunSummary:
         """
         if self.warm is None:
             return []
-        skills = [("since the warm start", self.skill(name, since=self.warm))]
-        on_outcomes = self.skill_on_outcomes(name, since=self.warm)
-        if on_outcomes is not None:
-            skills.append(("since the warm start, on outcomes", on_outcomes))
-        return skills
+        words, paid = "since the warm start", self.skill_on_outcomes(name, since=self.warm)
+        skill = (words, self.skill(name, since=self.warm))
+        return [skill] if paid is None else [skill, (f"{words}, on outcomes", paid)]
 
     def lines(self) -> Iterator[str]:
         """Yield the results in a few lines for people."""
