@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self
@@ -235,12 +236,11 @@ def _delay(response: "ClientResponse") -> float | None:
     """Return for how many seconds the server asks to wait; `None` if it does not say."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = response.headers.get(name, "")
-        try:
+        seconds: float | None = None
+        with suppress(ValueError):
+            seconds = parsedate_to_datetime(text).timestamp() - time()
+        with suppress(ValueError):
             seconds = float(text) * unit
-        except ValueError:
-            try:
-                seconds = parsedate_to_datetime(text).timestamp() - time()
-            except ValueError:
-                continue
-        return min(max(0.0, seconds), _LONGEST_DELAY)  # in this order NaN is no delay
+        if seconds is not None:
+            return min(max(0.0, seconds), _LONGEST_DELAY)  # in this order NaN is no delay
     return None

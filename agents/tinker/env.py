@@ -130,7 +130,7 @@ class Member(Env):
                 metrics.update(answer.metrics)
             metrics["malformed"] = float(is_malformed(reply, answer))
             metrics["cut_off"] = float(not reply.complete)
-            metrics["copied"] = float(_has_line(self._first_text, _last_line(reply.text)))
+            metrics["copied"] = float(_copied(reply.text, self._first_text))
             logs["reply"] = reply.text
         metrics.update(terms)
         logs["answer"] = turn.text
@@ -203,11 +203,7 @@ class TinkerEnv(Member):
         super().__init__(coordinator, role)
 
 
-def _last_line(text: str) -> str:
-    """Return the last line of a reply that is not blank."""
-    return text.strip().rpartition("\n")[2].strip()
-
-
-def _has_line(text: str, line: str) -> bool:
-    """Whether a line of the text is `line`, but for blanks around it; a blank one never is."""
+def _copied(reply: str, text: str) -> bool:
+    """Whether the last line of a reply that is not blank is one of the text, but for blanks."""
+    line = reply.strip().rpartition("\n")[2].strip()
     return line in text and line != "" and line in map(str.strip, text.splitlines())

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 from tinker_cookbook.rl.types import Trajectory
@@ -76,7 +77,7 @@ class TokenTexts:
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
-        self._known: dict[tuple[int, ...], str] = {}
+        self._part = cache(self._text)
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """Return the text of each token; joined they spell the tokens as a whole.
@@ -100,11 +101,6 @@ class TokenTexts:
         # A tokenizer that treats the beginning of a text in its own way.
         texts = [self._text(tokens[:end]) for end in range(len(tokens) + 1)]
         return [after[len(before) :] for before, after in pairwise(texts)]
-
-    def _part(self, tokens: tuple[int, ...]) -> str:
-        if tokens not in self._known:
-            self._known[tokens] = self._text(tokens)
-        return self._known[tokens]
 
     def _text(self, tokens: Sequence[int]) -> str:
         if isinstance(self._codec, RendererCodec):

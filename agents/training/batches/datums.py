@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import tinker
 from tinker_cookbook.rl.metrics import compute_kl_sample_train
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup
@@ -112,17 +111,12 @@ def _datum(tokens: list[int], turns: Sequence[tuple[int, list[float], float]]) -
     return tinker.Datum(
         model_input=tinker.ModelInput.from_ints(tokens[:-1]),
         loss_fn_inputs={
-            "target_tokens": tensor(np.array(tokens[1:], np.int64)),
-            "logprobs": tensor(logprobs[1:]),
-            "advantages": tensor(advantages[1:]),
-            "mask": tensor(mask[1:]),
+            "target_tokens": tinker.TensorData.from_numpy(np.array(tokens[1:], np.int64)),
+            "logprobs": tinker.TensorData.from_numpy(logprobs[1:]),
+            "advantages": tinker.TensorData.from_numpy(advantages[1:]),
+            "mask": tinker.TensorData.from_numpy(mask[1:]),
         },
     )
-
-
-def tensor(array: npt.NDArray[np.float32] | npt.NDArray[np.int64]) -> tinker.TensorData:
-    """Return an array as Tinker's tensor."""
-    return tinker.TensorData.from_numpy(array)
 
 
 def numbers(tensor: tinker.TensorData) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 import tinker
 from tinker_cookbook.rl.types import Trajectory
 
-from tokengym.agents.training.batches.datums import numbers, rollout_data, tensor
+from tokengym.agents.training.batches.datums import numbers, rollout_data
 
 
 class Distilled(NamedTuple):
@@ -60,7 +60,7 @@ async def _teach(
         inputs = datum.loss_fn_inputs
         sampled, mask = numbers(inputs["logprobs"]), numbers(inputs["mask"])
         advantages = np.where(mask > 0, np.array(logprobs[1:], np.float64) - sampled, 0.0)
-        inputs["advantages"] = tensor(advantages.astype(np.float32))
+        inputs["advantages"] = tinker.TensorData.from_numpy(advantages.astype(np.float32))
         total += float(advantages.sum())
         tokens += int(mask.sum())
     return data, total, tokens

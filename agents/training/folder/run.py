@@ -243,14 +243,9 @@ class RunFolder:
     @property
     def weights(self) -> Weights:
         """The last weights that were saved."""
-        records = self.checkpoints()
-        samplers = [row["sampler_path"] for row in records if row.get("sampler_path")]
-        states = [
-            row["state_path"]
-            for row in records
-            if row.get("sampler_path") and row.get("state_path")
-        ]
-        return Weights(samplers[-1] if samplers else None, states[-1] if states else None)
+        saved = [row for row in self.checkpoints() if row.get("sampler_path")]
+        states = [row["state_path"] for row in saved if row.get("state_path")]
+        return Weights(saved[-1]["sampler_path"] if saved else None, states[-1] if states else None)
 
     def states(self) -> dict[int, str]:
         """Return the `tinker://` paths of states to train on from, by steps done."""
