@@ -135,7 +135,8 @@ class Connection:
 
         Args:
             target: the service.
-            state_dir: where a local service keeps its weights and log; nowhere if `None`.
+            state_dir: where a local service keeps its weights and log; if `None` in a folder that
+                is deleted afterwards.
             seed: of a local service; random if `None`.
 
         Raises:
