@@ -297,10 +297,17 @@ class _Loop:
 
 
 async def _reference(service: tinker.ServiceClient, config: Config) -> tinker.SamplingClient | None:
-    """Return the reference policy of a KL penalty, which always has one; else `None`."""
+    """Return the reference policy of a KL penalty, `None` without a penalty.
+
+    Raises:
+        OptionError: if there is a penalty and no reference.
+    """
     if config.kl_penalty_coef <= 0:
         return None
-    assert config.kl_reference_config is not None
+    if config.kl_reference_config is None:
+        raise OptionError(
+            f"kl_penalty_coef={config.kl_penalty_coef} needs kl_reference_config, got none"
+        )
     reference: tinker.SamplingClient = await service.create_sampling_client(
         base_model=config.kl_reference_config.base_model,
         model_path=config.kl_reference_config.load_checkpoint_path,
