@@ -5,8 +5,8 @@ import json
 import os
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from contextlib import suppress
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self
