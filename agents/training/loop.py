@@ -203,8 +203,8 @@ class _Loop:
     log: ml_log.Logger
     budget: TokenBudget
 
-    async def run(self, steps: range) -> range:
-        """Run steps; returns those that were done, all unless the budget did not last."""
+    async def run(self, steps: range) -> int:
+        """Run steps; returns how many of the run are done, all unless the budget did not last."""
         ahead = self.config.async_config is not None or not self.source.on_policy
         samplers = await self._samplers()
         following: asyncio.Task[Batch] | None = None
@@ -212,7 +212,7 @@ class _Loop:
             for step in steps:
                 if not self.budget.lasts:
                     self.budget.ended_after = step
-                    return range(steps.start, step)
+                    return step
                 with trace.trace_iteration(step=step) as window:
                     lag = int(following is not None and self.source.on_policy)
                     batch = await (following or self.source.batch(step, samplers))
@@ -240,7 +240,7 @@ class _Loop:
                 self.log.log_metrics(metrics, step=step)
                 # Not before: a kill between the two would lose the metrics of a step that is done.
                 await self.learners.save(step + 1)
-            return steps
+            return max(steps.start, steps.stop)
         finally:
             if following is not None:
                 following.cancel()

@@ -80,7 +80,6 @@ class PolicyTrainers:
         states = {}
         for name, run in runs.items():
             run.folder.mkdir(parents=True, exist_ok=True)
-            run.forget_deleted_checkpoints()
             states[name] = run.states()
         start = max(set.intersection(*(set(paths) for paths in states.values())), default=0)
         for run in runs.values():
@@ -113,10 +112,10 @@ class PolicyTrainers:
             except Exception:
                 logger.warning("a rolling checkpoint could not be saved", exc_info=True)
 
-    async def finish(self, steps: range) -> None:
-        """Save the final policies after `steps`, if there were any."""
-        if steps:
-            await self._save("final", {"batch": steps.stop}, "both", None)
+    async def finish(self, done: int) -> None:
+        """Save the final policies after `done` steps, unless there were none or they are saved."""
+        if done and any(run.final_step != done for run in self.runs.values()):
+            await self._save("final", {"batch": done}, "both", None)
 
     async def _save(
         self, name: str, state: dict[str, Any], kind: Any, ttl: int | None

@@ -39,6 +39,7 @@ from tokengym.agents.training.folder.run import RunFolder, Weights
 from tokengym.agents.training.folder.tensorboard import event_writer, write_events
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import BatchSource, train
+from tokengym.agents.training.policy_trainers import PolicyTrainers, service_session
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.errors import OptionError
@@ -101,8 +102,7 @@ async def train_job(
         schedule, warmup = job.config.schedule, job.config.lr_warmup
         work = train(config, source, policies, job.config.seed, schedule, warmup, budget)
     else:
-        run.forget_deleted_checkpoints()
-        work = cookbook.main(config)
+        work = _in_cookbook(config, run, job.config.seed)
     # The cookbook looks for a repository around itself, and would write the changes in it to the
     # run folder: an environment may lie within somebody's own project.
     package = Path(tinker_cookbook.__file__).resolve().parent
@@ -122,6 +122,19 @@ async def train_job(
         if collapse is not None:
             policy.forget_checkpoints_after(collapse.since)
     return collapse
+
+
+async def _in_cookbook(config: cookbook.Config, run: RunFolder, seed: int) -> None:
+    """Train in the cookbook's loop.
+
+    Of a run that was killed after its last step it says that it is complete, and saves no final
+    weights.
+    """
+    await cookbook.main(config)
+    if run.final_step < max(run.saved_steps, default=0):
+        async with service_session(config.base_url) as service:
+            policy = await PolicyTrainers.open(service, config, run.policies, seed)
+            await policy.finish(policy.start)
 
 
 def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstrations:

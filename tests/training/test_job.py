@@ -166,6 +166,28 @@ def test_a_run_goes_on_from_the_last_state_that_the_service_still_has(
     assert steps(tmp_path) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("loop", ["cookbook", "own"])
+def test_a_run_killed_after_its_last_step_saves_its_final_weights(
+    tmp_path: Path, served: dict[str, Any], loop: Any
+) -> None:
+    settings = replace(SMALL, **served, loop=loop, overrides=("save_every=1",))
+    run_job(settings, tmp_path)
+    folder = RunFolder(tmp_path)
+    whole, before = folder.checkpoints(), folder.outcome
+    assert [row["name"] for row in whole] == ["000001", "000002", "000003", "final"]
+    (tmp_path / "outcome.json").unlink()
+    folder.forget_checkpoints_after(2)
+    with (tmp_path / "checkpoints.jsonl").open("a") as file:
+        file.write(json.dumps(whole[2]) + "\n")
+    run_job(settings, tmp_path)
+    *_, last, final = folder.checkpoints()
+    assert (last["name"], final["name"], final["batch"]) == ("000003", "final", 3)
+    assert folder.weights.sampler == final["sampler_path"]
+    assert folder.outcome is not None
+    assert before is not None
+    assert folder.outcome.after.returns_by_task == before.after.returns_by_task
+
+
 def test_every_field_of_the_trainers_config_can_be_set(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:

@@ -241,6 +241,13 @@ class RunFolder:
         return [row for row in rows if isinstance(row.get("batch"), int) and "name" in row]
 
     @property
+    def final_step(self) -> int:
+        """The number of steps after which the final weights were saved; -1 without any."""
+        return max(
+            (row["batch"] for row in self.checkpoints() if row["name"] == "final"), default=-1
+        )
+
+    @property
     def weights(self) -> Weights:
         """The last weights that were saved."""
         saved = [row for row in self.checkpoints() if row.get("sampler_path")]
@@ -267,9 +274,7 @@ class RunFolder:
 
         The last of them may be recorded after the final one, and a resume takes the last record.
         """
-        final = max(
-            (row["batch"] for row in self.checkpoints() if row["name"] == "final"), default=-1
-        )
+        final = self.final_step
         keep_lines(
             self.folder / _CHECKPOINTS,
             lambda row: not row.get("rolling") or row.get("batch", 0) > final,
