@@ -82,7 +82,8 @@ def build_graph(
                 place, found = find_sorted(ids, own)
                 # A paper in several parts or rows cites what its first record cites.
                 found &= (part[place] == number) & (row[place] == np.arange(len(place)))
-                place, found = (np.repeat(each, np.diff(starts)) for each in (place, found))
+                counts = np.diff(starts)
+                place, found = np.repeat(place, counts), np.repeat(found, counts)
             else:
                 citing, cited = load_columns(path, "citing", "cited")
                 place, found = find_sorted(ids, citing)

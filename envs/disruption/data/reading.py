@@ -63,7 +63,7 @@ class Stages:
         skip = self.recipe.skip_corrupt
         steps, names = [], []
         for one in self.inputs(role):
-            options = [[self.recipe.keep_withheld]] if role == "works" else [[]]
+            options: list[list[int]] = [[self.recipe.keep_withheld]] if role == "works" else [[]]
             if role in ("scores", "citations"):
                 skipped: list[str] | None = [] if skip else None
                 options = [[group] for group in range(count_row_groups(one.path, skipped))]
@@ -99,7 +99,7 @@ def build_corpus(stages: Stages) -> tuple[Done, Done]:
         of `build_graph`.
     """
     works, merged = stages.read("works"), None
-    citing, sources = works, [(works, WORK_COLUMNS)]
+    citing, sources = works, list[tuple[list[Done], tuple[str, ...]]]([(works, WORK_COLUMNS)])
     if stages.recipe.kind == "sciscinet":
         sources = [(stages.read("scores"), SCORE_COLUMNS), (works, TEXT_COLUMNS)]
         citing = stages.read("citations")
