@@ -25,8 +25,8 @@ def describe_skill(skill: Estimate) -> str:
     if skill.half_width <= coarsest:
         return str(skill)
     return (
-        f"{skill.low:.1f} to {skill.high:.1f}: too few Tasks, about "
-        f"{skill.samples_for(coarsest):,} would do"
+        f"{skill.low:.1f} to {skill.high:.1f} (too few Tasks; about "
+        f"{skill.samples_for(coarsest):,} would do)"
     )
 
 

@@ -104,8 +104,8 @@ class LevelCertificate:
             world declares none, it was left out, or the Tasks are a user's.
         reachable: what that earns; `None` without one.
         headroom: (reachable - simple) / (reachable - blind), paired by Task, where simple is the
-            better one of that baseline and the rule that was found; `None` without a reachable
-            policy that earns more than the blind one.
+            best of that baseline, the rule that was found and the blind policy; `None` without a
+            reachable policy that earns more than the blind one.
         optimum: mean over the Tasks of the best expected return.
         exact: whether that is the optimum, rather than a bound of it, on every Task.
         search: what a search for a better rule found; `None` without one.
@@ -215,7 +215,7 @@ def check(
     best = world.spec.reachable.get(world.level) if world.generates else None
     reach_T = None if best is None else earned_T.get(best.policy)
     simple = max(simple_T, key=lambda name: float(simple_T[name].mean()))
-    hunt, best_simple_T = None, simple_T[simple]
+    hunt, best_simple_T = None, max(blind_T, simple_T[simple], key=np.mean)
     if strategies:
         rules = {name: policies[name] for name in simple_T}
         size = {"strategies": strategies, "tasks": chosen_on, "seed": seed}

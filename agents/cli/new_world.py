@@ -52,7 +52,7 @@ def new_world(
     typer.echo(
         f"{target} holds the world {names['id']}. Its question and its reward are in "
         f"{target / 'src' / module / 'world.py'}. Next:\n"
-        f"  pip install -e {shlex.quote(str(target.resolve()))}\n"
+        f"  pip install -e {shlex.quote(f'{target.resolve()}[test]')}\n"
         f"  pytest {shlex.quote(str(target))}\n"
         f"  tokengym check {short}\n"
         f"  tokengym train {short}"

@@ -370,6 +370,14 @@ def test_what_can_be_reached_is_not_said_without_its_policy_or_of_a_users_data(
     assert check(world, few, tasks=2).reached_by is None
 
 
+def test_no_headroom_is_larger_than_the_way_from_blind_to_reachable() -> None:
+    """Where every simple baseline earns less than the blind policy, that one is simple too."""
+    policies = {name: baselines("forecast")[name] for name in ("null", "random", "oracle")}
+    found = check(make_world("forecast", "easy", label="expected"), policies, tasks=10)
+    assert found.headroom is not None
+    assert found.headroom.value == 1.0
+
+
 def test_without_a_way_from_blind_to_reachable_there_is_no_headroom() -> None:
     reached = Reachable("null", "nothing", proved=False)
     found = certify(Coded(replace(SPEC, reachable={"only": reached})))

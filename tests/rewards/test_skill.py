@@ -88,7 +88,7 @@ def test_nothing_is_claimed_inside_the_noise() -> None:
 def test_a_skill_that_tasks_cannot_measure_is_no_number_but_says_how_many_can() -> None:
     """Sixteen Tasks, as on record: 1.095 ± .874; ten times as many would do."""
     assert describe_skill(Estimate(1.095, 0.221, 1.969, 16)) == (
-        "0.2 to 2.0: too few Tasks, about 170 would do"
+        "0.2 to 2.0 (too few Tasks; about 170 would do)"
     )
     assert describe_skill(Estimate(0.61, 0.41, 0.81, 64)) == "0.610 ± 0.200"
     assert describe_skill(Estimate(-13.0, -15.0, -11.0, 64)) == "-13.000 ± 2.000"
