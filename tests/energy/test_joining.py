@@ -109,6 +109,11 @@ def test_what_is_read_is_what_was_written_whatever_the_order_of_files_and_rows(
         sun_file(folder / "pvwatts_hourly.csv"),
         price_file(folder / "prices.csv", prices),
     ]
+    if data.draw(st.booleans()):  # of two periods, or mixed
+        second = set(data.draw(shuffled(list(prices)))[::3])
+        for name, chosen in (("prices", prices.keys() - second), ("more", second)):
+            path = price_file(folder / f"{name}.csv", {t: prices[t] for t in sorted(chosen)})
+        files.append(path)
     series = read(data.draw(shuffled(files)), zone=BERLIN)
     expected = []
     for time in sorted(loads.keys() & prices.keys()):
@@ -123,6 +128,21 @@ def test_what_is_read_is_what_was_written_whatever_the_order_of_files_and_rows(
     for at, minute in series.cuts:
         local_time = common[at].astimezone(BERLIN)
         assert minute == 60 * local_time.hour + local_time.minute
+
+
+def test_price_files_of_several_periods_are_of_one_area_and_do_not_overlap(tmp_path: Path) -> None:
+    files = [load_file(tmp_path / "load.csv", dict.fromkeys(hourly(48), 0.7))]
+    files.append(sun_file(tmp_path / "sun.csv"))
+    files.append(price_file(tmp_path / "one.csv", dict.fromkeys(hourly(24), 80.0)))
+    other = price_file(tmp_path / "two.csv", dict.fromkeys(hourly(24, START + 24 * HOUR), 90.0))
+    assert len(read([*files, other], zone=BERLIN).price) == 48
+    price_file(other, dict.fromkeys(hourly(24, START + 23 * HOUR), 90.0))
+    with pytest.raises(DataError, match=r"two\.csv"):
+        read([*files, other], zone=BERLIN)
+    text = price_file(other, dict.fromkeys(hourly(24, START + 24 * HOUR), 90.0)).read_text()
+    other.write_text(text.replace("DE-LU", "FR"))
+    with pytest.raises(DataError, match=r"prices of one area are needed"):
+        read([*files, other], zone=BERLIN)
 
 
 def test_the_report_says_where_all_files_overlap_and_what_is_left_out(tmp_path: Path) -> None:

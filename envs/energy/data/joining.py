@@ -50,8 +50,15 @@ def find_prices(table: CsvTable) -> tuple[str, str] | None:
 
 
 def read_prices(table: CsvTable, files: FileColumns) -> None:
-    """`MTU (CET/CEST)` and `Day-ahead Price (EUR/MWh)`, of one area and its first auction."""
+    """`MTU (CET/CEST)` and `Day-ahead Price (EUR/MWh)`, of one area and its first auction.
+
+    Files of several periods are one series.
+    """
     unit, price = find_prices(table) or ("", "")
+    earlier = files.tables.get("price")
+    if earlier is not None and find_prices(earlier) == (unit, price):
+        table.rows = earlier.rows + table.rows
+        del files.tables["price"], files.columns["price"], files.clocks[earlier.path]
     # Standard times of Europe are zones of the database, with their summer times.
     zone = unit.removeprefix(_UNIT).rstrip(")").split("/")[0].upper()
     if zone not in available_timezones():
