@@ -41,9 +41,19 @@ def differences(one: Path, two: Path, tolerance: float = 0.0) -> list[str]:
 
 
 def drop_unfinished(folder: Path) -> None:
-    """Remove the states of a service that was killed: they are never deleted, nor used again."""
+    """Remove the states that no record names: a start that was killed left them, for nobody."""
+    named = {
+        json.loads(line).get(key)
+        for records in folder.rglob("checkpoints.jsonl")
+        for line in records.read_text().splitlines()
+        for key in ("state_path", "sampler_path")
+    }
     for states in (folder / "service" / "runs").iterdir():
-        if not any(states.glob("*/final.safetensors")):
+        address = f"tinker://{states.name.replace('+', ':')}"
+        for file in states.glob("*/*.safetensors"):
+            if f"{address}/{file.parent.name}/{file.stem}" not in named:
+                file.unlink()
+        if not any(states.glob("*/*.safetensors")):
             shutil.rmtree(states)
 
 
