@@ -41,7 +41,9 @@ def differences(one: Path, two: Path, tolerance: float = 0.0) -> list[str]:
 
 
 def drop_unfinished(folder: Path) -> None:
-    """Remove the states that no record names: a start that was killed left them, for nobody."""
+    """Remove what a start that was killed left for nobody: half files, states no record names."""
+    for half in folder.rglob(".*.part"):
+        half.unlink()
     named = {
         json.loads(line).get(key)
         for records in folder.rglob("checkpoints.jsonl")
