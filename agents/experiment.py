@@ -106,7 +106,7 @@ async def _warm_start(
 ) -> tuple[TrainingSession, Evaluation]:
     """Fit demonstrations; returns the session that continues from there, and an evaluation."""
     job, supervised = session.job, run.warm_start
-    if max(supervised.states(), default=0) < job.config.warm_start:
+    if supervised.final_step < job.config.warm_start:
         await train_job(replace(session, job=job.warm_start()), supervised, progress, budget)
     session = replace(session, weights=supervised.weights)
     warm = await _evaluated(session, run, supervised.weights.sampler, "warm")

@@ -2,7 +2,7 @@
 
     python -m benchmarks.killed_runs [--runs 300] [--seed 0]
 
-Small runs of four kinds, all with `--deterministic`. Each is killed with SIGKILL: the trainer, its
+Small runs of five kinds, all with `--deterministic`. Each is killed with SIGKILL: the trainer, its
 service, or both; at a random moment, or as it is about to open a file for writing, rename or remove
 one. Then it is resumed, or begun anew where nothing was written yet. What is left must equal the
 folder of a run that was not killed, but for the times and addresses that docs/reliability.md lists.
@@ -34,7 +34,7 @@ from tokengym.agents.training.folder.run import RunFolder
 
 VICTIMS = ("trainer", "service", "both")
 MOMENTS = ("a moment", "a file operation")
-TRIED = ("forecast", "own loop", "sft", "self-play")
+TRIED = ("forecast", "own loop", "sft", "self-play", "warm start")
 _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.truncate", "shutil.rmtree"}
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 

@@ -20,13 +20,10 @@ def mend_run(run: RunFolder, target: ServiceTarget) -> list[str]:
     Raises:
         OptionError: if a file cannot be read, or the record of the saved states is lost.
     """
-    notices = [
-        f"{folder.folder.name}/{lost}"
-        for folder in dict.fromkeys([run, run.warm_start, *run.policies.values()])
-        for lost in folder.mend()
-    ]
-    for policy in run.policies.values():
-        policy.forget_deleted_checkpoints()
+    notices = []
+    for folder in dict.fromkeys([run, run.warm_start, *run.policies.values()]):
+        notices += [f"{folder.folder.name}/{lost}" for lost in folder.mend()]
+        folder.forget_deleted_checkpoints()
     # A disk may have been full before anything was saved; a record that is lost is another matter.
     recorded = run.holds_states or not target.local
     unsaved = run.steps_done > target.save_interval and not run.saved_steps

@@ -1,7 +1,7 @@
 """What the Gymnasium and PettingZoo environments share."""
 
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
@@ -31,7 +31,7 @@ _ACTIONS = {"tokens": "an array of token ids", "text": "a string"}
 _DRAWN_TASKS = 2**31
 
 
-class ConfiguredEnv:
+class ConfiguredEnv(ABC):
     """Base of the environments of other libraries, with at most one episode under way.
 
     Attributes:

@@ -62,6 +62,28 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     assert again.warm == outcome.warm
 
 
+def test_a_warm_start_killed_after_its_last_step_saves_its_final_weights(
+    tmp_path: Path, served: dict[str, Any]
+) -> None:
+    """They are what is trained on, and not the model as it was."""
+    rates = {"learning_rate": 1e-3, "warm_start_rate": 3e-3, "overrides": ("save_every=1",)}
+    asked = job(warm_start=2, demonstrations="empirical", **rates, **served)
+    whole, _ = run_job(asked, tmp_path)
+    supervised = RunFolder(tmp_path).warm_start
+    _, last, final = supervised.checkpoints()
+    assert (last["batch"], final["name"]) == (2, "final")
+    supervised.forget_checkpoints_after(1)
+    with (supervised.folder / "checkpoints.jsonl").open("a") as file:
+        file.write(json.dumps(last) + "\n")
+    for name in ("outcome.json", "evaluation_warm.json", "checkpoints.jsonl", "metrics.jsonl"):
+        (tmp_path / name).unlink()
+    again, _ = run_job(asked, tmp_path)
+    assert supervised.final_step == 2
+    assert whole.warm is not None
+    assert again.warm is not None
+    assert again.warm.returns_by_task == whole.warm.returns_by_task != whole.before.returns_by_task
+
+
 def test_the_demonstrations_of_a_step_are_divided_into_updates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
