@@ -10,6 +10,7 @@ folder of a run that was not killed, but for the times and addresses that docs/r
 """
 
 import argparse
+import contextlib
 import os
 import random
 import shutil
@@ -99,7 +100,8 @@ def run_and_kill(home: Path, words: list[str], victim: str, after: float, operat
     process.start()
     process.join(None if operation or after == float("inf") else after)
     if process.is_alive() and process.pid is not None:
-        kill(psutil.Process(process.pid), victim)
+        with contextlib.suppress(psutil.NoSuchProcess):  # it may have ended meanwhile
+            kill(psutil.Process(process.pid), victim)
     process.join()
     run = home / "run"
     if run.exists():
