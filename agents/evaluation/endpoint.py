@@ -105,6 +105,8 @@ class Endpoint:
         client: of the endpoint.
         policy: as the user named it.
         model: the model's name there.
+        temperature: of sampling.
+        max_tokens: most tokens of a reply.
         limit: the name of the parameter that limits a reply's tokens.
         answered: whether it has ever answered: if so, a failure is not of every request.
     """
@@ -112,24 +114,24 @@ class Endpoint:
     client: ChatClient
     policy: str
     model: str
+    temperature: float
+    max_tokens: int
     limit: str = "max_tokens"
     answered: bool = False
     _probing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def ask(
-        self, messages: list[dict[str, str]], temperature: float | None, max_tokens: int | None
-    ) -> _Answer:
+    async def ask(self, messages: list[dict[str, str]]) -> _Answer:
         """Send a whole conversation; a failure of this request alone is an answer without a reply.
 
         Raises:
             EndpointError: if every request fails.
         """
         try:
-            answer = await self._complete(messages, temperature, max_tokens, None)
+            answer = await self._complete(messages)
         except RequestError as error:
             if not (error.may_pass or error.of_conversation):
                 raise await self._explained(error) from None
-            await self._require_answers(temperature, max_tokens)
+            await self._require_answers()
             what = f"{REFUSED} ({error.what})" if error.of_conversation else error.what
             reason = shorten(_writable(f"{what}: {error.reason}"), _LONGEST_REASON)
             return _Answer(None, {"finish": reason})
@@ -141,31 +143,22 @@ class Endpoint:
         return _Answer(DecodedReply(text, finish != _CUT_OFF), {"finish": finish, **noted})
 
     async def _complete(
-        self,
-        messages: list[dict[str, str]],
-        temperature: float | None,
-        max_tokens: int | None,
-        retries: int | None,
+        self, messages: list[dict[str, str]], retries: int | None = None
     ) -> dict[str, Any]:
-        limit = self.limit
-        body = {
-            "model": self.model,
-            "messages": messages,
-            "temperature": temperature,
-            limit: max_tokens,
-        }
+        limit, sampling = self.limit, {"model": self.model, "temperature": self.temperature}
+        body = {**sampling, "messages": messages, limit: self.max_tokens}
         try:
             answer = await self.client.complete(body, retries=retries)
         except RequestError as error:
             # Newer models of OpenAI's know the limit by this name alone.
             if "max_completion_tokens" in str(error) and limit != "max_completion_tokens":
                 self.limit = "max_completion_tokens"
-                return await self._complete(messages, temperature, max_tokens, retries)
+                return await self._complete(messages, retries)
             raise
         self.answered = True
         return answer
 
-    async def _require_answers(self, temperature: float | None, max_tokens: int | None) -> None:
+    async def _require_answers(self) -> None:
         """Find out, after a first failure, whether the endpoint answers at all.
 
         Raises:
@@ -175,7 +168,7 @@ class Endpoint:
             if self.answered:
                 return
             try:
-                await self._complete(_PROBE, temperature, max_tokens, 0)
+                await self._complete(_PROBE, 0)
             except RequestError as error:
                 raise await self._explained(error) from None
 
@@ -245,9 +238,7 @@ class EndpointPlayer:
         while not turn.done:
             if turn.role == self.role:
                 messages.append({"role": "user", "content": turn.text})
-                answers.append(
-                    await self.endpoint.ask(messages, origin.temperature, origin.max_tokens)
-                )
+                answers.append(await self.endpoint.ask(messages))
                 reply = answers[-1].reply
                 if reply is not None:
                     messages.append({"role": "assistant", "content": reply.text})

@@ -56,9 +56,11 @@ def resolve_policy(
     if name.startswith(PREFIX):
         endpoint = EndpointName.parse(name)
         require_endpoint(endpoint)
+        temperature = 1.0 if config.temperature is None else config.temperature
+        limit = config.max_tokens or ENDPOINT_TOKENS
         client = ChatClient(endpoint.url, patience)
-        asked = Endpoint(client, name, endpoint.model)
-        return PortablePolicy(name, partial(_endpoint_player, config, asked), concurrency)
+        asked = Endpoint(client, name, endpoint.model, temperature, limit)
+        return PortablePolicy(name, partial(_endpoint_player, config.system, asked), concurrency)
     without = [world.name for world in worlds if name not in world.baselines]
     if not without:
         return PortablePolicy(name, partial(_scripted_player, name))
@@ -105,16 +107,10 @@ def _scripted_player(name: str, world: EvaluatedWorld) -> PortablePlayer:
     return ScriptedPlayer(world.world, world.role, policies, replace(world.origin, policy=name))
 
 
-def _endpoint_player(
-    config: EvaluationConfig, endpoint: Endpoint, world: EvaluatedWorld
-) -> PortablePlayer:
-    origin = replace(
-        world.origin,
-        policy=endpoint.policy,
-        temperature=1.0 if config.temperature is None else config.temperature,
-        max_tokens=config.max_tokens or ENDPOINT_TOKENS,
-    )
-    return EndpointPlayer(endpoint, world.world, world.role, world.opponents, origin, config.system)
+def _endpoint_player(system: str, endpoint: Endpoint, world: EvaluatedWorld) -> PortablePlayer:
+    sampling = {"temperature": endpoint.temperature, "max_tokens": endpoint.max_tokens}
+    origin = replace(world.origin, policy=endpoint.policy, **sampling)
+    return EndpointPlayer(endpoint, world.world, world.role, world.opponents, origin, system)
 
 
 @dataclass(frozen=True)
