@@ -11,7 +11,7 @@ import typer
 
 from tokengym.agents.cli.options import WorldOptions
 from tokengym.agents.cli.shown import show
-from tokengym.agents.settings import name_values
+from tokengym.agents.settings import name_values, plain
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.seeding import SPLITS
 
@@ -131,12 +131,7 @@ def _world_of(files: Sequence[Path]) -> str:
 def _plain(
     name: str, report: "IntakeReport", levels: Mapping[str, Mapping[str, int] | str]
 ) -> Mapping[str, Any]:
-    return {
-        "world": name,
-        "rows": dict(report.rows),
-        "kept": dict(levels),
-        "dropped": [one._asdict() for one in report.dropped],
-        "leaks": {guard: one.found for guard, one in report.guards.items()},
-        "notes": list(report.notes),
-        "every": list(report.every),
-    }
+    found = {name: getattr(report, name) for name in ("rows", "dropped", "notes", "every")}
+    leaks = {guard: one.found for guard, one in report.guards.items()}
+    data: Mapping[str, Any] = plain({"world": name, "kept": levels, "leaks": leaks, **found})
+    return data

@@ -131,22 +131,18 @@ def _study(
 ) -> "tuple[TieStudy, list[RewardGroup]]":
     """Return the study of recorded or new rollouts, and their groups."""
     from tokengym.agents.analysis.evaluate import draw_tasks
-    from tokengym.agents.analysis.ties import study_of, tie_study
+    from tokengym.agents.analysis.ties import TieReading, study_of, tie_study
 
     sizes = _sizes(asked.group_size)
-    reading: dict[str, Any] = {
-        "threshold": asked.correct,
-        "tolerance": asked.tolerance,
-        "seed": asked.seed,
-    }
+    reading = TieReading(asked.correct, asked.tolerance, asked.seed)
     if is_recorded(world):
         rollouts = open_source(world, {}).rollouts
         groups = reward_groups(rollouts)
         if lost := len(rollouts) - sum(len(group.rewards) for group in groups):
             typer.echo(f"left out: {lost} rewards that are no finite number")
         tied = [group for group in groups if len(group.rewards) > 1]
-        rewards, reading["tasks"] = [one.rewards for one in tied], [one.task for one in tied]
-        return study_of(world, "recorded", rewards, sizes, **reading), groups
+        rewards, tasks = [one.rewards for one in tied], [one.task for one in tied]
+        return study_of(world, "recorded", rewards, sizes, reading, tasks=tasks), groups
     policy = asked.policy or (MODEL if sampling else "noisy")
     if policy == MODEL or is_run(policy):
         from tokengym.agents.analysis.sampled_ties import sampled_study
@@ -155,14 +151,14 @@ def _study(
         job, weights = _sampled_job(world, asked, run, sampling)
         held_out = job.world.first_tasks("test", asked.tasks)
         confirm_cost(job, held_out, max(sizes), ask=ask)
-        study = sampled_study(job, held_out, sizes, run=run, weights=weights, **reading)
+        study = sampled_study(job, held_out, sizes, reading, run=run, weights=weights)
     else:
         if sampling:
             name = next(iter(sampling)).replace("_", "-")
             raise OptionError(f"--{name} needs a model, got {policy!r}")
         made = make_world(world, asked.level, **asked.options)
         held_out, rules = draw_tasks(made, "test", asked.tasks, executor), baselines(made.spec)
-        study = tie_study(made, held_out, rules, policy, sizes, **reading, executor=executor)
+        study = tie_study(made, held_out, rules, policy, sizes, reading, executor)
     return study, study.reward_groups
 
 
@@ -188,7 +184,4 @@ def _sampled_job(
         sampling["level"] = asked.level
     if asked.options:
         sampling["options"] = {**config.options, **asked.options}
-    newest = run.weights.sampler
-    if newest is None:
-        raise OptionError(f"{run.folder} has saved no weights to sample from yet")
-    return Job.resolve(replace(config, **sampling)), newest
+    return Job.resolve(replace(config, **sampling)), run.saved_weights()

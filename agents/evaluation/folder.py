@@ -11,7 +11,6 @@ import json
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutLog, evaluation_segment
 from tokengym.agents.settings import read_plain
+from tokengym.agents.versions import installed_version
 from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError, OptionError
 
@@ -138,10 +138,12 @@ class EvaluationFolder:
             results: what was found; `None` while it is under way.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
+        versions = {"python": platform.python_version(), "platform": platform.platform()}
+        versions |= {name: found for name in _PACKAGES if (found := installed_version(name))}
         data = {
             "schema": SCHEMA_VERSION,
             "asked": asdict(config),
-            "versions": _versions(),
+            "versions": versions,
             "worlds": [
                 {
                     "world": world.place.world,
@@ -157,13 +159,3 @@ class EvaluationFolder:
         with replacing(self.file) as part, part.open("w", encoding="utf-8") as file:
             json.dump(data, file, indent=1, allow_nan=False)
             file.write("\n")
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version(), "platform": platform.platform()}
-    for name in _PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions

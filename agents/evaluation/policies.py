@@ -61,7 +61,7 @@ def resolve_policy(
         client = ChatClient(endpoint.url, patience)
         asked = Endpoint(client, name, endpoint.model, temperature, limit)
         return PortablePolicy(name, partial(_endpoint_player, config.system, asked), concurrency)
-    without = [world.name for world in worlds if name not in world.baselines]
+    without = [world.place.name for world in worlds if name not in world.baselines]
     if not without:
         return PortablePolicy(name, partial(_scripted_player, name))
     if len(without) < len(worlds):

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from filelock import FileLock, Timeout
 
 from tokengym.agents.rollouts import RolloutLog
+from tokengym.agents.service import UnknownResourceError
 from tokengym.agents.settings import read_settings
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.monitor import StepLog, StepRow
@@ -253,6 +254,30 @@ class RunFolder:
         saved = [row for row in self.checkpoints() if row.get("sampler_path")]
         states = [row["state_path"] for row in saved if row.get("state_path")]
         return Weights(saved[-1]["sampler_path"] if saved else None, states[-1] if states else None)
+
+    def saved_weights(self, *, state: bool = False) -> str:
+        """Return the path of the last weights to sample from, or of the last `state`.
+
+        Raises:
+            OptionError: if there is none.
+        """
+        path = self.weights.state if state else self.weights.sampler
+        if path is None:
+            raise OptionError(f"{self.folder} has saved no weights yet")
+        return path
+
+    def copy_weights(self, path: str, folder: Path) -> str:
+        """Copy weights of its local service to the folder of another; returns their path there.
+
+        Raises:
+            OptionError: if they are lost.
+        """
+        from tokengym.agents.service import copy_checkpoint  # it loads torch
+
+        try:
+            return copy_checkpoint(path, self.weights_folder, folder)
+        except UnknownResourceError as error:
+            raise OptionError(f"{self.folder} has lost its weights: {error}") from error
 
     def states(self) -> dict[int, str]:
         """Return the `tinker://` paths of states to train on from, by steps done."""
