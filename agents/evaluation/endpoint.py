@@ -5,17 +5,19 @@ wrong with every request stops, with the sentence that helps.
 """
 
 import asyncio
-import importlib.util
 import os
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tokengym.agents.evaluation.chat_client import (
     KEY_VARIABLE,
+    PATIENCE,
     ChatClient,
+    Patience,
     RequestError,
 )
 from tokengym.agents.rollouts import (
@@ -35,6 +37,8 @@ from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import DecodedReply
 
 PREFIX = "openai:"
+ENDPOINT_TOKENS = 1024
+"""Most tokens of an endpoint's reply, unless asked otherwise."""
 _CUT_OFF = "length"
 REFUSALS = ("refusal", "content_filter")
 """Ends of a reply by which a model or its provider declines."""
@@ -48,45 +52,24 @@ class EndpointError(TokengymError):
     """An endpoint that refuses every request, never answers, or fails too often."""
 
 
-class EndpointName(NamedTuple):
-    """What `openai:MODEL@URL` names.
+def parse_endpoint(policy: str) -> tuple[str, str | None]:
+    """Read `openai:MODEL@URL`, or `openai:MODEL` for the client's own address.
 
-    Attributes:
-        model: the model, as the endpoint calls it.
-        url: of the API, ending in `/v1` as a rule, or several with commas between; `None` for the
-            client's own.
-    """
-
-    model: str
-    url: str | None
-
-    @classmethod
-    def parse(cls, policy: str) -> "EndpointName":
-        """Read `openai:MODEL@URL`, or `openai:MODEL` for the client's own address.
-
-        Raises:
-            OptionError: if it has another form.
-        """
-        rest = policy.removeprefix(PREFIX)
-        model, at, url = rest.rpartition("@")
-        parts = map(urlsplit, url.split(","))
-        if at and model and all(p.scheme in ("http", "https") and p.netloc for p in parts):
-            return cls(model, url)
-        if not rest or "://" in rest:
-            raise OptionError(f"an endpoint is openai:MODEL@URL, got {policy!r}")
-        return cls(rest, None)
-
-
-def require_endpoint(name: EndpointName) -> None:
-    """Refuse an endpoint that cannot be called from here.
+    Returns:
+        the model, as the endpoint calls it, and the address of the API, ending in `/v1` as a rule,
+        or several with commas between; `None` for the client's own.
 
     Raises:
-        OptionError: if aiohttp is not installed, or there is neither address nor key.
+        OptionError: if it has another form.
     """
-    if importlib.util.find_spec("aiohttp") is None:
-        raise OptionError("endpoints need aiohttp: pip install 'tokengym[openai]'")
-    if name.url is None and not os.environ.get(KEY_VARIABLE):
-        raise OptionError(f"openai:{name.model} without @URL needs {KEY_VARIABLE} to be set")
+    rest = policy.removeprefix(PREFIX)
+    model, at, url = rest.rpartition("@")
+    parts = map(urlsplit, url.split(","))
+    if at and model and all(p.scheme in ("http", "https") and p.netloc for p in parts):
+        return model, url
+    if not rest or "://" in rest:
+        raise OptionError(f"an endpoint is openai:MODEL@URL, got {policy!r}")
+    return rest, None
 
 
 class _Answer(NamedTuple):
@@ -119,6 +102,35 @@ class Endpoint:
     limit: str = "max_tokens"
     answered: bool = False
     _probing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @classmethod
+    def named(
+        cls,
+        policy: str,
+        patience: Patience = PATIENCE,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+    ) -> "Endpoint":
+        """Return the endpoint of a policy's name; see `parse_endpoint`.
+
+        Args:
+            policy: the name.
+            patience: how long its client waits.
+            temperature: 1 if `None`.
+            max_tokens: `ENDPOINT_TOKENS` if `None`.
+
+        Raises:
+            OptionError: if the name has another form, aiohttp is not installed, or there is neither
+                address nor key.
+        """
+        model, url = parse_endpoint(policy)
+        if find_spec("aiohttp") is None:
+            raise OptionError("endpoints need aiohttp: pip install 'tokengym[openai]'")
+        if url is None and not os.environ.get(KEY_VARIABLE):
+            raise OptionError(f"openai:{model} without @URL needs {KEY_VARIABLE} to be set")
+        sampled_at = 1.0 if temperature is None else temperature
+        limit = max_tokens or ENDPOINT_TOKENS
+        return cls(ChatClient(url, patience), policy, model, sampled_at, limit)
 
     async def ask(self, messages: list[dict[str, str]]) -> _Answer:
         """Send a whole conversation; a failure of this request alone is an answer without a reply.

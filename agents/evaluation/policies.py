@@ -8,15 +8,9 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from tokengym.agents.evaluation.chat_client import ChatClient, Patience
+from tokengym.agents.evaluation.chat_client import Patience
 from tokengym.agents.evaluation.config import EvaluationConfig
-from tokengym.agents.evaluation.endpoint import (
-    PREFIX,
-    Endpoint,
-    EndpointName,
-    EndpointPlayer,
-    require_endpoint,
-)
+from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint, EndpointPlayer
 from tokengym.agents.evaluation.play_missing import PolicyRollouts, PortablePlayer
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
@@ -29,9 +23,6 @@ from tokengym.envs.core.world import World
 
 if TYPE_CHECKING:
     from tokengym.agents.evaluation.models import ModelPolicy
-
-ENDPOINT_TOKENS = 1024
-"""Most tokens of an endpoint's reply, unless asked otherwise."""
 
 
 def resolve_policy(
@@ -54,13 +45,8 @@ def resolve_policy(
         OptionError: if the policy is unknown or cannot be had; it names who there is.
     """
     if name.startswith(PREFIX):
-        endpoint = EndpointName.parse(name)
-        require_endpoint(endpoint)
-        temperature = 1.0 if config.temperature is None else config.temperature
-        limit = config.max_tokens or ENDPOINT_TOKENS
-        client = ChatClient(endpoint.url, patience)
-        asked = Endpoint(client, name, endpoint.model, temperature, limit)
-        return PortablePolicy(name, partial(_endpoint_player, config.system, asked), concurrency)
+        endpoint = Endpoint.named(name, patience, config.temperature, config.max_tokens)
+        return PortablePolicy(name, partial(_endpoint_player, config.system, endpoint), concurrency)
     without = [world.place.name for world in worlds if name not in world.baselines]
     if not without:
         return PortablePolicy(name, partial(_scripted_player, name))

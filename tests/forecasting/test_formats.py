@@ -37,7 +37,7 @@ def tasks_by_key(world: ForecastWorld) -> dict[str, Task]:
 
 def reasons(world: ForecastWorld) -> list[str]:
     assert world.data_report is not None
-    return [rejection.reason for rejection in world.data_report.rejected]
+    return list(world.data_report.every)
 
 
 def write(path: Path, document: object) -> Path:

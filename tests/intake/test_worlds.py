@@ -78,7 +78,7 @@ def test_a_question_of_which_nothing_can_be_seen_or_that_is_endless_is_rejected(
     ]
     report = world_of(write_lines(tmp_path / "q.jsonl", rows)).data_report
     assert report is not None
-    reasons = [rejection.reason for rejection in report.rejected]
+    reasons = report.every
     assert len(reasons) == 3
     assert "nothing that can be seen" in reasons[0]
     assert "a text has 4,000,000 characters, more than 1,000,000" in reasons[1]
@@ -141,7 +141,7 @@ def test_comparisons_apart_in_a_sign_are_not_one_question(tmp_path: Path) -> Non
     ]  # fmt: skip
     report = world_of(write_lines(tmp_path / "q.jsonl", rows)).data_report
     assert report is not None
-    assert (report.guards["merged"].found, report.rejected) == (0, ())
+    assert (report.guards["merged"].found, report.dropped) == (0, ())
 
 
 # Typos
@@ -168,10 +168,10 @@ def test_an_outcome_that_could_be_a_name_or_an_index_is_refused(
     world = world_of(write_lines(tmp_path / "q.jsonl", rows))
     assert world.data_report is not None
     if read is None:
-        (rejected,) = world.data_report.rejected
-        assert "is the name of one outcome and the index of another" in rejected.reason
+        (rejected,) = world.data_report.every
+        assert "is the name of one outcome and the index of another" in rejected
     else:
-        assert not world.data_report.rejected
+        assert not world.data_report.dropped
         answers = [world.task(s, i).answer for s in SPLITS for i in range(world.size(s) or 0)]
         assert next(a["outcome"] for a in answers if a["key"] == "q1") == read
 
