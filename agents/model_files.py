@@ -1,4 +1,4 @@
-"""Files of a model's configuration, read before the model is: damaged ones, and code to run."""
+"""JSON files: those of a model's configuration are read before it is, and may name code to run."""
 
 import json
 from pathlib import Path
@@ -29,18 +29,18 @@ def refuse_remote_code(directory: Path) -> None:
             )
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path, refused: type[TokengymError] = ModelError) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
-        ModelError: if the file is damaged or holds something else.
+        TokengymError: of the type `refused`, if the file cannot be read or holds something else.
     """
     try:
         content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{str(path)!r} is not valid JSON: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise refused(f"{str(path)!r} is not valid JSON: {error}") from error
     if not isinstance(content, dict):
-        raise ModelError(f"{str(path)!r} must hold a JSON object, got {type(content).__name__}")
+        raise refused(f"{str(path)!r} must hold a JSON object, got {type(content).__name__}")
     return content
 
 

@@ -16,7 +16,6 @@ from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.job import Job
-from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.replay import record_replies
 from tokengym.envs.rendering import has_picture, save_picture
@@ -39,10 +38,7 @@ def write_report(job: Job, run: RunFolder) -> None:
     Raises:
         OptionError: if the run is not finished.
     """
-    outcome = run.outcome
-    if outcome is None:
-        raise OptionError(f"{run.folder} holds no finished run")
-    run_report(job, run, outcome).write(run.folder / "report.html")
+    run_report(job, run, run.finished).write(run.folder / "report.html")
 
 
 def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:

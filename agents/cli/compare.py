@@ -26,7 +26,7 @@ def compare(
     """Compare finished runs on the same held-out Tasks."""
     from tokengym.agents.analysis.report import Table
 
-    read = [(RunFolder(folder), *_finished(RunFolder(folder))) for folder in runs]
+    read = [(run, run.config, run.finished) for run in map(RunFolder, runs)]
     _require_one_test([config for _, config, _ in read])
     rows = []
     for run, config, outcome in read:
@@ -86,13 +86,6 @@ def training_method(config: TrainConfig) -> str:
     else:
         how = "rewards"
     return how if config.start is None else f"{how}, from {Path(config.start).name}"
-
-
-def _finished(run: RunFolder) -> tuple[TrainConfig, RunSummary]:
-    outcome = run.outcome
-    if outcome is None:
-        raise OptionError(f"{run.folder} holds no finished run")
-    return run.config, outcome
 
 
 def _require_one_test(several: list[TrainConfig]) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.model_files import read_object
 from tokengym.agents.rollouts import RolloutLog, evaluation_segment
 from tokengym.agents.settings import read_plain
 from tokengym.agents.versions import installed_version
@@ -78,16 +79,13 @@ class EvaluationFolder:
         Raises:
             DataError: if it is damaged, or of another version.
         """
-        try:
-            data = json.loads(self.file.read_text(encoding="utf-8"))
-            which = data["schema"]
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise DataError(f"{self.file} is damaged: {error!r}") from error
+        data = read_object(self.file, DataError)
+        which = data.get("schema")
         if which != SCHEMA_VERSION:
             raise DataError(
                 f"{self.file} has schema {which!r}; this version of Tokengym reads {SCHEMA_VERSION}"
             )
-        return dict(data)
+        return data
 
     def config(self) -> EvaluationConfig:
         """Return what was asked for.

@@ -11,13 +11,12 @@ from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Oppon
 from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.group_records import group_records
-from tokengym.agents.tinker.role_baselines import ELIGIBLE, role_rewards
+from tokengym.agents.tinker.role_baselines import role_rewards, tie_metrics
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.spec import short_name
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import baselines, make_world, spec
 from tokengym.envs.tokens.codec import Codec
-from tokengym.rewards.ties import tie_statistics
 
 
 @dataclass(frozen=True)
@@ -133,11 +132,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
 
     def _ties(self, trajectory_group: Sequence[Trajectory]) -> list[tuple[float, Metrics]]:
         returns = [sum(step.reward for step in rollout.transitions) for rollout in trajectory_group]
-        statistics: Metrics = dict(tie_statistics([returns]))  # type: ignore[arg-type]
-        lost_its_ties = self.group_size > 1 and len(returns) < 2
-        eligible = statistics.pop(ELIGIBLE) * self.groups_in_batch
-        first: Metrics = {} if lost_its_ties else statistics
-        first[ELIGIBLE] = eligible
+        first = tie_metrics([returns], self.groups_in_batch)
         return [(0.0, {} if member else first) for member in range(len(returns))]
 
     def logging_tags(self) -> list[str]:

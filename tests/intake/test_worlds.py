@@ -178,9 +178,10 @@ def test_an_outcome_that_could_be_a_name_or_an_index_is_refused(
 
 def test_misspelt_fields_are_named_with_the_ones_that_were_meant(tmp_path: Path) -> None:
     rows = [plain(1, closed_att="2025-01-03"), plain(40, sources=[{"text": "x", "datte": "2025"}])]
-    report = str(world_of(write_lines(tmp_path / "q.jsonl", rows)).data_report)
-    assert "closed_att (is 'closed_at' meant?)" in report
-    assert "a source has the field 'datte': is 'date' meant?" in report
+    report = world_of(write_lines(tmp_path / "q.jsonl", rows)).data_report
+    assert report is not None
+    assert "closed_att (is 'closed_at' meant?)" in str(report)
+    assert "a source has the field 'datte': is 'date' meant?" in report.every[0]
     with pytest.raises(DataError, match=r"first_yr \(is 'first_year' meant\?\)"):
         list(read_papers(write_lines(tmp_path / "p.jsonl", [paper(1, first_yr=None)])))
     days = write(tmp_path / "d.csv", [*PLAIN, "carbon_kg_kwh"], [[*r, 0.2] for r in plain_rows(5)])

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
+from tokengym.agents.model_files import read_object
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.service import UnknownResourceError
 from tokengym.agents.settings import read_settings
@@ -31,7 +32,6 @@ from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.monitor import StepLog, StepRow
 from tokengym.agents.training.folder.run_files import (
     keep_lines,
-    read_json,
     read_lines,
     read_result,
     write_json,
@@ -127,7 +127,7 @@ class RunFolder:
             OptionError: if there is none, it is damaged, or of another version of the layout.
         """
         path = self.folder / SETTINGS_FILE
-        data = read_json(path)
+        data = read_object(path, OptionError)
         version = data.pop("schema_version", None)
         if version != SCHEMA_VERSION:
             raise OptionError(
@@ -149,7 +149,8 @@ class RunFolder:
     def write_environment(self, described: Mapping[str, Any]) -> bool:
         """Record the environment of the run; returns whether it was another one before."""
         path = self.folder / _ENVIRONMENT
-        rows = read_json(path).get("environments", []) if path.exists() else []
+        known = read_object(path, OptionError) if path.exists() else {}
+        rows = known.get("environments", [])
         if not rows or rows[-1] != described:
             write_json(path, {"environments": [*rows, described]})
         return bool(rows) and rows[-1] != described
@@ -339,6 +340,17 @@ class RunFolder:
     def outcome(self) -> RunSummary | None:
         """The outcome of the run; `None` while it is unfinished."""
         return read_result(self.folder / _OUTCOME, RunSummary)
+
+    @property
+    def finished(self) -> RunSummary:
+        """The outcome of the run.
+
+        Raises:
+            OptionError: if it is unfinished.
+        """
+        if (outcome := self.outcome) is None:
+            raise OptionError(f"{self.folder} holds no finished run")
+        return outcome
 
     def write_outcome(self, outcome: RunSummary) -> None:
         """Record the outcome of the run."""
