@@ -4,14 +4,15 @@ import json
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.cli.options import WorldOptions
 from tokengym.agents.cli.shown import show
-from tokengym.agents.settings import name_values, plain
+from tokengym.agents.command_options import takes
+from tokengym.agents.settings import Settings, option, plain
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.seeding import SPLITS
 
@@ -19,28 +20,37 @@ if TYPE_CHECKING:
     from tokengym.envs.intake.report import IntakeReport
 
 
+@dataclass(frozen=True)
+class _Asked(Settings):
+    """What is audited, and how it is shown.
+
+    Attributes: see their help.
+    """
+
+    world: str | None = option(None, "forecast, energy, warehouse or disruption (default: theirs)")
+    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
+    cutoff: str | None = option(None, "of forecast: the date that separates training from test")
+    every: bool = option(False, "list every dropped row")
+    as_json: bool = option(False, "print JSON, not tables", flag="--json")
+
+
+@takes(_Asked)
 def audit(
     files: Annotated[
         list[Path], typer.Argument(help="files for the option data of a world, read together")
     ],
-    world: Annotated[
-        str | None, typer.Option(help="forecast, energy, warehouse or disruption (default: theirs)")
-    ] = None,
-    option: WorldOptions = None,
-    cutoff: Annotated[
-        str | None, typer.Option(help="of forecast: the date that separates training from test")
-    ] = None,
-    every: Annotated[bool, typer.Option("--every", help="list every dropped row")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
+    *,
+    said: dict[str, Any],
 ) -> None:
     """Print what of files is kept at which level, what is dropped and why, and what would leak."""
     from tokengym.agents.analysis.report import Table
 
-    name = _world_of(files) if world is None else world
-    options = name_values(option or [], "--option")
-    options |= {} if cutoff is None else {"cutoff": cutoff}
-    report, levels = levels_of(name, {**options, "data": [str(file) for file in files]})
-    if as_json:
+    asked = _Asked(**said)
+    name = _world_of(files) if asked.world is None else asked.world
+    cutoff = {} if asked.cutoff is None else {"cutoff": asked.cutoff}
+    data = [str(file) for file in files]
+    report, levels = levels_of(name, {**asked.options, **cutoff, "data": data})
+    if asked.as_json:
         typer.echo(json.dumps(_plain(name, report, levels), indent=1))
         return
     rows = ", ".join(f"{file} {count:,}" for file, count in report.rows.items())
@@ -59,7 +69,10 @@ def audit(
         Table(("found", "what", "done"), leaks, "What would leak"),
     )
     show(f"{name}; rows: {rows}", *report.notes, *(table for table in tables if table.rows))
-    show(*(() if leaks else ("Found nothing that would leak.",)), *(report.every if every else ()))
+    show(
+        *(() if leaks else ("Found nothing that would leak.",)),
+        *(report.every if asked.every else ()),
+    )
 
 
 def levels_of(

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 WorldName = Annotated[str, typer.Argument(help="id or short name, such as forecast")]
 Level = Annotated[str | None, typer.Option(help="level of the world")]
-WorldOptions = Annotated[
-    list[str] | None, typer.Option("--option", help="name=value, an option of the world")
-]
 Data = Annotated[
     list[Path] | None,
     typer.Option(help="a file or folder of your own data; several are read together"),

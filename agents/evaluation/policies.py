@@ -14,7 +14,6 @@ from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint, EndpointPlayer
 from tokengym.agents.evaluation.play_missing import PolicyRollouts, PortablePlayer
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
-from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.seeding import generator
@@ -63,7 +62,7 @@ def resolve_policy(
     from tokengym.agents.models.resolve import model_kind
     from tokengym.agents.service import CHECKPOINT_SCHEME
 
-    if not (name == TOY_MODEL or name.startswith(CHECKPOINT_SCHEME) or model_kind(name)):
+    if not (name.startswith(CHECKPOINT_SCHEME) or model_kind(name)):
         raise OptionError(rule)
     return ModelPolicy.resolve(name, config, worlds)
 

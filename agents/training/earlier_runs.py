@@ -18,11 +18,10 @@ from tokengym.agents.tinker.codec import codec_name, renderer_for
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
-from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.run import RunFolder, is_run
-from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator

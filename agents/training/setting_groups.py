@@ -11,11 +11,10 @@ from typing import Any, Literal
 
 from tokengym.agents.service.config import ComputeSettings
 from tokengym.agents.settings import Settings, option
+from tokengym.agents.toy_model import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.advantages import MINIMUM_SPREAD
 
-TOY_MODEL = "tokengym-start"
-"""Name of the small model that comes with the package."""
 SETTINGS_FILE = "settings.json"
 """The file of a run folder that makes it one."""
 

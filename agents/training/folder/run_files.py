@@ -21,10 +21,11 @@ def read_result(path: Path, kind: type[T]) -> T | None:
     """
     if not path.exists():
         return None
+    remedy = "delete it, and a resumed run makes it again"
+    data = read_object(path, lambda wrong: OptionError(f"{wrong}; {remedy}"))
     try:
-        return read_plain(kind, read_object(path, OptionError))
+        return read_plain(kind, data)
     except OptionError as error:
-        remedy = "delete it, and a resumed run makes it again"
         raise OptionError(f"{path} is damaged: {error}; {remedy}") from error
 
 
