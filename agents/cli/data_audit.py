@@ -69,10 +69,8 @@ def audit(
         Table(("found", "what", "done"), leaks, "What would leak"),
     )
     show(f"{name}; rows: {rows}", *report.notes, *(table for table in tables if table.rows))
-    show(
-        *(() if leaks else ("Found nothing that would leak.",)),
-        *(report.every if asked.every else ()),
-    )
+    refused = report.every if asked.every else ()
+    show(*(() if leaks else ("Found nothing that would leak.",)), *refused)
 
 
 def levels_of(

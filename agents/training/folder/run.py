@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 from tokengym.agents.model_files import read_object
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.service import UnknownResourceError
-from tokengym.agents.settings import read_settings
+from tokengym.agents.settings import read_plain
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.monitor import StepLog, StepRow
 from tokengym.agents.training.folder.run_files import (
@@ -135,7 +135,7 @@ class RunFolder:
                 f"writes {SCHEMA_VERSION}"
             )
         try:
-            return read_settings(TrainConfig, data)
+            return read_plain(TrainConfig, data)
         except OptionError as error:
             raise OptionError(f"{path} is damaged: {error}") from error
 
