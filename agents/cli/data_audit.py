@@ -12,7 +12,8 @@ import typer
 
 from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import takes
-from tokengym.agents.settings import Settings, option, plain
+from tokengym.agents.settings import option, plain
+from tokengym.agents.training.setting_groups import WorldOptions
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.seeding import SPLITS
 
@@ -21,14 +22,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Asked(Settings):
+class _Asked(WorldOptions):
     """What is audited, and how it is shown.
 
     Attributes: see their help.
     """
 
     world: str | None = option(None, "forecast, energy, warehouse or disruption (default: theirs)")
-    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
     cutoff: str | None = option(None, "of forecast: the date that separates training from test")
     every: bool = option(False, "list every dropped row")
     as_json: bool = option(False, "print JSON, not tables", flag="--json")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.executors import Engine
-from tokengym.agents.settings import Settings, option
+from tokengym.agents.settings import option
+from tokengym.agents.training.setting_groups import WorldOptions
 
 if TYPE_CHECKING:
     from tokengym.agents.training.job import Job
@@ -34,7 +35,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="do not ask before using a key"
 
 
 @dataclass(frozen=True)
-class Playing(Settings):
+class Playing(WorldOptions):
     """What is played, and against whom.
 
     Attributes: see their help.
@@ -45,7 +46,6 @@ class Playing(Settings):
     opponents: Mapping[str, str] = option(
         {}, "ROLE=WHO plays another role: a baseline's name", flag="--opponent"
     )
-    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
     split: str = option("train", "where Tasks are from: train, validation or test")
 
 

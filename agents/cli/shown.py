@@ -29,7 +29,8 @@ def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
     from rich.console import Console
 
     console = Console(stderr=True)
-    columns = rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeElapsedColumn()
+    what = rich.TextColumn("{task.description}", markup=False)  # an address may look like markup
+    times = rich.MofNCompleteColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn()
     stages: dict[str, Any] = {}
 
     def update(stage: str, done: int, total: int) -> None:
@@ -37,6 +38,6 @@ def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
             stages[stage] = bars.add_task(stage, total=total)
         bars.update(stages[stage], completed=done, total=total)
 
-    columns = "{task.description}", *columns, rich.TimeRemainingColumn()
+    columns = what, rich.BarColumn(), *times
     with rich.Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         yield update

@@ -4,7 +4,6 @@ Groups are played by a policy, or were recorded by any trainer.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,10 +18,10 @@ from tokengym.agents.cli.options import EngineName, Workers, Yes, confirm_cost
 from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.executors import Executor, find_executor
-from tokengym.agents.settings import Settings, option, settings_of
+from tokengym.agents.settings import option, settings_of
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings
+from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings, WorldOptions
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.table_files import require_table
 from tokengym.envs.registry import baselines, make_world, spec
@@ -45,7 +44,7 @@ def _sizes(text: str) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Asked(Settings):
+class _Asked(WorldOptions):
     """What is studied, and what is written.
 
     Attributes: see their help.
@@ -59,7 +58,6 @@ class _Asked(Settings):
         None, "reward threshold of a correct rollout (default: midpoint of the range)"
     )
     tolerance: float = option(TOLERANCE, "distance within which rewards count as equal", least=0)
-    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
     model_path: str | None = option(None, "tinker://... weights of that model to sample from")
     seed: int = option(0, "seed of scripts and intervals")
     json_file: Path | None = option(None, "also write the result to this file", flag="--json")
