@@ -1,6 +1,7 @@
-"""Files of a model's configuration, read before the model is: damaged ones, and code to run."""
+"""JSON files: those of a model's configuration are read before it is, and may name code to run."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +30,23 @@ def refuse_remote_code(directory: Path) -> None:
             )
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path, refusal: Callable[[str], TokengymError] = ModelError) -> dict[str, Any]:
     """Read a JSON object.
 
+    Args:
+        path: the file.
+        refusal: makes the error of what is wrong with it.
+
     Raises:
-        ModelError: if the file is damaged or holds something else.
+        TokengymError: that error, if the file cannot be read or holds something else.
     """
     try:
         content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{str(path)!r} is not valid JSON: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else error
+        raise refusal(f"{path} cannot be read: {reason}") from error
     if not isinstance(content, dict):
-        raise ModelError(f"{str(path)!r} must hold a JSON object, got {type(content).__name__}")
+        raise refusal(f"{path} must hold a JSON object, got {type(content).__name__}")
     return content
 
 

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from tokengym.envs.core.errors import OptionError as OptionError  # the service takes it from here
 
@@ -113,6 +113,8 @@ def option(
 class Settings:
     """Base of frozen dataclasses whose fields are options, each declared by `option`."""
 
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
     def __post_init__(self) -> None:
         """Check every value by itself.
 
@@ -154,23 +156,11 @@ def typed_words(settings: Settings) -> list[str]:
     return words
 
 
-def read_settings(kind: type[T], data: Mapping[str, Any]) -> T:
-    """Read settings from their JSON.
-
-    Raises:
-        OptionError: if a field is unknown, missing, of a wrong type or not allowed.
-    """
-    unknown = sorted(set(data) - {item.name for item in fields(kind)})  # type: ignore[arg-type]
-    if unknown:
-        raise OptionError(f"unknown settings {unknown}")
-    return read_plain(kind, data)
-
-
 def read_plain(kind: type[T], data: Mapping[str, Any]) -> T:
     """Return a dataclass from the plain JSON values that `dataclasses.asdict` made of it.
 
     Raises:
-        OptionError: if a field is missing, of a wrong type or not allowed.
+        OptionError: if a field is missing, of a wrong type or not allowed, or of settings unknown.
     """
     from pydantic import TypeAdapter, ValidationError
 

@@ -11,11 +11,7 @@ _LONGEST_QUESTION, _LONGEST_REPLY = 400, 200
 
 
 def example_table(
-    side: RoleReport,
-    before: Sequence[RolloutRecord],
-    after: Sequence[RolloutRecord],
-    *,
-    several: bool,
+    side: RoleReport, before: Sequence[RolloutRecord], after: Sequence[RolloutRecord]
 ) -> Table | None:
     """Lay out the Tasks with the largest gain, a typical change and the largest loss.
 
@@ -23,7 +19,6 @@ def example_table(
         side: the trained role.
         before: its rollouts before training.
         after: its rollouts after training.
-        several: whether the report has other roles.
 
     Returns:
         the table; `None` where no Task is on record on both sides.
@@ -45,7 +40,7 @@ def example_table(
     return Table(
         ("Task and change", "before", "after", "oracle"),
         rows,
-        f"What it replies{f', {side.title}' if several else ''}",
+        side.heading("What it replies"),
         "The held-out Tasks with the largest gain, a typical change and the largest loss. Above "
         "each reply is what it earns, on average over outcomes where that is known.",
     )

@@ -16,11 +16,10 @@ import tinker
 from numpy.typing import ArrayLike, NDArray
 
 from tokengym.agents.analysis.report import Table
-from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.connection import Connection, ServiceRefusedError
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.policy_trainers import service_session
-from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.task import Task
 from tokengym.envs.tokens.episode import Episode
 

@@ -87,14 +87,9 @@ class RoleReport:
             f"{len(after)} held-out Tasks: {learned}. {beyond}."
         )
 
-    @property
-    def headlines(self) -> list[str]:
-        """The skill, by expected returns where they are known, and then on outcomes too."""
-        lines = [f"{self.title}: {self.outcome.skill(self.name)}"]
-        on_outcomes = self.outcome.skill_on_outcomes(self.name)
-        if on_outcomes is not None:
-            lines.append(f"{self.title}, on outcomes: {on_outcomes}")
-        return lines
+    def heading(self, what: str) -> str:
+        """Return a heading, with the role or the world where the run has several."""
+        return f"{what}: {self.title}" if len(self.outcome.references) > 1 else what
 
     @property
     def rows(self) -> list[tuple[str, Estimate]]:

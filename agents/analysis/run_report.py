@@ -16,7 +16,6 @@ from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.job import Job
-from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.replay import record_replies
 from tokengym.envs.rendering import has_picture, save_picture
@@ -39,10 +38,7 @@ def write_report(job: Job, run: RunFolder) -> None:
     Raises:
         OptionError: if the run is not finished.
     """
-    outcome = run.outcome
-    if outcome is None:
-        raise OptionError(f"{run.folder} holds no finished run")
-    run_report(job, run, outcome).write(run.folder / "report.html")
+    run_report(job, run, run.finished).write(run.folder / "report.html")
 
 
 def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
@@ -51,17 +47,15 @@ def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
     sides = role_reports(job, steps, outcome)
     charts = run_charts(steps, sides)
     (run.folder / "reward.png").write_bytes(charts[0].png)
-    several = len(sides) > 1
     played = [(side, [_records(run, side, when) for when in ("before", "after")]) for side in sides]
-    parts: list[Part] = [
-        table for side, both in played if (table := example_table(side, *both, several=several))
-    ]
+    examples = (example_table(side, *both) for side, both in played)
+    parts: list[Part] = [table for table in examples if table is not None]
     parts.append(Gallery(charts, "Step by step", _CURVES))
-    parts += [_returns(side, several=several) for side in sides]
+    parts += map(_returns, sides)
     opening = len(parts)
     for side, both in played:
         ends = [[record.metrics for record in records] for records in both]
-        title = f"What the episodes achieved{f': {side.title}' if several else ''}"
+        title = side.heading("What the episodes achieved")
         figures = episode_table(side.job.world.spec, (side.before, side.after), ends, title)
         parts += [figures] if figures.rows else []
     first_of_each = sides if job.others else sides[:1]
@@ -75,11 +69,7 @@ def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
     if lost is not None:
         warning = f"Collapsed at step {lost.since}: {lost.reason}. Try: {lost.advice}."
     headlines = [side.what_happened for side in sides]
-    headlines += [line for side in sides for line in side.headlines]
-    for name in job.trained:
-        headlines += [f"{words.capitalize()}: {s}" for words, s in outcome.since_warm_start(name)]
-    low = [(name, outcome.low_returns(name)) for name in job.trained]
-    headlines += [f"{f'{name}: ' if len(low) > 1 else ''}{line}" for name, line in low if line]
+    headlines += [f"{s.title}: {finding}" for s in sides for finding in outcome.findings(s.name)]
     lines = [*headlines, *filter(None, [outcome.ending]), _SKILL, _summary(job, steps)]
     title = ", ".join(other.title for other in (job, *job.others))
     return Report(title, lines, parts, warning, _facts(job, steps, outcome), opening)
@@ -113,8 +103,7 @@ def _records(run: RunFolder, side: RoleReport, name: str) -> list[RolloutRecord]
     ]
 
 
-def _returns(side: RoleReport, *, several: bool) -> Table:
-    of_role = f": {side.title}" if several else ""
+def _returns(side: RoleReport) -> Table:
     kind = "Return" if side.references.on_outcomes is None else "Expected return"
     note = "Intervals are those of Student's t over Tasks."
     if kind != "Return":
@@ -127,7 +116,7 @@ def _returns(side: RoleReport, *, several: bool) -> Table:
         for name, mean in side.rows
     ]
     header = ("policy", "mean return", "95 % interval", "Tasks")
-    return Table(header, rows, f"{kind} on held-out test Tasks{of_role}", note)
+    return Table(header, rows, side.heading(f"{kind} on held-out test Tasks"), note)
 
 
 def _replies(steps: Sequence[StepRow]) -> list[Table]:

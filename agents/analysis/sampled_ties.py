@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import TrajectoryGroup
 
-from tokengym.agents.analysis.ties import Effort, TieStudy, fallen_of, require_sizes, study_of
+from tokengym.agents.analysis.ties import (
+    USUAL_READING,
+    Effort,
+    TieReading,
+    TieStudy,
+    fallen_of,
+    require_sizes,
+    study_of,
+)
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.connection import Connection
@@ -19,19 +26,16 @@ from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.task import Task
-from tokengym.rewards.ties import TOLERANCE
 
 
 def sampled_study(
     job: Job,
     tasks: Sequence[Task],
     sizes: Sequence[int],
+    reading: TieReading = USUAL_READING,
     *,
     run: RunFolder | None = None,
     weights: str | None = None,
-    threshold: float | None = None,
-    tolerance: float = TOLERANCE,
-    seed: int = 0,
 ) -> TieStudy:
     """Sample groups of the largest size and describe what each size is like.
 
@@ -43,11 +47,9 @@ def sampled_study(
             is not looked at.
         tasks: Tasks of its world, one a group, at least one.
         sizes: group sizes, each at least 2.
+        reading: how their rewards are read.
         run: a run of the job, whose local service may hold `weights`.
         weights: `tinker://` path of what to sample from; the model itself if `None`.
-        threshold: see `tie_study`.
-        tolerance: distance within which rewards count as equal.
-        seed: seed of the bootstrap.
 
     Raises:
         OptionError: if there is no Task or a size is below 2.
@@ -69,14 +71,12 @@ def sampled_study(
         _name(job, run, weights),
         [group.get_total_rewards() for group in groups],
         sizes,
+        reading,
         fallen=fallen_of(last),
         malformed=statistics.fmean(float(step.metrics["malformed"]) for step in steps),
         tasks=[task.fingerprint for task in tasks],
         effort=Effort(job.config.renderer, held, written, seconds, len(ends)),
         role=job.roles[0],
-        threshold=threshold,
-        tolerance=tolerance,
-        seed=seed,
     )
 
 
@@ -86,8 +86,7 @@ async def _sample(
     """Sample the groups; returns them and the seconds that took."""
     role = job.roles[0]
     async with TrainingSession.open(job, connection) as session:
-        sampler = await session.sampler(weights)
-        policy = TinkerTokenCompleter(sampler, job.max_tokens, job.config.temperature)
+        policy = await session.completer(weights)
         strategy = SeededRollouts(("ties", job.config.seed))
         gate = asyncio.Semaphore(max(1, session.at_once // size))
 

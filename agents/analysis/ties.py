@@ -62,6 +62,24 @@ _MEANING = {
 }
 
 
+class TieReading(NamedTuple):
+    """How a study reads rewards.
+
+    Attributes:
+        threshold: a reward above it counts as correct; if `None` the middle of the declared range,
+            of recorded rollouts that of the rewards.
+        tolerance: distance within which rewards count as equal.
+        seed: of the bootstrap, and of a scripted policy's randomness.
+    """
+
+    threshold: float | None = None
+    tolerance: float = TOLERANCE
+    seed: int = 0
+
+
+USUAL_READING = TieReading()
+
+
 @dataclass(frozen=True)
 class SizeRow:
     """What groups of one size are like.
@@ -243,10 +261,7 @@ def tie_study(
     policies: Mapping[str, Policy],
     name: str,
     sizes: Sequence[int],
-    *,
-    threshold: float | None = None,
-    tolerance: float = TOLERANCE,
-    seed: int = 0,
+    reading: TieReading = USUAL_READING,
     executor: Executor = IN_PROCESS,
 ) -> TieStudy:
     """Play groups of the largest size with a scripted policy and describe what each size is like.
@@ -257,9 +272,7 @@ def tie_study(
         policies: scripted policies of the world; `null` plays the other roles.
         name: the one that is studied.
         sizes: group sizes, each at least 2.
-        threshold: a reward above it counts as correct; the middle of the declared range if `None`.
-        tolerance: distance within which rewards count as equal.
-        seed: seed of the policy's randomness and of the bootstrap.
+        reading: how their rewards are read.
         executor: plays the groups.
 
     Raises:
@@ -271,7 +284,7 @@ def tie_study(
     role = world.spec.roles[0]
     speakers = dict.fromkeys(world.spec.roles, policies["null"]) | {role: policies[name]}
     begun = time.perf_counter()
-    groups = executor.map(partial(_play_groups, world, speakers, max(sizes), seed), tasks)
+    groups = executor.map(partial(_play_groups, world, speakers, max(sizes), reading.seed), tasks)
     seconds = time.perf_counter() - begun
     formed = [share for group in groups for share in group.formed]
     held, written = np.mean([(group.held, group.written) for group in groups], axis=0).tolist()
@@ -280,13 +293,11 @@ def tie_study(
         name,
         [group.rewards for group in groups],
         sizes,
+        reading,
         tasks=[task.fingerprint for task in tasks],
         fallen=fallen_of([group.ends for group in groups]),
         malformed=1.0 - float(np.mean(formed)) if formed else 0.0,
         effort=Effort(ByteCodec().name, held, written, seconds, len(groups) * max(sizes)),
-        threshold=threshold,
-        tolerance=tolerance,
-        seed=seed,
     )
 
 
@@ -328,15 +339,13 @@ def study_of(
     policy: str,
     rewards: Sequence[Sequence[float]],
     sizes: Sequence[int],
+    reading: TieReading = USUAL_READING,
     *,
     tasks: Sequence[str] = (),
     fallen: Sequence[Sequence[bool]] | None = None,
     malformed: float = 0.0,
     effort: Effort | None = None,
     role: str | None = None,
-    threshold: float | None = None,
-    tolerance: float = TOLERANCE,
-    seed: int = 0,
 ) -> TieStudy:
     """Describe what groups of each size are like, from the rewards of any groups.
 
@@ -346,15 +355,13 @@ def study_of(
         rewards: of each group's rollouts, of a group at least two. Where groups are of several
             sizes, those count that nine in ten have, and smaller ones are left out.
         sizes: group sizes, each at least 2; the size of the groups is one of the rows too.
+        reading: how the rewards are read.
         tasks: the Task of each group; each has its own if empty.
         fallen: which rollouts missed the safety floor, shaped like `rewards`; `None` where there
             is none.
         malformed: share of malformed replies.
         effort: what the rollouts took, if it is known.
         role: whose rewards these are; the world's first role if `None`.
-        threshold: see `tie_study`; of recorded rollouts the middle of the rewards if `None`.
-        tolerance: distance within which rewards count as equal.
-        seed: seed of the bootstrap.
 
     Raises:
         OptionError: if there is no group, or groups of two are to tell of larger ones.
@@ -373,6 +380,7 @@ def study_of(
         declared = played.spec.return_range[role or played.spec.roles[0]]
         low, high = declared.low, declared.high
         world, level = played.spec.id, played.level
+    threshold, tolerance, seed = reading
     threshold = float(low + high) / 2.0 if threshold is None else threshold
     rows = sorted({*sizes, size})
     dead, dead_RS = tie_counts(counted, tolerance, clusters=of_task).dead_group_rates(

@@ -6,13 +6,10 @@ import numpy as np
 
 from tokengym.agents.certify.bench import FIXED, NUMBER, Bench
 from tokengym.agents.certify.source import Place, Policy, say
-from tokengym.agents.evaluation.chat_client import PATIENCE, ChatClient
-from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint, EndpointName, require_endpoint
-from tokengym.agents.evaluation.policies import ENDPOINT_TOKENS
+from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint
 from tokengym.agents.run_async import run_async
 from tokengym.envs.core.errors import OptionError
 
-_TEMPERATURE = 1.0
 Player = Callable[[Bench, Place, int], Policy]
 """From a Task and the number of a rollout of it to the policy that plays the rollout."""
 
@@ -30,9 +27,8 @@ def player(name: str) -> Player:
     if name in SCRIPTED:
         return SCRIPTED[name]
     if name.startswith(PREFIX):
-        endpoint = EndpointName.parse(name)
-        require_endpoint(endpoint)
-        return lambda bench, place, member: _conversation(name, endpoint)
+        Endpoint.named(name)  # what cannot be asked is refused before anything is played
+        return lambda bench, place, member: _conversation(name)
     if name.rpartition(":")[0].endswith(".py"):
         from tokengym.agents.certify.sources.python import load
 
@@ -43,14 +39,14 @@ def player(name: str) -> Player:
     )
 
 
-def _conversation(name: str, endpoint: EndpointName) -> Policy:
+def _conversation(name: str) -> Policy:
     """Return a model that answers the whole conversation so far."""
     messages: list[dict[str, str]] = []
 
     async def ask() -> str | None:
-        async with ChatClient(endpoint.url, PATIENCE) as client:
-            model = Endpoint(client, name, endpoint.model)
-            reply = (await model.ask(messages, _TEMPERATURE, ENDPOINT_TOKENS)).reply
+        model = Endpoint.named(name)
+        async with model.client:
+            reply = (await model.ask(messages)).reply
             return None if reply is None else reply.text
 
     def policy(text: str, turn: int) -> str | None:

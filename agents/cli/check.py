@@ -21,7 +21,8 @@ from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import takes
 from tokengym.agents.executors import find_executor
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
-from tokengym.agents.settings import Settings, option
+from tokengym.agents.settings import option
+from tokengym.agents.training.setting_groups import WorldOptions
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.world import World
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Asked(Settings):
+class _Asked(WorldOptions):
     """What is measured, and how thoroughly.
 
     Attributes: see their help.
@@ -43,7 +44,6 @@ class _Asked(Settings):
     tasks: int | None = option(
         None, "Tasks of each split (default: 40, with --search 400)", least=2
     )
-    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
     seed: int = option(0, "seed of the policies")
     json_file: Path | None = option(None, "also write the results to this file", flag="--json")
     markdown: tuple[Path, ...] = option((), "with --all: a page whose tables to write", read=Path)

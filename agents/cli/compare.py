@@ -26,17 +26,17 @@ def compare(
     """Compare finished runs on the same held-out Tasks."""
     from tokengym.agents.analysis.report import Table
 
-    read = [(RunFolder(folder), *_finished(RunFolder(folder))) for folder in runs]
-    _require_one_test([config for _, config, _ in read])
+    read = [(run, run.finished, run.config) for run in map(RunFolder, runs)]
+    _require_one_test([config for *_, config in read])
     rows = []
-    for run, config, outcome in read:
+    for run, outcome, config in read:
         for role in outcome.references:
             before, after = (played.of(role).earned for played in (outcome.before, outcome.after))
             skill = describe_skill(outcome.skill(role).after)
             earned = str(before), str(after), skill, str(after.samples)
             rows.append((run.name, training_method(config), role, *earned))
     scripts: dict[tuple[str, str], tuple[str, ...]] = {}
-    for _, _, outcome in read:
+    for _, outcome, _ in read:
         for role, references in outcome.references.items():
             for name, value in sorted(references.lines.items(), key=lambda item: -item[1].value):
                 line = name, "script", role, "", str(value), "", str(value.samples)
@@ -51,7 +51,7 @@ def compare(
         show(Table(("difference of", "role", "return", "p", "could show"), pairs, note=note))
 
 
-def _pairs(read: Sequence[tuple[RunFolder, TrainConfig, RunSummary]]) -> list[tuple[str, ...]]:
+def _pairs(read: Sequence[tuple[RunFolder, RunSummary, TrainConfig]]) -> list[tuple[str, ...]]:
     """Return the differences of every two runs after training, paired by Task."""
     pairs = [
         (
@@ -62,7 +62,7 @@ def _pairs(read: Sequence[tuple[RunFolder, TrainConfig, RunSummary]]) -> list[tu
                 [[value] for value in before.after.of(role).earned_by_task],
             ),
         )
-        for (earlier, _, before), (later, _, after) in combinations(read, 2)
+        for (earlier, before, _), (later, after, _) in combinations(read, 2)
         for role in after.references
         if role in before.references and len(after.after.of(role).returns_by_task) > 1
     ]
@@ -86,13 +86,6 @@ def training_method(config: TrainConfig) -> str:
     else:
         how = "rewards"
     return how if config.start is None else f"{how}, from {Path(config.start).name}"
-
-
-def _finished(run: RunFolder) -> tuple[TrainConfig, RunSummary]:
-    outcome = run.outcome
-    if outcome is None:
-        raise OptionError(f"{run.folder} holds no finished run")
-    return run.config, outcome
 
 
 def _require_one_test(several: list[TrainConfig]) -> None:

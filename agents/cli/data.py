@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.data_audit import audit
-from tokengym.agents.cli.shown import show
+from tokengym.agents.cli.shown import progress_bars, show
 from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.executors import process_pool
 from tokengym.agents.settings import Settings, option, settings_of
@@ -170,21 +170,10 @@ def _recipe(source: Path, said: Mapping[str, Any]) -> "Recipe":
 
 @contextmanager
 def _working(workers: int) -> Iterator[dict[str, Any]]:
-    """Show how far each stage is, in a bar of its own; yields the `executor` and `progress`."""
-    from rich import progress as rich
-
-    columns = rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeElapsedColumn()
-    stages: dict[str, Any] = {}
-
-    def update(stage: str, done: int, total: int) -> None:
-        if stage not in stages:
-            stages[stage] = bars.add_task(stage, total=total)
-        bars.update(stages[stage], completed=done, total=total)
-
+    """Show how far each stage is; yields the `executor` and `progress`."""
     pool = nullcontext() if workers == 1 else process_pool(workers)
-    bars = rich.Progress("{task.description}", *columns, rich.TimeRemainingColumn())
-    with bars, pool as executor:
-        yield {"executor": executor, "progress": update}
+    with progress_bars() as progress, pool as executor:
+        yield {"executor": executor, "progress": progress}
 
 
 def _left_out(skipped: Mapping[str, Sequence[str]], ignored: Mapping[str, str]) -> list[str]:

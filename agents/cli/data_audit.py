@@ -4,14 +4,16 @@ import json
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.cli.options import WorldOptions
 from tokengym.agents.cli.shown import show
-from tokengym.agents.settings import name_values
+from tokengym.agents.command_options import takes
+from tokengym.agents.settings import option, plain
+from tokengym.agents.training.setting_groups import WorldOptions
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.seeding import SPLITS
 
@@ -19,28 +21,36 @@ if TYPE_CHECKING:
     from tokengym.envs.intake.report import IntakeReport
 
 
+@dataclass(frozen=True)
+class _Asked(WorldOptions):
+    """What is audited, and how it is shown.
+
+    Attributes: see their help.
+    """
+
+    world: str | None = option(None, "forecast, energy, warehouse or disruption (default: theirs)")
+    cutoff: str | None = option(None, "of forecast: the date that separates training from test")
+    every: bool = option(False, "list every dropped row")
+    as_json: bool = option(False, "print JSON, not tables", flag="--json")
+
+
+@takes(_Asked)
 def audit(
     files: Annotated[
         list[Path], typer.Argument(help="files for the option data of a world, read together")
     ],
-    world: Annotated[
-        str | None, typer.Option(help="forecast, energy, warehouse or disruption (default: theirs)")
-    ] = None,
-    option: WorldOptions = None,
-    cutoff: Annotated[
-        str | None, typer.Option(help="of forecast: the date that separates training from test")
-    ] = None,
-    every: Annotated[bool, typer.Option("--every", help="list every dropped row")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
+    *,
+    said: dict[str, Any],
 ) -> None:
     """Print what of files is kept at which level, what is dropped and why, and what would leak."""
     from tokengym.agents.analysis.report import Table
 
-    name = _world_of(files) if world is None else world
-    options = name_values(option or [], "--option")
-    options |= {} if cutoff is None else {"cutoff": cutoff}
-    report, levels = levels_of(name, {**options, "data": [str(file) for file in files]})
-    if as_json:
+    asked = _Asked(**said)
+    name = _world_of(files) if asked.world is None else asked.world
+    cutoff = {} if asked.cutoff is None else {"cutoff": asked.cutoff}
+    data = [str(file) for file in files]
+    report, levels = levels_of(name, {**asked.options, **cutoff, "data": data})
+    if asked.as_json:
         typer.echo(json.dumps(_plain(name, report, levels), indent=1))
         return
     rows = ", ".join(f"{file} {count:,}" for file, count in report.rows.items())
@@ -59,7 +69,8 @@ def audit(
         Table(("found", "what", "done"), leaks, "What would leak"),
     )
     show(f"{name}; rows: {rows}", *report.notes, *(table for table in tables if table.rows))
-    show(*(() if leaks else ("Found nothing that would leak.",)), *(report.every if every else ()))
+    refused = report.every if asked.every else ()
+    show(*(() if leaks else ("Found nothing that would leak.",)), *refused)
 
 
 def levels_of(
@@ -131,12 +142,7 @@ def _world_of(files: Sequence[Path]) -> str:
 def _plain(
     name: str, report: "IntakeReport", levels: Mapping[str, Mapping[str, int] | str]
 ) -> Mapping[str, Any]:
-    return {
-        "world": name,
-        "rows": dict(report.rows),
-        "kept": dict(levels),
-        "dropped": [one._asdict() for one in report.dropped],
-        "leaks": {guard: one.found for guard, one in report.guards.items()},
-        "notes": list(report.notes),
-        "every": list(report.every),
-    }
+    found = {name: getattr(report, name) for name in ("rows", "dropped", "notes", "every")}
+    leaks = {guard: one.found for guard, one in report.guards.items()}
+    data: Mapping[str, Any] = plain({"world": name, "kept": levels, "leaks": leaks, **found})
+    return data

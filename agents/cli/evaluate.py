@@ -1,15 +1,14 @@
 """`tokengym evaluate`: what policies earn on held-out Tasks, compared in pairs."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tokengym.agents.cli.options import Data, EngineName, Workers, add_data
-from tokengym.agents.cli.shown import show
+from tokengym.agents.cli.shown import progress_bars, show
 from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.evaluation.chat_client import Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
@@ -18,9 +17,6 @@ from tokengym.agents.executors import find_executor
 from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world, spec
-
-if TYPE_CHECKING:
-    from tokengym.agents.evaluation.play_missing import Progress
 
 _INTERRUPTED = 130
 _UNNAMED = "[]@/:. "
@@ -79,7 +75,10 @@ def evaluate(
     out = asked.out or _folder_of(config)
     folder = EvaluationFolder(out)
     try:
-        results = run_evaluation(config, folder, asked.concurrency, _progress(), patience, executor)
+        with progress_bars() as progress:
+            results = run_evaluation(
+                config, folder, asked.concurrency, progress, patience, executor
+            )
     except (KeyboardInterrupt, EndpointError) as error:
         stopped = isinstance(error, KeyboardInterrupt)
         typer.echo(
@@ -107,18 +106,6 @@ def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str,
     counted = [size for size in sizes if size is not None]
     # The least that an evaluation takes, so that it says which split has fewer.
     return max([2, *counted]) if counted else EvaluationConfig.tasks
-
-
-def _progress() -> "Progress":
-    """Show how many rollouts are saved, on one line that is overwritten."""
-    live = sys.stderr.isatty()
-
-    def show(what: str, done: int, total: int) -> None:
-        if live:
-            ended = "\n" if done == total else ""
-            print(f"\r\033[K{what}: {done} of {total} rollouts{ended}", end="", file=sys.stderr)
-
-    return show
 
 
 def _folder_of(config: EvaluationConfig) -> Path:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.executors import Engine
-from tokengym.agents.settings import Settings, option
+from tokengym.agents.settings import option
+from tokengym.agents.training.setting_groups import WorldOptions
 
 if TYPE_CHECKING:
     from tokengym.agents.training.job import Job
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 WorldName = Annotated[str, typer.Argument(help="id or short name, such as forecast")]
 Level = Annotated[str | None, typer.Option(help="level of the world")]
-WorldOptions = Annotated[
-    list[str] | None, typer.Option("--option", help="name=value, an option of the world")
-]
 Data = Annotated[
     list[Path] | None,
     typer.Option(help="a file or folder of your own data; several are read together"),
@@ -37,7 +35,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="do not ask before using a key"
 
 
 @dataclass(frozen=True)
-class Playing(Settings):
+class Playing(WorldOptions):
     """What is played, and against whom.
 
     Attributes: see their help.
@@ -48,7 +46,6 @@ class Playing(Settings):
     opponents: Mapping[str, str] = option(
         {}, "ROLE=WHO plays another role: a baseline's name", flag="--opponent"
     )
-    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
     split: str = option("train", "where Tasks are from: train, validation or test")
 
 

@@ -28,10 +28,6 @@ _INTERRUPTED = 130
 """Exit status of a command that Ctrl-C ended."""
 
 
-class _LeftError(Exception):
-    """The player left before the end."""
-
-
 @dataclass(frozen=True)
 class _Asked(Settings):
     """Who plays which Task, and what is kept.
@@ -62,12 +58,10 @@ def play(world: WorldName, *, said: dict[str, Any]) -> None:
     task = made.task(playing.split, index)
     try:
         record = _play(made, task, players, np.random.default_rng(index))
-    except KeyboardInterrupt:
-        _leave(made)
-        raise typer.Exit(_INTERRUPTED) from None
-    except _LeftError:
-        _leave(made)
-        return
+    except (KeyboardInterrupt, EOFError) as left:
+        so_far = ", ".join(f"{role} {value:.4f}" for role, value in made.returns.items())
+        typer.echo(f"\nYou left before the end. Earned so far: {so_far or 'nothing'}.")
+        raise typer.Exit(_INTERRUPTED * isinstance(left, KeyboardInterrupt)) from None
     _show_end(made, record)
     if asked.rollouts is not None:
         others = {other: name for other, name in players.items() if other != mine}
@@ -131,7 +125,7 @@ def _ask(world: World) -> str:
     """Read one reply.
 
     Raises:
-        _LeftError: at the end of the input.
+        EOFError: at the end of the input.
     """
     form = world.reply_form
     sends = "Enter sends" if form.single_line else "an empty line sends"
@@ -142,7 +136,7 @@ def _ask(world: World) -> str:
             line = input("> ")
         except EOFError:
             if not lines:
-                raise _LeftError from None
+                raise
             line = ""
         if line:
             lines.append(line)
@@ -212,9 +206,3 @@ def _show_oracle(
         fg="yellow",
         bold=True,
     )
-
-
-def _leave(world: World) -> None:
-    """Print what was earned so far."""
-    so_far = ", ".join(f"{role} {value:.4f}" for role, value in world.returns.items())
-    typer.echo(f"\nYou left before the end. Earned so far: {so_far or 'nothing'}.")

@@ -4,7 +4,6 @@ Groups are played by a policy, or were recorded by any trainer.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,10 +18,10 @@ from tokengym.agents.cli.options import EngineName, Workers, Yes, confirm_cost
 from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.executors import Executor, find_executor
-from tokengym.agents.settings import Settings, option, settings_of
+from tokengym.agents.settings import option, settings_of
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings
+from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings, WorldOptions
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.table_files import require_table
 from tokengym.envs.registry import baselines, make_world, spec
@@ -45,7 +44,7 @@ def _sizes(text: str) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Asked(Settings):
+class _Asked(WorldOptions):
     """What is studied, and what is written.
 
     Attributes: see their help.
@@ -59,7 +58,6 @@ class _Asked(Settings):
         None, "reward threshold of a correct rollout (default: midpoint of the range)"
     )
     tolerance: float = option(TOLERANCE, "distance within which rewards count as equal", least=0)
-    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
     model_path: str | None = option(None, "tinker://... weights of that model to sample from")
     seed: int = option(0, "seed of scripts and intervals")
     json_file: Path | None = option(None, "also write the result to this file", flag="--json")
@@ -131,22 +129,18 @@ def _study(
 ) -> "tuple[TieStudy, list[RewardGroup]]":
     """Return the study of recorded or new rollouts, and their groups."""
     from tokengym.agents.analysis.evaluate import draw_tasks
-    from tokengym.agents.analysis.ties import study_of, tie_study
+    from tokengym.agents.analysis.ties import TieReading, study_of, tie_study
 
     sizes = _sizes(asked.group_size)
-    reading: dict[str, Any] = {
-        "threshold": asked.correct,
-        "tolerance": asked.tolerance,
-        "seed": asked.seed,
-    }
+    reading = TieReading(asked.correct, asked.tolerance, asked.seed)
     if is_recorded(world):
         rollouts = open_source(world, {}).rollouts
         groups = reward_groups(rollouts)
         if lost := len(rollouts) - sum(len(group.rewards) for group in groups):
             typer.echo(f"left out: {lost} rewards that are no finite number")
         tied = [group for group in groups if len(group.rewards) > 1]
-        rewards, reading["tasks"] = [one.rewards for one in tied], [one.task for one in tied]
-        return study_of(world, "recorded", rewards, sizes, **reading), groups
+        rewards, tasks = [one.rewards for one in tied], [one.task for one in tied]
+        return study_of(world, "recorded", rewards, sizes, reading, tasks=tasks), groups
     policy = asked.policy or (MODEL if sampling else "noisy")
     if policy == MODEL or is_run(policy):
         from tokengym.agents.analysis.sampled_ties import sampled_study
@@ -155,14 +149,14 @@ def _study(
         job, weights = _sampled_job(world, asked, run, sampling)
         held_out = job.world.first_tasks("test", asked.tasks)
         confirm_cost(job, held_out, max(sizes), ask=ask)
-        study = sampled_study(job, held_out, sizes, run=run, weights=weights, **reading)
+        study = sampled_study(job, held_out, sizes, reading, run=run, weights=weights)
     else:
         if sampling:
             name = next(iter(sampling)).replace("_", "-")
             raise OptionError(f"--{name} needs a model, got {policy!r}")
         made = make_world(world, asked.level, **asked.options)
         held_out, rules = draw_tasks(made, "test", asked.tasks, executor), baselines(made.spec)
-        study = tie_study(made, held_out, rules, policy, sizes, **reading, executor=executor)
+        study = tie_study(made, held_out, rules, policy, sizes, reading, executor)
     return study, study.reward_groups
 
 
@@ -188,7 +182,4 @@ def _sampled_job(
         sampling["level"] = asked.level
     if asked.options:
         sampling["options"] = {**config.options, **asked.options}
-    newest = run.weights.sampler
-    if newest is None:
-        raise OptionError(f"{run.folder} has saved no weights to sample from yet")
-    return Job.resolve(replace(config, **sampling)), newest
+    return Job.resolve(replace(config, **sampling)), run.saved_weights()

@@ -61,6 +61,7 @@ PATIENCE = Patience()
 """What a client has unless told otherwise."""
 
 
+@dataclass(eq=False)
 class RequestError(TokengymError):
     """A request without a usable answer.
 
@@ -71,14 +72,14 @@ class RequestError(TokengymError):
         delay: seconds that the server asks to wait; `None` if it does not say.
     """
 
-    def __init__(
-        self, what: str, reason: str, status: int | None = None, delay: float | None = None
-    ) -> None:
-        super().__init__(f"{what}: {reason}")
-        self.what = what
-        self.reason = reason
-        self.status = status
-        self.delay = delay
+    what: str
+    reason: str
+    status: int | None = None
+    delay: float | None = None
+
+    def __str__(self) -> str:
+        """State both."""
+        return f"{self.what}: {self.reason}"
 
     @property
     def of_conversation(self) -> bool:

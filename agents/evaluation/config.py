@@ -4,9 +4,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
-from tokengym.agents.settings import Settings, option
+from tokengym.agents.settings import option
+from tokengym.agents.training.setting_groups import WorldOptions
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import short_name
 from tokengym.envs.registry import spec_and_level
@@ -43,7 +44,7 @@ class WorldLevel(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EvaluationConfig(Settings):
+class EvaluationConfig(WorldOptions):
     """The settings of one evaluation.
 
     Attributes:
@@ -51,7 +52,7 @@ class EvaluationConfig(Settings):
         policies: who plays: a baseline's name, a run folder, a model's name or directory, a
             `tinker://` path, or `openai:MODEL@URL`.
         tasks: number of Tasks of each world, the first ones of the split.
-        options: options of every world.
+        options: of every world.
         opponents: by other role the baseline that plays it; a script of the world's where none is
             named.
         temperature: of models and endpoints; `None` for 1, or for a run's own.
@@ -70,7 +71,6 @@ class EvaluationConfig(Settings):
     tasks: int = option(64, "Tasks of each world; all in your own data if not given", least=2)
     rollouts: int = option(1, "rollouts of each Task", least=1)
     split: Split = option("test", "which Tasks")
-    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
     role: str | None = option(None, "the role to evaluate; the first if not given")
     opponents: Mapping[str, str] = option({}, "ROLE=BASELINE plays another role", flag="--opponent")
     temperature: float | None = option(

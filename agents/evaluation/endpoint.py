@@ -5,17 +5,19 @@ wrong with every request stops, with the sentence that helps.
 """
 
 import asyncio
-import importlib.util
 import os
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tokengym.agents.evaluation.chat_client import (
     KEY_VARIABLE,
+    PATIENCE,
     ChatClient,
+    Patience,
     RequestError,
 )
 from tokengym.agents.rollouts import (
@@ -35,6 +37,8 @@ from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import DecodedReply
 
 PREFIX = "openai:"
+ENDPOINT_TOKENS = 1024
+"""Most tokens of an endpoint's reply, unless asked otherwise."""
 _CUT_OFF = "length"
 REFUSALS = ("refusal", "content_filter")
 """Ends of a reply by which a model or its provider declines."""
@@ -48,45 +52,24 @@ class EndpointError(TokengymError):
     """An endpoint that refuses every request, never answers, or fails too often."""
 
 
-class EndpointName(NamedTuple):
-    """What `openai:MODEL@URL` names.
+def parse_endpoint(policy: str) -> tuple[str, str | None]:
+    """Read `openai:MODEL@URL`, or `openai:MODEL` for the client's own address.
 
-    Attributes:
-        model: the model, as the endpoint calls it.
-        url: of the API, ending in `/v1` as a rule, or several with commas between; `None` for the
-            client's own.
-    """
-
-    model: str
-    url: str | None
-
-    @classmethod
-    def parse(cls, policy: str) -> "EndpointName":
-        """Read `openai:MODEL@URL`, or `openai:MODEL` for the client's own address.
-
-        Raises:
-            OptionError: if it has another form.
-        """
-        rest = policy.removeprefix(PREFIX)
-        model, at, url = rest.rpartition("@")
-        parts = map(urlsplit, url.split(","))
-        if at and model and all(p.scheme in ("http", "https") and p.netloc for p in parts):
-            return cls(model, url)
-        if not rest or "://" in rest:
-            raise OptionError(f"an endpoint is openai:MODEL@URL, got {policy!r}")
-        return cls(rest, None)
-
-
-def require_endpoint(name: EndpointName) -> None:
-    """Refuse an endpoint that cannot be called from here.
+    Returns:
+        the model, as the endpoint calls it, and the address of the API, ending in `/v1` as a rule,
+        or several with commas between; `None` for the client's own.
 
     Raises:
-        OptionError: if aiohttp is not installed, or there is neither address nor key.
+        OptionError: if it has another form.
     """
-    if importlib.util.find_spec("aiohttp") is None:
-        raise OptionError("endpoints need aiohttp: pip install 'tokengym[openai]'")
-    if name.url is None and not os.environ.get(KEY_VARIABLE):
-        raise OptionError(f"openai:{name.model} without @URL needs {KEY_VARIABLE} to be set")
+    rest = policy.removeprefix(PREFIX)
+    model, at, url = rest.rpartition("@")
+    parts = map(urlsplit, url.split(","))
+    if at and model and all(p.scheme in ("http", "https") and p.netloc for p in parts):
+        return model, url
+    if not rest or "://" in rest:
+        raise OptionError(f"an endpoint is openai:MODEL@URL, got {policy!r}")
+    return rest, None
 
 
 class _Answer(NamedTuple):
@@ -105,6 +88,8 @@ class Endpoint:
         client: of the endpoint.
         policy: as the user named it.
         model: the model's name there.
+        temperature: of sampling.
+        max_tokens: most tokens of a reply.
         limit: the name of the parameter that limits a reply's tokens.
         answered: whether it has ever answered: if so, a failure is not of every request.
     """
@@ -112,24 +97,53 @@ class Endpoint:
     client: ChatClient
     policy: str
     model: str
+    temperature: float
+    max_tokens: int
     limit: str = "max_tokens"
     answered: bool = False
     _probing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def ask(
-        self, messages: list[dict[str, str]], temperature: float | None, max_tokens: int | None
-    ) -> _Answer:
+    @classmethod
+    def named(
+        cls,
+        policy: str,
+        patience: Patience = PATIENCE,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+    ) -> "Endpoint":
+        """Return the endpoint of a policy's name; see `parse_endpoint`.
+
+        Args:
+            policy: the name.
+            patience: how long its client waits.
+            temperature: 1 if `None`.
+            max_tokens: `ENDPOINT_TOKENS` if `None`.
+
+        Raises:
+            OptionError: if the name has another form, aiohttp is not installed, or there is neither
+                address nor key.
+        """
+        model, url = parse_endpoint(policy)
+        if find_spec("aiohttp") is None:
+            raise OptionError("endpoints need aiohttp: pip install 'tokengym[openai]'")
+        if url is None and not os.environ.get(KEY_VARIABLE):
+            raise OptionError(f"openai:{model} without @URL needs {KEY_VARIABLE} to be set")
+        sampled_at = 1.0 if temperature is None else temperature
+        limit = max_tokens or ENDPOINT_TOKENS
+        return cls(ChatClient(url, patience), policy, model, sampled_at, limit)
+
+    async def ask(self, messages: list[dict[str, str]]) -> _Answer:
         """Send a whole conversation; a failure of this request alone is an answer without a reply.
 
         Raises:
             EndpointError: if every request fails.
         """
         try:
-            answer = await self._complete(messages, temperature, max_tokens, None)
+            answer = await self._complete(messages)
         except RequestError as error:
             if not (error.may_pass or error.of_conversation):
                 raise await self._explained(error) from None
-            await self._require_answers(temperature, max_tokens)
+            await self._require_answers()
             what = f"{REFUSED} ({error.what})" if error.of_conversation else error.what
             reason = shorten(_writable(f"{what}: {error.reason}"), _LONGEST_REASON)
             return _Answer(None, {"finish": reason})
@@ -141,31 +155,22 @@ class Endpoint:
         return _Answer(DecodedReply(text, finish != _CUT_OFF), {"finish": finish, **noted})
 
     async def _complete(
-        self,
-        messages: list[dict[str, str]],
-        temperature: float | None,
-        max_tokens: int | None,
-        retries: int | None,
+        self, messages: list[dict[str, str]], retries: int | None = None
     ) -> dict[str, Any]:
-        limit = self.limit
-        body = {
-            "model": self.model,
-            "messages": messages,
-            "temperature": temperature,
-            limit: max_tokens,
-        }
+        limit, sampling = self.limit, {"model": self.model, "temperature": self.temperature}
+        body = {**sampling, "messages": messages, limit: self.max_tokens}
         try:
             answer = await self.client.complete(body, retries=retries)
         except RequestError as error:
             # Newer models of OpenAI's know the limit by this name alone.
             if "max_completion_tokens" in str(error) and limit != "max_completion_tokens":
                 self.limit = "max_completion_tokens"
-                return await self._complete(messages, temperature, max_tokens, retries)
+                return await self._complete(messages, retries)
             raise
         self.answered = True
         return answer
 
-    async def _require_answers(self, temperature: float | None, max_tokens: int | None) -> None:
+    async def _require_answers(self) -> None:
         """Find out, after a first failure, whether the endpoint answers at all.
 
         Raises:
@@ -175,7 +180,7 @@ class Endpoint:
             if self.answered:
                 return
             try:
-                await self._complete(_PROBE, temperature, max_tokens, 0)
+                await self._complete(_PROBE, 0)
             except RequestError as error:
                 raise await self._explained(error) from None
 
@@ -245,9 +250,7 @@ class EndpointPlayer:
         while not turn.done:
             if turn.role == self.role:
                 messages.append({"role": "user", "content": turn.text})
-                answers.append(
-                    await self.endpoint.ask(messages, origin.temperature, origin.max_tokens)
-                )
+                answers.append(await self.endpoint.ask(messages))
                 reply = answers[-1].reply
                 if reply is not None:
                     messages.append({"role": "assistant", "content": reply.text})

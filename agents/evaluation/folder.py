@@ -11,15 +11,16 @@ import json
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.model_files import read_object
 from tokengym.agents.rollouts import RolloutLog, evaluation_segment
 from tokengym.agents.settings import read_plain
+from tokengym.agents.versions import installed_version
 from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError, OptionError
 
@@ -78,16 +79,13 @@ class EvaluationFolder:
         Raises:
             DataError: if it is damaged, or of another version.
         """
-        try:
-            data = json.loads(self.file.read_text(encoding="utf-8"))
-            which = data["schema"]
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise DataError(f"{self.file} is damaged: {error!r}") from error
+        data = read_object(self.file, DataError)
+        which = data.get("schema")
         if which != SCHEMA_VERSION:
             raise DataError(
                 f"{self.file} has schema {which!r}; this version of Tokengym reads {SCHEMA_VERSION}"
             )
-        return dict(data)
+        return data
 
     def config(self) -> EvaluationConfig:
         """Return what was asked for.
@@ -138,10 +136,12 @@ class EvaluationFolder:
             results: what was found; `None` while it is under way.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
+        versions = {"python": platform.python_version(), "platform": platform.platform()}
+        versions |= {name: found for name in _PACKAGES if (found := installed_version(name))}
         data = {
             "schema": SCHEMA_VERSION,
             "asked": asdict(config),
-            "versions": _versions(),
+            "versions": versions,
             "worlds": [
                 {
                     "world": world.place.world,
@@ -157,13 +157,3 @@ class EvaluationFolder:
         with replacing(self.file) as part, part.open("w", encoding="utf-8") as file:
             json.dump(data, file, indent=1, allow_nan=False)
             file.write("\n")
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version(), "platform": platform.platform()}
-    for name in _PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions

@@ -21,7 +21,6 @@ from tokengym.agents.tinker.group_records import group_records
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection, ServiceTarget
-from tokengym.agents.training.earlier_runs import opponent_labels
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
@@ -86,15 +85,7 @@ class ModelPlayer:
 
 def _origin(job: Job, policy: str, opponents: Mapping[str, Any]) -> RolloutOrigin:
     """Return what the rollouts of a job's weights have in common."""
-    return RolloutOrigin(
-        "evaluation",
-        policy=policy,
-        opponents=opponent_labels(opponents),
-        options=job.config.options,
-        temperature=job.config.temperature,
-        max_tokens=job.max_tokens,
-        seed=job.config.seed,
-    )
+    return replace(job.origin("evaluation", policy, opponents), seed=job.config.seed)
 
 
 @dataclass(frozen=True)

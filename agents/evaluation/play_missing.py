@@ -264,7 +264,7 @@ class PolicyRollouts:
 
     def _show(self, world: EvaluatedWorld) -> Callable[[int], None]:
         total = len(world.tasks) * self.config.rollouts
-        return lambda done: self.progress(f"{world.name} {self.policy}", done, total)
+        return lambda done: self.progress(f"{world.place.name} {self.policy}", done, total)
 
 
 def _play_shard(

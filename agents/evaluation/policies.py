@@ -8,19 +8,12 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from tokengym.agents.evaluation.chat_client import ChatClient, Patience
+from tokengym.agents.evaluation.chat_client import Patience
 from tokengym.agents.evaluation.config import EvaluationConfig
-from tokengym.agents.evaluation.endpoint import (
-    PREFIX,
-    Endpoint,
-    EndpointName,
-    EndpointPlayer,
-    require_endpoint,
-)
+from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint, EndpointPlayer
 from tokengym.agents.evaluation.play_missing import PolicyRollouts, PortablePlayer
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
-from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.seeding import generator
@@ -29,9 +22,6 @@ from tokengym.envs.core.world import World
 
 if TYPE_CHECKING:
     from tokengym.agents.evaluation.models import ModelPolicy
-
-ENDPOINT_TOKENS = 1024
-"""Most tokens of an endpoint's reply, unless asked otherwise."""
 
 
 def resolve_policy(
@@ -54,12 +44,9 @@ def resolve_policy(
         OptionError: if the policy is unknown or cannot be had; it names who there is.
     """
     if name.startswith(PREFIX):
-        endpoint = EndpointName.parse(name)
-        require_endpoint(endpoint)
-        client = ChatClient(endpoint.url, patience)
-        asked = Endpoint(client, name, endpoint.model)
-        return PortablePolicy(name, partial(_endpoint_player, config, asked), concurrency)
-    without = [world.name for world in worlds if name not in world.baselines]
+        endpoint = Endpoint.named(name, patience, config.temperature, config.max_tokens)
+        return PortablePolicy(name, partial(_endpoint_player, config.system, endpoint), concurrency)
+    without = [world.place.name for world in worlds if name not in world.baselines]
     if not without:
         return PortablePolicy(name, partial(_scripted_player, name))
     if len(without) < len(worlds):
@@ -75,7 +62,7 @@ def resolve_policy(
     from tokengym.agents.models.resolve import model_kind
     from tokengym.agents.service import CHECKPOINT_SCHEME
 
-    if not (name == TOY_MODEL or name.startswith(CHECKPOINT_SCHEME) or model_kind(name)):
+    if not (name.startswith(CHECKPOINT_SCHEME) or model_kind(name)):
         raise OptionError(rule)
     return ModelPolicy.resolve(name, config, worlds)
 
@@ -105,16 +92,10 @@ def _scripted_player(name: str, world: EvaluatedWorld) -> PortablePlayer:
     return ScriptedPlayer(world.world, world.role, policies, replace(world.origin, policy=name))
 
 
-def _endpoint_player(
-    config: EvaluationConfig, endpoint: Endpoint, world: EvaluatedWorld
-) -> PortablePlayer:
-    origin = replace(
-        world.origin,
-        policy=endpoint.policy,
-        temperature=1.0 if config.temperature is None else config.temperature,
-        max_tokens=config.max_tokens or ENDPOINT_TOKENS,
-    )
-    return EndpointPlayer(endpoint, world.world, world.role, world.opponents, origin, config.system)
+def _endpoint_player(system: str, endpoint: Endpoint, world: EvaluatedWorld) -> PortablePlayer:
+    sampling = {"temperature": endpoint.temperature, "max_tokens": endpoint.max_tokens}
+    origin = replace(world.origin, policy=endpoint.policy, **sampling)
+    return EndpointPlayer(endpoint, world.world, world.role, world.opponents, origin, system)
 
 
 @dataclass(frozen=True)

@@ -222,9 +222,9 @@ def _shared_tasks(first: Returns, second: Returns) -> int:
 
 def _compare(a: PolicyResult, b: PolicyResult, first: Returns, second: Returns) -> PairResult:
     realised = found = paired_comparison(first.realised_TK, second.realised_TK)
-    expected = first.expected_TK is not None and second.expected_TK is not None
     if first.expected_TK is not None and second.expected_TK is not None:
         found = paired_comparison(first.expected_TK, second.expected_TK)
+    expected = found is not realised
     value, low, high, _ = found.difference
     hidden = value != 0.0 and low <= 0.0 <= high
     return PairResult(

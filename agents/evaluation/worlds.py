@@ -93,7 +93,6 @@ class EvaluatedWorld:
 
     Attributes:
         place: the world and level as the settings name them.
-        name: the world's short name and the level: `energy:day`.
         world: the world; fork it to play.
         tasks: the Tasks.
         role: the evaluated role.
@@ -104,7 +103,6 @@ class EvaluatedWorld:
     """
 
     place: WorldLevel
-    name: str
     world: World
     tasks: Sequence[Task]
     role: str
@@ -135,14 +133,12 @@ class EvaluatedWorld:
         options = {**world_spec.evaluation, **config.options}
         world = make_world(world_spec, place.level, **options)
         tasks = _Tasks(draw_tasks(world, config.split, config.tasks, executor))
-        name = place.name
         if len(tasks) < 2:
             raise OptionError(
-                f"{name} has {len(tasks)} Tasks in {config.split!r}; an interval needs two"
+                f"{place.name} has {len(tasks)} Tasks in {config.split!r}; an interval needs two"
             )
         return cls(
             place,
-            name,
             world,
             tasks,
             role,

@@ -11,6 +11,7 @@ from tokengym.agents.models import cache, hub
 from tokengym.agents.models.directory import check_model_directory
 from tokengym.agents.models.errors import ModelUnavailableError
 from tokengym.agents.models.reference import REFERENCE_MODELS, write_from_package
+from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 
 Progress = Callable[[str], None]
 
@@ -18,6 +19,7 @@ Progress = Callable[[str], None]
 class ModelKind(Enum):
     """What a model's name stands for."""
 
+    OWN = "model of this package"
     DIRECTORY = "directory"
     GGUF = "GGUF file"
     REFERENCE = "reference model"
@@ -44,6 +46,8 @@ def model_kind(name: str) -> ModelKind | None:
 
     A name of the form organisation/model counts as one of the hub's, whether it is there or not.
     """
+    if name == TOY_MODEL:
+        return ModelKind.OWN
     if name in REFERENCE_MODELS:
         return ModelKind.REFERENCE
     path = Path(name)
@@ -67,8 +71,8 @@ def resolve_model(
     What was fetched or converted before is used again without a network.
 
     Args:
-        name: a model directory, a `.gguf` file, a reference model such as `smollm2`, or a name
-            of the Hugging Face hub.
+        name: a model directory, a `.gguf` file, a reference model such as `smollm2`, a name of
+            the Hugging Face hub, or `TOY_MODEL`.
         verify: compare the hashes of a converted model with its manifest, not the sizes alone;
             a damaged one is converted again.
         most_bytes: refuse larger downloads; `None` for no limit but the disk's.
@@ -91,6 +95,8 @@ def _resolved(
     name: str, verify: bool, most_bytes: int | None, trust_remote_code: bool, progress: Progress
 ) -> Model:
     kind = model_kind(name)
+    if kind is ModelKind.OWN:
+        return Model(name, MODEL_DIR.resolve(), "this package")
     if kind is ModelKind.DIRECTORY:
         return Model(name, Path(name).resolve(), "directory")
     if kind is ModelKind.GGUF:

@@ -131,8 +131,12 @@ class RolloutLog:
         names = [file.name for file in self.segments()] if segment is None else [segment]
         for name in names:
             path = self.path(name)
-            if path.is_file():
-                yield from self._read_file(path)
+            lines = self._lines(path) if path.is_file() else ()
+            for number, (_, data) in enumerate(lines, 1):
+                try:
+                    yield RolloutRecord.from_dict(data)
+                except DataError as error:
+                    raise DataError(f"{path}, line {number}: {error}") from error
 
     def seal(self, segment: str) -> None:
         """Put a segment and its parts in the order of its Tasks; of equal places the last stays."""
@@ -167,13 +171,6 @@ class RolloutLog:
             file.name.partition(_PART)[0] for file in self.segments() if _PART in file.name
         }:
             self.seal(name)
-
-    def _read_file(self, path: Path) -> Iterator[RolloutRecord]:
-        for number, (_, data) in enumerate(self._lines(path), 1):
-            try:
-                yield RolloutRecord.from_dict(data)
-            except DataError as error:
-                raise DataError(f"{path}, line {number}: {error}") from error
 
     def _lines(self, path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
         """Yield the lines of a file, each verbatim and as the object that it holds."""

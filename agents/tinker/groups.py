@@ -11,13 +11,12 @@ from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Oppon
 from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.group_records import group_records
-from tokengym.agents.tinker.role_baselines import ELIGIBLE, role_rewards
+from tokengym.agents.tinker.role_baselines import role_rewards, tie_metrics
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.spec import short_name
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import baselines, make_world, spec
 from tokengym.envs.tokens.codec import Codec
-from tokengym.rewards.ties import tie_statistics
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,8 @@ class TaskGroupBuilder(EnvGroupBuilder):
     rollout strategy); otherwise it weighs groups equally and not by their pairs.
     `reward_tie_eligible_groups` is exact if no group of the batch was dropped
     (`remove_constant_reward_groups` drops some); under one tag of several (`env/TAG/`) it counts as
-    if every group of the batch had that tag. A group that lost all members but one reports 0
-    eligible groups and no rates.
+    if every group of the batch had that tag. A group of one member, the others of which may be
+    lost, reports 0 eligible groups and no rates.
 
     Attributes:
         task: what every member plays.
@@ -125,20 +124,13 @@ class TaskGroupBuilder(EnvGroupBuilder):
         if isinstance(self.role, tuple):
             rewards = role_rewards(self.role, members, trajectory_group, self.groups_in_batch)
         else:
-            rewards = self._ties(trajectory_group)
+            returns = [sum(step.reward for step in one.transitions) for one in trajectory_group]
+            first = tie_metrics([returns], self.groups_in_batch)
+            rewards = [(0.0, {} if member else first) for member in range(len(returns))]
         if self.record is not None and self.origin is not None:
             added = [more for more, _ in rewards]
             self.record(group_records(self.origin, members, trajectory_group, added))
         return rewards
-
-    def _ties(self, trajectory_group: Sequence[Trajectory]) -> list[tuple[float, Metrics]]:
-        returns = [sum(step.reward for step in rollout.transitions) for rollout in trajectory_group]
-        statistics: Metrics = dict(tie_statistics([returns]))  # type: ignore[arg-type]
-        lost_its_ties = self.group_size > 1 and len(returns) < 2
-        eligible = statistics.pop(ELIGIBLE) * self.groups_in_batch
-        first: Metrics = {} if lost_its_ties else statistics
-        first[ELIGIBLE] = eligible
-        return [(0.0, {} if member else first) for member in range(len(returns))]
 
     def logging_tags(self) -> list[str]:
         """Name the world, and the world with its level: `forecast`, `forecast-easy`."""

@@ -72,9 +72,5 @@ class LanguageModelOpponent:
 
     def to_dict(self) -> dict[str, str | int | float]:
         """Return JSON values, for the cookbook's `config.json` of a run."""
-        return {
-            "name": self.name,
-            "codec": self.codec,
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-        }
+        names = ("name", "codec", "max_tokens", "temperature")
+        return {name: getattr(self, name) for name in names}

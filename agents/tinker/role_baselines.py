@@ -8,7 +8,7 @@ from tinker_cookbook.rl.types import Metrics, Trajectory, TrajectoryGroup
 from tokengym.agents.tinker.env import Member
 from tokengym.rewards.ties import tie_statistics
 
-ELIGIBLE = "reward_tie_eligible_groups"
+_ELIGIBLE = "reward_tie_eligible_groups"
 
 
 def role_rewards(
@@ -57,9 +57,9 @@ def role_rewards(
         if malformed:
             metrics[f"{role}/malformed"] = statistics.fmean(malformed)
         if not reported:
-            metrics |= _ties(list(returns_of.values()), groups_in_batch)
+            metrics |= tie_metrics(list(returns_of.values()), groups_in_batch)
         if role not in reported:
-            ties = _ties([returns_of[role]], groups_in_batch)
+            ties = tie_metrics([returns_of[role]], groups_in_batch)
             metrics |= {f"{role}/{name}": number for name, number in ties.items()}
             reported.add(role)
         added.append((target - (means[role] if counted else value), metrics))
@@ -99,7 +99,8 @@ def _counts(member: Member, rollout: Trajectory) -> bool:
     return not member.coordinator.abandoned and any(step.ac.tokens for step in rollout.transitions)
 
 
-def _ties(groups: Sequence[Sequence[float]], groups_in_batch: int) -> Metrics:
+def tie_metrics(groups: Sequence[Sequence[float]], groups_in_batch: int) -> Metrics:
+    """Return how returns tie, by group; without an eligible group nothing but their number."""
     statistics: Metrics = dict(tie_statistics(groups))  # type: ignore[arg-type]
-    eligible = statistics[ELIGIBLE] * groups_in_batch
-    return {**(statistics if eligible else {}), ELIGIBLE: eligible}
+    eligible = statistics[_ELIGIBLE] * groups_in_batch
+    return {**(statistics if eligible else {}), _ELIGIBLE: eligible}

@@ -1,7 +1,7 @@
 """The settings of a training job: plain data that a run folder holds as JSON; rules across them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self
 
 from tokengym.agents.settings import Setting, Settings, settings_of
@@ -111,11 +111,6 @@ class TrainConfig(
             object.__setattr__(self, "options", {**self.options, "credit": True})
 
     @property
-    def algorithm(self) -> Algorithm:
-        """What a step learns from."""
-        return Algorithm(**{item.name: getattr(self, item.name) for item in fields(Algorithm)})
-
-    @property
     def own_loop(self) -> bool:
         """Whether the job runs in our own loop, which also counts what a filter drops, and why."""
         needed = (
@@ -134,9 +129,8 @@ class TrainConfig(
     @property
     def _beyond_cookbook(self) -> list[str]:
         """What is asked for that the cookbook's loop does not do, for people."""
-        names = [*self.algorithm.beyond_cookbook()]
         more = ("separate", "lr_warmup", "curriculum", "max_total_tokens")
-        names += [name for name in more if getattr(self, name)]
+        names = [*self.beyond_cookbook(), *(name for name in more if getattr(self, name))]
         names += ["lr_schedule"] if self.lr_schedule not in (None, "constant") else []
         beyond = [f"{name}={getattr(self, name)!r}" for name in names]
         return [*beyond, *(["several worlds"] if self.others else [])]

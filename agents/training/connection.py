@@ -16,9 +16,8 @@ from tokengym.agents.models import resolve_model
 from tokengym.agents.service import LocalService, StartupError, guard
 from tokengym.agents.service.config import ComputeSettings
 from tokengym.agents.settings import settings_of
-from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.agents.toy_model import TOY_MODEL
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError, TokengymError
 
 T = TypeVar("T")
@@ -63,22 +62,19 @@ class ServiceTarget:
         """
         local = config.base_url is None and not os.environ.get(KEY_VARIABLE)
         address = None if local else config.base_url or os.environ.get(URL_VARIABLE)
-        if config.model == TOY_MODEL:
-            if not local:
-                raise OptionError(
-                    f"model={TOY_MODEL!r} is served by the local service only; name a model of "
-                    f"that service, or unset {KEY_VARIABLE}"
-                )
-            model = str(MODEL_DIR.resolve())
-        elif local:
+        if config.model == TOY_MODEL and not local:
+            raise OptionError(
+                f"model={TOY_MODEL!r} is served by the local service only; name a model of that "
+                f"service, or unset {KEY_VARIABLE}"
+            )
+        model = config.model
+        if local:
             resolved = resolve_model(
                 config.model,
                 trust_remote_code=config.trust_remote_code,
                 progress=partial(print, file=sys.stderr),
             )
             model = str(resolved.directory)
-        else:
-            model = config.model
         for name, usual in (("precision", "auto"), ("memory", None)):
             if not local and (value := getattr(config, name)) != usual:
                 raise OptionError(

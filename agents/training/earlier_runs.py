@@ -7,22 +7,21 @@ this machine by a copy of the one checkpoint in this run's own service folder.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import tinker
 
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.agents.rollouts.selection import best_of_groups, preferred
-from tokengym.agents.service import CHECKPOINT_SCHEME, UnknownResourceError, copy_checkpoint
+from tokengym.agents.service import CHECKPOINT_SCHEME
 from tokengym.agents.tinker.codec import codec_name, renderer_for
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
-from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.run import RunFolder, is_run
-from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
@@ -59,8 +58,7 @@ class SavedModel:
         Raises:
             OptionError: if it has saved no weights yet.
         """
-        if run.weights.sampler is None:
-            raise OptionError(f"{run.folder} has saved no weights yet")
+        run.saved_weights()
         config = run.config
         if config.max_tokens is None:
             raise OptionError(f"{run.folder} does not record max_tokens")
@@ -80,17 +78,10 @@ class SavedModel:
             return None
         if self.name.startswith(CHECKPOINT_SCHEME):
             return self.name
-        run = Path(self.name)
-        weights = RunFolder(run).weights
-        path = weights.state if state else weights.sampler
-        if path is None:
-            raise OptionError(f"{run} has saved no weights yet")
-        weights_folder = RunFolder(run).weights_folder
-        if connection.service is not None and weights_folder.is_dir():
-            try:
-                path = copy_checkpoint(path, weights_folder, connection.service.state_dir)
-            except UnknownResourceError as error:
-                raise OptionError(f"{run} has lost its weights: {error}") from error
+        run = RunFolder(Path(self.name))
+        path = run.saved_weights(state=state)
+        if connection.service is not None and run.weights_folder.is_dir():
+            return run.copy_weights(path, connection.service.state_dir)
         return path
 
     async def connect(
@@ -116,7 +107,7 @@ class SavedModel:
         )
 
 
-def opponent_labels(opponents: Opponents) -> dict[str, str]:
+def opponent_labels(opponents: Mapping[str, Any]) -> dict[str, str]:
     """Return the name of each role's player in logs."""
     return {
         role: who if isinstance(who, str) else str(getattr(who, "name", who))

@@ -8,7 +8,6 @@ from typing import Any, Self
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from tokengym.agents.service import UnknownResourceError, copy_checkpoint
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.external_weights import peft_files
@@ -45,19 +44,14 @@ class TrainedAdapter:
         config = run.config
         if config.separate and role is None:
             raise OptionError(f"{run.folder} has a policy for each role; choose one with --role")
-        path = (run.of_role(role) if config.separate and role else run).weights.sampler
-        if path is None:
-            raise OptionError(f"{run.folder} has saved no weights yet")
+        path = (run.of_role(role) if config.separate and role else run).saved_weights()
         if config.base_url is not None:
             raise OptionError(
                 f"the weights of {run.folder} are at the service {config.base_url}; only those of "
                 "a run's own local service can be exported"
             )
         with tempfile.TemporaryDirectory() as folder:
-            try:
-                path = copy_checkpoint(path, run.weights_folder, Path(folder))
-            except UnknownResourceError as error:
-                raise OptionError(f"{run.folder} has lost its weights: {error}") from error
+            path = run.copy_weights(path, Path(folder))
             tensors, info = CheckpointStore(Path(folder)).load(CheckpointPath.parse(path))
         target = ServiceTarget.resolve(config)
         return cls(LoraWeights.from_tensors(tensors, LoraSpec(**info.lora)), Path(target.model))

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import chz
 
-from tokengym.agents.rollouts import TrainRollouts
+from tokengym.agents.rollouts import RolloutOrigin, TrainRollouts
 from tokengym.agents.tinker.codec import codec_name, codec_named, recommended_renderer, renderer_for
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
@@ -23,6 +24,7 @@ from tokengym.agents.training.earlier_runs import (
     SavedModel,
     SavedRollouts,
     TokenPair,
+    opponent_labels,
     resolve_opponent,
     resolve_teacher,
     saved_model,
@@ -30,7 +32,6 @@ from tokengym.agents.training.earlier_runs import (
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.folder.tensorboard import require_tensorboard
 from tokengym.agents.training.presets import fill_in, is_toy
-from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.seeding import generator
@@ -56,7 +57,6 @@ class Job:
         roles: the trained roles, the one that figures are about first.
         codec: how the conversation is written in tokens.
         target: the service.
-        algorithm: what a step learns from.
         max_tokens: most tokens of one reply.
         baselines: the world's scripted policies by name.
         scripts: by role, the scripted policy that plays it against others.
@@ -76,7 +76,6 @@ class Job:
     roles: tuple[str, ...]
     codec: Codec
     target: ServiceTarget
-    algorithm: Algorithm
     max_tokens: int
     evaluated_world: World
     baselines: Mapping[str, Policy]
@@ -149,7 +148,6 @@ class Job:
             roles=roles,
             codec=codec,
             target=target,
-            algorithm=config.algorithm,
             max_tokens=max_tokens,
             evaluated_world=evaluated,
             baselines=known,
@@ -208,7 +206,7 @@ class Job:
             lr_warmup=0,
             overrides=(*self.config.overrides, *divided),
         )
-        return replace(self, config=supervised, algorithm=supervised.algorithm)
+        return replace(self, config=supervised)
 
     @property
     def policies(self) -> dict[str, str]:
@@ -259,6 +257,17 @@ class Job:
             role: self.baselines[who] if isinstance(who, str) else who
             for role, who in opponents.items()
         }
+
+    def origin(self, kind: str, policy: str, opponents: Mapping[str, Any]) -> RolloutOrigin:
+        """Return what rollouts of a kind have in common; see `RolloutOrigin`."""
+        return RolloutOrigin(
+            kind,
+            policy=policy,
+            opponents=opponent_labels(opponents),
+            options=self.config.options,
+            temperature=self.config.temperature,
+            max_tokens=self.max_tokens,
+        )
 
     def dataset(
         self, opponents: Mapping[str, Opponents], rollouts: TrainRollouts | None = None

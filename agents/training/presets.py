@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.setting_groups import TOY_MODEL, MixedWorld
+from tokengym.agents.training.setting_groups import MixedWorld
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.seeding import generator

@@ -11,11 +11,10 @@ from typing import Any, Literal
 
 from tokengym.agents.service.config import ComputeSettings
 from tokengym.agents.settings import Settings, option
+from tokengym.agents.toy_model import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.advantages import MINIMUM_SPREAD
 
-TOY_MODEL = "tokengym-start"
-"""Name of the small model that comes with the package."""
 SETTINGS_FILE = "settings.json"
 """The file of a run folder that makes it one."""
 
@@ -41,18 +40,27 @@ class MixedWorld:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskSettings(Settings):
+class WorldOptions(Settings):
+    """How a world is played.
+
+    Attributes:
+        options: of the world, such as `{"label": "expected"}`.
+    """
+
+    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSettings(WorldOptions):
     """What is trained on.
 
     Attributes:
         world: id of the world.
         level: level of the world.
-        options: options of the world, such as `{"label": "expected"}`.
     """
 
     world: str
     level: str
-    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
     role: str | None = option(None, "the role to train; the world's first if not given")
     opponents: Mapping[str, str] = option(
         {},

@@ -16,7 +16,7 @@ from tinker_cookbook.rl.rollout_presets import default_rollout_strategy_for_mode
 from tinker_cookbook.rl.rollout_strategy import FailFast
 from tinker_cookbook.rl.types import RLDataset
 
-from tokengym.agents.rollouts import RolloutOrigin, TrainRollouts
+from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.settings import settings_of
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
 from tokengym.agents.training.batches.collect import RolloutCollector
@@ -33,7 +33,7 @@ from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.budget import TokenBudget
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import SAVE_EVERY, Connection, environment_variable
-from tokengym.agents.training.earlier_runs import Opponents, opponent_labels
+from tokengym.agents.training.earlier_runs import Opponents
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
 from tokengym.agents.training.folder.run import RunFolder, Weights
 from tokengym.agents.training.folder.tensorboard import event_writer, write_events
@@ -169,14 +169,7 @@ def kept_rollouts(session: TrainingSession, run: RunFolder) -> TrainRollouts:
         config.rollout_share,
         config.rollout_bytes,
         config.steps,
-        RolloutOrigin(
-            "train",
-            policy=config.model,
-            opponents=opponent_labels(others),
-            options=config.options,
-            temperature=config.temperature,
-            max_tokens=session.job.max_tokens,
-        ),
+        session.job.origin("train", config.model, others),
     )
 
 
@@ -200,7 +193,7 @@ async def _source(
             job.config.seed,
         )
     spare = None
-    if job.algorithm.filter == "resample":
+    if job.config.filter == "resample":
         spare, _ = await job.further_dataset(dataset)()
     groups: RLDataset
     rows = run.step_log(replies=False).current
@@ -230,7 +223,7 @@ async def _source(
         teacher = await session.sampler(job.teacher.path(session.connection))
     return RolloutCollector(
         config,
-        job.algorithm,
+        job.config,
         groups,
         spare,
         job.policies,

@@ -3,13 +3,13 @@
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
+from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.monitor import StepRow, mixed_series
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import References
@@ -66,25 +66,21 @@ class RunView:
         config = self._run.config if self._run.exists else None
         outcome = self._run.outcome
         before, after = self._run.evaluation("before"), None if outcome is None else outcome.after
-        collapse = None if outcome is None else outcome.collapse
         world = None if config is None else spec(config.world)
-        return {
-            "name": self.name,
-            "world": "" if config is None else config.world,
-            "level": "" if config is None else config.level or (world and world.levels[0]),
-            "steps": 0 if config is None else config.steps,
-            "group_size": 0 if config is None else config.group_size,
-            "state": self._state(config is not None),
-            "collapse": None if collapse is None else asdict(collapse),
-            "config": None if config is None else asdict(config),
-            "before": None if before is None else list(before.earned),
-            "after": None if after is None else list(after.earned),
-            "metrics": {}
-            if world is None or not world.metrics
-            else {name: metric._asdict() for name, metric in import_object(world.metrics).items()},
-            "picture": bool(world and world.render),
-            "notes": list(dict.fromkeys(self._notes)),
-        }
+        summary: dict[str, Any] = plain(
+            {
+                "name": self.name,
+                "state": self._state(config is not None),
+                "collapse": None if outcome is None else outcome.collapse,
+                "config": config,
+                "before": None if before is None else list(before.earned),
+                "after": None if after is None else list(after.earned),
+                "metrics": import_object(world.metrics) if world and world.metrics else {},
+                "picture": bool(world and world.render),
+                "notes": list(dict.fromkeys(self._notes)),
+            }
+        )
+        return summary
 
     def curves(self) -> dict[str, Any]:
         """Return the series over the completed steps, and by series its reference lines."""

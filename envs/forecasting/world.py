@@ -18,12 +18,12 @@ from tokengym.envs.forecasting.coherence import SHARE, incoherence
 from tokengym.envs.forecasting.compiled import CompiledTask, CompiledTurn, compile_task
 from tokengym.envs.forecasting.data.instance import answer_of, instance_of
 from tokengym.envs.forecasting.data.load import Dataset, load_dataset
-from tokengym.envs.forecasting.data.report import DataReport
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.generator import draw, draw_outcomes, share_of_yes
 from tokengym.envs.forecasting.grammar import describe_form, nearness_of_forecast, read_forecast
 from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.forecasting.question import Question
+from tokengym.envs.intake.report import IntakeReport
 from tokengym.rewards.bounds import dyadic
 from tokengym.rewards.form import FORM_SHARE, form_of
 from tokengym.rewards.scoring import ORDERED_SCORES, SCORES, Forecast
@@ -120,7 +120,7 @@ class ForecastWorld(World[CompiledTask]):
         self._stated: tuple[tuple[Question, float], ...] = ()
 
     @property
-    def data_report(self) -> DataReport | None:
+    def data_report(self) -> IntakeReport | None:
         """The report on every row of the user's files; `None` without `data`."""
         return None if self._dataset is None else self._dataset.report
 

@@ -17,7 +17,7 @@ from tokengym.agents.analysis.report import Table
 from tokengym.agents.evaluation import chat_client
 from tokengym.agents.evaluation.chat_client import KEY_VARIABLE, PATIENCE, Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
-from tokengym.agents.evaluation.endpoint import EndpointError, EndpointName
+from tokengym.agents.evaluation.endpoint import EndpointError, parse_endpoint
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import Progress
 from tokengym.agents.evaluation.report import evaluation_report
@@ -372,7 +372,7 @@ def test_half_a_surrogate_pair_is_played_as_it_can_be_written(tmp_path: Path) ->
     ],
 )
 def test_an_endpoint_is_named_by_model_and_address(text: str, model: str, url: str) -> None:
-    assert EndpointName.parse(text) == (model, url)
+    assert parse_endpoint(text) == (model, url)
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_an_endpoint_is_named_by_model_and_address(text: str, model: str, url: s
 )
 def test_other_forms_are_refused(text: str) -> None:
     with pytest.raises(OptionError, match="openai:MODEL@URL"):
-        EndpointName.parse(text)
+        parse_endpoint(text)
 
 
 def test_without_address_a_key_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

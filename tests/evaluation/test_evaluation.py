@@ -253,7 +253,7 @@ def test_settings_survive_their_json(tmp_path: Path) -> None:
     config = asked(prices=(0.5, 2.0), opponents={}, temperature=0.3)
     assert read_plain(EvaluationConfig, json.loads(json.dumps(asdict(config)))) == config
     (tmp_path / "evaluation.json").write_text("{}")
-    with pytest.raises(DataError, match="is damaged"):
+    with pytest.raises(DataError, match="has schema None"):
         EvaluationFolder(tmp_path).config()
     with pytest.raises(OptionError, match="holds no evaluation"):
         EvaluationFolder.open(tmp_path / "elsewhere")

@@ -109,7 +109,7 @@ def test_a_source_dated_after_the_snapshot_is_refused(tmp_path: Path) -> None:
     prompt = next(p for p in prompts_of(world) if "Source" in p)
     assert re.findall(r"Source \d: (\w+)", prompt) == ["before", "dayearlier", "undated"]
     assert world.data_report is not None
-    assert [late.place.line for late in world.data_report.late_sources] == [1, 1]
+    assert [late.split(": ")[0] for late in world.data_report.every] == ["a.jsonl:1"] * 2
 
 
 def test_prices_are_hidden_unless_asked_for(arena: Path) -> None:
@@ -146,7 +146,10 @@ def test_rows_that_contradict_each_other_are_all_rejected(tmp_path: Path) -> Non
     rows = [plain(3), plain(3, id="other", outcome=0), plain(40)]
     world = world_of(write_lines(tmp_path / "a.jsonl", rows))
     assert world.data_report is not None
-    assert sorted(rejected.place.row for rejected in world.data_report.rejected) == [1, 2]
+    assert [rejected.split(",")[0] for rejected in sorted(world.data_report.every)] == [
+        "a.jsonl:1: row 1",
+        "a.jsonl:2: row 2",
+    ]
     assert [task.answer["key"] for task in tasks_of(world)] == ["q40"]
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -37,7 +38,8 @@ def tasks_by_key(world: ForecastWorld) -> dict[str, Task]:
 
 def reasons(world: ForecastWorld) -> list[str]:
     assert world.data_report is not None
-    return [rejection.reason for rejection in world.data_report.rejected]
+    placed = re.compile(r".*?: row \d+(, id '[^']*')?: ")
+    return [placed.sub("", refusal, count=1) for refusal in world.data_report.every]
 
 
 def write(path: Path, document: object) -> Path:

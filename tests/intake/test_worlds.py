@@ -78,7 +78,7 @@ def test_a_question_of_which_nothing_can_be_seen_or_that_is_endless_is_rejected(
     ]
     report = world_of(write_lines(tmp_path / "q.jsonl", rows)).data_report
     assert report is not None
-    reasons = [rejection.reason for rejection in report.rejected]
+    reasons = report.every
     assert len(reasons) == 3
     assert "nothing that can be seen" in reasons[0]
     assert "a text has 4,000,000 characters, more than 1,000,000" in reasons[1]
@@ -141,7 +141,7 @@ def test_comparisons_apart_in_a_sign_are_not_one_question(tmp_path: Path) -> Non
     ]  # fmt: skip
     report = world_of(write_lines(tmp_path / "q.jsonl", rows)).data_report
     assert report is not None
-    assert (report.guards["merged"].found, report.rejected) == (0, ())
+    assert (report.guards["merged"].found, report.dropped) == (0, ())
 
 
 # Typos
@@ -168,19 +168,20 @@ def test_an_outcome_that_could_be_a_name_or_an_index_is_refused(
     world = world_of(write_lines(tmp_path / "q.jsonl", rows))
     assert world.data_report is not None
     if read is None:
-        (rejected,) = world.data_report.rejected
-        assert "is the name of one outcome and the index of another" in rejected.reason
+        (rejected,) = world.data_report.every
+        assert "is the name of one outcome and the index of another" in rejected
     else:
-        assert not world.data_report.rejected
+        assert not world.data_report.dropped
         answers = [world.task(s, i).answer for s in SPLITS for i in range(world.size(s) or 0)]
         assert next(a["outcome"] for a in answers if a["key"] == "q1") == read
 
 
 def test_misspelt_fields_are_named_with_the_ones_that_were_meant(tmp_path: Path) -> None:
     rows = [plain(1, closed_att="2025-01-03"), plain(40, sources=[{"text": "x", "datte": "2025"}])]
-    report = str(world_of(write_lines(tmp_path / "q.jsonl", rows)).data_report)
-    assert "closed_att (is 'closed_at' meant?)" in report
-    assert "a source has the field 'datte': is 'date' meant?" in report
+    report = world_of(write_lines(tmp_path / "q.jsonl", rows)).data_report
+    assert report is not None
+    assert "closed_att (is 'closed_at' meant?)" in str(report)
+    assert "a source has the field 'datte': is 'date' meant?" in report.every[0]
     with pytest.raises(DataError, match=r"first_yr \(is 'first_year' meant\?\)"):
         list(read_papers(write_lines(tmp_path / "p.jsonl", [paper(1, first_yr=None)])))
     days = write(tmp_path / "d.csv", [*PLAIN, "carbon_kg_kwh"], [[*r, 0.2] for r in plain_rows(5)])

@@ -171,7 +171,8 @@ def test_the_log_holds_the_pooled_statistics(builder: TaskGroupBuilder) -> None:
     def law(groups: list[list[float]]) -> None:
         metrics = logged(builder, groups, len(groups[0]))
         for key, value in tie_statistics(groups).items():
-            assert metrics[f"env/all/{key}"] == pytest.approx(value)
+            # Groups of one rollout report nothing but that none is eligible.
+            assert metrics.get(f"env/all/{key}", 0.0) == pytest.approx(value)
 
     law()
 

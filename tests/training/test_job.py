@@ -93,7 +93,7 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     assert outcome.after.conditions == {**given, "temperature": 1.0}
     assert low.conditions == {**given, "temperature": 0.3}
     said = "At temperature 0.3, on the first 2 Tasks: return"
-    assert str(outcome.low_returns("forecaster")).startswith(said)
+    assert outcome.low_returns("forecaster").startswith(said)
     assert said in (tmp_path / "report.html").read_text()
     figures = outcome.after.figures
     reasons = [share for name, share in figures.items() if name.startswith("stop/")]

@@ -10,7 +10,6 @@ from tests.training.jobs import metrics, run_job
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -126,7 +125,7 @@ def test_self_play_takes_every_estimator_credit_and_filter(
 def test_the_cookbooks_filter_is_its_own_option() -> None:
     dropping = replace(FORECAST, loop="cookbook", filter="drop")
     assert not dropping.own_loop
-    assert dropping.algorithm == Algorithm(filter="drop")
+    assert dropping.beyond_cookbook() == []
 
 
 def test_exact_credit_is_asked_of_the_world() -> None:

@@ -10,10 +10,9 @@ from typer.testing import CliRunner
 from tokengym.agents.cli import app
 from tokengym.agents.tinker.codec import renderer_for
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
-from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 
 PLACES = ("Qwen3-8B", "models/Qwen/Qwen3-8B", "models--Qwen--Qwen3-8B/snapshots/0a1b")

@@ -49,9 +49,9 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     page = (tmp_path / "report.html").read_text()
     assert "after the warm start" in page
     gain = outcome.skill("forecaster", since=outcome.warm)
-    assert f"Since the warm start: {gain}" in page
+    assert f"since the warm start: {gain}" in page
     on_outcomes = outcome.skill_on_outcomes("forecaster", since=outcome.warm)
-    assert f"Since the warm start, on outcomes: {on_outcomes}" in page
+    assert f"since the warm start, on outcomes: {on_outcomes}" in page
     assert "Replies" in page
     # A resume does no supervised step again, and evaluates the warm policy no second time.
     before = (tmp_path / "evaluation_warm.json").read_bytes()

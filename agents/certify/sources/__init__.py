@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from tokengym.agents.certify.source import Source
+from tokengym.agents.versions import installed_version
 from tokengym.envs.core.errors import DataError, OptionError, UnknownWorldError
 from tokengym.envs.intake.rows import read_rows
 from tokengym.envs.registry import import_object
@@ -85,10 +85,7 @@ def _open(target: str, options: Mapping[str, Any]) -> Source:
 
 def package(name: str) -> str:
     """Return a distribution and its version."""
-    try:
-        return f"{name} {version(name)}"
-    except PackageNotFoundError:
-        return name
+    return f"{name} {installed_version(name) or ''}".strip()
 
 
 def last_integer(text: str) -> int | None:

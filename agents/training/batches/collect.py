@@ -1,6 +1,7 @@
 """Batches from rollouts: groups sampled, judged, filtered, replaced, and given their advantages."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -333,16 +334,15 @@ class RolloutCollector:
         numbers |= {
             f"dropped_{reason}": dropped[reason] for reason in (Verdict.TIE, Verdict.RESOLUTION)
         }
-        levels: dict[str, float] = {}
+        levels = Counter[str]()
         for group, verdict in zip(groups, verdicts, strict=True):
             builder = group.builder
             world = builder.task.world if isinstance(builder, TaskGroupBuilder) else ""
             if (world_spec := self.specs.get(world)) is not None:
                 range_ = world_spec.return_range[group.role or world_spec.roles[0]]
                 mean = float(np.mean(group.rolled.get_total_rewards()))
-                for name, value in tie_levels([verdict], np.array([mean]), range_).items():
-                    levels[name] = levels.get(name, 0.0) + value
-        return {f"groups/{name}": value for name, value in (numbers | levels).items()}
+                levels.update(tie_levels(verdict, mean, range_))
+        return {f"groups/{name}": float(value) for name, value in (numbers | levels).items()}
 
 
 def _mean_returns(groups: Sequence[_TaskGroup]) -> list[tuple[Task, float]]:

@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 
-import numpy as np
-
 from tokengym.rewards.advantages import MINIMUM_SPREAD, Floats
 from tokengym.rewards.bounds import Range
 
@@ -63,19 +61,16 @@ def counts(verdicts: Sequence[Verdict]) -> dict[str, float]:
     return {verdict.value: float(numbers[verdict]) for verdict in Verdict}
 
 
-def tie_levels(verdicts: Sequence[Verdict], returns_N: Floats, range_: Range) -> dict[str, float]:
-    """Return where groups tie: at the lowest return of the world, the highest, or between.
+def tie_levels(verdict: Verdict, mean_return: float, range_: Range) -> dict[str, int]:
+    """Return where a group ties, as counts: at the world's lowest return, the highest, or between.
 
     Args:
-        verdicts: of each group.
-        returns_N: mean return of each group.
+        verdict: on the group.
+        mean_return: of its rollouts.
         range_: of returns.
     """
-    tied_N = np.array([verdict is Verdict.TIE for verdict in verdicts], np.bool_)
-    lowest_N = tied_N & (returns_N <= range_.low + MINIMUM_SPREAD)
-    highest_N = tied_N & ~lowest_N & (returns_N >= range_.high - MINIMUM_SPREAD)
-    return {
-        "tie_lowest": float(lowest_N.sum()),
-        "tie_highest": float(highest_N.sum()),
-        "tie_between": float((tied_N & ~lowest_N & ~highest_N).sum()),
-    }
+    tied = verdict is Verdict.TIE
+    lowest = tied and mean_return <= range_.low + MINIMUM_SPREAD
+    highest = tied and not lowest and mean_return >= range_.high - MINIMUM_SPREAD
+    between = tied and not lowest and not highest
+    return {"tie_lowest": lowest, "tie_highest": highest, "tie_between": between}

@@ -3,12 +3,12 @@
 import os
 import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
+from tokengym.agents.versions import installed_version
 
 _LIBRARIES = (
     *("tokengym", "gymnasium", "numpy", "scipy", "tinker", "tinker-cookbook"),
@@ -25,7 +25,7 @@ def describe_environment(connection: Connection, config: TrainConfig) -> dict[st
     """
     service = connection.service
     return {
-        "versions": {name: _version(name) for name in _LIBRARIES},
+        "versions": {name: installed_version(name) for name in _LIBRARIES},
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": _processor(),
@@ -58,13 +58,6 @@ def _not_promised(connection: Connection, config: TrainConfig) -> list[str]:
             "they end, which depends on time."
         )
     return sentences
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def _processor() -> str:

@@ -24,13 +24,14 @@ from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
+from tokengym.agents.model_files import read_object
 from tokengym.agents.rollouts import RolloutLog
-from tokengym.agents.settings import read_settings
+from tokengym.agents.service import UnknownResourceError
+from tokengym.agents.settings import read_plain
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.monitor import StepLog, StepRow
 from tokengym.agents.training.folder.run_files import (
     keep_lines,
-    read_json,
     read_lines,
     read_result,
     write_json,
@@ -126,7 +127,7 @@ class RunFolder:
             OptionError: if there is none, it is damaged, or of another version of the layout.
         """
         path = self.folder / SETTINGS_FILE
-        data = read_json(path)
+        data = read_object(path, OptionError)
         version = data.pop("schema_version", None)
         if version != SCHEMA_VERSION:
             raise OptionError(
@@ -134,7 +135,7 @@ class RunFolder:
                 f"writes {SCHEMA_VERSION}"
             )
         try:
-            return read_settings(TrainConfig, data)
+            return read_plain(TrainConfig, data)
         except OptionError as error:
             raise OptionError(f"{path} is damaged: {error}") from error
 
@@ -148,7 +149,8 @@ class RunFolder:
     def write_environment(self, described: Mapping[str, Any]) -> bool:
         """Record the environment of the run; returns whether it was another one before."""
         path = self.folder / _ENVIRONMENT
-        rows = read_json(path).get("environments", []) if path.exists() else []
+        known = read_object(path, OptionError) if path.exists() else {}
+        rows = known.get("environments", [])
         if not rows or rows[-1] != described:
             write_json(path, {"environments": [*rows, described]})
         return bool(rows) and rows[-1] != described
@@ -254,6 +256,30 @@ class RunFolder:
         states = [row["state_path"] for row in saved if row.get("state_path")]
         return Weights(saved[-1]["sampler_path"] if saved else None, states[-1] if states else None)
 
+    def saved_weights(self, *, state: bool = False) -> str:
+        """Return the path of the last weights to sample from, or of the last `state`.
+
+        Raises:
+            OptionError: if there is none.
+        """
+        path = self.weights.state if state else self.weights.sampler
+        if path is None:
+            raise OptionError(f"{self.folder} has saved no weights yet")
+        return path
+
+    def copy_weights(self, path: str, folder: Path) -> str:
+        """Copy weights of its local service to the folder of another; returns their path there.
+
+        Raises:
+            OptionError: if they are lost.
+        """
+        from tokengym.agents.service import copy_checkpoint  # it loads torch
+
+        try:
+            return copy_checkpoint(path, self.weights_folder, folder)
+        except UnknownResourceError as error:
+            raise OptionError(f"{self.folder} has lost its weights: {error}") from error
+
     def states(self) -> dict[int, str]:
         """Return the `tinker://` paths of states to train on from, by steps done."""
         return {
@@ -314,6 +340,17 @@ class RunFolder:
     def outcome(self) -> RunSummary | None:
         """The outcome of the run; `None` while it is unfinished."""
         return read_result(self.folder / _OUTCOME, RunSummary)
+
+    @property
+    def finished(self) -> RunSummary:
+        """The outcome of the run.
+
+        Raises:
+            OptionError: if it is unfinished.
+        """
+        if (outcome := self.outcome) is None:
+            raise OptionError(f"{self.folder} holds no finished run")
+        return outcome
 
     def write_outcome(self, outcome: RunSummary) -> None:
         """Record the outcome of the run."""

@@ -5,28 +5,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tokengym.agents.model_files import read_object
 from tokengym.agents.settings import read_plain
 from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import OptionError
 
 T = TypeVar("T")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        OptionError: if the file cannot be read or holds something else.
-    """
-    try:
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise OptionError(f"{path} cannot be read: {error}") from error
-    except RecursionError:
-        raise OptionError(f"{path} cannot be read: it is nested too deep") from None
-    if not isinstance(data, dict):
-        raise OptionError(f"{path} must hold a JSON object, got {type(data).__name__}")
-    return data
 
 
 def read_result(path: Path, kind: type[T]) -> T | None:
@@ -38,10 +22,7 @@ def read_result(path: Path, kind: type[T]) -> T | None:
     if not path.exists():
         return None
     remedy = "delete it, and a resumed run makes it again"
-    try:
-        data = read_json(path)
-    except OptionError as error:
-        raise OptionError(f"{error}; {remedy}") from error
+    data = read_object(path, lambda wrong: OptionError(f"{wrong}; {remedy}"))
     try:
         return read_plain(kind, data)
     except OptionError as error:

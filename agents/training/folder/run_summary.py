@@ -144,29 +144,6 @@ class Skill(NamedTuple):
         return f"skill {before} before, {after} after: {what}"
 
 
-class LowReturns(NamedTuple):
-    """What a policy earns at a low temperature, on the first held-out Tasks.
-
-    Attributes:
-        temperature: of sampling.
-        before: mean return of the policy as it was.
-        after: mean return of the policy as it became.
-        gain: after less before, paired by Task.
-    """
-
-    temperature: float
-    before: Estimate
-    after: Estimate
-    gain: Estimate
-
-    def __str__(self) -> str:
-        """Describe it in a line."""
-        return (
-            f"At temperature {self.temperature:g}, on the first {self.before.samples} Tasks: "
-            f"return {self.before} before, {self.after} after, difference {self.gain}"
-        )
-
-
 @dataclass(frozen=True)
 class RunSummary:
     """The outcome of a finished run.
@@ -214,34 +191,36 @@ class RunSummary:
         before, after = (evaluation.of(name).returns_by_task for evaluation in both)
         return None if references is None else _skill(references.yardstick, before, after, name)
 
-    def low_returns(self, name: str) -> "LowReturns | None":
-        """Return what a policy earns at the low temperature; `None` if it was not evaluated.
+    def low_returns(self, name: str) -> str:
+        """State what a policy earns at the low temperature; empty if it was not evaluated.
 
         Args:
             name: of what is trained.
         """
         before, after = (evaluation.of(name).low for evaluation in (self.before, self.after))
         if before is None or after is None:
-            return None
+            return ""
         pairs = zip(after.earned_by_task, before.earned_by_task, strict=True)
-        return LowReturns(
-            float(after.conditions["temperature"]),
-            before.earned,
-            after.earned,
-            mean_estimate([later - earlier for later, earlier in pairs]),
+        gain = mean_estimate([later - earlier for later, earlier in pairs])
+        return (
+            f"At temperature {float(after.conditions['temperature']):g}, on the first "
+            f"{gain.samples} Tasks: return {before.earned} before, {after.earned} after, "
+            f"difference {gain}"
         )
 
-    def since_warm_start(self, name: str) -> Sequence[tuple[str, "Skill"]]:
-        """Return the skill since a warm start, in words and numbers; empty without one.
+    def findings(self, name: str) -> Iterator[str]:
+        """Yield the skill, since the start and a warm start, then what a low temperature earns.
 
         Args:
             name: of what is trained.
         """
-        if self.warm is None:
-            return []
-        words, paid = "since the warm start", self.skill_on_outcomes(name, since=self.warm)
-        skill = (words, self.skill(name, since=self.warm))
-        return [skill] if paid is None else [skill, (f"{words}, on outcomes", paid)]
+        for words, since in (("", self.before), ("since the warm start", self.warm)):
+            if since is not None:
+                yield f"{words}{': ' if words else ''}{self.skill(name, since=since)}"
+                if (paid := self.skill_on_outcomes(name, since=since)) is not None:
+                    yield f"{words}{', ' if words else ''}on outcomes: {paid}"
+        if low := self.low_returns(name):
+            yield low
 
     def lines(self) -> Iterator[str]:
         """Yield the results in a few lines for people."""
@@ -277,13 +256,7 @@ class RunSummary:
                     yield f"  {script:<{width}}{value}"
         for name in self.references:
             of_name = f"{name}: " if several else ""
-            yield f"{of_name}{self.skill(name)}"
-            if (paid := self.skill_on_outcomes(name)) is not None:
-                yield f"{of_name}on outcomes: {paid}"
-            if (low := self.low_returns(name)) is not None:
-                yield f"{of_name}{low}"
-            for words, gained in self.since_warm_start(name):
-                yield f"{of_name}{words}: {gained}"
+            yield from (f"{of_name}{finding}" for finding in self.findings(name))
         yield "(skill: 0 is the best policy that ignores the Task, 1 the oracle)"
 
     def to_dict(self) -> dict[str, Any]:

@@ -154,8 +154,8 @@ class App {
     const done = run.curves.steps.length;
     const clear = Object.fromEntries(DETAILED.map((name) => [name, ""]));
     replace(this.top,
-      h("h1", {}, run.world ? [run, ...run.config.others].map((one) => `${one.world.split("/").pop()} ${one.level}`).join(", ") : run.name),
-      h("span", {class: `state ${run.state}`}, run.state, run.steps > 0 && ` · ${done} of ${plural(run.steps, "step")}`),
+      h("h1", {}, run.config ? [run.config, ...run.config.others].map((one) => `${one.world.split("/").pop()} ${one.level}`).join(", ") : run.name),
+      h("span", {class: `state ${run.state}`}, run.state, run.config && ` · ${done} of ${plural(run.config.steps, "step")}`),
       run.before && h("span", {class: "score"}, `held-out return ${show(run.before[0])}`, run.after && ` → ${show(run.after[0])}`),
       h("span", {class: "space"}),
       names.length > 1 && pick("run", run.name, names, (name) => this.go({...clear, run: name, with: ""})),
@@ -169,7 +169,7 @@ class App {
   }
 
   charts() {
-    const shown = [this.run, ...(this.other ? [this.other] : [])].map((run) => ({name: run.name, curves: run.curves, total: run.steps}));
+    const shown = [this.run, ...(this.other ? [this.other] : [])].map((run) => ({name: run.name, curves: run.curves, total: run.config?.steps}));
     const step = /^train_0*(\d+)$/.exec(this.filters.segment);
     this.curves.hidden = !this.run.curves.steps.length;
     if (this.curves.hidden) return;

@@ -17,10 +17,10 @@ from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.forecasting.data.fields import moment
 from tokengym.envs.forecasting.data.reading import Reading
 from tokengym.envs.forecasting.data.record import QuestionRecord, RowError
-from tokengym.envs.forecasting.data.report import GUARDS, DataReport
+from tokengym.envs.forecasting.data.report import GUARDS
 from tokengym.envs.forecasting.data.splits import split
 from tokengym.envs.intake.files import sha256
-from tokengym.envs.intake.report import Guard, group_dropped, note_empty
+from tokengym.envs.intake.report import Guard, IntakeReport, group_dropped, note_empty
 
 _SHOWN = 20
 """Questions that tell an outcome and are named."""
@@ -42,7 +42,7 @@ class Dataset(Immutable):
         self,
         origin: tuple[Any, ...],
         records: Mapping[str, tuple[QuestionRecord, ...]],
-        report: DataReport,
+        report: IntakeReport,
     ) -> None:
         self._origin = origin
         self.records = records
@@ -115,18 +115,13 @@ def _load(files: tuple[Path, ...], cutoff: str | None, digests: tuple[str, ...])
     how = f"cutoff {cut}" if cut else "split by question, all asked at one time or in rounds"
     spans = [_span(name, part) for name, part in parts.records.items() if part]
     counts = f"questions: {reading.questions:,}; {how}"
-    report = DataReport(
+    report = IntakeReport(
         reading.rows,
         sizes,
         group_dropped((1, row.kind, str(row.place)) for row in reading.rejected),
         {name: Guard(found[name], *GUARDS[name]) for name in GUARDS},
         (*note_empty(sizes), *reading.notes, *telling, counts, *spans),
         (*map(str, reading.rejected), *map(str, reading.late_sources)),
-        questions=reading.questions,
-        rejected=tuple(reading.rejected),
-        late_sources=tuple(reading.late_sources),
-        crossing_events=len(parts.crossing),
-        cutoff=cut,
     )
     return Dataset((files, cutoff, digests), parts.records, report)
 

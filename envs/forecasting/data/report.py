@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tokengym.envs.forecasting.data.record import Place
-from tokengym.envs.intake.report import IntakeReport
 
 _DETAIL = re.compile(r", got |: ")
 GUARDS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -53,26 +52,3 @@ class Rejection:
     def __str__(self) -> str:
         """Return `file:line: row 3, id 'q3': reason`."""
         return f"{self.place}: {self.reason}"
-
-
-@dataclass(frozen=True)
-class DataReport(IntakeReport):
-    """The report on questions, with the rows that were not used.
-
-    Attributes:
-        questions: questions that the rows held.
-        rejected: rows that were not used.
-        late_sources: sources dated after the snapshot of their question, left out of it.
-        crossing_events: events open across the cutoff, dropped.
-        cutoff: the date that separates training from test, ISO 8601; empty if none does.
-    """
-
-    questions: int = 0
-    rejected: tuple[Rejection, ...] = ()
-    late_sources: tuple[Rejection, ...] = ()
-    crossing_events: int = 0
-    cutoff: str = ""
-
-    def __str__(self) -> str:
-        """Return the counts, and every rejection on a line of its own."""
-        return "\n".join([super().__str__(), *self.every])
