@@ -67,7 +67,7 @@ class Contract(StrEnum):
     RANGE = "range"
     """Rewards and returns lie in their declared ranges and are multiples of 2⁻¹⁶."""
     SPLITS = "splits"
-    """No instance occurs in two splits."""
+    """No instance occurs in two splits, and each lies in the one that owns what it shows first."""
     ORACLE = "oracle"
     """No scripted policy earns more on average than the oracle, beyond chance."""
     OPTIMUM = "optimum"
@@ -173,7 +173,8 @@ def check(
     Args:
         world: the level; an episode under way in it is dropped.
         policies: scripted policies of the world, with at least `null`, `random` and `oracle`.
-        tasks: Tasks of each split, at least 2, or all of them where a split holds fewer.
+        tasks: Tasks of each split, at least 2, or all of them where a split holds fewer; of `train`
+            12 are enough where the world makes its Tasks up.
         seed: seed of the policies' randomness.
         keep: takes all episodes that were played, if they are wanted.
         strategies: how many of them to search for one that earns more than the honest rules; 0
@@ -185,15 +186,20 @@ def check(
         OptionError: if there are fewer than two test Tasks, or a search has no two to choose on.
         RewardRangeError: if a reward leaves its declared range; the world itself refuses it.
     """
-    drawn = {split: world.first_tasks(split, tasks) for split in SPLITS}
+    # Of Tasks that the world makes up, `split_of` says more than a comparison with many others.
+    few = min(tasks, 2 * _SETTINGS.tasks) if world.generates else tasks
+    numbers = dict.fromkeys(SPLITS, tasks) | {"train": few}
+    drawn = {split: world.first_tasks(split, count) for split, count in numbers.items()}
     tested = drawn["test"]
     if len(tested) < 2:
         raise OptionError(f"a certificate needs at least 2 test Tasks, got {len(tested)}")
     role, others = world.spec.roles[0], scripted_opponents(world)
-    records = {
-        name: play_all(world, tested, {**others, role: policy}, seed)
-        for name, policy in policies.items()
-    }
+    # Task by Task: policies that plan find the plans of others on the same Task.
+    each = [
+        [play_all(world, [task], {**others, role: who}, seed)[0] for who in policies.values()]
+        for task in tested
+    ]
+    records = dict(zip(policies, zip(*each, strict=True), strict=True))
     grouped = "noisy" if "noisy" in policies else "random"
     groups = [
         play_group(world, task, {**others, role: policies[grouped]}, max(GROUP_SIZES), seed)
@@ -233,13 +239,13 @@ def check(
     )
     found = {
         Contract.RANGE: _off_grid(played),
-        Contract.SPLITS: _shared(drawn),
+        Contract.SPLITS: _shared(world, drawn),
         Contract.ORACLE: _beats_oracle(earned_T, declared),
         Contract.OPTIMUM: against_optimum(earned_T, limit_T, declared, turns, exact=exact),
         Contract.MALFORMED: _paid_noise(noise, records, role),
         Contract.FORM: _untold(played, role),
         Contract.SIGNAL: _silent(earned_T["oracle"] - earned_T["random"], tied, ties),
-        **_checked(world, policies["oracle"]),
+        **_checked(world, policies["oracle"], drawn["train"]),
     }
     return LevelCertificate(
         world=world.spec.id,
@@ -296,9 +302,9 @@ def _bytes(world: World, record: PlayedEpisode, role: str) -> float:
     return float(len(episode.observation_of(role)))
 
 
-def _checked(world: World, oracle: Policy) -> dict[str, str]:
+def _checked(world: World, oracle: Policy, drawn: Sequence[Task]) -> dict[str, str]:
     """Run the checks of any environment that say of worlds what no contract of ours says."""
-    bench = Bench(TokengymWorld(world, oracle), settings=_SETTINGS)
+    bench = Bench(TokengymWorld(world, oracle, drawn=drawn), settings=_SETTINGS)
     found = [CHECKS[name].find(bench) for name in CHECKED]
     return {one.check: f"{one.found}; {one.example}" for one in found if one.counts}
 
@@ -311,10 +317,12 @@ def _off_grid(records: Iterable[PlayedEpisode]) -> str:
     return ""
 
 
-def _shared(drawn: Mapping[str, Sequence[Task]]) -> str:
+def _shared(world: World, drawn: Mapping[str, Sequence[Task]]) -> str:
     seen: dict[str, str] = {}
     for split, tasks in drawn.items():
         for task in tasks:
+            if world.generates:
+                seen[task.fingerprint] = world.split_of(task.instance)
             if seen.setdefault(task.fingerprint, split) != split:
                 return f"{task.fingerprint} occurs in {seen[task.fingerprint]} and {split}"
     return ""
