@@ -21,8 +21,7 @@ from tokengym.agents.analysis.evaluate import (
     well_formed,
 )
 from tokengym.agents.analysis.search import DISHONEST, Search, search
-from tokengym.agents.certify.bench import Bench, CertifySettings
-from tokengym.agents.certify.checks import CHECKS
+from tokengym.agents.certify.checks import FEW_TASKS, broken
 from tokengym.agents.certify.sources.worlds import TokengymWorld
 from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
@@ -53,7 +52,6 @@ CHECKED = (
     "semantic.no_solution_leakage",
 )
 """Checks of `tokengym certify` that every level must pass too."""
-_SETTINGS = CertifySettings(tasks=6)
 LONGEST_REPLY = 64
 """Most bytes of a random reply."""
 
@@ -109,15 +107,12 @@ class LevelCertificate:
         optimum: mean over the Tasks of the best expected return.
         exact: whether that is the optimum, rather than a bound of it, on every Task.
         search: what a search for a better rule found; `None` without one.
-        grouped: the policy whose rollouts make the groups: `noisy`, or `random` without one.
-        groups: groups played, each of `max(GROUP_SIZES)` rollouts of one Task.
-        ties: rates of its groups by name, with bootstrap intervals; see `TieCounts.intervals`.
+        ties: rates of groups of `max(GROUP_SIZES)` rollouts of the noisy policy, or the random one,
+            by name, with bootstrap intervals; see `TieCounts.intervals`.
         exploitability: by role, what a best response to the other roles' scripts gains; empty where
             the world cannot say.
         malformed: share of replies of random bytes that were malformed; `None` if never reported.
-        episode_bytes: bytes read and written in an episode of the grouped policy.
-        instances: Tasks whose fingerprints were compared, over all splits.
-        repeated: how many of them occurred before in the same split, which is allowed.
+        episode_bytes: bytes read and written in an episode of that policy.
         broken: by contract, or by the id of a check of `CHECKED`, what broke it.
     """
 
@@ -137,14 +132,10 @@ class LevelCertificate:
     optimum: Estimate
     exact: bool
     search: Search | None
-    grouped: str
-    groups: int
     ties: Mapping[str, Estimate]
     exploitability: Mapping[str, Estimate]
     malformed: float | None
     episode_bytes: Estimate
-    instances: int
-    repeated: int
     broken: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
@@ -187,7 +178,7 @@ def check(
         RewardRangeError: if a reward leaves its declared range; the world itself refuses it.
     """
     # Of Tasks that the world makes up, `split_of` says more than a comparison with many others.
-    few = min(tasks, 2 * _SETTINGS.tasks) if world.generates else tasks
+    few = min(tasks, 2 * FEW_TASKS) if world.generates else tasks
     numbers = dict.fromkeys(SPLITS, tasks) | {"train": few}
     drawn = {split: world.first_tasks(split, count) for split, count in numbers.items()}
     tested = drawn["test"]
@@ -245,7 +236,7 @@ def check(
         Contract.MALFORMED: _paid_noise(noise, records, role),
         Contract.FORM: _untold(played, role),
         Contract.SIGNAL: _silent(earned_T["oracle"] - earned_T["random"], tied, ties),
-        **_checked(world, policies["oracle"], drawn["train"]),
+        **broken(TokengymWorld(world, policies["oracle"], drawn=drawn["train"]), CHECKED),
     }
     return LevelCertificate(
         world=world.spec.id,
@@ -264,14 +255,10 @@ def check(
         optimum=mean_estimate(limit_T.tolist()),
         exact=exact,
         search=hunt,
-        grouped=grouped,
-        groups=len(groups),
         ties=tied,
         exploitability=import_object(gain)(world, tested) if gain else {},
         malformed=1.0 - float(np.mean(in_form)) if in_form else None,
         episode_bytes=mean_estimate([_bytes(world, record, role) for record in records[grouped]]),
-        instances=sum(map(len, drawn.values())),
-        repeated=sum(len(split) - len({t.fingerprint for t in split}) for split in drawn.values()),
         broken={contract: what for contract, what in found.items() if what},
     )
 
@@ -300,13 +287,6 @@ def _bytes(world: World, record: PlayedEpisode, role: str) -> float:
     for reply in record.replies:
         episode.say(reply)
     return float(len(episode.observation_of(role)))
-
-
-def _checked(world: World, oracle: Policy, drawn: Sequence[Task]) -> dict[str, str]:
-    """Run the checks of any environment that say of worlds what no contract of ours says."""
-    bench = Bench(TokengymWorld(world, oracle, drawn=drawn), settings=_SETTINGS)
-    found = [CHECKS[name].find(bench) for name in CHECKED]
-    return {one.check: f"{one.found}; {one.example}" for one in found if one.counts}
 
 
 def _off_grid(records: Iterable[PlayedEpisode]) -> str:
