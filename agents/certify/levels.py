@@ -21,8 +21,7 @@ from tokengym.agents.analysis.evaluate import (
     well_formed,
 )
 from tokengym.agents.analysis.search import DISHONEST, Search, search
-from tokengym.agents.certify.bench import Bench, CertifySettings
-from tokengym.agents.certify.checks import CHECKS
+from tokengym.agents.certify.checks import FEW_TASKS, broken
 from tokengym.agents.certify.sources.worlds import TokengymWorld
 from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
@@ -53,7 +52,6 @@ CHECKED = (
     "semantic.no_solution_leakage",
 )
 """Checks of `tokengym certify` that every level must pass too."""
-_SETTINGS = CertifySettings(tasks=6)
 LONGEST_REPLY = 64
 """Most bytes of a random reply."""
 
@@ -67,7 +65,7 @@ class Contract(StrEnum):
     RANGE = "range"
     """Rewards and returns lie in their declared ranges and are multiples of 2⁻¹⁶."""
     SPLITS = "splits"
-    """No instance occurs in two splits."""
+    """No instance occurs in two splits, and each lies in the one that owns what it shows first."""
     ORACLE = "oracle"
     """No scripted policy earns more on average than the oracle, beyond chance."""
     OPTIMUM = "optimum"
@@ -109,15 +107,12 @@ class LevelCertificate:
         optimum: mean over the Tasks of the best expected return.
         exact: whether that is the optimum, rather than a bound of it, on every Task.
         search: what a search for a better rule found; `None` without one.
-        grouped: the policy whose rollouts make the groups: `noisy`, or `random` without one.
-        groups: groups played, each of `max(GROUP_SIZES)` rollouts of one Task.
-        ties: rates of its groups by name, with bootstrap intervals; see `TieCounts.intervals`.
+        ties: rates of groups of `max(GROUP_SIZES)` rollouts of the noisy policy, or the random one,
+            by name, with bootstrap intervals; see `TieCounts.intervals`.
         exploitability: by role, what a best response to the other roles' scripts gains; empty where
             the world cannot say.
         malformed: share of replies of random bytes that were malformed; `None` if never reported.
-        episode_bytes: bytes read and written in an episode of the grouped policy.
-        instances: Tasks whose fingerprints were compared, over all splits.
-        repeated: how many of them occurred before in the same split, which is allowed.
+        episode_bytes: bytes read and written in an episode of that policy.
         broken: by contract, or by the id of a check of `CHECKED`, what broke it.
     """
 
@@ -137,14 +132,10 @@ class LevelCertificate:
     optimum: Estimate
     exact: bool
     search: Search | None
-    grouped: str
-    groups: int
     ties: Mapping[str, Estimate]
     exploitability: Mapping[str, Estimate]
     malformed: float | None
     episode_bytes: Estimate
-    instances: int
-    repeated: int
     broken: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,7 +164,8 @@ def check(
     Args:
         world: the level; an episode under way in it is dropped.
         policies: scripted policies of the world, with at least `null`, `random` and `oracle`.
-        tasks: Tasks of each split, at least 2, or all of them where a split holds fewer.
+        tasks: Tasks of each split, at least 2, or all of them where a split holds fewer; of `train`
+            12 are enough where the world makes its Tasks up.
         seed: seed of the policies' randomness.
         keep: takes all episodes that were played, if they are wanted.
         strategies: how many of them to search for one that earns more than the honest rules; 0
@@ -185,15 +177,20 @@ def check(
         OptionError: if there are fewer than two test Tasks, or a search has no two to choose on.
         RewardRangeError: if a reward leaves its declared range; the world itself refuses it.
     """
-    drawn = {split: world.first_tasks(split, tasks) for split in SPLITS}
+    # Of Tasks that the world makes up, `split_of` says more than a comparison with many others.
+    few = min(tasks, 2 * FEW_TASKS) if world.generates else tasks
+    numbers = dict.fromkeys(SPLITS, tasks) | {"train": few}
+    drawn = {split: world.first_tasks(split, count) for split, count in numbers.items()}
     tested = drawn["test"]
     if len(tested) < 2:
         raise OptionError(f"a certificate needs at least 2 test Tasks, got {len(tested)}")
     role, others = world.spec.roles[0], scripted_opponents(world)
-    records = {
-        name: play_all(world, tested, {**others, role: policy}, seed)
-        for name, policy in policies.items()
-    }
+    # Task by Task: policies that plan find the plans of others on the same Task.
+    each = [
+        [play_all(world, [task], {**others, role: who}, seed)[0] for who in policies.values()]
+        for task in tested
+    ]
+    records = dict(zip(policies, zip(*each, strict=True), strict=True))
     grouped = "noisy" if "noisy" in policies else "random"
     groups = [
         play_group(world, task, {**others, role: policies[grouped]}, max(GROUP_SIZES), seed)
@@ -233,13 +230,13 @@ def check(
     )
     found = {
         Contract.RANGE: _off_grid(played),
-        Contract.SPLITS: _shared(drawn),
+        Contract.SPLITS: _shared(world, drawn),
         Contract.ORACLE: _beats_oracle(earned_T, declared),
         Contract.OPTIMUM: against_optimum(earned_T, limit_T, declared, turns, exact=exact),
         Contract.MALFORMED: _paid_noise(noise, records, role),
         Contract.FORM: _untold(played, role),
         Contract.SIGNAL: _silent(earned_T["oracle"] - earned_T["random"], tied, ties),
-        **_checked(world, policies["oracle"]),
+        **broken(TokengymWorld(world, policies["oracle"], drawn=drawn["train"]), CHECKED),
     }
     return LevelCertificate(
         world=world.spec.id,
@@ -258,14 +255,10 @@ def check(
         optimum=mean_estimate(limit_T.tolist()),
         exact=exact,
         search=hunt,
-        grouped=grouped,
-        groups=len(groups),
         ties=tied,
         exploitability=import_object(gain)(world, tested) if gain else {},
         malformed=1.0 - float(np.mean(in_form)) if in_form else None,
         episode_bytes=mean_estimate([_bytes(world, record, role) for record in records[grouped]]),
-        instances=sum(map(len, drawn.values())),
-        repeated=sum(len(split) - len({t.fingerprint for t in split}) for split in drawn.values()),
         broken={contract: what for contract, what in found.items() if what},
     )
 
@@ -296,13 +289,6 @@ def _bytes(world: World, record: PlayedEpisode, role: str) -> float:
     return float(len(episode.observation_of(role)))
 
 
-def _checked(world: World, oracle: Policy) -> dict[str, str]:
-    """Run the checks of any environment that say of worlds what no contract of ours says."""
-    bench = Bench(TokengymWorld(world, oracle), settings=_SETTINGS)
-    found = [CHECKS[name].find(bench) for name in CHECKED]
-    return {one.check: f"{one.found}; {one.example}" for one in found if one.counts}
-
-
 def _off_grid(records: Iterable[PlayedEpisode]) -> str:
     for record in records:
         for role, value in record.returns.items():
@@ -311,10 +297,12 @@ def _off_grid(records: Iterable[PlayedEpisode]) -> str:
     return ""
 
 
-def _shared(drawn: Mapping[str, Sequence[Task]]) -> str:
+def _shared(world: World, drawn: Mapping[str, Sequence[Task]]) -> str:
     seen: dict[str, str] = {}
     for split, tasks in drawn.items():
         for task in tasks:
+            if world.generates:
+                seen[task.fingerprint] = world.split_of(task.instance)
             if seen.setdefault(task.fingerprint, split) != split:
                 return f"{task.fingerprint} occurs in {seen[task.fingerprint]} and {split}"
     return ""

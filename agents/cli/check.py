@@ -173,7 +173,6 @@ def _table(certificate: "LevelCertificate") -> Table:
         *([] if hunt is None else [("the rule found", hunt.best)]),
         *((f"exploitable as {role}", str(g)) for role, g in certificate.exploitability.items()),
         ("effective group size", f"{size:.1f} of {max(GROUP_SIZES)}"),
-        ("instances compared", f"{found['instances']}, {found['repeated']} repeated in a split"),
         ("contracts", ", ".join(f"{c} BROKEN" for c in found["broken"]) or "all kept"),
     ]
     return Table(("", ""), rows, f"{found['world']} {found['level']}, {found['tasks']} test Tasks")

@@ -14,6 +14,7 @@ from tokengym.envs.energy.chances import commands_against_chances
 from tokengym.envs.energy.grammar import write_commands
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.oracle import UNSAFE, DispatchPlan, plan
+from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.prompt import cents
 from tokengym.envs.energy.rules import Rule, hold, peak_shaving, self_consumption, time_of_use
 from tokengym.envs.energy.step_result import Commands, rounded_down, rounded_up
@@ -31,7 +32,8 @@ def null(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 def random(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Uniform over the power of each device, in tenths of a kW."""
-    return _reply(world, tuple(round(rng.uniform(low, high), 1) for low, high in _ranges(world)))
+    ranges = _ranges(EnergyWorld.cast(world).shown.plant)
+    return _reply(world, tuple(round(rng.uniform(low, high), 1) for low, high in ranges))
 
 
 def mpc(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -69,7 +71,7 @@ def noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """The time-of-use rule with Gaussian noise, in tenths of a kW: a policy that explores."""
     shown = EnergyWorld.cast(world).shown
     commands = time_of_use(shown.plant, shown.step, shown.state)
-    powers = zip(commands, _ranges(world), strict=True)
+    powers = zip(commands, _ranges(shown.plant), strict=True)
     return _reply(
         world, tuple(round(power + _NOISE * high * rng.normal(), 1) for power, (_, high) in powers)
     )
@@ -131,9 +133,8 @@ def _reply(world: World, commands: Commands, decimals: int = 2) -> str:
     return write_commands(commands, devices, decimals=decimals)
 
 
-def _ranges(world: World) -> list[tuple[float, float]]:
+def _ranges(plant: Plant) -> list[tuple[float, float]]:
     """Return least and most kW by device, as the opening states them."""
-    plant = EnergyWorld.cast(world).shown.plant
     if isinstance(plant, House):
         return [(0.0, plant.power)]
     ranges = [(-plant.power, plant.power)]

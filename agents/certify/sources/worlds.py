@@ -1,7 +1,7 @@
 """Our own worlds, in their first role; scripts play the others."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
@@ -27,14 +27,20 @@ class TokengymWorld(Source):
         world: the world.
         oracle: the policy that knows the answers, which is asked for references, if there is one.
         opponents: who plays the roles but the first; the world's usual ones if `None`.
+        drawn: the first training Tasks, if they were drawn already.
     """
 
     def __init__(
-        self, world: World, oracle: Policy | None, opponents: Mapping[str, Policy] | None = None
+        self,
+        world: World,
+        oracle: Policy | None,
+        opponents: Mapping[str, Policy] | None = None,
+        drawn: Sequence[Task] = (),
     ) -> None:
         self._rollouts = Rollouts(world, role=world.spec.roles[0], opponents=opponents)
         self._oracle = oracle
         self._drawn: dict[tuple[str, int], list[Task]] = defaultdict(list)
+        self._given = {(SPLITS[0], index): task for index, task in enumerate(drawn)}
         self._known = lru_cache(_TASKS_KEPT)(self._told)
         declared = world.spec.return_range[self._rollouts.role]
         sizes = [size for split in SPLITS if (size := world.size(split)) is not None]
@@ -73,7 +79,8 @@ class TokengymWorld(Source):
         """Return a Task, drawn twice, as a world may not draw it alike, and kept from then on."""
         drawn = self._drawn[split, index]
         if len(drawn) < 2:
-            drawn.append(self._rollouts.world.task(split, index))
+            given = self._given.pop((split, index), None)
+            drawn.append(given or self._rollouts.world.task(split, index))
         return drawn[-1]
 
     def _told(self, split: str, index: int) -> tuple[tuple[str, ...], float | None]:

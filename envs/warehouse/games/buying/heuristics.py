@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import mul
 from statistics import NormalDist, fmean, stdev
 
@@ -101,9 +102,13 @@ def _deliveries(supply: Supply) -> dict[int, float]:
 
 def _estimates(supply: Supply) -> tuple[float, float, int]:
     """Return mean and deviation of all demand seen, and the periods an order has to cover."""
-    seen = supply.seen
-    spread = stdev(seen) if len(seen) > 1 else 0.0
-    return fmean(seen), spread, 1 + supply.terms.promised
+    return *_moments(supply.seen), 1 + supply.terms.promised
+
+
+@lru_cache(maxsize=128)
+def _moments(seen: tuple[int, ...]) -> tuple[float, float]:
+    """Return mean and deviation; rollouts of a Task see the same demand again and again."""
+    return fmean(seen), stdev(seen) if len(seen) > 1 else 0.0
 
 
 def _safety(supply: Supply) -> float:
