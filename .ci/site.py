@@ -1,8 +1,8 @@
-"""What the site has beyond the files in docs/: pages from the checkout's top, and the commands.
+"""What the site has beyond the files in docs/: pages from the checkout's top, commands, settings.
 
 `README.md`, `CHANGELOG.md`, `CONTRIBUTING.md` and `SECURITY.md` stay where people look for them in
-a checkout; their links are rewritten for the site. The page of commands is made from the command
-line itself.
+a checkout; their links are rewritten for the site. The page of commands and the tables of settings
+are made from the command line itself.
 """
 
 import inspect
@@ -20,6 +20,7 @@ from typer.main import get_command
 
 import tokengym
 from tokengym.agents.cli import app
+from tokengym.agents.cli.settings import settings_tables
 from tokengym.agents.cli.worlds import describe
 from tokengym.envs.registry import import_object
 from tokengym.rewards import Range
@@ -31,6 +32,7 @@ TOP = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
+SETTINGS = "reference/settings.md"
 _LINK = re.compile(r"\]\(([^)#\s]+)")
 _CODE_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\.py\)")
 _NOTEBOOK_LINK = re.compile(r"\]\((?:\.\./)*examples/(\w+)\.ipynb\)")
@@ -47,12 +49,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Write the name of a file above its block, and what a world declares at its page's end.
+    """Write the name of a file above its block, and what is declared at its page's end.
 
     Code of the checkout is named without a link; a notebook's link leads to its page.
     """
     if page.file.src_uri.startswith("worlds/"):
         markdown += world_reference(Path(page.file.src_uri).stem)
+    elif page.file.src_uri == SETTINGS:
+        markdown += f"\n{settings_tables()}\n"
     up = "../" * page.file.src_uri.count("/")
     markdown = _NOTEBOOK_LINK.sub(rf"]({up}notebooks/\1.md)", markdown)
     titled = _NAMED_FENCE.sub(r'```\1 title="\2"', markdown)
