@@ -1,8 +1,8 @@
-"""What the site has beyond the files in docs/: pages from the checkout's top, commands, settings.
+"""What the site has beyond the files in docs/: pages from the checkout's top, and tables from code.
 
 `README.md`, `CHANGELOG.md`, `CONTRIBUTING.md` and `SECURITY.md` stay where people look for them in
-a checkout; their links are rewritten for the site. The page of commands and the tables of settings
-are made from the command line itself.
+a checkout; their links are rewritten for the site. The page of commands and the tables of settings,
+worlds and checks are made from the code itself.
 """
 
 import inspect
@@ -19,6 +19,7 @@ from typer.cli import get_docs_for_click
 from typer.main import get_command
 
 import tokengym
+from tokengym.agents.certify.checks import CHECKS
 from tokengym.agents.cli import app
 from tokengym.agents.cli.settings import settings_tables
 from tokengym.agents.cli.worlds import describe
@@ -32,7 +33,6 @@ TOP = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
-SETTINGS = "reference/settings.md"
 _LINK = re.compile(r"\]\(([^)#\s]+)")
 _CODE_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\.py\)")
 _NOTEBOOK_LINK = re.compile(r"\]\((?:\.\./)*examples/(\w+)\.ipynb\)")
@@ -55,12 +55,29 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """
     if page.file.src_uri.startswith("worlds/"):
         markdown += world_reference(Path(page.file.src_uri).stem)
-    elif page.file.src_uri == SETTINGS:
-        markdown += f"\n{settings_tables()}\n"
+    elif made := APPENDED.get(page.file.src_uri):
+        markdown += f"\n{made()}\n"
     up = "../" * page.file.src_uri.count("/")
     markdown = _NOTEBOOK_LINK.sub(rf"]({up}notebooks/\1.md)", markdown)
     titled = _NAMED_FENCE.sub(r'```\1 title="\2"', markdown)
     return _CODE_LINK.sub(r"\1", titled)
+
+
+def check_tables() -> str:
+    """Return the checks of `tokengym certify` by group: their rules and severities."""
+    groups = {check.group: "" for check in CHECKS.values()}
+    for group in groups:
+        rows = [
+            (f"`{check.name}`", check.rule, check.severity)
+            for check in CHECKS.values()
+            if check.group == group
+        ]
+        groups[group] = _table(("check", "what should be true", "severity"), rows)
+    return "\n".join(f"### {group.capitalize()}\n\n{table}" for group, table in groups.items())
+
+
+APPENDED = {"certify.md": check_tables, "reference/settings.md": settings_tables}
+"""What the site writes at a page's end, from declarations in the code."""
 
 
 def command_reference() -> str:
