@@ -5,7 +5,6 @@ a checkout; their links are rewritten for the site. The page of commands and the
 worlds and checks are made from the code itself.
 """
 
-import inspect
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -97,7 +96,7 @@ def _lengthen_summaries(command: Any) -> None:
 
 
 def world_reference(name: str) -> str:
-    """Return what a world declares: roles, levels, options, metrics and baselines."""
+    """Return what a world declares: roles, levels, options and metrics."""
     spec = tokengym.spec(name)
     roles = [
         (role, _reach(spec.step_range[role]), _reach(spec.return_range[role]))
@@ -108,7 +107,6 @@ def world_reference(name: str) -> str:
         for option, about in describe(spec)["options"].items()
     ]
     metrics = import_object(spec.metrics) if spec.metrics else {}
-    policies = tokengym.baselines(name)
     return "\n".join(
         (
             f"\n## Reference\n\nMade from the declaration of `{spec.id}`.\n",
@@ -120,10 +118,6 @@ def world_reference(name: str) -> str:
             _table(
                 ("metric", "unit", "meaning"),
                 [(f"`{key}`", about.unit, about.meaning) for key, about in metrics.items()],
-            ),
-            _table(
-                ("baseline", "what it does"),
-                [(f"`{key}`", _first_line(policy)) for key, policy in policies.items()],
             ),
         )
     )
@@ -137,10 +131,6 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
     lines = [header, tuple("---" for _ in header), *rows]
     cells = ([str(cell).replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"
-
-
-def _first_line(policy: object) -> str:
-    return (inspect.getdoc(policy) or "").partition("\n")[0]
 
 
 def _in_docs(match: re.Match[str]) -> str:
