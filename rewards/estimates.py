@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
 
     @property
     def around(self) -> str:
-        """The interval behind the value: ± its half width, or both ends if the value is one of them."""
+        """The interval behind the value: ± its half width, or both ends if the value is one."""
         if self.low < self.value < self.high:
             return f"± {self.half_width:.3f}"
         return f"({interval})" if (interval := self.interval()) else ""
