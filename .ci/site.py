@@ -19,6 +19,7 @@ from typer.main import get_command
 
 import tokengym
 from tokengym.agents.certify.checks import CHECKS
+from tokengym.agents.certify.finding import GROUPS
 from tokengym.agents.cli import app
 from tokengym.agents.cli.settings import settings_tables
 from tokengym.agents.cli.worlds import describe
@@ -64,15 +65,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def check_tables() -> str:
     """Return the checks of `tokengym certify` by group: their rules and severities."""
-    groups = {check.group: "" for check in CHECKS.values()}
-    for group in groups:
-        rows = [
-            (f"`{check.name}`", check.rule, check.severity)
-            for check in CHECKS.values()
-            if check.group == group
-        ]
-        groups[group] = _table(("check", "what should be true", "severity"), rows)
-    return "\n".join(f"### {group.capitalize()}\n\n{table}" for group, table in groups.items())
+    parts = []
+    for group in GROUPS:
+        found = [check for check in CHECKS.values() if check.group == group]
+        rows = [(f"`{check.name}`", check.rule, check.severity) for check in found]
+        table = _table(("check", "what should be true", "severity"), rows)
+        parts.append(f"### {group.capitalize()}\n\n{table}")
+    return "\n".join(parts)
 
 
 APPENDED = {"certify.md": check_tables, "reference/settings.md": settings_tables}
