@@ -1,11 +1,10 @@
-"""What the site has beyond the files in docs/: pages from the checkout's top, and the commands.
+"""What the site has beyond the files in docs/: pages from the checkout's top, and tables from code.
 
 `README.md`, `CHANGELOG.md`, `CONTRIBUTING.md` and `SECURITY.md` stay where people look for them in
-a checkout; their links are rewritten for the site. The page of commands is made from the command
-line itself.
+a checkout; their links are rewritten for the site. The page of commands and the tables of settings,
+worlds and checks are made from the code itself.
 """
 
-import inspect
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +18,10 @@ from typer.cli import get_docs_for_click
 from typer.main import get_command
 
 import tokengym
+from tokengym.agents.certify.checks import CHECKS
+from tokengym.agents.certify.finding import GROUPS
 from tokengym.agents.cli import app
+from tokengym.agents.cli.settings import settings_tables
 from tokengym.agents.cli.worlds import describe
 from tokengym.envs.registry import import_object
 from tokengym.rewards import Range
@@ -47,16 +49,33 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Write the name of a file above its block, and what a world declares at its page's end.
+    """Write the name of a file above its block, and what is declared at its page's end.
 
     Code of the checkout is named without a link; a notebook's link leads to its page.
     """
     if page.file.src_uri.startswith("worlds/"):
         markdown += world_reference(Path(page.file.src_uri).stem)
+    elif made := APPENDED.get(page.file.src_uri):
+        markdown += f"\n{made()}\n"
     up = "../" * page.file.src_uri.count("/")
     markdown = _NOTEBOOK_LINK.sub(rf"]({up}notebooks/\1.md)", markdown)
     titled = _NAMED_FENCE.sub(r'```\1 title="\2"', markdown)
     return _CODE_LINK.sub(r"\1", titled)
+
+
+def check_tables() -> str:
+    """Return the checks of `tokengym certify` by group: their rules and severities."""
+    parts = []
+    for group in GROUPS:
+        found = [check for check in CHECKS.values() if check.group == group]
+        rows = [(f"`{check.name}`", check.rule, check.severity) for check in found]
+        table = _table(("check", "what should be true", "severity"), rows)
+        parts.append(f"### {group.capitalize()}\n\n{table}")
+    return "\n".join(parts)
+
+
+APPENDED = {"certify.md": check_tables, "reference/settings.md": settings_tables}
+"""What the site writes at a page's end, from declarations in the code."""
 
 
 def command_reference() -> str:
@@ -76,7 +95,7 @@ def _lengthen_summaries(command: Any) -> None:
 
 
 def world_reference(name: str) -> str:
-    """Return what a world declares: roles, levels, options, metrics and baselines."""
+    """Return what a world declares: roles, levels, options and metrics."""
     spec = tokengym.spec(name)
     roles = [
         (role, _reach(spec.step_range[role]), _reach(spec.return_range[role]))
@@ -87,7 +106,6 @@ def world_reference(name: str) -> str:
         for option, about in describe(spec)["options"].items()
     ]
     metrics = import_object(spec.metrics) if spec.metrics else {}
-    policies = tokengym.baselines(name)
     return "\n".join(
         (
             f"\n## Reference\n\nMade from the declaration of `{spec.id}`.\n",
@@ -99,10 +117,6 @@ def world_reference(name: str) -> str:
             _table(
                 ("metric", "unit", "meaning"),
                 [(f"`{key}`", about.unit, about.meaning) for key, about in metrics.items()],
-            ),
-            _table(
-                ("baseline", "what it does"),
-                [(f"`{key}`", _first_line(policy)) for key, policy in policies.items()],
             ),
         )
     )
@@ -116,10 +130,6 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
     lines = [header, tuple("---" for _ in header), *rows]
     cells = ([str(cell).replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"
-
-
-def _first_line(policy: object) -> str:
-    return (inspect.getdoc(policy) or "").partition("\n")[0]
 
 
 def _in_docs(match: re.Match[str]) -> str:

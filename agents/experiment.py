@@ -25,7 +25,7 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
 
     Args:
         job: the job.
-        run: its run folder; made if missing. The run goes on after the last state that was saved
+        run: its run folder; made if missing. The run resumes from the last state that was saved
             and that the service still has; what is lost is shown.
         progress: where to show how it goes.
 

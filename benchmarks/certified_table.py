@@ -13,15 +13,15 @@ import argparse
 import json
 import random
 import shlex
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.agents.certify.certificate import Certificate, read_certificate
-from tokengym.agents.certify.finding import Finding, Severity, Status
+from tokengym.agents.certify.finding import Severity, Status
 from tokengym.agents.settings import typed_words
 from tokengym.rewards.estimates import Estimate
 
@@ -30,6 +30,9 @@ SUMMARY, TEACHES, EACH, COMMON = (
 )
 TAUGHT = ("teaches.wrong_replies", "statistical.training_signal")
 """Checks whose estimate is the share of groups without an advantage."""
+
+Row = Mapping[str, Any]
+"""A row of the data file, see `row_of`."""
 
 
 def row_of(certificate: Certificate) -> dict[str, Any]:
@@ -55,10 +58,10 @@ def without(certificate: Certificate) -> dict[str, Estimate]:
     return {check: share for check, share in found.items() if share is not None}
 
 
-def command(certificate: Certificate) -> str:
+def command(target: str, options: Mapping[str, Any]) -> str:
     """Return the words that name an environment."""
-    said = [certificate.target]
-    for name, value in certificate.options.items():
+    said = [target]
+    for name, value in options.items():
         text = value if isinstance(value, str) else json.dumps(value)
         said += ["--option", shlex.quote(f"{name}={text}")]
     return " ".join(said)
@@ -104,33 +107,43 @@ def teaches(certificates: Iterable[Certificate]) -> str:
     return markdown_table(("package", "four wrong replies", "eight noisy solutions"), rows)
 
 
-def common(certificates: Sequence[Certificate]) -> str:
+def common(rows: Sequence[Row]) -> str:
     """Return how many environments fail each check, of those on which it gave a result."""
-    told: dict[str, list[Finding]] = defaultdict(list)
-    for made in certificates:
-        for found in made.findings:
-            if found.status in (Status.PASSED, Status.FAILED):
-                told[found.check].append(found)
-    rows = []
-    for check, of_all in told.items():
-        failed = sum(one.status is Status.FAILED for one in of_all)
-        rows.append((f"`{check}`", str(failed), str(len(of_all))))
-    rows.sort(key=lambda row: -int(row[1]))
-    return markdown_table(("check", "failed by", "of"), rows)
+    failed = Counter(found["check"] for row in rows for found in row["failed"])
+    told = failed + Counter(check for row in rows for check in row["passed"])
+    cells = [(f"`{check}`", str(count), str(told[check])) for check, count in failed.most_common()]
+    never = [f"`{check}`" for check in told if check not in failed]
+    least, *_, most = sorted(told[check.strip("`")] for check in never)
+    cells.append((", ".join(never), "0", f"{least} to {most}"))
+    return markdown_table(("check", "failed by", "of"), cells)
 
 
-def each(certificates: Iterable[Certificate]) -> str:
+def each(rows: Iterable[Row]) -> str:
     """Return a row for each set of findings, by class, with the environments that have it."""
     header = ("environments", *(severity.plural for severity in Severity))
-    by_findings = defaultdict(list)
-    for made in sorted(certificates, key=command):
+    by_findings: dict[tuple[str, ...], dict[str, list[str]]] = defaultdict(dict)
+    for row in rows:
+        source, _, name = _named(row).partition(":")
         findings = [
-            ", ".join(f"`{found.check.rpartition('.')[2]}`" for found in made.failed(severity))
+            ", ".join(
+                f"`{found['check'].rpartition('.')[2]}`"
+                for found in row["failed"]
+                if found["severity"] == severity
+            )
             for severity in Severity
         ]
-        by_findings[tuple(findings)].append(f"`{command(made)}`")
-    rows = [(", ".join(names), *findings) for findings, names in by_findings.items()]
-    return markdown_table(header, rows)
+        by_findings[tuple(findings)].setdefault(source, []).append(f"`{name}`")
+    cells = [
+        ("; ".join(f"{source}: {', '.join(names)}" for source, names in found.items()), *findings)
+        for findings, found in by_findings.items()
+    ]
+    return markdown_table(header, cells)
+
+
+def _named(row: Row) -> str:
+    """Return the words that name an environment, without its solver and what that should earn."""
+    options = {k: v for k, v in row["options"].items() if k not in ("reference", "best")}
+    return command(row["target"], options)
 
 
 def settings(certificates: Sequence[Certificate]) -> str:
@@ -149,21 +162,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--draw", type=int, default=0, help="findings to draw")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     chosen = parser.parse_args(arguments)
-    made = [read_certificate(path.parent) for path in chosen.folder.glob("*/certificate.json")]
+    made = sorted(
+        [read_certificate(path.parent) for path in chosen.folder.glob("*/certificate.json")],
+        key=lambda one: command(one.target, one.options),
+    )
     print(f"{len(made)} environments, certified with {settings(made)}")
     if chosen.markdown:
-        for name, made_of in (
-            (SUMMARY, summary),
-            (TEACHES, teaches),
-            (COMMON, common),
-            (EACH, each),
+        rows = [row_of(one) for one in made]
+        for name, table in (
+            (SUMMARY, summary(made)),
+            (TEACHES, teaches(made)),
+            (COMMON, common(rows)),
+            (EACH, each(rows)),
         ):
-            write_block(chosen.markdown, name, made_of(made))
-        rows = [json.dumps(row_of(one), allow_nan=False) for one in sorted(made, key=command)]
-        chosen.markdown.with_suffix(".jsonl").write_text("".join(f"{row}\n" for row in rows))
+            write_block(chosen.markdown, name, table)
+        lines = [json.dumps(row, allow_nan=False) for row in rows]
+        chosen.markdown.with_suffix(".jsonl").write_text("".join(f"{line}\n" for line in lines))
     upper = [
-        (command(one), found)
-        for one in sorted(made, key=command)
+        (command(one.target, one.options), found)
+        for one in made
         for severity in (Severity.DEFECT, Severity.RISK)
         for found in one.failed(severity)
     ]

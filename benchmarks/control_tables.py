@@ -4,10 +4,10 @@
     python benchmarks/control_tables.py warehouse pick --tasks 500
     python benchmarks/control_tables.py energy --tasks 200 --markdown docs/tables.md
 
-Two tables per world. The first has one row per level and one column per policy: mean return with
-95 % interval, and how often it broke a rule. The second has, per level, how often pairs of rollouts
-of the noisy policy tie, with the graded floor and with a flat one; the result of a search for
-something better than the optimum; and the time to draw and solve a Task.
+A table per world, with one row per level and one column per policy: mean return with 95 % interval,
+and how often it broke a rule; then how often pairs of rollouts of the noisy policy tie, with the
+graded floor and with a flat one, and the time to draw and solve a Task. A line below it says what a
+search for something better than the optimum found.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,12 @@ SEARCHES = 10
 Runs = Mapping[str, Sequence[PlayedEpisode]]
 """Episodes of each baseline, one per Task."""
 Cells = Mapping[str, str]
-"""A row of a table by column."""
+"""A row of the table by column."""
+Search = Mapping[str, float]
+"""What a search for something better than the optimum found, by name."""
+
+SHOWN_ELSEWHERE = ("null", "random", "oracle")
+"""Baselines whose returns the table of every level has, on docs/worlds.md."""
 
 
 def violations(records: Sequence[PlayedEpisode]) -> float:
@@ -53,7 +59,7 @@ def refusals(records: Sequence[PlayedEpisode]) -> float:
     return sum(record.metrics["refused"] for record in records) / turns
 
 
-def shake_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Cells:
+def shake_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Search:
     """Perturb optimal energy plans, slightly to strongly, and look for a cheaper safe run."""
     rng = np.random.default_rng(2)
     shaken = safe = 0
@@ -73,10 +79,7 @@ def shake_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Cells:
             if not any(run.safety):
                 safe += 1
                 closest = min(closest, run.money - best.cost)
-    return {
-        "shaken plans, safe": f"{shaken}, {safe}",
-        "least cost of these above the optimum": f"{closest:.0e}" if safe else "",
-    }
+    return {"shaken": shaken, "safe": safe, "closest": closest}
 
 
 def strayed(policies: Mapping[str, Policy], names: Sequence[str], turns: int) -> Policy:
@@ -92,7 +95,7 @@ def strayed(policies: Mapping[str, Policy], names: Sequence[str], turns: int) ->
     return reply
 
 
-def leave_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Cells:
+def leave_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Search:
     """Leave the oracle's plan for a shift early or late, and look for a run that earns more."""
     policies, rng, role = baselines(world.spec.id), np.random.default_rng(2), world.spec.roles[0]
     names = [name for name in policies if name not in ("oracle", "null")]
@@ -106,11 +109,30 @@ def leave_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Cells:
         for records in runs.values()
         for run, best in zip(records, runs["oracle"], strict=True)
     )
-    return {
-        "baseline runs above the oracle": str(above),
-        "searched runs, above the oracle": f"{len(gains)}, {sum(gain > 0.0 for gain in gains)}",
-        "best of these, beyond the oracle": f"{max(gains):+.5f}",
-    }
+    searched = {"searched": len(gains), "better": sum(gain > 0.0 for gain in gains)}
+    return {"above": above, **searched, "best": max(gains)}
+
+
+def shaken(found: Sequence[Search]) -> str:
+    """Say what `shake_plans` found at all levels."""
+    plans, safe = (sum(int(one[name]) for one in found) for name in ("shaken", "safe"))
+    closest = min(one["closest"] for one in found)
+    return (
+        f"Of {plans:,} optimal plans that were shaken, slightly to strongly, {safe:,} stayed safe; "
+        f"the least cost\nof these is the optimum's {closest:+.0e}."
+    )
+
+
+def left(found: Sequence[Search]) -> str:
+    """Say what `leave_plans` found at all levels."""
+    above, runs, better = (
+        sum(int(one[name]) for one in found) for name in ("above", "searched", "better")
+    )
+    return (
+        f"{above} runs of baselines, and {better} of {runs:,} that leave the oracle's plan on the "
+        "way, earned more than\nthe oracle; the best of the latter "
+        f"{max(one['best'] for one in found):+.5f}."
+    )
 
 
 @dataclass(frozen=True)
@@ -120,22 +142,24 @@ class ControlWorld:
     Attributes:
         trouble: what can go wrong, in words.
         rate: share of episodes or turns in which it does.
-        search: looks for something better than the optimum; returns columns of the second table.
+        search: looks for something better than the optimum.
+        say: says what the search found at all levels.
     """
 
     trouble: str
     rate: Callable[[Sequence[PlayedEpisode]], float]
-    search: Callable[[World, Sequence[Task], Runs], Cells]
+    search: Callable[[World, Sequence[Task], Runs], Search]
+    say: Callable[[Sequence[Search]], str]
 
 
 WORLDS: Mapping[str, ControlWorld] = {
-    "energy": ControlWorld("episodes that broke the floor", violations, shake_plans),
-    "warehouse": ControlWorld("turns whose reply was refused", refusals, leave_plans),
+    "energy": ControlWorld("episodes that broke the floor", violations, shake_plans, shaken),
+    "warehouse": ControlWorld("turns whose reply was refused", refusals, leave_plans, left),
 }
 
 
-def measure(name: str, level: str, count: int) -> dict[str, Cells]:
-    """Return one level's rows: `returns` and `ties`."""
+def measure(name: str, level: str, count: int) -> dict[str, Any]:
+    """Return what a level is shown with: the `cells` of its row, and what the `search` found."""
     world, known = make_world(name, level), baselines(name)
     role = world.spec.roles[0]
     tasks, seconds = [], []
@@ -144,12 +168,6 @@ def measure(name: str, level: str, count: int) -> dict[str, Cells]:
         tasks.append(world.task("test", index))
         seconds.append(time.perf_counter() - start)
     runs = {policy: play_all(world, tasks, known[policy]) for policy in known}
-    shares = {policy: f"{WORLDS[name].rate(records):.0%}" for policy, records in runs.items()}
-    returns = {
-        policy: str(mean_estimate([run.returns[role] for run in records]))
-        + (f", {shares[policy]}" if shares[policy] != "0%" else "")
-        for policy, records in runs.items()
-    }
     groups = [play_group(world, task, known["noisy"], GROUP_SIZE) for task in tasks[:GROUPS]]
     rewards_NG = np.array([[run.returns[role] for run in group] for group in groups])
     floor = world.spec.flat_floor
@@ -158,32 +176,39 @@ def measure(name: str, level: str, count: int) -> dict[str, Cells]:
         f"{tie_statistics(found_NG)['reward_tie_pair_rate']:.3f}"
         for found_NG in (rewards_NG, floor.flattened(rewards_NG))
     )
-    exact = all(world.optimum(task)[role].exact for task in tasks)
-    return {
-        "returns": {"Tasks": str(count), **returns},
-        "ties": {
-            "optimum": "exact" if exact else "bound",
-            "tied pairs": ties,
-            **WORLDS[name].search(world, tasks, runs),
-            "ms to draw and solve": f"{1e3 * statistics.median(seconds):.1f}",
-        },
+    cells = {
+        policy: returns_cell(
+            [run.returns[role] for run in records], f"{WORLDS[name].rate(records):.0%}"
+        )
+        for policy, records in runs.items()
+        if policy not in SHOWN_ELSEWHERE
     }
+    cells |= {"tied pairs": ties, "ms": f"{1e3 * statistics.median(seconds):.1f}"}
+    return {"cells": cells, "search": WORLDS[name].search(world, tasks, runs)}
 
 
-def markdown(name: str, levels: Mapping[str, Mapping[str, Cells]]) -> str:
-    """Return both tables, each with a line that describes its cells."""
-    returns, ties = (
-        keyed_table("level", {level: found[part] for level, found in levels.items()})
-        for part in ("returns", "ties")
-    )
+def returns_cell(returns: Sequence[float], share: str) -> str:
+    """Return a mean, with its interval where returns differ, and the share in trouble, if any."""
+    mean = str(mean_estimate(returns)).partition(" (")[0]
+    return mean if share == "0%" else f"{mean}, {share}"
+
+
+def markdown(name: str, levels: Mapping[str, Mapping[str, Any]], count: int) -> str:
+    """Return the table, what its cells are, and what the searches found."""
+    world, search = WORLDS[name], [found["search"] for found in levels.values()]
+    table = keyed_table("level", {level: _short(found["cells"]) for level, found in levels.items()})
     return (
-        f"Mean return ± half of its 95 % interval, and the share of {WORLDS[name].trouble}, "
-        "if any:\n\n"
-        f"{returns}\n\n"
-        "Share of pairs within a group of `noisy` that tie, graded floor / flat floor; the result "
-        "of a search for\nsomething better than the optimum; median milliseconds:"
-        f"\n\n{ties}"
+        f"Mean return on {count} Tasks ± half of its 95 % interval, unless all are equal, and the "
+        f"share of {world.trouble},\nif any; `=` is as on the left. Then the share of pairs of "
+        "`noisy` that tie, graded floor / flat floor, and median\nmilliseconds to draw and solve a "
+        f"Task:\n\n{table}\n\n{world.say(search)}"
     )
+
+
+def _short(cells: Cells) -> Cells:
+    """Return a row in which a cell that repeats the one before it is `=`."""
+    pairs = zip([None, *cells.values()], cells.items(), strict=False)
+    return {name: "=" if cell == before else cell for before, (name, cell) in pairs}
 
 
 def main() -> None:
@@ -206,7 +231,7 @@ def main() -> None:
             done[level] = measure(arguments.world, level, arguments.tasks)
         if kept is not None:
             kept.write_text(json.dumps(done, indent=1) + "\n")
-    shown = markdown(arguments.world, {level: done[level] for level in levels})
+    shown = markdown(arguments.world, {level: done[level] for level in levels}, arguments.tasks)
     if arguments.markdown is None:
         print(shown)
     else:

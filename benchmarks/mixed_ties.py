@@ -12,7 +12,7 @@ differ in what the level does not ask for; a second figure counts one of each su
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from tokengym.rewards.estimates import Floats
 from tokengym.rewards.ties import TieStatistics, tie_counts
 
 BLOCK = "mixed_ties.py"
-HEADER = ("world", "level", "tied pairs", "dead groups", "always tie", "tied pairs of the others")
+HEADER = ("world", "levels", "tied pairs", "dead groups", "always tie", "tied pairs of the others")
 _DECIMALS = re.compile(r"\d+\.\d+")
 _EPS = 1e-6
 """Returns as near as this tie, as in `tie_counts`."""
@@ -73,6 +73,25 @@ def measure(world: World, policies: Mapping[str, Policy], count: int) -> Sequenc
     )
 
 
+def joined(rows: Iterable[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """Return a row for each set of a world's levels at which the same policies always tie."""
+    sets: dict[tuple[str, str], list[Sequence[str]]] = {}
+    for found in rows:
+        sets.setdefault((found[0], found[4]), []).append(found)
+    return [
+        (
+            *(world, ", ".join(row[1] for row in alike)),
+            *(_range([row[2] for row in alike]), _range([row[3] for row in alike])),
+            *(tie, _range([row[5] for row in alike])),
+        )
+        for (world, tie), alike in sets.items()
+    ]
+
+
+def _range(cells: Sequence[str]) -> str:
+    return " to ".join(sorted({min(cells), max(cells)}))
+
+
 def _rates(returns: Sequence[Floats]) -> TieStatistics:
     """Return the ties of groups of one rollout of each policy, from their returns by Task."""
     return tie_counts(np.stack(returns, axis=1)).statistics()
@@ -98,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows.append(measure(world, simple_policies(world), chosen.tasks))
             print(*rows[-1], flush=True)
     if chosen.markdown is not None:
-        write_block(chosen.markdown, BLOCK, markdown_table(HEADER, rows))
+        write_block(chosen.markdown, BLOCK, markdown_table(HEADER, joined(rows)))
 
 
 if __name__ == "__main__":

@@ -89,10 +89,10 @@ def floor_return(score: float, depth: float | None) -> float:
 class FlatFloor:
     """A flat floor to compare graded rewards with: all episodes below a threshold earn the same.
 
-    Where the world has an option `flat_floor`, the rule gives what that option gives, provided it
-    is told which episodes fell: malformed replies may take another one's return below the
-    threshold. Elsewhere it gives what the same rollouts would earn if everything short of a plain
-    reference earned the same, as under many common rewards.
+    Where the world has an option `flat_floor`, `flattened` gives the returns under that option if
+    it is called with the episodes that fell: the threshold alone does not tell, since malformed
+    replies lower the returns of others too. Elsewhere it gives the returns of the same rollouts if
+    everything short of a plain reference earned the same, as under many common rewards.
 
     Attributes:
         below: episodes that earn less than this fall to the floor.

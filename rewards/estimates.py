@@ -41,18 +41,18 @@ class Estimate(NamedTuple):
 
     @property
     def around(self) -> str:
-        """What stands behind the value: half the width, but the ends where the value is one."""
+        """The interval behind the value: ± its half width, or both ends if the value is one."""
         if self.low < self.value < self.high:
             return f"± {self.half_width:.3f}"
         return f"({interval})" if (interval := self.interval()) else ""
 
     @property
     def rest(self) -> "Estimate":
-        """What a share leaves of the whole."""
+        """The complement of a share, 1 less the value, with its interval."""
         return Estimate(1.0 - self.value, 1.0 - self.high, 1.0 - self.low, self.samples)
 
     def interval(self, shown: Callable[[float], str] = "{:.3f}".format) -> str:
-        """Show the ends, or how many values agree where they have no width; empty of one value."""
+        """Return the interval in words: its ends, or, without a width, how many values agree."""
         if self.low == self.high:
             return f"all {self.samples:,} equal" if self.samples > 1 else ""
         return f"{shown(self.low)} to {shown(self.high)}"
@@ -99,8 +99,9 @@ def mean_estimate(values: Sequence[float], bounds: tuple[float, float] | None = 
 
     Args:
         values: the values.
-        bounds: between which all values lie, if that is known. Where all n values agree, as many
-            others as Clopper and Pearson (1934) allow to go unseen may then lie at either bound.
+        bounds: the smallest and the largest value possible, if known. Where all n values agree,
+            the interval then allows for other values at the bounds, of the largest share that
+            Clopper and Pearson (1934) give for none seen among n.
     """
     count = len(values)
     if count == 0:

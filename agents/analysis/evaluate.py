@@ -47,7 +47,7 @@ def evaluate(
     role: str | None = None,
     seed: int = 0,
 ) -> Estimate:
-    """Return what a role earns on `tasks`, each played once.
+    """Return the mean return of a role over `tasks`, each played once, with its interval.
 
     Args:
         world: the world.

@@ -64,7 +64,7 @@ class Coordinator:
     take its time and be awaited from anywhere.
 
     Args:
-        world: its own world, which the coordinator drives.
+        world: a world that nothing else uses; the coordinator drives it.
         task: what to play.
         codec: a codec or its name, see `codec_named`.
         roles: the roles that read and write tokens, at least one.

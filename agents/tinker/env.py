@@ -161,7 +161,7 @@ class TinkerEnv(Member):
     """One episode of one Task, played in the one role that is trained.
 
     Args:
-        world: its own world, which the env drives.
+        world: a world that nothing else uses; the env drives it.
         task: what to play.
         codec: a codec or its name, see `codec_named`.
         role: the trained role; the world's first if `None`.

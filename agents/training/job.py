@@ -90,7 +90,7 @@ class Job:
 
     @classmethod
     def resolve(cls, config: TrainConfig) -> "Job":
-        """Resolve the names of a configuration, its service's first; see `resolve_on`."""
+        """Resolve the names of a configuration, beginning with its service; see `resolve_on`."""
         return cls.resolve_on(ServiceTarget.resolve(config), config)
 
     @classmethod
@@ -185,7 +185,7 @@ class Job:
 
     @property
     def renderer_notice(self) -> str | None:
-        """What to say of a renderer that is not the recommended one; `None` where it is."""
+        """A notice if the renderer is not the recommended one; `None` if it is."""
         config, recommended = self.config, recommended_renderer(self.config.model)
         if config.renderer == recommended or is_toy(config.model):
             return None

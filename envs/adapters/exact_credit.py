@@ -11,12 +11,12 @@ from tokengym.envs.core.errors import OptionError
 class ExactCredit(gymnasium.Wrapper[Observation, Observation, Observation, Observation]):
     """Pays each step its exact credit, in money, in place of the return at the end.
 
-    A step's credit is how much dearer it made the best that was left: at most 0, and 0 for an
-    optimal step. Over an episode the credits sum to minus its regret, the money (and `UNSAFE` per
-    unit of safety cost) it spent beyond the optimum; see `tokengym.envs.energy.credit`. A malformed
-    reply is paid less by the money that its loss of return is worth. The world
-    works them out, this wrapper only pays them, those too of the steps that are played at once
-    when the conversation outgrows its budget. The reward it replaces is in `info["return"]`.
+    A step's credit is minus the rise that it caused in the least cost of the whole episode: 0 for
+    an optimal step, else below. Over an episode the credits sum to minus its regret, the money (and
+    `UNSAFE` per unit of safety cost) it spent beyond the optimum; see
+    `tokengym.envs.energy.credit`. A malformed reply is paid less by the money that its loss of
+    return is worth. If the conversation outgrows its budget, the steps that are then played at once
+    are paid too. The reward that the credit replaces is in `info["return"]`.
 
         env = ExactCredit(gymnasium.make("tokengym/Energy-v0", credit=True))
 

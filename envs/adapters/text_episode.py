@@ -12,7 +12,7 @@ class TextEpisode:
     """One episode of `world` on `task`, in which a role observes what is new to it.
 
     Args:
-        world: its own world, which the episode drives.
+        world: a world that nothing else uses; the episode drives it.
         task: what to play.
         roles: whose conversations the budget bounds.
         max_tokens: characters that a role reads and writes at most. A text that would exceed them

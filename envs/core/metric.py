@@ -10,7 +10,7 @@ class Metric(NamedTuple):
         title: what to call it.
         unit: unit of `scale` times the number; empty for a plain number.
         meaning: one line on what it says and which way is better.
-        share: whether its mean over episodes is a share: of the episodes that report it.
+        share: whether its mean is a share, namely of the episodes that report it.
         scale: what the number is multiplied by where it is shown.
     """
 

@@ -24,7 +24,7 @@ class Episode:
     observation is rendered from the whole conversation.
 
     Args:
-        world: its own world, which the episode drives.
+        world: a world that nothing else uses; the episode drives it.
         task: what to play.
         codec: a codec or the name of a built-in one.
         roles: who reads and writes tokens; all roles if `None`. The others answer in text, through

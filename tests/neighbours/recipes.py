@@ -69,27 +69,27 @@ RUNS: dict[str, list[str]] = {
 """By module the settings of a run of three steps, besides the model and the folder of its log."""
 
 NOT_RUN: dict[str, str] = {
-    "audio": "audio, which the service does not take",
-    "chat_sl.sweep": "many runs of `chat_sl.train`, which runs",
-    "code_rl": "needs a sandbox",
-    "decisions.demo": "a dialogue, no training; see `decisions` below",
-    "decisions.forecasting": "downloads its questions from a release of Prophet Arena",
-    "distillation.on_policy_distillation_harbor_multi_turn": "needs a sandbox",
-    "forecasting": "downloads its questions from a release of Prophet Arena",
-    "harbor_rl": "needs a sandbox",
-    "multiplayer_rl.text_arena.play": "a person plays; no training",
-    "multiplayer_rl.twenty_questions": "the answers come from a second model, Qwen3.5-9B",
-    "preference.rlhf": "three stages, of which DPO's parts run; downloads no_robots and HH",
-    "prompt_distillation.create_data": "makes data with a large model",
-    "rl_numerics_check": "downloads wikitext",
-    "rubric.debug_env": "a look at the environment of `rubric.train`, which runs",
-    "rubric.generate_data": "writes the data of `rubric.train`, which runs",
-    "rubric.prometheus_experimental": "downloads Feedback-Collection",
-    "sdft": "downloads SciKnowEval or ToolAlpaca",
-    "search_tool": "needs a search index",
-    "true_thinking_score": "downloads MATH-500",
+    "audio": "audio or images, which the service does not take",
+    "chat_sl.sweep": "parts of recipes that run",
+    "code_rl": "needs a sandbox or a search index",
+    "decisions.demo": "no training",
+    "decisions.forecasting": "downloads its data",
+    "distillation.on_policy_distillation_harbor_multi_turn": "needs a sandbox or a search index",
+    "forecasting": "downloads its data",
+    "harbor_rl": "needs a sandbox or a search index",
+    "multiplayer_rl.text_arena.play": "no training",
+    "multiplayer_rl.twenty_questions": "needs a large model",
+    "preference.rlhf": "downloads its data",
+    "prompt_distillation.create_data": "needs a large model",
+    "rl_numerics_check": "downloads its data",
+    "rubric.debug_env": "parts of recipes that run",
+    "rubric.generate_data": "parts of recipes that run",
+    "rubric.prometheus_experimental": "downloads its data",
+    "sdft": "downloads its data",
+    "search_tool": "needs a sandbox or a search index",
+    "true_thinking_score": "downloads its data",
     "verifiers_rl": "needs verifiers 0.1.9; see the [neighbours](neighbours.md)",
-    "vlm_classifier": "images, which the service does not take",
+    "vlm_classifier": "audio or images, which the service does not take",
 }
 """By module or package why it is not run."""
 
@@ -174,9 +174,11 @@ def stand_ins(folder: Path) -> None:
 
 
 def table() -> str:
-    """Return the table of recipes, of what each runs with, or why it does not."""
+    """Return the table of recipes: what each runs with, or why some do not."""
     rows = [[f"`{name}`", "yes", _SHOWN.get(name, "")] for name in RUNS]
-    rows += [[f"`{name}`", "no", why] for name, why in NOT_RUN.items()]
+    for why in dict.fromkeys(NOT_RUN.values()):
+        names = [f"`{name}`" for name, reason in NOT_RUN.items() if reason == why]
+        rows.append([", ".join(names), "no", why])
     return markdown_table(["recipe", "runs", "with, or why not"], rows)
 
 

@@ -96,7 +96,7 @@ def blanks(bench: Bench) -> Verdict:
 
 @check("fair.decoration", "fair", Severity.PROPERTY, "play", "references")
 def decoration(bench: Bench) -> Verdict:
-    """A right reply is right in the dress that chat models give it."""
+    """A right reply is right with the decoration that chat models add."""
     return _costs(bench, _DECORATIONS, f"{len(DECORATIONS)} decorations", bench.chosen[:8])
 
 

@@ -35,7 +35,7 @@ def floor_gap(bench: Bench) -> Verdict:
 
 @check("semantic.canary_floor", "not gamed", Severity.RISK, "play")
 def canary_floor(bench: Bench) -> Verdict:
-    """Text without sense earns far less than a solution."""
+    """Nonsense earns far less than a solution."""
     policies = {f"always {canary!r}": say(canary) for canary in CANARIES}
     return _gamed(bench, policies, f"replied with {len(policies)} texts without sense")
 
