@@ -31,6 +31,8 @@ def load_tokenizer(name: str) -> Any:
     if not is_tokenizer_registered(name) and directory.is_dir():
         load = _load_fast if _is_fast(directory) else partial(_load, trust_remote_code=False)
         register_tokenizer(name, cache(partial(load, name)))
+    elif not directory.is_dir() and (name.startswith((".", "/", "~")) or name.count("/") > 1):
+        raise ValueError(f"{name!r} is no directory, and no name of the Hugging Face hub")
     return get_tokenizer(name)
 
 

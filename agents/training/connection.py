@@ -16,7 +16,7 @@ from tokengym.agents.models import resolve_model
 from tokengym.agents.service import LocalService, StartupError, guard
 from tokengym.agents.service.config import ComputeSettings
 from tokengym.agents.settings import settings_of
-from tokengym.agents.toy_model import TOY_MODEL
+from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.config import TrainConfig
 from tokengym.envs.core.errors import OptionError, TokengymError
 
@@ -64,8 +64,9 @@ class ServiceTarget:
         address = None if local else config.base_url or os.environ.get(URL_VARIABLE)
         if config.model == TOY_MODEL and not local:
             raise OptionError(
-                f"model={TOY_MODEL!r} is served by the local service only; name a model of that "
-                f"service, or unset {KEY_VARIABLE}"
+                f"model={TOY_MODEL!r} is for the service that this command starts by itself, if "
+                f"neither --base-url nor {KEY_VARIABLE} is set; {address or 'the hosted service'} "
+                f"knows a model by its own name, such as {MODEL_DIR}"
             )
         model = config.model
         if local:
@@ -142,6 +143,7 @@ class Connection:
         if not target.local:
             with _refusals(target.base_url or "its own address"):
                 bypass_proxies(target.base_url)
+                _require_listener(target.base_url)
                 yield cls(target.model, target.base_url, None)
             return
         with (
@@ -155,6 +157,24 @@ class Connection:
             _refusals(service.base_url),
         ):
             yield cls(service.model_name, service.base_url, service)
+
+
+def _require_listener(address: str | None) -> None:
+    """Refuse an address at which nothing listens, where the SDK would try for five minutes.
+
+    Raises:
+        ServiceRefusedError: if no connection can be made; any answer will do.
+    """
+    import httpx  # as the SDK asks, with the same proxies
+
+    if address is None:
+        return
+    try:
+        httpx.get(f"{address.rstrip('/')}/api/v1/healthz", timeout=10.0)
+    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
+        raise ServiceRefusedError(f"no service at {address}: {error}") from error
+    except httpx.TransportError:
+        return
 
 
 @contextlib.contextmanager

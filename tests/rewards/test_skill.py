@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
+from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary, Skill
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import Yardstick, describe_skill
 
@@ -93,6 +93,13 @@ def test_a_skill_that_tasks_cannot_measure_is_no_number_but_says_how_many_can() 
     assert describe_skill(Estimate(0.61, 0.41, 0.81, 64)) == "0.610 ± 0.200"
     assert describe_skill(Estimate(-13.0, -15.0, -11.0, 64)) == "-13.000 ± 2.000"
     assert describe_skill(Estimate(math.nan, math.nan, math.nan)) == "undefined"
+
+
+@pytest.mark.parametrize(("ends", "what"), [((0.05, 3.14), "gained"), ((-3.14, -0.05), "lost")])
+def test_a_gain_that_few_tasks_show_is_no_number(ends: tuple[float, float], what: str) -> None:
+    skill = Estimate(0.5, 0.4, 0.6, 16)
+    said = str(Skill(skill, skill, Estimate(sum(ends) / 5, *ends, 16)))
+    assert f"{what} 0.1 to 3.1 (too few Tasks; about 620 would do)" in said
 
 
 def test_tasks_that_were_lost_do_not_count() -> None:

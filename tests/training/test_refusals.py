@@ -1,11 +1,14 @@
 """What cannot be is refused before there is a run folder or a service."""
 
+import socket
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
+from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.agents.training.connection import Connection, ServiceRefusedError, ServiceTarget
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError, TokengymError
@@ -53,6 +56,14 @@ pytestmark = pytest.mark.filterwarnings("ignore")
             "train forecast --memory 8 --model x --base-url http://y",
             "--memory 8.0 is for a local service",
         ),
+        (
+            "train forecast --model tokengym-start --base-url http://y",
+            "http://y knows a model by its own name, such as",
+        ),
+        (
+            "train forecast --model ./none --base-url http://y",
+            "'./none' is no directory, and no name of the Hugging Face hub",
+        ),
         ("train forecast --memory 0", "--memory must be above 0"),
         ("train forecast --warm-start-updates 2", "--warm-start-updates 2 is for --warm-start"),
         ("train forecast --set nosuch=1", "do not fit the trainer"),
@@ -92,3 +103,15 @@ def test_a_command_takes_its_own_options_alone(typed: str) -> None:
 def test_what_a_command_does_not_offer_is_refused_from_python_too(command: str) -> None:
     with pytest.raises(OptionError, match=f"tokengym {command} has no --estimator, got 'remax'"):
         preset("forecast", command=command, estimator="remax")
+
+
+def test_an_address_where_nothing_listens_is_refused_at_once() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # and does not listen, so that nobody else does
+        address = f"http://127.0.0.1:{held.getsockname()[1]}"
+        target = ServiceTarget(str(MODEL_DIR), address, local=False)
+        with (
+            pytest.raises(ServiceRefusedError, match=f"no service at {address}: .*refused"),
+            Connection.open(target),
+        ):
+            pass

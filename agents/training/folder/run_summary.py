@@ -135,9 +135,10 @@ class Skill(NamedTuple):
             return "skill undefined: the oracle is no better than the best blind policy here"
         needed = f"; about {self.gain.samples_to_show():,} Tasks would show it"
         if self.gain.low > 0.0:
-            what = f"gained {self.gain}"
+            what = f"gained {describe_skill(self.gain)}"
         elif self.gain.high < 0.0:
-            what = f"lost {-self.gain.value:.3f} {self.gain.around}"
+            value, low, high, samples = self.gain
+            what = f"lost {describe_skill(Estimate(-value, -high, -low, samples))}"
         else:
             what = f"no change beyond chance ({self.gain}{needed if self.gain.value else ''})"
         before, after = describe_skill(self.before), describe_skill(self.after)
