@@ -3,7 +3,6 @@
 import random
 from collections.abc import Mapping
 from hmac import compare_digest
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -213,44 +212,6 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
             stop_reason=turn.stop_reason,
             metadata={"terms": rollout.terms, "metrics": dict(turn.metrics)} if rewards else {},
         )
-
-
-class NamedWorldEnvironment(WorldEnvironment):
-    """Episodes of the world that `reset` names, for hosts that construct a class without arguments.
-
-    Until the first `reset` the world is forecast at its first level.
-    """
-
-    def __init__(self) -> None:
-        super().__init__("forecast")
-
-    def reset(
-        self,
-        seed: int | None = None,
-        episode_id: str | None = None,
-        *,
-        world: str = "forecast",
-        level: str | None = None,
-        settings: Mapping[str, Any] = MappingProxyType({}),
-        **which: Any,
-    ) -> TurnObservation:
-        """Start an episode of a world.
-
-        Args:
-            seed: draws the Task.
-            episode_id: of the episode, for `state`.
-            world: id or short name of the world.
-            level: one of the world's levels; the first one if `None`.
-            settings: further arguments of `Rollouts`: role, opponents, options of the world.
-            **which: `split` and `index` of the Task.
-
-        Raises:
-            UnknownWorldError: if there is no such world.
-            OptionError: as `WorldEnvironment.reset`.
-        """
-        self._rollouts = Rollouts(world, level, **settings)
-        self._world = self._rollouts.world
-        return super().reset(seed, episode_id, **which)
 
 
 class OwnSite:

@@ -7,11 +7,13 @@ from tokengym.envs.adapters.start import Playable, Rollouts
 
 
 def task_rows(rollouts: Playable, split: str, count: int) -> Iterator[dict[str, Any]]:
-    """Yield the first Tasks of a split as rows that both SkyRL and verl read.
+    """Yield the first Tasks of a split as rows that SkyRL, verl and NeMo Gym read.
 
     SkyRL reads `prompt` and `env_class`, and hands `split` and `index` to the environment. verl
     reads `prompt`, `agent_name`, `data_source` and `reward_model`, and hands `extra_info` to the
-    agent loop. TRL has rows of its own, see `trl.task_rows`.
+    agent loop. NeMo Gym reads `agent_ref` and `responses_create_params`, whose input the world's
+    first text is added to, and hands `split` and `index` to the server. TRL has rows of its own,
+    see `trl.task_rows`.
 
     Args:
         rollouts: the world and the role to play, see `Rollouts.of`.
@@ -25,7 +27,9 @@ def task_rows(rollouts: Playable, split: str, count: int) -> Iterator[dict[str, 
             "prompt": [{"role": "user", "content": made.start(task).text}],
             "env_class": "tokengym",
             "agent_name": "tokengym",
+            "agent_ref": {"type": "responses_api_agents", "name": "tokengym_agent"},
             "data_source": f"{made.world.spec.short_name}:{made.world.level}",
+            "responses_create_params": {"input": []},
             "reward_model": {"style": "rule", "ground_truth": task.fingerprint},
             "extra_info": where,
             **where,

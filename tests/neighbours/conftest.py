@@ -8,7 +8,7 @@ import pytest
 
 PACKAGES = (
     *("openenv", "verifiers", "retrain", "trl", "inspect-ai", "skyrl-gym", "verl", "nemo-gym"),
-    *("gymnasium", "pettingzoo"),
+    *("openpipe-art", "prime-rl-configs", "gymnasium", "pettingzoo"),
 )
 
 

@@ -7,10 +7,12 @@ python -m tests.neighbours.matrix docs/neighbours.md .neighbours/reports/*.xml
 
 import sys
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from tests.neighbours.commands import PLAYED
 from tests.neighbours.reference import WORLDS
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 
@@ -25,7 +27,9 @@ TITLES = {
     "pettingzoo": ("PettingZoo", "pettingzoo", "pettingzoo "),
     "test_trl": ("TRL", "trl", ""),
     "test_verl": ("verl", "verl", ""),
-    "test_nemo_gym": ("NeMo Gym, over OpenEnv", "nemo-gym", ""),
+    "test_nemo_gym": ("NeMo Gym", "nemo-gym", ""),
+    "test_art": ("ART", "openpipe-art", ""),
+    "test_prime_rl": ("prime-rl, over verifiers", "prime-rl-configs", ""),
 }
 WITHIN = {"retrain": "test_verifiers", "pettingzoo": "test_gymnasium"}
 """Neighbours that are tested in the module of another."""
@@ -95,19 +99,15 @@ def table(reports: list[Path]) -> str:
 def cells(shown: Shown) -> list[str]:
     """Return the columns after `from the wheel`; a cell without a passed test is a dash."""
 
-    def worlds(name: str, *without: str) -> str:
-        there = shown.get(name, set())
-        return ", ".join(world for world in WORLDS if world in there - {*without}) or "-"
-
-    def every(name: str) -> str:
-        return "yes" if set(WORLDS) <= shown.get(name, set()) else "-"
+    def every(name: str, expected: Iterable[str] = WORLDS) -> str:
+        return "yes" if set(expected) <= shown.get(name, set()) else "-"
 
     commands = [one.partition(": ")[::2] for one in sorted(shown.get("own command", ()))]
     return [
         ", ".join(dict.fromkeys(f"`{command}`" for command, _ in commands)) or "-",
-        "yes" if ONE_TURN in shown["plays"] else "-",
-        worlds("plays", ONE_TURN),
-        ", ".join(world for _, world in commands) or "-",
+        every("plays", [ONE_TURN]),
+        every("plays", {*WORLDS} - {ONE_TURN}),
+        "yes" if {*PLAYED} <= {world for _, world in commands} else "-",
         *(every(name) for name in ("group", "tokens", "trains")),
     ]
 

@@ -57,17 +57,18 @@ def page() -> dict[str, Any]:
 
 
 def test_token_observations_are_flattened_to_one_length(page: dict[str, Any]) -> None:
-    env = FlattenObservation(page["Padded"](make("forecast", **TOKENS), 4096))
+    env = FlattenObservation(page["padded"](make("forecast", **TOKENS), 4096))
     observation, _ = env.reset(seed=0)
     assert observation in env.observation_space
     assert observation.shape == (4096,)
 
 
 def test_a_reply_of_one_size_is_played_up_to_its_end(page: dict[str, Any]) -> None:
-    env = page["Written"](page["Padded"](make("forecast", **TOKENS), 512), 32)
+    env = page["written"](page["padded"](make("forecast", **TOKENS), 512), 32)
     env.reset(seed=0)
     said = list(b"Probability: 0.500")
-    action = np.array([*said, *[env.end] * (32 - len(said))])
+    end = env.action_space.nvec[0] - 1
+    action = np.array([*said, *[end] * (32 - len(said))])
     assert action in env.action_space
     *_, info = env.step(action)
     assert info["metrics"]["well_formed"] == 1.0
@@ -75,7 +76,7 @@ def test_a_reply_of_one_size_is_played_up_to_its_end(page: dict[str, Any]) -> No
 
 def test_stable_baselines3_learns_in_token_mode(page: dict[str, Any]) -> None:
     sb3 = pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
-    env = page["Written"](page["Padded"](make("forecast", **TOKENS), 64), 8)
+    env = page["written"](page["padded"](make("forecast", **TOKENS), 64), 8)
     learner = sb3.PPO("MlpPolicy", env, n_steps=8, batch_size=8, n_epochs=1, device="cpu")
     assert learner.learn(16).num_timesteps == 16
 

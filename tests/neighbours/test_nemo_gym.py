@@ -1,79 +1,186 @@
-"""Worlds in NeMo Gym: its server for OpenEnv environments, which constructs them by their name."""
+"""Worlds in NeMo Gym: a resources server, which its `gymnasium_agent` plays row by row."""
 
-from collections.abc import Callable
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("nemo_gym", reason="needs nemo-gym, and Python 3.12")
 
-from fastapi.testclient import TestClient
+import nemo_gym.global_config
+import uvicorn
 from nemo_gym.config_types import BaseServerConfig
-from nemo_gym.server_utils import ServerClient
-from omegaconf import DictConfig
-from resources_servers.openenv.app import OpenEnvResourcesServer, OpenEnvResourcesServerConfig
+from nemo_gym.server_utils import (
+    GlobalAIOHTTPAsyncClientConfig,
+    HeadServer,
+    ServerClient,
+    get_response_json,
+    set_global_aiohttp_client,
+)
+from nemo_gym.train_data_utils import compute_sample_metrics
+from omegaconf import DictConfig, OmegaConf
+from responses_api_agents.gymnasium_agent.app import GymnasiumAgent, GymnasiumAgentConfig
+from responses_api_models.vllm_model.app import VLLMModel, VLLMModelConfig
 
-from tests.neighbours.reference import WORLDS, play_own
+from tests.docs.pages import ROOT
+from tests.neighbours.commands import (
+    MAX_TOKENS,
+    OPTIONS,
+    PLAYED,
+    TASKS,
+    Served,
+    json_lines,
+    run_command,
+)
+from tests.neighbours.reference import WORLDS, play_own, replies_by_text
+from tests.neighbours.scripted_model import scripted_model
+from tokengym.agents.adapters.nemo_gym import WorldServer, WorldServerConfig
+from tokengym.agents.adapters.rows import task_rows
+from tokengym.agents.rollouts.formats import write_rows
+from tokengym.envs.core.errors import DataError
 
-ADAPTER = "tokengym.agents.adapters.openenv"
+EXAMPLE = ROOT / "examples/nemo_gym/resources_servers/tokengym/configs/tokengym.yaml"
+PARTS: dict[str, tuple[Any, Any]] = {
+    "tokengym": (WorldServer, WorldServerConfig),
+    "tokengym_agent": (GymnasiumAgent, GymnasiumAgentConfig),
+    "policy_model": (VLLMModel, VLLMModelConfig),
+}
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
-def served(**reset: Any) -> TestClient:
-    """Return a client of NeMo Gym's server, configured as its YAML does."""
-    config = OpenEnvResourcesServerConfig(
-        host="127.0.0.1",
-        port=8000,
-        entrypoint="app.py",
-        name="openenv",
-        env_class=f"{ADAPTER}.NamedWorldEnvironment",
-        action_class=f"{ADAPTER}.ReplyAction",
-        reset_kwargs=reset,
-    )
-    head = BaseServerConfig(host="127.0.0.1", port=8001)
-    client = ServerClient(head_server_config=head, global_config_dict=DictConfig({}))
-    server = OpenEnvResourcesServer(config=config, server_client=client)
-    return TestClient(server.setup_webserver())
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    """Run coroutines in one event loop: NeMo Gym's HTTP client belongs to the first it sees."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+
+    def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(600)
+
+    async def connect() -> Any:
+        return set_global_aiohttp_client(GlobalAIOHTTPAsyncClientConfig())
+
+    client = run(connect())
+    yield run
+    run(client.close())
+    nemo_gym.server_utils._GLOBAL_AIOHTTP_CLIENT = None
+    loop.call_soon_threadsafe(loop.stop)
 
 
-def verified(client: TestClient) -> float:
-    """End a rollout; returns its reward."""
-    response = {
-        "id": "1",
-        "created_at": 0,
-        "model": "scripted",
-        "object": "response",
-        "output": [],
-        "parallel_tool_calls": False,
-        "tool_choice": "auto",
-        "tools": [],
-    }
-    ended = client.post(
-        "/verify", json={"responses_create_params": {"input": []}, "response": response}
-    )
-    assert ended.status_code == 200, ended.text
-    return float(ended.json()["reward"])
+@contextmanager
+def served(run: Run, world: Any, base_url: str, **model: str) -> Iterator[ServerClient]:
+    """Run the example's servers, a model's server and the head server as NeMo Gym does."""
+    asked: dict[str, Any] = {"base_url": base_url, "api_key": "none", "model": "scripted"}
+    asked |= model
+    asked |= {"return_token_id_information": False, "uses_reasoning_parser": False}
+    block = {"responses_api_models": {"vllm_model": {"entrypoint": "app.py", **asked}}}
+    settings = OmegaConf.merge(OmegaConf.load(EXAMPLE), {"policy_model": block})
+    assert isinstance(settings, DictConfig)
+    settings.tokengym.resources_servers.tokengym.rollouts = world
+    head = BaseServerConfig(host="127.0.0.1", port=0)
+    client = ServerClient(head_server_config=head, global_config_dict=settings)
+    running: list[tuple[uvicorn.Server, asyncio.Task[None]]] = []
+
+    async def serve(app: Any) -> int:
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+        running.append((server, asyncio.create_task(server.serve())))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        return int(server.servers[0].sockets[0].getsockname()[1])
+
+    async def stop() -> None:
+        for server, task in running:
+            server.should_exit = True
+            await task
+
+    for name, (server, config) in PARTS.items():
+        ((_, kind),) = settings[name].items()
+        ((_, values),) = kind.items()
+        values.host, values.port = "127.0.0.1", 0
+        made = server(config=config(name=name, **values), server_client=client)
+        values.port = run(serve(made.setup_webserver()))
+    head.port = run(serve(HeadServer(config=head).setup_webserver()))
+    settings.head_server = {"host": head.host, "port": head.port}
+    try:
+        yield client
+    finally:
+        run(stop())
+
+
+async def played(client: ServerClient, rows: list[dict[str, Any]]) -> list[Any]:
+    """Let the agent that each row names play it."""
+    answers = [await client.post(row["agent_ref"]["name"], "/run", json=row) for row in rows]
+    return [await get_response_json(answer) for answer in answers]
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_rollout_of_nemo_gym_is_the_same_episode(
-    world: str, shows: Callable[[str, str], None]
+    world: str, run: Run, shows: Callable[[str, str], None]
 ) -> None:
     own = play_own(world, index=2)
-    client = served(world=world, split="test", index=2)
-    assert client.post("/seed_session", json={}).status_code == 200
-    answers = [client.post("/step", json={"text": reply}).json() for reply in own.replies]
-    assert [answer["text"] for answer in answers] == own.texts[1:]
-    assert [answer["reward"] for answer in answers] == own.rewards
-    assert answers[-1]["done"]
-    assert verified(client) == sum(own.rewards)
+    answers = replies_by_text(own)
+    (*_, row) = task_rows(world, "test", 3)
+    with scripted_model(lambda text: (answers[text], "stop")) as url, served(run, world, url) as at:
+        group = run(played(at, [row] * 3))
+    for one in group:
+        texts = [said["content"] for said in one["responses_create_params"]["input"]]
+        texts += [said["content"] for said in one["response"]["output"] if said["role"] == "user"]
+        assert texts == own.texts[:-1]
+        assert one["reward"] == sum(own.rewards)
+        assert one["info"] == {"return": sum(own.rewards), "well_formed": 1.0}
+        assert one["terminated"]
     shows("plays", world)
+    shows("group", world)
 
 
-def test_level_and_options_are_named_too() -> None:
-    own = play_own("forecast", "hard", label="expected")
-    settings = {"label": "expected"}
-    client = served(world="forecast", level="hard", settings=settings, split="test", index=0)
-    client.post("/seed_session", json={})
-    for reply in own.replies:
-        client.post("/step", json={"text": reply})
-    assert verified(client) == sum(own.rewards)
+def test_a_reply_that_was_cut_off_is_malformed(run: Run) -> None:
+    (row,) = task_rows("forecast", "test", 1)
+    cut_off = scripted_model(lambda text: ("Probability: 0.5", "length"))
+    with cut_off as url, served(run, "forecast", url) as at:
+        (answer,) = run(played(at, [row]))
+    assert answer["info"]["well_formed"] == 0.0
+
+
+def test_a_row_that_names_no_task_is_refused(run: Run) -> None:
+    block = {"host": "127.0.0.1", "port": 1, "name": "tokengym", "entrypoint": "app.py"}
+    client = ServerClient(
+        head_server_config=BaseServerConfig(host="127.0.0.1", port=1),
+        global_config_dict=DictConfig({}),
+    )
+    server = WorldServer(
+        config=WorldServerConfig(**block, rollouts="forecast"), server_client=client
+    )
+    with pytest.raises(DataError, match=r"needs `split` and `index`, got \['index'\]"):
+        run(server.reset({"index": 0}))
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_gym_eval_finds_what_our_evaluation_found(
+    name: str,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shows: Callable[[str, str], None],
+) -> None:
+    model = Served()
+    rows = list(task_rows(name, "test", TASKS))
+    write_rows(rows, tmp_path / "test.jsonl")
+    for row in rows:
+        _, broken = compute_sample_metrics(json.dumps(row))  # what it checks data sets with
+        assert not broken
+    world = {"world": name, **OPTIONS}
+    with served(run, world, model.url, api_key=model.key, model=model.model) as at:
+        monkeypatch.setattr(nemo_gym.global_config, "_GLOBAL_CONFIG_DICT", at.global_config_dict)
+        files = ["--input", "test.jsonl", "--output", "rollouts.jsonl", "--num-repeats", "1"]
+        greedy = ["--temperature", "0", "--max-output-tokens", str(MAX_TOKENS)]
+        where = {"host": at.head_server_config.host, "port": at.head_server_config.port}
+        head = [f"+head_server.{key}={value}" for key, value in where.items()]
+        run_command("gym", "eval", "run", "--no-serve", *files, *greedy, *head, folder=tmp_path)
+    found = sorted(json_lines(tmp_path, "rollouts.jsonl"), key=lambda one: one["_ng_task_index"])
+    assert [one["reward"] for one in found] == model.returns(name)
+    shows("own command", f"gym eval run: {name}")

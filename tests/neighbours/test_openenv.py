@@ -29,7 +29,7 @@ from tests.neighbours.reference import LEVELS, WORLDS, play_own, task_of
 from tokengym.agents.adapters.openenv import WorldEnvironment, build_app
 from tokengym.agents.adapters.openenv_package import write_package
 from tokengym.envs import Rollout, Rollouts, baselines, make_world
-from tokengym.envs.core.errors import OptionError, UnknownWorldError
+from tokengym.envs.core.errors import OptionError
 
 SESSIONS = 64
 
@@ -123,25 +123,6 @@ def test_every_level_is_reset_and_stepped_in_process(world: str, level: str) -> 
     while not observation.done:
         observation = environment.step(ReplyAction(text="", metadata={"finish_reason": "length"}))
         assert observation.reward is not None
-
-
-def test_a_class_without_arguments_plays_the_world_that_reset_names() -> None:
-    from tokengym.agents.adapters.openenv import NamedWorldEnvironment, ReplyAction
-
-    environment = NamedWorldEnvironment()
-    assert environment.list_splits() == ["train", "validation", "test"]
-    assert environment.reset(split="test", index=0).task_id == task_of("forecast").fingerprint
-    settings = {"role": "operator", "prompt": "terse"}
-    own = play_own("energy", "small", index=3, prompt="terse")
-    observation = environment.reset(
-        split="test", index=3, world="energy", level="small", settings=settings
-    )
-    assert (observation.text, observation.role) == (own.texts[0], "operator")
-    rewards = [environment.step(ReplyAction(text=reply)).reward for reply in own.replies]
-    assert rewards == own.rewards
-    assert environment.get_task("test", 3)["level"] == "small"
-    with pytest.raises(UnknownWorldError, match="nosuch"):
-        environment.reset(world="nosuch")
 
 
 def test_the_own_client_of_openenv_plays() -> None:

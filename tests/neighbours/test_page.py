@@ -18,6 +18,7 @@ NEEDS = {
     "with_trl.py": "trl",
     "with_inspect_ai.py": "inspect_ai",
     "with_skyrl_gym.py": "skyrl_gym",
+    "with_art.py": "art.trajectories",
     "with_stable_baselines3.py": "gymnasium",
 }
 
