@@ -19,8 +19,8 @@ from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.toy_model import TOY_MODEL
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.setting_groups import TOY_MODEL
 
 HELD_OUT = {"forecast": 256, "energy": 48}
 """By world the number of held-out Tasks."""

@@ -93,8 +93,12 @@ def _scripted_player(name: str, world: EvaluatedWorld) -> PortablePlayer:
 
 
 def _endpoint_player(system: str, endpoint: Endpoint, world: EvaluatedWorld) -> PortablePlayer:
-    sampling = {"temperature": endpoint.temperature, "max_tokens": endpoint.max_tokens}
-    origin = replace(world.origin, policy=endpoint.policy, **sampling)
+    origin = replace(
+        world.origin,
+        policy=endpoint.policy,
+        temperature=endpoint.temperature,
+        max_tokens=endpoint.max_tokens,
+    )
     return EndpointPlayer(endpoint, world.world, world.role, world.opponents, origin, system)
 
 
