@@ -47,10 +47,9 @@ from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import classify_modules, lora_layers
 from tokengym.agents.service.engine.trainer import AdamStep, Datum, LossRequest, Trainer
-from tokengym.agents.service.generation.decoder import Decoder
+from tokengym.agents.service.generation.decoder import Decoder, SlotDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.row_decoder import shared_decoder
 from tokengym.agents.service.generation.sampler import Sampler, SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.served_model import ServedModel
@@ -97,7 +96,7 @@ class Ours:
         def decoder(weights: str) -> Decoder:
             if shared:
                 model = self.base.sampled
-                return shared_decoder(model)(model, PrefixCache(1 << 28), weights)
+                return SlotDecoder(model, PrefixCache(1 << 28), weights)
             return PlainDecoder(self.base.sampled)
 
         scoring = dataclasses.replace(self.forward, model=self.base.sampled)

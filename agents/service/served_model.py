@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec, LoraWeights
+from tokengym.agents.service.engine.attention_dtype import rows_round_alike
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
@@ -28,11 +29,10 @@ from tokengym.agents.service.engine.memory import (
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.adapter_cache import AdapterCache
-from tokengym.agents.service.generation.decoder import Decoder, SharedPromptDecoder
+from tokengym.agents.service.generation.decoder import LANES, Decoder, SlotDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
-from tokengym.agents.service.generation.row_decoder import LANES, RowDecoder, shared_decoder
 from tokengym.agents.service.generation.row_independence import NewDecoder, rows_are_independent
 from tokengym.agents.service.generation.sampler import Sampler
 
@@ -72,7 +72,8 @@ class ServedModel:
         scoring = packed_forward(base.sampled, device, share=True, memory=budget.batch)
         self.shares = supports_shared_prompts(base, scoring)
         scoring = dataclasses.replace(scoring, share=self.shares)
-        new_decoder, apart = self._decoder(deterministic=config.deterministic)
+        alike = rows_round_alike(base.dtype, device)
+        new_decoder, apart = self._decoder(alike, deterministic=config.deterministic)
         prefixes = PrefixCache(budget.prefixes, whole=apart)
         self.adapters = LoraAdapters(base.trained, new_seed)
         self.trainer = Trainer(
@@ -99,7 +100,7 @@ class ServedModel:
             base.decode,
             # Buffers have room to spare.
             capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
-            copied=new_decoder is not SharedPromptDecoder,
+            copied=alike or new_decoder is not SlotDecoder,
         )
 
     def save(
@@ -172,18 +173,15 @@ class ServedModel:
             **self.sampler.status(),
         }
 
-    def _decoder(self, *, deterministic: bool) -> tuple[NewDecoder, bool]:
+    def _decoder(self, alike: bool, *, deterministic: bool) -> tuple[NewDecoder, bool]:
         """Return what makes the sampler's decoders, and whether sequences must be kept apart."""
         base = self.base_model
         if self.shares:
-            default = shared_decoder(base.sampled)
-            if not deterministic:
-                return default, False
             independent = partial(rows_are_independent, base.sampled, base.vocabulary, base.context)
             # Where sums do not depend on what is beside them, nothing has to be kept apart.
-            if default is RowDecoder and independent(default):
-                return default, False
-            if independent(in_lanes := partial(RowDecoder, lanes=LANES)):
+            if not deterministic or (alike and independent(SlotDecoder)):
+                return SlotDecoder, False
+            if independent(in_lanes := partial(SlotDecoder, lanes=LANES)):
                 return in_lanes, True
 
         def plain(model: Any, _store: PrefixCache, _weights: str) -> Decoder:

@@ -23,8 +23,8 @@ from tokengym.agents.service.engine.trainer import (
     Trainer,
 )
 from tokengym.agents.service.errors import BadRequestError
+from tokengym.agents.service.generation.decoder import SlotDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.row_decoder import shared_decoder
 from tokengym.agents.service.generation.sampler import Sampler, SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 
@@ -40,7 +40,7 @@ def _sampled(
     """Eight samples of each prompt: all their tokens, and the log-probabilities of the new ones."""
     sampler = Sampler(
         packed_forward(base_model.sampled, base_model.device, share=True),
-        lambda weights: shared_decoder(base_model.sampled)(base_model.sampled, store, weights),
+        lambda weights: SlotDecoder(base_model.sampled, store, weights),
         lambda _weights: None,
         str,
     )

@@ -7,7 +7,7 @@ import itertools
 import pytest
 import torch
 
-from tokengym.agents.service.engine.attention import DecodeInOrder, Prefill
+from tokengym.agents.service.engine.attention import Decode, Prefill
 from tokengym.agents.service.engine.attention_dtype import TILE
 from tokengym.agents.service.engine.chunk_sizes import PROCESSOR
 from tokengym.agents.service.engine.tree_attention import cut_blocks, tree_attention
@@ -120,7 +120,7 @@ def test_continued_and_decoded_bfloat16_equals_training_to_the_bit_however_long(
         mask[slot, ..., end + 1 :] = torch.finfo(mask.dtype).min
         states[:, slot, :, end] = 0
     q, k, v = (x[:, ends].transpose(0, 1)[:, :, None] for x in (query, key, value))
-    decoded = DecodeInOrder([states], mask, (slots, ends)).attend(0, q, k, v, 0.25)
+    decoded = Decode([states], mask, (slots, ends)).attend(0, q, k, v, 0.25)
     assert torch.equal(decoded[:, :, 0].bfloat16(), trained[:, ends].transpose(0, 1))
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from tokengym.agents.service.engine.forward import score
+from tokengym.agents.service.generation.decoder import SlotDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.row_decoder import shared_decoder
 
 if TYPE_CHECKING:
     from tokengym.agents.service.engine.base_model import BaseModel
@@ -46,9 +46,7 @@ def supports_shared_prompts(base_model: BaseModel, scoring: PackedForward) -> bo
     try:
         expected = score(plain, pair)
         packed = score(scoring, pair)
-        decoder = shared_decoder(base_model.sampled)(
-            base_model.sampled, PrefixCache(1 << 20), "probe"
-        )
+        decoder = SlotDecoder(base_model.sampled, PrefixCache(1 << 20), "probe")
         decoded = decoder.admit([sequence[:length] for sequence in pair])
         for at in range(length, len(pair[0])):
             decoded = decoder.step(np.array([sequence[at] for sequence in pair], np.int64))

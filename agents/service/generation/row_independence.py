@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from tokengym.agents.service.engine.attention_dtype import TILE
+from tokengym.agents.service.generation.decoder import LANES
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.row_decoder import LANES
 
 if TYPE_CHECKING:
     from tokengym.agents.service.generation.decoder import Decoder
