@@ -93,7 +93,7 @@ async def _forward_backward(request: web.Request, service: Service) -> Answer:
     try:
         loss = read_loss_request(message)
     except BadRequestError:
-        service.pass_over(run_id, seq_id)
+        service.registry.run(run_id).requests.pass_over(seq_id)
         raise
     # The work holds the decoded request alone: the body is as large again.
     losses = partial(_losses, run_id, loss)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service.engine.adapters import LoraSpec
     from tokengym.agents.service.served_model import ServedModel
+    from tokengym.agents.service.state.ordering import RequestOrder
 
 # The SDK sends a heartbeat every ten seconds; a laptop may sleep for a while.
 SILENCE_S = 3600.0
@@ -48,13 +49,17 @@ class RunRecord:
         id: of the run.
         model: that holds it.
         spec: of its adapter.
+        requests: for it, in their order.
+        creation: request id of the result of its creation.
         give_back: notes that its memory is free.
     """
 
     id: str
     model: ServedModel
     spec: LoraSpec
-    give_back: Callable[[], None] = lambda: None
+    requests: RequestOrder
+    creation: str
+    give_back: Callable[[], None]
 
 
 class Registry:

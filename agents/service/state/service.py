@@ -20,7 +20,7 @@ from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.service.state.futures import FutureStore
 from tokengym.agents.service.state.ledger import Ledger
-from tokengym.agents.service.state.ordering import Ordering
+from tokengym.agents.service.state.ordering import RequestOrder
 from tokengym.agents.service.state.registry import Registry, RunRecord, SamplerRecord
 from tokengym.agents.service.state.seeds import SeedSource
 
@@ -55,10 +55,8 @@ class Service:
         capacity = clients_bytes(self.models[0].base_model.device, config.memory_bytes)
         self.ledger = Ledger(capacity)
         self.futures = FutureStore(capacity // 4)
-        self.ordering = Ordering(self.futures)
         self.registry = Registry(self.seeds.session_id)
         self._samples: dict[str, Future[SampleResult]] = {}
-        self._creations: dict[str, str] = {}
 
     def start(self) -> None:
         """Start the compute thread."""
@@ -93,7 +91,7 @@ class Service:
             self._write_run(run_id, model, spec, metadata)
             return {"model_id": run_id, "type": "create_model"}
 
-        return self._create(session_id, RunRecord(run_id, model, spec), work)
+        return self._create(session_id, run_id, model, spec, work)
 
     def load_run(
         self, run_id: str, session_id: str, path: CheckpointPath, *, optimizer: bool, metadata: Any
@@ -107,7 +105,7 @@ class Service:
             self._write_run(run_id, model, spec, metadata)
             return {"path": path.uri, "model_id": run_id, "type": "load_weights"}
 
-        return self._create(session_id, RunRecord(run_id, model, saved), work)
+        return self._create(session_id, run_id, model, saved, work)
 
     def train(
         self,
@@ -129,17 +127,13 @@ class Service:
         Raises:
             OverloadedError: if there is no room for it.
         """
-        started = partial(work, self.registry.run(run_id).model)
+        run = self.registry.run(run_id)
+        started = partial(work, run.model)
         client = client_of(run_id)
         give_back = self.ledger.take(client, nbytes, "a training request", waits=True)
-        request_id = self.ordering.admit(run_id, seq_id, lambda: self.call(client, started, size))
+        request_id = run.requests.admit(seq_id, lambda: self.call(client, started, size))
         self.futures.get(request_id).add_done_callback(lambda _: give_back())
         return request_id
-
-    def pass_over(self, run_id: str, seq_id: int | None) -> None:
-        """Let the requests of a run go on that follow one which is refused."""
-        self.registry.run(run_id)
-        self.ordering.pass_over(run_id, seq_id)
 
     def open_sampler(
         self, session_id: str, seq_id: int, name: str | None, model_path: str | None
@@ -159,18 +153,15 @@ class Service:
         session_id = client_of(run_id)
         sampler_id = f"{session_id}:sample:{sampler_seq_id}"
 
-        def work(model: ServedModel) -> dict[str, Any]:
-            model.copy_adapter(run_id, sampler_id)
-            return {"sampling_session_id": sampler_id, "type": "save_weights_for_sampler"}
+        run = self.registry.run(run_id)
 
         async def start() -> dict[str, Any]:
-            model = self.registry.run(run_id).model
-            answer: dict[str, Any] = await self.call(session_id, partial(work, model), size=1)
-            self.registry.add_sampler(session_id, SamplerRecord(sampler_id, model, sampler_id))
-            return answer
+            copy = partial(run.model.copy_adapter, run_id, sampler_id)
+            await self.call(session_id, copy, size=1)
+            self.registry.add_sampler(session_id, SamplerRecord(sampler_id, run.model, sampler_id))
+            return {"sampling_session_id": sampler_id, "type": "save_weights_for_sampler"}
 
-        self.registry.run(run_id)
-        return self.ordering.admit(run_id, seq_id, lambda: asyncio.ensure_future(start()))
+        return run.requests.admit(seq_id, lambda: asyncio.ensure_future(start()))
 
     @contextmanager
     def sampling(
@@ -256,11 +247,10 @@ class Service:
 
     def unload(self, run_id: str) -> None:
         """Free a training run; its checkpoints stay on disk."""
-        record = self.registry.runs.pop(run_id, None)
-        self._creations.pop(run_id, None)
-        self.ordering.forget(run_id)
-        if record is not None:
-            delete, give_back = partial(record.model.trainer.delete, run_id), record.give_back
+        run = self.registry.runs.pop(run_id, None)
+        if run is not None:
+            run.requests.end(f"training run {run_id!r} has ended")
+            delete, give_back = partial(run.model.trainer.delete, run_id), run.give_back
             deleted = self.call(client_of(run_id), delete, size=1)
             deleted.add_done_callback(lambda _: give_back())
 
@@ -312,18 +302,25 @@ class Service:
         record = {"base_model": model.name, "lora": asdict(spec), "user_metadata": metadata}
         self.checkpoints.write_run(run_id, record)
 
-    def _create(self, session_id: str, run: RunRecord, work: Callable[[], Any]) -> str:
+    def _create(
+        self,
+        session_id: str,
+        run_id: str,
+        model: ServedModel,
+        spec: LoraSpec,
+        work: Callable[[], Any],
+    ) -> str:
         """Add a run to a session and create it by `work`; returns the request id of the result."""
-        session = self.registry.session(session_id)
+        self.registry.session(session_id)
         # The SDK sends a request again when its answer was lost.
-        if run.id not in self._creations:
-            size = STATES * run.model.adapters.nbytes(run.spec)
-            what = f"a training run of rank {run.spec.rank}"
+        if run_id not in self.registry.runs:
+            size, what = STATES * model.adapters.nbytes(spec), f"a training run of rank {spec.rank}"
             give_back = self.ledger.take(session_id, size, what, waits=False)
-            self.registry.add_run(session.id, replace(run, give_back=give_back))
-            creation = self._forget_on_failure(run.id, self.call(session_id, work, size=1))
-            self._creations[run.id] = self.futures.add(creation)
-        return self._creations[run.id]
+            work_done = self._forget_on_failure(run_id, self.call(session_id, work, size=1))
+            creation, requests = self.futures.add(work_done), RequestOrder(self.futures)
+            run = RunRecord(run_id, model, spec, requests, creation, give_back)
+            self.registry.add_run(session_id, run)
+        return self.registry.runs[run_id].creation
 
     async def _forget_on_failure(self, run_id: str, work: Awaitable[T]) -> T:
         try:
@@ -331,7 +328,6 @@ class Service:
         except BaseException:
             if (run := self.registry.runs.pop(run_id, None)) is not None:
                 run.give_back()
-            self._creations.pop(run_id, None)
             raise
 
 
