@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 import torch.nn.functional as F
-from transformers.cache_utils import Cache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from tokengym.agents.service.engine.attention_dtype import TILE, added, attention_weights
@@ -155,28 +154,6 @@ class Decode:
         return mixed + apart(weights[..., length:]) @ values.float()
 
 
-class PassThroughCache(Cache):
-    """A cache that stores nothing: keys and values pass through to the attention function."""
-
-    def __init__(self) -> None:
-        super().__init__(layers=[])
-
-    def update(
-        self,
-        key_states: torch.Tensor,
-        value_states: torch.Tensor,
-        layer_idx: int,
-        *_args: Any,
-        **_kwargs: Any,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return what came in."""
-        return key_states, value_states
-
-    def get_seq_length(self, layer_idx: int = 0) -> int:
-        """Return 0: positions are always explicit, so no past is reported."""
-        return 0
-
-
 # The passes in progress. Only the compute thread runs models.
 _running: list[AttentionState] = []
 
@@ -204,8 +181,7 @@ def hidden_states(model: Any, ids: torch.Tensor, at: torch.Tensor) -> torch.Tens
         position_ids=at,
         # Four dimensions tell transformers that the mask is ready; it is never read.
         attention_mask=torch.zeros(1, 1, 1, 1, device=ids.device, dtype=model.dtype),
-        past_key_values=PassThroughCache(),
-        use_cache=True,
+        use_cache=False,
     ).last_hidden_state
     return hidden
 
