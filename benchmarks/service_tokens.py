@@ -36,6 +36,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 import numpy as np
 import torch
 from peft import LoraConfig, get_peft_model
+from tinker.types import AdamParams
 from transformers import AutoModelForCausalLM
 
 from tokengym.agents.models import resolve_model
@@ -46,7 +47,7 @@ from tokengym.agents.service.engine.checkpoints import CheckpointStore
 from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import classify_modules, lora_layers
-from tokengym.agents.service.engine.trainer import AdamStep, Datum, LossRequest, Trainer
+from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 from tokengym.agents.service.generation.decoder import Decoder, SlotDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
@@ -230,7 +231,7 @@ def peak_memory(directory: Path, precision: str, prompts: Prompts, tokens: int) 
     ours = Ours(directory, precision)
     for _ in range(2):
         ours.train(ours.sample(prompts, tokens))
-        ours.trainer.optim_step("run", AdamStep(1e-4))
+        ours.trainer.optim_step("run", AdamParams(learning_rate=1e-4))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"  {precision:44s} {peak:8.2f} GB", flush=True)
 
@@ -299,7 +300,7 @@ def measure_gap(directory: Path, prompts: Prompts, arguments: argparse.Namespace
         for steps in (0, arguments.steps):
             for _ in range(steps):
                 ours.train(ours.sample(few, arguments.tokens, ended=ended))
-                ours.trainer.optim_step("run", AdamStep(5e-4))
+                ours.trainer.optim_step("run", AdamParams(learning_rate=5e-4))
             data = ours.sample(prompts, arguments.tokens, ended=ended)
             gaps = ours.train(data)
             ours.trainer.run("run").reset_optimizer()

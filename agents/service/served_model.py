@@ -32,9 +32,12 @@ from tokengym.agents.service.generation.adapter_cache import AdapterCache
 from tokengym.agents.service.generation.decoder import LANES, Decoder, SlotDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
-from tokengym.agents.service.generation.row_independence import NewDecoder, rows_are_independent
 from tokengym.agents.service.generation.sampler import Sampler
+from tokengym.agents.service.generation.trials import (
+    NewDecoder,
+    rows_are_independent,
+    supports_shared_prompts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -177,7 +180,7 @@ class ServedModel:
         """Return what makes the sampler's decoders, and whether sequences must be kept apart."""
         base = self.base_model
         if self.shares:
-            independent = partial(rows_are_independent, base.sampled, base.vocabulary, base.context)
+            independent = partial(rows_are_independent, base)
             # Where sums do not depend on what is beside them, nothing has to be kept apart.
             if not deterministic or (alike and independent(SlotDecoder)):
                 return SlotDecoder, False

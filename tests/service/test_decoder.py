@@ -17,7 +17,7 @@ from tokengym.agents.service.engine.forward import packed_forward, score
 from tokengym.agents.service.generation.decoder import SlotDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
+from tokengym.agents.service.generation.trials import supports_shared_prompts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
+from tinker.types import AdamParams
 
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
@@ -16,7 +17,6 @@ from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.trainer import (
-    AdamStep,
     AdapterTraining,
     Datum,
     LossRequest,
@@ -118,20 +118,25 @@ def test_a_language_model_is_bfloat16_where_the_processor_has_it(reference_direc
     + [("beta1", 1.0), ("beta2", 1.0), ("eps", 0.0)],
 )
 def test_a_setting_of_adam_that_would_ruin_the_weights_is_refused(
-    setting: str, value: float
+    trainer: Trainer, setting: str, value: float
 ) -> None:
     with pytest.raises(BadRequestError, match=f"{setting} must be from .* got {value}"):
-        AdamStep(**{setting: value})
+        trainer.optim_step("run", AdamParams(**{setting: value}))
 
 
-def test_a_step_that_overflows_leaves_weights_and_moments_as_they_were(model_dir: Path) -> None:
+@pytest.fixture(scope="module")
+def trainer(model_dir: Path) -> Trainer:
     base_model = load_base_model(model_dir, "cpu")
     adapters = LoraAdapters(base_model.trained)
     forward = packed_forward(base_model.trained, base_model.device, share=True)
     trainer = Trainer(adapters, forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
+    return trainer
+
+
+def test_a_step_that_overflows_leaves_weights_and_moments_as_they_were(trainer: Trainer) -> None:
     run = trainer.run("run")
-    violent = AdamStep(learning_rate=1e3, weight_decay=1e3)
+    violent = AdamParams(learning_rate=1e3, weight_decay=1e3)
     refused = 0
     for _ in range(12):
         for parameter in run.parameters.values():
@@ -152,7 +157,7 @@ def _state(run: AdapterTraining) -> dict[str, torch.Tensor]:
     return {name: value.detach().clone() for name, value in held.items()}
 
 
-def _refused(trainer: Trainer, step: AdamStep) -> bool:
+def _refused(trainer: Trainer, step: AdamParams) -> bool:
     try:
         trainer.optim_step("run", step)
     except BadRequestError as error:

@@ -7,7 +7,7 @@ a prompt with its keys in one product, so a group of eight reads the prompt from
 eight times. In bfloat16 on a processor each sample has a copy, so that its keys lie in one order.
 
 These states replace the attention function of any model that looks it up in transformers' table;
-`prompt_sharing` checks at start-up whether a given model does and gets the same logits. Keys
+`trials` checks at start-up whether a given model does and gets the same logits. Keys
 and values are kept in the type of the model, both in one tensor: [2, ...], keys first.
 """
 

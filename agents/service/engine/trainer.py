@@ -5,7 +5,7 @@ Compute thread only. A request that fails leaves its run unchanged.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
+    from tinker.types import AdamParams
 
     from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
     from tokengym.agents.service.engine.forward import PackedForward
@@ -74,25 +75,6 @@ class LossResult:
     logprobs: list[NDArray[np.float32]]
     losses: list[NDArray[np.float32]]
     metrics: dict[str, float]
-
-
-@dataclass(frozen=True)
-class AdamStep:
-    """The settings of one AdamW step, as the SDK's `AdamParams` has them."""
-
-    learning_rate: float = 1e-4
-    beta1: float = 0.9
-    beta2: float = 0.95
-    eps: float = 1e-12
-    weight_decay: float = 0.0
-    grad_clip_norm: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check every setting: one bad step would ruin the weights for good."""
-        for name, value in asdict(self).items():
-            low, high = ADAM_RANGES[name]
-            if not low <= value <= high:
-                raise BadRequestError(f"{name} must be from {low:g} to {high:g}, got {value}")
 
 
 @dataclass
@@ -193,13 +175,17 @@ class Trainer:
                 parameter.grad.add_(gradient)
         return result
 
-    def optim_step(self, run_id: str, step: AdamStep) -> dict[str, float]:
+    def optim_step(self, run_id: str, step: AdamParams) -> dict[str, float]:
         """Take one AdamW step with the accumulated gradients, then clear them.
 
         Raises:
-            BadRequestError: if the gradient is not finite, or the weights would not be; weights
-                and optimizer stay as they were.
+            BadRequestError: if a setting is out of range, the gradient is not finite, or the
+                weights would not be; weights and optimizer stay as they were.
         """
+        # One bad step would ruin the weights for good.
+        for name, (low, high) in ADAM_RANGES.items():
+            if not low <= (value := getattr(step, name)) <= high:
+                raise BadRequestError(f"{name} must be from {low:g} to {high:g}, got {value}")
         run = self.run(run_id)
         gradients = [p.grad for p in run.parameters.values() if p.grad is not None]
         norm = float(torch.nn.utils.get_total_norm(gradients)) if gradients else 0.0
