@@ -41,7 +41,7 @@ from transformers import AutoModelForCausalLM
 
 from tokengym.agents.models import resolve_model
 from tokengym.agents.service.config import ServiceConfig
-from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.checkpoints import CheckpointStore
 from tokengym.agents.service.engine.compute_thread import at_once
@@ -77,10 +77,9 @@ class Ours:
 
     def __init__(self, directory: Path, precision: str) -> None:
         self.base: BaseModel = load_base_model(directory, "cpu", precision)
-        self.adapters = LoraAdapters(self.base.trained)
         forward = packed_forward(self.base.trained, self.base.device, share=True)
         self.forward = forward
-        self.trainer = Trainer(self.adapters, forward, self.base.vocabulary, self.base.context)
+        self.trainer = Trainer(forward, self.base.vocabulary, self.base.context)
         self.trainer.create("run", LoraSpec(RANK, seed=1))
 
     def sample(
@@ -90,8 +89,8 @@ class Ours:
 
         Sequences have `tokens` tokens each, or fewer where the model ends them and `ended` is true.
         """
-        layers, spec = lora_layers(self.base.sampled), LoraSpec(RANK, seed=1)
-        for name, adapter in self.adapters.export("run", spec).adapters().items():
+        layers = lora_layers(self.base.sampled)
+        for name, adapter in self.trainer.run("run").export().adapters().items():
             layers[name].attach_for_sampling(adapter)
 
         def decoder(weights: str) -> Decoder:

@@ -6,7 +6,7 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec, LoraWeights
+from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.attention_dtype import rows_round_alike
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.checkpoints import (
@@ -78,12 +78,11 @@ class ServedModel:
         alike = rows_round_alike(base.dtype, device)
         new_decoder, apart = self._decoder(alike, deterministic=config.deterministic)
         prefixes = PrefixCache(budget.prefixes, whole=apart)
-        self.adapters = LoraAdapters(base.trained, new_seed)
         self.trainer = Trainer(
-            self.adapters,
             dataclasses.replace(scoring, model=base.trained),
             base.vocabulary,
             base.context,
+            new_seed,
         )
         self.adapter_cache = AdapterCache(
             base.sampled,
@@ -117,7 +116,7 @@ class ServedModel:
     ) -> str:
         """Write a run's adapter (and, for `weights`, its optimizer state) to disk."""
         run = self.trainer.run(path.run_id)
-        tensors = self.adapters.export(path.run_id, run.spec).to_tensors()
+        tensors = run.export().to_tensors()
         training = path.kind == "weights"
         if training:
             tensors.update(run.optimizer_tensors())
@@ -136,7 +135,7 @@ class ServedModel:
 
     def copy_adapter(self, run_id: str, key: str) -> None:
         """Copy a run's adapter into the cache, to sample from under `key`."""
-        self.adapter_cache.put(key, self.adapters.export(run_id, self.trainer.run(run_id).spec))
+        self.adapter_cache.put(key, self.trainer.run(run_id).export())
 
     def load(self, run_id: str, path: CheckpointPath, *, optimizer: bool) -> LoraSpec:
         """Load a checkpoint's adapter, and its optimizer state if asked, into a run.
@@ -159,9 +158,10 @@ class ServedModel:
         fresh = run_id not in self.trainer.runs
         if fresh:
             self.trainer.create(run_id, spec)
+        run = self.trainer.run(run_id)
         try:
-            self.adapters.load(run_id, weights)
-            self.trainer.run(run_id).reset_optimizer(tensors if optimizer else {})
+            run.load(weights)
+            run.reset_optimizer(tensors if optimizer else {})
         except BaseException:
             if fresh:
                 self.trainer.delete(run_id)

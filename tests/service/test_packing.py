@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.toy import VOCABULARY
-from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.chunk_sizes import PROCESSOR
 from tokengym.agents.service.engine.compute_thread import at_once
@@ -172,7 +172,6 @@ def test_losses_and_gradients_are_the_same_with_and_without_sharing_and_memory(
         base_model = load_base_model(model_dir, "cpu")
         forward = packed_forward(base_model.trained, base_model.device, share=share)
         trainer = Trainer(
-            LoraAdapters(base_model.trained),
             dataclasses.replace(forward, **changes),
             base_model.vocabulary,
             base_model.context,

@@ -11,7 +11,7 @@ import pytest
 import torch
 from tinker.types import AdamParams
 
-from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
@@ -65,14 +65,13 @@ def test_training_computes_the_log_probabilities_that_were_sampled_with(
 ) -> None:
     base_model = load_base_model(model_dir, "cpu", precision)
     assert base_model.precision == precision
-    adapters = LoraAdapters(base_model.trained)
     forward = packed_forward(base_model.trained, base_model.device, share=True)
-    trainer = Trainer(adapters, forward, base_model.vocabulary, base_model.context)
+    trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
     for parameter in trainer.run("run").parameters.values():
         torch.nn.init.normal_(parameter, std=0.02)
     layers = lora_layers(base_model.sampled)
-    for name, adapter in adapters.export("run", SPEC).adapters().items():
+    for name, adapter in trainer.run("run").export().adapters().items():
         layers[name].attach_for_sampling(adapter)
     generator = np.random.default_rng(0)
     prompts = [generator.integers(0, 320, n).astype(np.int32) for n in (12, 40, 70)]
@@ -127,9 +126,8 @@ def test_a_setting_of_adam_that_would_ruin_the_weights_is_refused(
 @pytest.fixture(scope="module")
 def trainer(model_dir: Path) -> Trainer:
     base_model = load_base_model(model_dir, "cpu")
-    adapters = LoraAdapters(base_model.trained)
     forward = packed_forward(base_model.trained, base_model.device, share=True)
-    trainer = Trainer(adapters, forward, base_model.vocabulary, base_model.context)
+    trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
     return trainer
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tokengym.agents.service.engine.adapters import LoraSpec
+from tokengym.agents.service.engine.adapters import LoraSpec, adapter_bytes
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.compute_thread import WHOLE, ComputeThread
 from tokengym.agents.service.engine.memory import clients_bytes
@@ -142,7 +142,7 @@ class Service:
         sampler_id = f"{session_id}:sample:{seq_id}"
         if model_path:
             path = CheckpointPath.parse(model_path)
-            record = SamplerRecord(sampler_id, self.model_of(path), path.uri, path.uri)
+            record = SamplerRecord(sampler_id, self.model_of(path), path.uri)
         else:
             record = SamplerRecord(sampler_id, self.model(name), BASE)
         self.registry.add_sampler(session_id, record)
@@ -263,7 +263,7 @@ class Service:
     def status(self) -> dict[str, Any]:
         """Return counts for the status route."""
         return {
-            "sessions": self.registry.open_sessions,
+            "sessions": len(self.registry.sessions),
             "samplers": len(self.registry.samplers),
             "held_bytes": self.ledger.held,
             "models": [model.status() for model in self.models],
@@ -314,7 +314,8 @@ class Service:
         self.registry.session(session_id)
         # The SDK sends a request again when its answer was lost.
         if run_id not in self.registry.runs:
-            size, what = STATES * model.adapters.nbytes(spec), f"a training run of rank {spec.rank}"
+            size = STATES * adapter_bytes(model.base_model.trained, spec)
+            what = f"a training run of rank {spec.rank}"
             give_back = self.ledger.take(session_id, size, what, waits=False)
             work_done = self._forget_on_failure(run_id, self.call(session_id, work, size=1))
             creation, requests = self.futures.add(work_done), RequestOrder(self.futures)
