@@ -348,18 +348,18 @@ def _targets(request: LossRequest, batch: PackedBatch) -> _Targets:
     data = {member: request.data[member] for member in batch.node_of}
     names = {name for datum in data.values() for name in datum.inputs} - {"target_tokens"}
     names.add(loss_weight(request.loss_fn))
-    sizes = [datum.inputs["target_tokens"].size for datum in data.values()]
-    repeats = [size // len(datum.tokens) for size, datum in zip(sizes, data.values(), strict=True)]
-    nodes = np.concatenate(
-        [np.repeat(batch.node_of[m], k) for m, k in zip(data, repeats, strict=True)]
-    )
+    nodes = [
+        np.repeat(batch.node_of[m], datum.inputs["target_tokens"].size // len(datum.tokens))
+        for m, datum in data.items()
+    ]
+    count = sum(map(len, nodes))
     return _Targets(
-        nodes,
-        np.repeat(np.arange(len(data)), sizes),
+        np.concatenate(nodes),
+        np.repeat(np.arange(len(data)), list(map(len, nodes))),
         np.concatenate([datum.inputs["target_tokens"].ravel() for datum in data.values()]),
         {name: np.concatenate([_input(datum, name) for datum in data.values()]) for name in names},
-        np.empty(len(nodes), np.float32),
-        np.empty(len(nodes), np.float32),
+        np.empty(count, np.float32),
+        np.empty(count, np.float32),
     )
 
 

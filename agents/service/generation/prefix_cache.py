@@ -40,12 +40,6 @@ class Prefix:
         """Size in bytes, without parents."""
         return self.states.nbytes + (0 if self.logits is None else self.logits.nbytes)
 
-    def joined(self) -> torch.Tensor:
-        """Return keys and values of the whole sequence, [2, layers, kv_heads, length, head_dim]."""
-        if self.parent is None:
-            return self.states
-        return torch.cat([node.states for node in reversed(list(self.chain()))], dim=3)
-
     def chain(self) -> Iterator[Prefix]:
         """Yield this prefix and its ancestors, the last first."""
         node: Prefix | None = self

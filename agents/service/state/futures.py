@@ -53,11 +53,10 @@ class FutureStore:
         if request_id in self._futures:
             return self._futures[request_id]
         tag, _, number = request_id.partition("-")
-        if len(tag) != len(self._tag) or not number.isdigit():
-            raise UnknownResourceError(f"request {request_id!r} is unknown")
-        if tag != self._tag:
+        formed = len(tag) == len(self._tag) and number.isdigit()
+        if formed and tag != self._tag:
             raise GoneError(f"request {request_id!r} belongs to an earlier run of this service")
-        if int(number) < self._issued:
+        if formed and int(number) < self._issued:
             raise GoneError(f"the result of request {request_id!r} is no longer held")
         raise UnknownResourceError(f"request {request_id!r} is unknown")
 

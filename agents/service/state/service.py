@@ -139,12 +139,8 @@ class Service:
         self, session_id: str, seq_id: int, name: str | None, model_path: str | None
     ) -> SamplerRecord:
         """Open a sampling session over the base model or over saved weights."""
-        sampler_id = f"{session_id}:sample:{seq_id}"
-        if model_path:
-            path = CheckpointPath.parse(model_path)
-            record = SamplerRecord(sampler_id, self.model_of(path), path.uri)
-        else:
-            record = SamplerRecord(sampler_id, self.model(name), BASE)
+        model, weights = self.weights_of(model_path) if model_path else (self.model(name), BASE)
+        record = SamplerRecord(f"{session_id}:sample:{seq_id}", model, weights)
         self.registry.add_sampler(session_id, record)
         return record
 
@@ -287,6 +283,15 @@ class Service:
             f"checkpoint must belong to a served model ({self._names}), {path.uri} was made for "
             f"{info.base_model!r} with other weights"
         )
+
+    def weights_of(self, uri: str) -> tuple[ServedModel, str]:
+        """Return the model of a checkpoint and the key of its weights.
+
+        Raises:
+            BadRequestError: if it is no path of a checkpoint, or the model is not served.
+        """
+        path = CheckpointPath.parse(uri)
+        return self.model_of(path), path.uri
 
     def _seeded(self, model: ServedModel, request: SampleRequest) -> SampleRequest:
         """Return a request with a seed; one that the client gave stays."""
