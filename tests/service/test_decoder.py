@@ -139,6 +139,19 @@ def test_a_few_long_prompts_do_not_take_the_places_of_many_short_ones(
     assert decoder._shared.room == 192
 
 
+@pytest.mark.parametrize("alone", [0, 3, 40])
+def test_a_large_group_does_not_take_places_for_prompts_that_are_sampled_once(
+    base_model: BaseModel, alone: int
+) -> None:
+    decoder = SlotDecoder(base_model.sampled, PrefixCache(1 << 24), "w")
+    single = [np.array([start, *range(40)], np.int32) for start in range(alone)]
+    decoder.admit([*[np.arange(60, dtype=np.int32)] * 32, *single])
+    decoder.step(np.zeros(32 + alone, np.int64))
+    held = sum(len(slots) * slots.room for slots in (decoder._own, decoder._shared))
+    # The sampler leaves as much again as rows and prompts take, for room to spare.
+    assert held <= 2 * ((32 + alone) * decoder._own.room + (1 + alone) * decoder._shared.room)
+
+
 @settings(max_examples=5, deadline=None)
 @given(rounds)
 def test_the_plain_decoder_keeps_the_same_law(
