@@ -1,6 +1,6 @@
 """Speed of the local service in long episodes: energy's `small`, 12 turns, in processor time.
 
-    python benchmarks/service_episodes.py [--tasks 8] [--rollouts 4] [--model smollm2]
+    python -m benchmarks.service_episodes [--tasks 8] [--rollouts 4] [--model smollm2]
 
 As soon as a reply ends the next turn is asked for, as rollouts do. Beside it transformers.generate
 with its cache runs conversations of the same lengths and in the same type of numbers, those of a
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import tempfile
 import time
 from collections import defaultdict
 from concurrent.futures import Future
@@ -27,15 +26,11 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache
 
+from benchmarks.served import add_options, first_episodes, generate, served_model
 from tokengym.agents.models import resolve_model
-from tokengym.agents.service.config import ServiceConfig
-from tokengym.agents.service.engine.checkpoints import CheckpointStore
 from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.served_model import ServedModel
-from tokengym.agents.tinker.codec import codec_name, codec_named
-from tokengym.envs.registry import make_world
-from tokengym.envs.tokens.episode import Episode
 
 Lengths = list[list[tuple[int, int]]]
 """For each episode the new tokens of each turn's prompt, and those of the reply."""
@@ -45,11 +40,7 @@ def play(
     served: ServedModel, arguments: argparse.Namespace, directory: Path, *, together: bool
 ) -> tuple[Lengths, dict[int, float]]:
     """Play all episodes; returns lengths, and seconds of processor time by turn if `together`."""
-    world = make_world("energy", "small")
-    codec = codec_named(codec_name("qwen3_instruct", str(directory)))
-    tasks = world.first_tasks("test", arguments.tasks)
-    rollouts = range(arguments.rollouts)
-    episodes = [Episode(world.fork(), task, codec) for task in tasks for _ in rollouts]
+    episodes = first_episodes("energy:small", directory, arguments.tasks, arguments.rollouts)
     lengths: Lengths = [[] for _ in episodes]
     running: dict[int, Future[SampleResult]] = {}
 
@@ -80,7 +71,7 @@ def play(
     return lengths, seconds
 
 
-def generate(model: Any, conversations: Lengths) -> None:
+def converse(model: Any, conversations: Lengths) -> None:
     """Sample conversations of these lengths side by side, each turn with the cache of the last."""
     cache = DynamicCache(config=model.config)
     rows = len(conversations)
@@ -92,40 +83,24 @@ def generate(model: Any, conversations: Lengths) -> None:
         seen = (torch.arange(new) >= pads).long()
         ids = torch.cat([ids, torch.randint(5, 1000, (rows, new)) * seen], dim=1)
         mask = torch.cat([mask, seen], dim=1)
-        with torch.inference_mode():
-            ids = model.generate(
-                input_ids=ids,
-                attention_mask=mask,
-                past_key_values=cache,
-                do_sample=True,
-                top_k=0,
-                max_new_tokens=reply,
-                min_new_tokens=reply,
-                pad_token_id=0,
-            )
+        ids = generate(model, ids, mask, reply, past_key_values=cache)
         mask = torch.cat([mask, torch.ones(rows, reply, dtype=torch.long)], dim=1)
 
 
 def main() -> None:
     """Print processor time of episodes: ours, with `deterministic`, and `generate` on the same."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="smollm2", help="a name that `tokengym models` knows")
+    add_options(parser)
     parser.add_argument("--tasks", type=int, default=8)
     parser.add_argument("--rollouts", type=int, default=4, help="episodes of each Task")
     parser.add_argument("--tokens", type=int, default=27, help="most of a reply")
-    parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     directory = resolve_model(arguments.model).directory
     print(f"episodes, {arguments.tasks} Tasks x {arguments.rollouts}, processor time:")
 
     def ours(*, deterministic: bool = False, together: bool = False) -> tuple[Lengths, Any, Any]:
-        with tempfile.TemporaryDirectory() as folder:
-            state = Path(folder)
-            config = ServiceConfig(
-                models=(directory,), state_dir=state, deterministic=deterministic
-            )
-            served = ServedModel(directory, config, CheckpointStore(state), lambda: 1)
+        with served_model(directory, deterministic=deterministic) as served:
             return *play(served, arguments, directory, together=together), served.base_model.dtype
 
     taken: dict[str, float] = {}
@@ -138,7 +113,7 @@ def main() -> None:
     read_model: Any = AutoModelForCausalLM.from_pretrained
     model, start = read_model(directory, dtype=dtype), time.process_time()
     for first in range(0, len(lengths), arguments.rollouts):
-        generate(model, lengths[first : first + arguments.rollouts])
+        converse(model, lengths[first : first + arguments.rollouts])
     taken["transformers.generate"] = time.process_time() - start
     print(f"  {'transformers.generate':44s} {taken['transformers.generate']:8.1f} s")
     for name in ("deterministic", "transformers.generate"):

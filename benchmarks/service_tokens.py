@@ -1,6 +1,6 @@
 """Speed and memory of the local Tinker service's arithmetic, as ratios within one run.
 
-    python benchmarks/service_tokens.py [--part sampling ...] [--prompts 8] [--threads 2]
+    python -m benchmarks.service_tokens [--part sampling ...] [--prompts 8] [--threads 2]
 
 Sampling: 8 prompts, 8 samples each, against `transformers.generate` in float32 with the same model,
 prompts and tokens, and against our decoder without shared prompts. Training: a step on the 64
@@ -22,9 +22,7 @@ import multiprocessing
 import os
 import resource
 import statistics
-import tempfile
 import time
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,31 +34,26 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 import numpy as np
 import torch
 from peft import LoraConfig, get_peft_model
+from tinker.types import AdamParams
 from transformers import AutoModelForCausalLM
 
+from benchmarks.served import add_options, first_episodes, generate, sample_all, served_model
 from tokengym.agents.models import resolve_model
-from tokengym.agents.service.config import ServiceConfig
-from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
-from tokengym.agents.service.engine.checkpoints import CheckpointStore
 from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import classify_modules, lora_layers
-from tokengym.agents.service.engine.trainer import AdamStep, Datum, LossRequest, Trainer
-from tokengym.agents.service.generation.decoder import Decoder
+from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
+from tokengym.agents.service.generation.decoder import Decoder, SlotDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.row_decoder import shared_decoder
-from tokengym.agents.service.generation.sampler import Sampler, SampleRequest, SampleResult
+from tokengym.agents.service.generation.sampler import Sampler, SampleRequest
 from tokengym.agents.service.generation.token_sampling import TokenSampling
-from tokengym.agents.service.served_model import ServedModel
-from tokengym.agents.tinker.codec import codec_name, codec_named
 from tokengym.envs.core.world import PROMPTS
-from tokengym.envs.registry import make_world
-from tokengym.envs.tokens.episode import Episode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -72,15 +65,22 @@ PRECISIONS = ("float32", "bfloat16")
 PARTS = ("sampling", "training", "gap", "memory", "deterministic", "threads")
 
 
+def requests(
+    weights: str, prompts: Prompts, tokens: int, stops: frozenset[int] = frozenset()
+) -> Iterator[SampleRequest]:
+    """Yield a request for `SIZE` sequences of each prompt."""
+    for seed, prompt in enumerate(prompts):
+        yield SampleRequest(weights, prompt, SIZE, TokenSampling(seed), tokens, stops)
+
+
 class Ours:
     """The service's sampler and trainer on one model, without HTTP."""
 
     def __init__(self, directory: Path, precision: str) -> None:
         self.base: BaseModel = load_base_model(directory, "cpu", precision)
-        self.adapters = LoraAdapters(self.base.trained)
         forward = packed_forward(self.base.trained, self.base.device, share=True)
         self.forward = forward
-        self.trainer = Trainer(self.adapters, forward, self.base.vocabulary, self.base.context)
+        self.trainer = Trainer(forward, self.base.vocabulary, self.base.context)
         self.trainer.create("run", LoraSpec(RANK, seed=1))
 
     def sample(
@@ -90,31 +90,24 @@ class Ours:
 
         Sequences have `tokens` tokens each, or fewer where the model ends them and `ended` is true.
         """
-        layers, spec = lora_layers(self.base.sampled), LoraSpec(RANK, seed=1)
-        for name, adapter in self.adapters.export("run", spec).adapters().items():
+        layers = lora_layers(self.base.sampled)
+        for name, adapter in self.trainer.run("run").export().adapters().items():
             layers[name].attach_for_sampling(adapter)
 
         def decoder(weights: str) -> Decoder:
             if shared:
                 model = self.base.sampled
-                return shared_decoder(model)(model, PrefixCache(1 << 28), weights)
+                return SlotDecoder(model, PrefixCache(1 << 28), weights)
             return PlainDecoder(self.base.sampled)
 
         scoring = dataclasses.replace(self.forward, model=self.base.sampled)
         sampler = Sampler(scoring, decoder, lambda _: None, lambda _: "")
-        futures: list[Future[SampleResult]] = []
         stops = self.base.eos if ended else frozenset()
-        for seed, prompt in enumerate(prompts):
-            futures.append(Future())
-            sampling = TokenSampling(seed)
-            request = SampleRequest("run", prompt, SIZE, sampling, tokens, stops)
-            sampler.submit(request, futures[-1])
-        while sampler.busy:
-            sampler.step()
+        results = sample_all(sampler, requests("run", prompts, tokens, stops))
         generator = np.random.default_rng(0)
         data: list[Datum] = []
-        for prompt, future in zip(prompts, futures, strict=True):
-            for sequence in future.result().sequences:
+        for prompt, result in zip(prompts, results, strict=True):
+            for sequence in result.sequences:
                 whole = np.append(prompt, np.array(sequence.tokens, np.int32))
                 own = np.arange(len(whole) - 1) >= len(prompt) - 1
                 logprobs = np.zeros(len(own), np.float32)
@@ -174,17 +167,7 @@ class Plain:
         for line, prompt in enumerate(prompts):
             ids[line, longest - len(prompt) :] = torch.from_numpy(prompt.astype(np.int64))
             mask[line, longest - len(prompt) :] = 1
-        with torch.inference_mode():
-            self.sampled.generate(
-                input_ids=ids,
-                attention_mask=mask,
-                do_sample=True,
-                top_k=0,
-                num_return_sequences=SIZE,
-                max_new_tokens=tokens,
-                min_new_tokens=tokens,
-                pad_token_id=0,
-            )
+        generate(self.sampled, ids, mask, tokens, num_return_sequences=SIZE)
 
     def train(self, data: list[Datum]) -> None:
         """Add the gradients of a step, `PLAIN_BATCH` sequences at a time."""
@@ -231,7 +214,7 @@ def peak_memory(directory: Path, precision: str, prompts: Prompts, tokens: int) 
     ours = Ours(directory, precision)
     for _ in range(2):
         ours.train(ours.sample(prompts, tokens))
-        ours.trainer.optim_step("run", AdamStep(1e-4))
+        ours.trainer.optim_step("run", AdamParams(learning_rate=1e-4))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"  {precision:44s} {peak:8.2f} GB", flush=True)
 
@@ -300,7 +283,7 @@ def measure_gap(directory: Path, prompts: Prompts, arguments: argparse.Namespace
         for steps in (0, arguments.steps):
             for _ in range(steps):
                 ours.train(ours.sample(few, arguments.tokens, ended=ended))
-                ours.trainer.optim_step("run", AdamStep(5e-4))
+                ours.trainer.optim_step("run", AdamParams(learning_rate=5e-4))
             data = ours.sample(prompts, arguments.tokens, ended=ended)
             gaps = ours.train(data)
             ours.trainer.run("run").reset_optimizer()
@@ -313,53 +296,28 @@ def measure_gap(directory: Path, prompts: Prompts, arguments: argparse.Namespace
 def compare_deterministic(directory: Path, prompts: Prompts, arguments: argparse.Namespace) -> None:
     """Print tokens sampled per second of processor time, by default and with `deterministic`."""
     print("sampling, tokens per second of processor time:")
-    with tempfile.TemporaryDirectory() as folder:
-        for deterministic in (False, True):
-            config = ServiceConfig(
-                models=(directory,), state_dir=Path(folder), deterministic=deterministic
-            )
-            served = ServedModel(directory, config, CheckpointStore(Path(folder)), lambda: 1)
+    for name in ("default", "deterministic"):
+        with served_model(directory, deterministic=name == "deterministic") as served:
             for _ in range(arguments.turns + 1):
-                start, count = time.process_time(), 0
-                futures: list[Future[SampleResult]] = [Future() for _ in prompts]
-                for seed, (prompt, future) in enumerate(zip(prompts, futures, strict=True)):
-                    sampling = TokenSampling(seed)
-                    served.sampler.submit(
-                        SampleRequest(
-                            "base", prompt, SIZE, sampling, arguments.tokens, frozenset()
-                        ),
-                        future,
-                    )
-                while served.sampler.busy:
-                    served.sampler.step()
-                for future in futures:
-                    count += sum(len(one.tokens) for one in future.result().sequences)
-                rate = count / (time.process_time() - start)
-            name = "deterministic" if deterministic else "default"
-            print(f"  {name:44s} {rate:8.0f}", flush=True)
-
-
-def prompts_of(name: str, prompt: str, directory: Path, count: int) -> Prompts:
-    """Return the prompts of a world's first held-out Tasks in a model's tokens."""
-    world = make_world(name, prompt=prompt)
-    codec = codec_named(codec_name("qwen3_instruct", str(directory)))
-    tasks = world.first_tasks("test", count)
-    episodes = [Episode(world.fork(), task, codec) for task in tasks]
-    return [np.array(episode.observation, np.int32) for episode in episodes]
+                start = time.process_time()
+                asked = requests("base", prompts, arguments.tokens)
+                results = sample_all(served.sampler, asked)
+                taken = time.process_time() - start
+        count = sum(len(one.tokens) for result in results for one in result.sequences)
+        print(f"  {name:44s} {count / taken:8.0f}", flush=True)
 
 
 def main() -> None:
     """Run all comparisons."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", action="append", choices=PARTS, help="what to measure (all)")
-    parser.add_argument("--model", default="smollm2", help="a name that `tokengym models` knows")
+    add_options(parser)
     parser.add_argument("--tokens", type=int, default=24, help="sampled tokens of each sequence")
     parser.add_argument("--prompts", type=int, default=8)
     parser.add_argument("--shortest", type=int, default=96, help="tokens; the longest has twice")
     parser.add_argument("--world", help="Tasks of this world as prompts, not random tokens")
     parser.add_argument("--prompt", default="full", choices=PROMPTS, help="of that world")
     parser.add_argument("--turns", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=5, help="training steps before the gap")
     parser.add_argument("--precision", action="append", choices=PRECISIONS, help="ours (all)")
     parser.add_argument("--step-prompts", type=int, default=8, help="prompts of such a step")
@@ -375,7 +333,10 @@ def main() -> None:
         for length in generator.integers(low, high, arguments.prompts)
     ]
     if arguments.world is not None:
-        prompts = prompts_of(arguments.world, arguments.prompt, directory, arguments.prompts)
+        begun = first_episodes(
+            arguments.world, directory, arguments.prompts, prompt=arguments.prompt
+        )
+        prompts = [np.array(episode.observation, np.int32) for episode in begun]
     print(f"{arguments.prompts} prompts x {SIZE}, {arguments.tokens} tokens each")
     if {"sampling", "training", "threads"} & set(parts):
         ours = {name: Ours(directory, name) for name in arguments.precision or PRECISIONS}

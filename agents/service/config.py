@@ -88,7 +88,12 @@ class ServiceConfig(ComputeSettings):
                 f"--name must give each of {len(self.models)} models at most one name, and no two "
                 f"the same, got {list(self.names)}"
             )
-        check_api_key(self.api_key)
+        if not self.api_key.startswith(KEY_PREFIX) or len(self.api_key) < len(KEY_PREFIX) + 4:
+            # The key itself is a secret and stays out of the message.
+            raise BadRequestError(
+                f"api_key must start with {KEY_PREFIX!r} and go on for at least 4 characters, "
+                f"got {len(self.api_key)} characters"
+            )
 
     @property
     def max_body_bytes(self) -> int:
@@ -124,14 +129,4 @@ def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -
         raise ModelDirectoryError(
             "model directory must hold a causal language model and its tokenizer, the config.json "
             f"of {str(directory)!r} names no model_type"
-        )
-
-
-def check_api_key(key: str) -> None:
-    """Raise `BadRequestError` if the SDK would not accept `key` as an API key."""
-    if not key.startswith(KEY_PREFIX) or len(key) < len(KEY_PREFIX) + 4:
-        # The key itself is a secret and stays out of the message.
-        raise BadRequestError(
-            f"api_key must start with {KEY_PREFIX!r} and go on for at least 4 characters, "
-            f"got {len(key)} characters"
         )

@@ -6,7 +6,8 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec, LoraWeights
+from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
+from tokengym.agents.service.engine.attention_dtype import rows_round_alike
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
@@ -28,13 +29,15 @@ from tokengym.agents.service.engine.memory import (
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.adapter_cache import AdapterCache
-from tokengym.agents.service.generation.decoder import Decoder, SharedPromptDecoder
+from tokengym.agents.service.generation.decoder import LANES, Decoder, SlotDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
-from tokengym.agents.service.generation.row_decoder import LANES, RowDecoder, shared_decoder
-from tokengym.agents.service.generation.row_independence import NewDecoder, rows_are_independent
 from tokengym.agents.service.generation.sampler import Sampler
+from tokengym.agents.service.generation.trials import (
+    NewDecoder,
+    rows_are_independent,
+    supports_shared_prompts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,14 +75,14 @@ class ServedModel:
         scoring = packed_forward(base.sampled, device, share=True, memory=budget.batch)
         self.shares = supports_shared_prompts(base, scoring)
         scoring = dataclasses.replace(scoring, share=self.shares)
-        new_decoder, apart = self._decoder(deterministic=config.deterministic)
+        alike = rows_round_alike(base.dtype, device)
+        new_decoder, apart = self._decoder(alike, deterministic=config.deterministic)
         prefixes = PrefixCache(budget.prefixes, whole=apart)
-        self.adapters = LoraAdapters(base.trained, new_seed)
         self.trainer = Trainer(
-            self.adapters,
             dataclasses.replace(scoring, model=base.trained),
             base.vocabulary,
             base.context,
+            new_seed,
         )
         self.adapter_cache = AdapterCache(
             base.sampled,
@@ -99,7 +102,7 @@ class ServedModel:
             base.decode,
             # Buffers have room to spare.
             capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
-            copied=new_decoder is not SharedPromptDecoder,
+            copied=alike or new_decoder is not SlotDecoder,
         )
 
     def save(
@@ -113,7 +116,7 @@ class ServedModel:
     ) -> str:
         """Write a run's adapter (and, for `weights`, its optimizer state) to disk."""
         run = self.trainer.run(path.run_id)
-        tensors = self.adapters.export(path.run_id, run.spec).to_tensors()
+        tensors = run.export().to_tensors()
         training = path.kind == "weights"
         if training:
             tensors.update(run.optimizer_tensors())
@@ -132,7 +135,7 @@ class ServedModel:
 
     def copy_adapter(self, run_id: str, key: str) -> None:
         """Copy a run's adapter into the cache, to sample from under `key`."""
-        self.adapter_cache.put(key, self.adapters.export(run_id, self.trainer.run(run_id).spec))
+        self.adapter_cache.put(key, self.trainer.run(run_id).export())
 
     def load(self, run_id: str, path: CheckpointPath, *, optimizer: bool) -> LoraSpec:
         """Load a checkpoint's adapter, and its optimizer state if asked, into a run.
@@ -155,9 +158,10 @@ class ServedModel:
         fresh = run_id not in self.trainer.runs
         if fresh:
             self.trainer.create(run_id, spec)
+        run = self.trainer.run(run_id)
         try:
-            self.adapters.load(run_id, weights)
-            self.trainer.run(run_id).reset_optimizer(tensors if optimizer else {})
+            run.load(weights)
+            run.reset_optimizer(tensors if optimizer else {})
         except BaseException:
             if fresh:
                 self.trainer.delete(run_id)
@@ -172,18 +176,15 @@ class ServedModel:
             **self.sampler.status(),
         }
 
-    def _decoder(self, *, deterministic: bool) -> tuple[NewDecoder, bool]:
+    def _decoder(self, alike: bool, *, deterministic: bool) -> tuple[NewDecoder, bool]:
         """Return what makes the sampler's decoders, and whether sequences must be kept apart."""
         base = self.base_model
         if self.shares:
-            default = shared_decoder(base.sampled)
-            if not deterministic:
-                return default, False
-            independent = partial(rows_are_independent, base.sampled, base.vocabulary, base.context)
+            independent = partial(rows_are_independent, base)
             # Where sums do not depend on what is beside them, nothing has to be kept apart.
-            if default is RowDecoder and independent(default):
-                return default, False
-            if independent(in_lanes := partial(RowDecoder, lanes=LANES)):
+            if not deterministic or (alike and independent(SlotDecoder)):
+                return SlotDecoder, False
+            if independent(in_lanes := partial(SlotDecoder, lanes=LANES)):
                 return in_lanes, True
 
         def plain(model: Any, _store: PrefixCache, _weights: str) -> Decoder:

@@ -71,13 +71,14 @@ class TrainedAdapter:
         """
         model: Any = AutoModelForCausalLM.from_pretrained(self.model, dtype="auto")
         modules = dict(model.named_modules())
-        if _HEAD in self.weights.tensors and model.config.tie_word_embeddings:
+        adapters = self.weights.adapters()
+        if _HEAD in adapters and model.config.tie_word_embeddings:
             head = modules[_HEAD]
             head.weight = torch.nn.Parameter(head.weight.detach().clone(), requires_grad=False)
             model.config.tie_word_embeddings = False
-        for name, (a, b) in self.weights.tensors.items():
+        for name, (a, b, scaling) in adapters.items():
             weight = modules[name].weight
-            update = (b.float() @ a.float()) * self.weights.spec.scaling
+            update = (b.float() @ a.float()) * scaling
             # Some models keep the matrix as [in, out].
             update = update if update.shape == weight.shape else update.T
             with torch.no_grad():

@@ -11,7 +11,7 @@ import torch
 from tinker.types import AdamParams, Datum, ModelInput
 
 from tests.service.toy import make_model
-from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec, adapter_bytes
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.checkpoints import CheckpointStore
 from tokengym.agents.service.errors import UnknownResourceError
@@ -61,7 +61,7 @@ def base_model(tmp_path: Path) -> BaseModel:
 
 def _held(base_model: BaseModel, root: Path, dropped: list[str]) -> AdapterCache:
     """A cache of two adapters of rank 2 in memory, and five in all."""
-    two = 2 * LoraAdapters(base_model.trained).nbytes(LoraSpec(2))
+    two = 2 * adapter_bytes(base_model.trained, LoraSpec(2))
     return AdapterCache(
         base_model.sampled, CheckpointStore(root), root / "unnamed", two, 5, dropped.append
     )
@@ -71,16 +71,15 @@ def test_as_many_are_held_as_there_may_be_however_often_they_are_reloaded(
     base_model: BaseModel, tmp_path: Path
 ) -> None:
     adapter_cache = _held(base_model, tmp_path, [])
-    adapters = LoraAdapters(base_model.trained)
-    adapters.create("run", LoraSpec(2, seed=1))
+    adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
     for number in range(5):
-        adapter_cache.put(f"s:{number}", adapters.export("run", LoraSpec(2, seed=1)))
+        adapter_cache.put(f"s:{number}", adapter.export())
     for _ in range(2):
         for number in range(5):
             adapter_cache.use(f"s:{number}")
             assert adapter_cache.status()["resident_adapters"] <= 2
     adapter_cache.use("s:0")
-    adapter_cache.put("s:5", adapters.export("run", LoraSpec(2, seed=1)))
+    adapter_cache.put("s:5", adapter.export())
     with pytest.raises(UnknownResourceError, match=r"s:1.*more than 5 newer"):
         adapter_cache.acquire("s:1")
     for number in (0, 2, 3, 4, 5):
@@ -90,10 +89,9 @@ def test_as_many_are_held_as_there_may_be_however_often_they_are_reloaded(
 def test_what_is_in_use_is_never_dropped(base_model: BaseModel, tmp_path: Path) -> None:
     dropped: list[str] = []
     adapter_cache = _held(base_model, tmp_path, dropped)
-    adapters = LoraAdapters(base_model.trained)
-    adapters.create("run", LoraSpec(2, seed=1))
+    adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
     for number in range(10):
-        adapter_cache.put(f"s:{number}", adapters.export("run", LoraSpec(2, seed=1)))
+        adapter_cache.put(f"s:{number}", adapter.export())
         if number < 4:
             adapter_cache.acquire(f"s:{number}")
     dropped.clear()
@@ -120,12 +118,11 @@ def test_the_base_weights_are_what_they_were_after_any_use(
     ids = torch.arange(12)[None]
     before = base_model.sampled(input_ids=ids).logits.detach().clone()
     adapter_cache = _held(base_model, tmp_path, [])
-    adapters = LoraAdapters(base_model.trained)
-    adapters.create("run", LoraSpec(2, seed=1))
+    adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
     for number in range(5):
-        for parameter in adapters.parameters("run").values():
+        for parameter in adapter.parameters.values():
             torch.nn.init.normal_(parameter, std=0.1)
-        adapter_cache.put(f"s:{number}", adapters.export("run", LoraSpec(2, seed=1)))
+        adapter_cache.put(f"s:{number}", adapter.export())
     seen = []
     for key in ("s:0", "s:4", "s:2", BASE, "s:0"):
         adapter_cache.acquire(key)
@@ -140,14 +137,13 @@ def test_the_base_weights_are_what_they_were_after_any_use(
 def test_two_models_of_equal_weights_keep_their_spilled_adapters_apart(
     base_model: BaseModel, tmp_path: Path
 ) -> None:
-    adapters = LoraAdapters(base_model.trained)
-    adapters.create("run", LoraSpec(2, seed=1))
+    adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
     caches = [_held(base_model, tmp_path, []) for _ in range(2)]
     expected = []
     for adapter_cache in caches:
-        for parameter in adapters.parameters("run").values():
+        for parameter in adapter.parameters.values():
             torch.nn.init.normal_(parameter, std=0.1)
         for number in range(3):
-            adapter_cache.put(f"s:{number}", adapters.export("run", LoraSpec(2, seed=1)))
-        expected.append(adapters.export("run", LoraSpec(2, seed=1)).digest)
+            adapter_cache.put(f"s:{number}", adapter.export())
+        expected.append(adapter.export().digest)
     assert [adapter_cache.lineage("s:0") for adapter_cache in caches] == expected

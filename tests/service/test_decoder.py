@@ -14,11 +14,10 @@ from tests.service.toy import VOCABULARY, make_model
 from tokengym.agents.service.engine.attention_dtype import TILE
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.forward import packed_forward, score
-from tokengym.agents.service.generation.decoder import SharedPromptDecoder
+from tokengym.agents.service.generation.decoder import SlotDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
-from tokengym.agents.service.generation.row_decoder import RowDecoder
+from tokengym.agents.service.generation.trials import supports_shared_prompts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,9 +89,7 @@ def _live(model: Any, decoder: Any, life: list[tuple[list[list[int]], int, list[
 def test_rows_that_join_and_leave_do_not_disturb_the_others(
     base_model: BaseModel, life: list[tuple[list[list[int]], int, list[int]]]
 ) -> None:
-    _live(
-        base_model.sampled, SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 24), "w"), life
-    )
+    _live(base_model.sampled, SlotDecoder(base_model.sampled, PrefixCache(1 << 24), "w"), life)
 
 
 @settings(max_examples=4, deadline=None)
@@ -101,7 +98,7 @@ def test_rows_in_bfloat16_get_the_bits_that_training_computes(
     rounded: BaseModel, life: list[tuple[list[list[int]], int, list[int]]]
 ) -> None:
     forward = packed_forward(rounded.trained, rounded.device, share=True)
-    decoder = RowDecoder(rounded.sampled, PrefixCache(1 << 24), "w")
+    decoder = SlotDecoder(rounded.sampled, PrefixCache(1 << 24), "w")
     rows: list[NDArray[np.int32]] = []
     gone: list[NDArray[np.int32]] = []
     generator = np.random.default_rng(0)
@@ -132,7 +129,7 @@ def test_rows_in_bfloat16_get_the_bits_that_training_computes(
 def test_a_few_long_prompts_do_not_take_the_places_of_many_short_ones(
     base_model: BaseModel,
 ) -> None:
-    decoder = SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 24), "w")
+    decoder = SlotDecoder(base_model.sampled, PrefixCache(1 << 24), "w")
     short = [[start, *range(20)] for start in range(12)]
     long = [[start, *([7] * length)] for start, length in ((20, 70), (21, 130))]
     _live(
@@ -140,6 +137,19 @@ def test_a_few_long_prompts_do_not_take_the_places_of_many_short_ones(
     )
     assert len(decoder._shared) <= 6
     assert decoder._shared.room == 192
+
+
+@pytest.mark.parametrize("alone", [0, 3, 40])
+def test_a_large_group_does_not_take_places_for_prompts_that_are_sampled_once(
+    base_model: BaseModel, alone: int
+) -> None:
+    decoder = SlotDecoder(base_model.sampled, PrefixCache(1 << 24), "w")
+    single = [np.array([start, *range(40)], np.int32) for start in range(alone)]
+    decoder.admit([*[np.arange(60, dtype=np.int32)] * 32, *single])
+    decoder.step(np.zeros(32 + alone, np.int64))
+    held = sum(len(slots) * slots.room for slots in (decoder._own, decoder._shared))
+    # The sampler leaves as much again as rows and prompts take, for room to spare.
+    assert held <= 2 * ((32 + alone) * decoder._own.room + (1 + alone) * decoder._shared.room)
 
 
 @settings(max_examples=5, deadline=None)
@@ -156,7 +166,7 @@ def test_a_prompt_that_goes_on_from_a_reply_computes_only_what_is_new(
 ) -> None:
     base_model = load_base_model(model_dir, "cpu", precision)
     store = PrefixCache(1 << 24)
-    first = SharedPromptDecoder(base_model.sampled, store, "w")
+    first = SlotDecoder(base_model.sampled, store, "w")
     prompt = list(range(20))
     first.admit([np.array(prompt, np.int32)])
     for token in (30, 31, 32):
@@ -167,7 +177,7 @@ def test_a_prompt_that_goes_on_from_a_reply_computes_only_what_is_new(
     found = store.find("w", longer)
     assert found is not None
     assert found.length == len(talk)
-    logits = SharedPromptDecoder(base_model.sampled, store, "w").admit([longer])
+    logits = SlotDecoder(base_model.sampled, store, "w").admit([longer])
     np.testing.assert_allclose(
         logits[0].numpy(), _alone(base_model.sampled, longer.tolist()), atol=near
     )
@@ -177,7 +187,7 @@ def test_a_prompt_that_goes_on_from_a_reply_computes_only_what_is_new(
 def test_the_prefix_store_holds_no_more_than_its_bytes(base_model: BaseModel) -> None:
     store = PrefixCache(200_000)
     for start in range(40):
-        decoder = SharedPromptDecoder(base_model.sampled, store, "w")
+        decoder = SlotDecoder(base_model.sampled, store, "w")
         decoder.admit([np.arange(start, start + 30, dtype=np.int32)])
         assert store.nbytes <= 200_000
     assert 0 < len(store) < 40
@@ -202,7 +212,7 @@ def test_every_architecture_is_served_and_windows_are_never_shared(
     )
     life = [([list(range(30)), [5] * 12], 4, [0]), ([[7, 8, 9]], 3, [])]
     decoder: Any = (
-        SharedPromptDecoder(served.sampled, PrefixCache(1 << 24), "w")
+        SlotDecoder(served.sampled, PrefixCache(1 << 24), "w")
         if shares
         else PlainDecoder(served.sampled)
     )

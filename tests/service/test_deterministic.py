@@ -75,9 +75,9 @@ def test_a_request_gets_the_same_bits_alone_and_among_others_in_any_order(
             for one, other in zip(got.sequences, expected.sequences, strict=True):
                 assert one.tokens == other.tokens
                 assert one.logprobs == other.logprobs
-            if expected.prompt_logprobs is not None:
-                assert got.prompt_logprobs is not None
-                assert got.prompt_logprobs.tobytes() == expected.prompt_logprobs.tobytes()
+            if expected.scores is not None:
+                assert got.scores is not None
+                assert got.scores.logprobs.tobytes() == expected.scores.logprobs.tobytes()
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

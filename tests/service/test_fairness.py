@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
+from tinker.types import AdamParams
 
 from tests.service.toy import VOCABULARY, sampler_with
 from tokengym.agents.service.config import ServiceConfig
@@ -18,7 +19,7 @@ from tokengym.agents.service.engine import compute_thread
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.compute_thread import ComputeThread, Pieces
-from tokengym.agents.service.engine.trainer import AdamStep, Datum, LossRequest
+from tokengym.agents.service.engine.trainer import Datum, LossRequest
 from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
@@ -198,7 +199,7 @@ def test_work_between_layers_changes_no_bit(
         for step in range(2):
             work = partial(train, name, _loss(step, 2, 12))
             found.append(compute.call(name, work, 1))
-            update = partial(model.trainer.optim_step, name, AdamStep(1e-2))
+            update = partial(model.trainer.optim_step, name, AdamParams(learning_rate=1e-2))
             found.append(compute.call(name, update, 1))
         compute.call(name, partial(model.copy_adapter, name, name), 1).result(20)
         found += [sample(_request(name, 2, 10, 6, name)), sample(_request(name, 1, 15, 3))]
@@ -229,7 +230,7 @@ def test_work_between_layers_changes_no_bit(
         for one, other in zip(alone[:4:2], among[:4:2], strict=True):
             assert all(map(np.array_equal, one.logprobs, other.logprobs))
         for one, other in zip(alone[4:], among[4:], strict=True):
-            assert np.array_equal(one.prompt_logprobs, other.prompt_logprobs, equal_nan=True)
+            assert np.array_equal(one.scores.logprobs, other.scores.logprobs, equal_nan=True)
             for mine, theirs in zip(one.sequences, other.sequences, strict=True):
                 assert (mine.tokens, mine.logprobs) == (theirs.tokens, theirs.logprobs)
         assert alone[1] == among[1]

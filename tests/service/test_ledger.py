@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.agents.service.config import ServiceConfig
-from tokengym.agents.service.engine.adapters import LoraSpec
+from tokengym.agents.service.engine.adapters import LoraSpec, adapter_bytes
 from tokengym.agents.service.errors import NoRoomError, OverloadedError, ServiceError
 from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_refused_by_name_or_waits(model_dir: Path, tmp_path
         service.start()
         (model,), session = service.models, service.registry.open_session(None, None)
         spec = LoraSpec(1024, seed=1)
-        each = STATES * model.adapters.nbytes(spec)
+        each = STATES * adapter_bytes(model.base_model.trained, spec)
 
         def create(number: int) -> str:
             run_id = f"{session.id}:train:{number}"

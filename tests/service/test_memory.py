@@ -12,7 +12,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from tests.service.toy import VOCABULARY, sampler_with
-from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.memory import LEAST_BATCH, STEP, MemoryBudget
@@ -87,8 +87,8 @@ def test_a_small_request_does_not_wait_for_the_end_of_a_large_one(base_model: Ba
 
 
 def test_what_a_batch_keeps_is_foreseen(base_model: BaseModel) -> None:
-    adapters = LoraAdapters(base_model.trained)
-    adapters.create("run", LoraSpec(8, seed=1))
+    adapter = LoraAdapter(base_model.trained, LoraSpec(8, seed=1))
+    adapter.attach()
     forward = packed_forward(base_model.trained, base_model.device, share=True)
     generator = np.random.default_rng(0)
     sequences = [generator.integers(0, VOCABULARY, 150).astype(np.int32) for _ in range(6)]
@@ -110,8 +110,8 @@ def test_what_a_batch_keeps_is_foreseen(base_model: BaseModel) -> None:
 def test_long_sequences_of_one_prompt_stay_together_where_layers_are_computed_again(
     base_model: BaseModel,
 ) -> None:
-    adapters = LoraAdapters(base_model.trained)
-    adapters.create("again", LoraSpec(8, seed=1))
+    adapter = LoraAdapter(base_model.trained, LoraSpec(8, seed=1))
+    adapter.attach()
     ample = packed_forward(base_model.trained, base_model.device, share=True)
     generator = np.random.default_rng(0)
     prompt = generator.integers(0, VOCABULARY, 120)
@@ -128,7 +128,7 @@ def test_long_sequences_of_one_prompt_stay_together_where_layers_are_computed_ag
         with forward.running(branches) as (_, hidden):
             hidden.square().sum().backward()
         gradients.append([])
-        for parameter in adapters.parameters("again").values():
+        for parameter in adapter.parameters.values():
             if parameter.grad is not None:
                 gradients[-1].append(parameter.grad)
                 parameter.grad = None

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tokengym.agents.service.engine.compute_thread import ComputeThread
 from tokengym.agents.service.errors import BadRequestError, GoneError, UnknownResourceError
 from tokengym.agents.service.state.futures import KEPT, FutureStore
-from tokengym.agents.service.state.ordering import Ordering
+from tokengym.agents.service.state.ordering import RequestOrder
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -35,9 +35,9 @@ def _work(number: int, done: list[int]) -> Callable[[], Awaitable[int]]:
 def test_what_waits_for_its_turn_fails_when_the_run_ends() -> None:
     async def play() -> None:
         futures = FutureStore()
-        ordering = Ordering(futures)
-        waiting = futures.get(ordering.admit("run", 2, _work(2, [])))
-        ordering.forget("run")
+        ordering = RequestOrder(futures)
+        waiting = futures.get(ordering.admit(2, _work(2, [])))
+        ordering.end("training run 'run' has ended")
         failed = await asyncio.wait_for(waiting, 5)
         assert failed == {"error": "training run 'run' has ended", "category": "user"}
 
@@ -51,11 +51,11 @@ def test_any_order_of_arrival_is_performed_in_order_and_once(
 ) -> None:
     async def play() -> None:
         futures = FutureStore()
-        ordering = Ordering(futures)
+        ordering = RequestOrder(futures)
         done: list[int] = []
-        ids = {n: ordering.admit("run", n, _work(n, done)) for n in arrival}
+        ids = {n: ordering.admit(n, _work(n, done)) for n in arrival}
         for number in repeated:
-            assert ordering.admit("run", number, _work(number, done)) == ids[number]
+            assert ordering.admit(number, _work(number, done)) == ids[number]
         assert done == list(range(1, 8))
         assert [await futures.get(ids[n]) for n in range(1, 8)] == list(range(1, 8))
 
@@ -64,12 +64,13 @@ def test_any_order_of_arrival_is_performed_in_order_and_once(
 
 def test_runs_do_not_wait_for_each_other() -> None:
     async def play() -> None:
-        ordering = Ordering(FutureStore())
+        futures = FutureStore()
+        one, two = RequestOrder(futures), RequestOrder(futures)
         done: list[int] = []
-        ordering.admit("one", 5, _work(5, done))
-        ordering.admit("two", 1, _work(1, done))
+        one.admit(5, _work(5, done))
+        two.admit(1, _work(1, done))
         assert done == [1]
-        ordering.forget("one")
+        one.end("over")
 
     asyncio.run(play())
 
@@ -77,10 +78,10 @@ def test_runs_do_not_wait_for_each_other() -> None:
 def test_a_number_that_never_comes_is_passed_over() -> None:
     async def play() -> None:
         futures = FutureStore()
-        ordering = Ordering(futures, gap_s=0.05)
+        ordering = RequestOrder(futures, gap_s=0.05)
         done: list[int] = []
-        ordering.admit("run", 1, _work(1, done))
-        late = ordering.admit("run", 3, _work(3, done))
+        ordering.admit(1, _work(1, done))
+        late = ordering.admit(3, _work(3, done))
         assert done == [1]
         assert await futures.get(late) == 3
         assert done == [1, 3]
@@ -91,12 +92,12 @@ def test_a_number_that_never_comes_is_passed_over() -> None:
 def test_the_number_of_a_request_that_is_refused_is_passed_over_at_once() -> None:
     async def play() -> None:
         futures = FutureStore()
-        ordering = Ordering(futures, gap_s=3600.0)
+        ordering = RequestOrder(futures, gap_s=3600.0)
         done: list[int] = []
-        late = ordering.admit("run", 3, _work(3, done))
-        ordering.pass_over("run", 2)
+        late = ordering.admit(3, _work(3, done))
+        ordering.pass_over(2)
         assert done == []
-        ordering.pass_over("run", 1)
+        ordering.pass_over(1)
         assert await futures.get(late) == 3
         assert done == [3]
 
@@ -133,7 +134,7 @@ class _Batch:
 def test_of_a_failed_request_only_a_message_is_kept(early: bool) -> None:
     async def play() -> None:
         futures, compute = FutureStore(), ComputeThread()
-        ordering = Ordering(futures)
+        ordering = RequestOrder(futures)
         compute.start([])
         batch = _Batch()
         held = weakref.ref(batch)
@@ -151,10 +152,10 @@ def test_of_a_failed_request_only_a_message_is_kept(early: bool) -> None:
             return asyncio.wrap_future(compute.call("client", work))
 
         del work
-        request_id = ordering.admit("run", 2 if early else 1, start)
+        request_id = ordering.admit(2 if early else 1, start)
         del start
         if early:
-            ordering.admit("run", 1, _work(1, []))
+            ordering.admit(1, _work(1, []))
         answer = await futures.get(request_id)
         assert answer == {"error": "targets must be below 96, got 100", "category": "user"}
         # Nobody can say when the collector comes by: no cycle may hold the request.

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
+from tinker.types import AdamParams
 
-from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.trainer import (
-    AdamStep,
     AdapterTraining,
     Datum,
     LossRequest,
     Trainer,
 )
 from tokengym.agents.service.errors import BadRequestError
+from tokengym.agents.service.generation.decoder import SlotDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.row_decoder import shared_decoder
 from tokengym.agents.service.generation.sampler import Sampler, SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 
@@ -40,7 +40,7 @@ def _sampled(
     """Eight samples of each prompt: all their tokens, and the log-probabilities of the new ones."""
     sampler = Sampler(
         packed_forward(base_model.sampled, base_model.device, share=True),
-        lambda weights: shared_decoder(base_model.sampled)(base_model.sampled, store, weights),
+        lambda weights: SlotDecoder(base_model.sampled, store, weights),
         lambda _weights: None,
         str,
     )
@@ -65,14 +65,13 @@ def test_training_computes_the_log_probabilities_that_were_sampled_with(
 ) -> None:
     base_model = load_base_model(model_dir, "cpu", precision)
     assert base_model.precision == precision
-    adapters = LoraAdapters(base_model.trained)
     forward = packed_forward(base_model.trained, base_model.device, share=True)
-    trainer = Trainer(adapters, forward, base_model.vocabulary, base_model.context)
+    trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
     for parameter in trainer.run("run").parameters.values():
         torch.nn.init.normal_(parameter, std=0.02)
     layers = lora_layers(base_model.sampled)
-    for name, adapter in adapters.export("run", SPEC).adapters().items():
+    for name, adapter in trainer.run("run").export().adapters().items():
         layers[name].attach_for_sampling(adapter)
     generator = np.random.default_rng(0)
     prompts = [generator.integers(0, 320, n).astype(np.int32) for n in (12, 40, 70)]
@@ -118,20 +117,24 @@ def test_a_language_model_is_bfloat16_where_the_processor_has_it(reference_direc
     + [("beta1", 1.0), ("beta2", 1.0), ("eps", 0.0)],
 )
 def test_a_setting_of_adam_that_would_ruin_the_weights_is_refused(
-    setting: str, value: float
+    trainer: Trainer, setting: str, value: float
 ) -> None:
     with pytest.raises(BadRequestError, match=f"{setting} must be from .* got {value}"):
-        AdamStep(**{setting: value})
+        trainer.optim_step("run", AdamParams(**{setting: value}))
 
 
-def test_a_step_that_overflows_leaves_weights_and_moments_as_they_were(model_dir: Path) -> None:
+@pytest.fixture(scope="module")
+def trainer(model_dir: Path) -> Trainer:
     base_model = load_base_model(model_dir, "cpu")
-    adapters = LoraAdapters(base_model.trained)
     forward = packed_forward(base_model.trained, base_model.device, share=True)
-    trainer = Trainer(adapters, forward, base_model.vocabulary, base_model.context)
+    trainer = Trainer(forward, base_model.vocabulary, base_model.context)
     trainer.create("run", SPEC)
+    return trainer
+
+
+def test_a_step_that_overflows_leaves_weights_and_moments_as_they_were(trainer: Trainer) -> None:
     run = trainer.run("run")
-    violent = AdamStep(learning_rate=1e3, weight_decay=1e3)
+    violent = AdamParams(learning_rate=1e3, weight_decay=1e3)
     refused = 0
     for _ in range(12):
         for parameter in run.parameters.values():
@@ -152,7 +155,7 @@ def _state(run: AdapterTraining) -> dict[str, torch.Tensor]:
     return {name: value.detach().clone() for name, value in held.items()}
 
 
-def _refused(trainer: Trainer, step: AdamStep) -> bool:
+def _refused(trainer: Trainer, step: AdamParams) -> bool:
     try:
         trainer.optim_step("run", step)
     except BadRequestError as error:

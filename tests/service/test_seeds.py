@@ -56,9 +56,9 @@ def test_the_seed_of_a_request_is_that_of_its_weights_and_not_of_their_name() ->
     assert SeedSource(5).request("w", REQUEST) == SeedSource(5).request("w", by_name)
     assert SeedSource(5).request("w", REQUEST) != SeedSource(5).request("v", REQUEST)
     spec, a, b = LoraSpec(2), torch.ones(2, 3), torch.zeros(3, 2)
-    weights = LoraWeights(spec, {"m": (a, b)})
-    assert weights.digest == LoraWeights(spec, {"m": (a.clone(), b.clone())}).digest
-    assert weights.digest != LoraWeights(spec, {"m": (a, b + 1)}).digest
+    weights = LoraWeights(spec, {"m.A": a, "m.B": b})
+    assert weights.digest == LoraWeights(spec, {"m.A": a.clone(), "m.B": b.clone()}).digest
+    assert weights.digest != LoraWeights(spec, {"m.A": a, "m.B": b + 1}).digest
 
 
 def test_sessions_of_a_later_start_have_other_ids(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from peft import LoraConfig, get_peft_model
 from tinker.types import AdamParams, Datum, ModelInput, TensorData
 from transformers import AutoModelForCausalLM
 
-from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.linear import classify_modules
 
@@ -132,9 +132,9 @@ def test_flags_and_rank_choose_what_is_trained(
     model_dir: Path, flags: dict[str, bool], parts: set[str]
 ) -> None:
     base_model = load_base_model(model_dir, "cpu")
-    adapters = LoraAdapters(base_model.trained)
-    adapters.create("run", LoraSpec(3, seed=1, **flags))
-    names = adapters.parameters("run")
+    adapter = LoraAdapter(base_model.trained, LoraSpec(3, seed=1, **flags))
+    adapter.attach()
+    names = adapter.parameters
     assert {part for part in ("self_attn", "mlp", "lm_head") for n in names if part in n} == parts
     assert all(min(parameter.shape) == 3 for parameter in names.values())
     assert not any(parameter.requires_grad for parameter in base_model.trained.parameters())
@@ -144,20 +144,18 @@ def test_flags_and_rank_choose_what_is_trained(
 
 def test_a_seed_fixes_the_adapter_which_adds_its_product_to_the_weights(model_dir: Path) -> None:
     base_model = load_base_model(model_dir, "cpu")
-    adapters = LoraAdapters(base_model.trained)
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        adapters.create(name, LoraSpec(4, seed=seed))
-    first, same, other = (adapters.parameters(name) for name in "abc")
+    adapters = [LoraAdapter(base_model.trained, LoraSpec(4, seed=seed)) for seed in (1, 1, 2)]
+    first, same, other = (adapter.parameters for adapter in adapters)
     assert all(torch.equal(first[n], same[n]) for n in first)
     assert any(not torch.equal(first[n], other[n]) for n in first)
     for parameter in first.values():
         torch.nn.init.normal_(parameter, std=0.05)
-    adapters.activate("a")
+    adapters[0].attach()
     ids = torch.arange(20)[None]
     adapted = base_model.trained(input_ids=ids).logits.detach()
     plain = base_model.sampled(input_ids=ids).logits.detach()
-    weights = adapters.export("a", LoraSpec(4, seed=1))
-    for name, (a, b) in weights.tensors.items():
+    weights = adapters[0].export()
+    for name, (a, b, _) in weights.adapters().items():
         layer: Any = base_model.sampled.get_submodule(name)
         layer.weight = torch.nn.Parameter(layer.weight + weights.spec.scaling * b @ a)
     merged = base_model.sampled(input_ids=ids).logits.detach()

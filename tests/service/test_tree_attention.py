@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
-from tokengym.agents.service.engine.attention import DecodeInOrder, Prefill
+from tokengym.agents.service.engine.attention import Decode, Prefill
 from tokengym.agents.service.engine.attention_dtype import TILE
 from tokengym.agents.service.engine.chunk_sizes import PROCESSOR
 from tokengym.agents.service.engine.tree_attention import cut_blocks, tree_attention
@@ -17,22 +19,23 @@ CPU = torch.device("cpu")
 MOST = PROCESSOR.queries
 
 
-Runs = list[tuple[tuple[slice, ...], slice]]
+Runs = list[tuple[NDArray[np.int64], slice]]
 
 
 def _runs(prompt: int, replies: list[int], alone: list[int]) -> Runs:
     """A prompt with its replies, one reply after half of another, sequences without a prefix."""
-    runs: Runs = [((), slice(0, prompt))]
+    none = np.empty(0, np.int64)
+    runs: Runs = [(none, slice(0, prompt))]
     at = prompt
     for length in replies:
-        runs.append(((slice(0, prompt),), slice(at, at + length)))
+        runs.append((np.arange(prompt), slice(at, at + length)))
         at += length
     if replies:
-        half = slice(at - replies[-1], at - replies[-1] // 2)
-        runs.append(((slice(0, prompt), half), slice(at, at + 6)))
+        half = np.arange(at - replies[-1], at - replies[-1] // 2)
+        runs.append((np.r_[0:prompt, half], slice(at, at + 6)))
         at += 6
     for length in alone:
-        runs.append(((), slice(at, at + length)))
+        runs.append((none, slice(at, at + length)))
         at += length
     return runs
 
@@ -41,8 +44,7 @@ def _dense(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, runs: Ru
     count = query.shape[1]
     sees = torch.zeros(count, count, dtype=torch.bool)
     for prefix, own in runs:
-        for part in prefix:
-            sees[own, part] = True
+        sees[own, torch.from_numpy(prefix)] = True
         length = own.stop - own.start
         sees[own, own] = torch.ones(length, length, dtype=torch.bool).tril()
     repeat = HEADS // KV_HEADS
@@ -99,15 +101,16 @@ def test_continued_and_decoded_bfloat16_equals_training_to_the_bit_however_long(
     def attended(start: int, stop: int) -> torch.Tensor:
         """Continue a conversation of `start` tokens, beside a short one that begins."""
         past = [torch.stack([key, value])[:, None, :, part] for part in _cut(start)]
-        seen = tuple(_cut(start))
-        runs: Runs = [(seen, slice(start, stop)), ((), slice(stop, stop + 9))]
+        none = np.empty(0, np.int64)
+        runs: Runs = [(np.arange(start), slice(start, stop)), (none, slice(stop, stop + 9))]
         q, k, v = (
             torch.cat([x[:, start:stop], x[:, :9]], dim=1)[None] for x in (query, key, value)
         )
         found = Prefill(cut_blocks(runs, CPU), past).attend(0, q, k, v, 0.25)[0]
         return found[:, : stop - start]
 
-    trained = tree_attention(query, key, value, cut_blocks([((), slice(0, length))], CPU), 0.25)
+    whole: Runs = [(np.empty(0, np.int64), slice(0, length))]
+    trained = tree_attention(query, key, value, cut_blocks(whole, CPU), 0.25)
     for start, stop in ((0, 11), (3, 40), (300, 700), (TILE, 2 * TILE), (length - 60, length)):
         assert torch.equal(attended(start, stop), trained[:, start:stop])
     # Rows of all lengths side by side, one slot in between idle.
@@ -120,7 +123,7 @@ def test_continued_and_decoded_bfloat16_equals_training_to_the_bit_however_long(
         mask[slot, ..., end + 1 :] = torch.finfo(mask.dtype).min
         states[:, slot, :, end] = 0
     q, k, v = (x[:, ends].transpose(0, 1)[:, :, None] for x in (query, key, value))
-    decoded = DecodeInOrder([states], mask, (slots, ends)).attend(0, q, k, v, 0.25)
+    decoded = Decode([states], mask, (slots, ends)).attend(0, q, k, v, 0.25)
     assert torch.equal(decoded[:, :, 0].bfloat16(), trained[:, ends].transpose(0, 1))
 
 

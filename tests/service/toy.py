@@ -31,7 +31,7 @@ from transformers import (
 )
 
 from tokengym.agents.service.engine.forward import packed_forward
-from tokengym.agents.service.generation.decoder import SharedPromptDecoder
+from tokengym.agents.service.generation.decoder import SlotDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.sampler import Sampler
 
@@ -116,7 +116,7 @@ def sampler_with(base_model: BaseModel, capacity: int) -> Sampler:
     """Return a sampler from the base weights, with room for the keys of `capacity` tokens."""
     return Sampler(
         packed_forward(base_model.sampled, base_model.device, share=True),
-        lambda weights: SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 20), weights),
+        lambda weights: SlotDecoder(base_model.sampled, PrefixCache(1 << 20), weights),
         lambda _weights: None,
         str,
         capacity,

@@ -39,11 +39,9 @@ def run(tmp_path: Path, toy: Any) -> RunFolder:
     linear = {name: one for name, one in toy.named_modules() if isinstance(one, torch.nn.Linear)}
     assert "lm_head" in linear
     matrices = {
-        name: (
-            torch.randn(2, one.in_features, generator=generator) / 16,
-            torch.randn(one.out_features, 2, generator=generator) / 16,
-        )
+        f"{name}.{side}": torch.randn(shape, generator=generator) / 16
         for name, one in linear.items()
+        for side, shape in (("A", (2, one.in_features)), ("B", (one.out_features, 2)))
     }
     weights = LoraWeights(LoraSpec(2), matrices)
     info = CheckpointInfo("toy", "", asdict(weights.spec), False)
@@ -61,8 +59,8 @@ def by_hand(toy: Any, weights: LoraWeights) -> torch.Tensor:
     """The logits, with every layer's output corrected as the service does."""
     handles = []
     for name, module in toy.named_modules():
-        if name in weights.tensors:
-            a, b = weights.tensors[name]
+        if name in weights.adapters():
+            a, b, _ = weights.adapters()[name]
 
             def add(_: Any, inputs: Any, output: Any, a: Any = a, b: Any = b) -> Any:
                 return output + inputs[0] @ a.T @ b.T * weights.spec.scaling

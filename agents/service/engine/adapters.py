@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # the update is scaled by 32 / rank, so a learning rate means the same at every rank.
 LORA_ALPHA = 32
 MAX_RANK = 1024
+_PREFIX = "lora."
 
 
 def random_seed() -> int:
@@ -60,20 +61,21 @@ class LoraSpec:
 
 @dataclass(frozen=True)
 class LoraWeights:
-    """A copy of one adapter: matrices A [rank, in] and B [out, rank] by module name."""
+    """A copy of one adapter: A [rank, in] and B [out, rank] of each module, as `module.A`."""
 
     spec: LoraSpec
-    tensors: Mapping[str, tuple[torch.Tensor, torch.Tensor]]
+    tensors: Mapping[str, torch.Tensor]
 
     @property
     def nbytes(self) -> int:
         """Size of the matrices in bytes."""
-        return sum(a.nbytes + b.nbytes for a, b in self.tensors.values())
+        return sum(tensor.nbytes for tensor in self.tensors.values())
 
     def adapters(self) -> dict[str, Adapter]:
         """Return the layers' adapters by module name."""
-        scaling = self.spec.scaling
-        return {module: Adapter(a, b, scaling) for module, (a, b) in self.tensors.items()}
+        modules = dict.fromkeys(name.rpartition(".")[0] for name in self.tensors)
+        pairs = ((m, self.tensors[f"{m}.A"], self.tensors[f"{m}.B"]) for m in modules)
+        return {module: Adapter(a, b, self.spec.scaling) for module, a, b in pairs}
 
     @cached_property
     def digest(self) -> str:
@@ -86,12 +88,7 @@ class LoraWeights:
 
     def to_tensors(self) -> dict[str, torch.Tensor]:
         """Return the matrices as named tensors, as a checkpoint holds them."""
-        pairs = self.tensors.items()
-        return {
-            f"lora.{m}.{side}": part
-            for m, pair in pairs
-            for side, part in zip("AB", pair, strict=True)
-        }
+        return {f"{_PREFIX}{name}": tensor for name, tensor in self.tensors.items()}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, torch.Tensor], spec: LoraSpec) -> LoraWeights:
@@ -100,101 +97,89 @@ class LoraWeights:
         Raises:
             BadRequestError: if there is none.
         """
-        modules = [
-            name.removeprefix("lora.").removesuffix(".A")
-            for name in tensors
-            if name.startswith("lora.") and name.endswith(".A")
-        ]
-        if not modules:
+        names = [name for name in sorted(tensors) if name.startswith(_PREFIX)]
+        if not names:
             raise BadRequestError("a checkpoint must hold adapter tensors, this one has none")
-        pairs = {m: (tensors[f"lora.{m}.A"], tensors[f"lora.{m}.B"]) for m in sorted(modules)}
-        return cls(spec, pairs)
+        return cls(spec, {name.removeprefix(_PREFIX): tensors[name] for name in names})
 
 
-class LoraAdapters:
-    """All adapters of one base model. Compute thread only.
+class LoraAdapter:
+    """An adapter of a model, which it runs with and trains while attached. Compute thread only.
+
+    A is random from the seed of the specification, B zero.
 
     Args:
         model: the base model.
-        new_seed: gives the seed of an adapter whose specification names none.
+        spec: what the adapter acts on.
+        new_seed: gives the seed of one whose specification names none.
+
+    Attributes:
+        spec: the same.
+        parameters: the tensors that are trained by name, in a fixed order.
+
+    Raises:
+        BadRequestError: if the model has no such modules.
     """
 
-    def __init__(self, model: nn.Module, new_seed: Callable[[], int] = random_seed) -> None:
-        self._new_seed = new_seed
-        self._parts = dict(classify_modules(model))
+    def __init__(
+        self, model: nn.Module, spec: LoraSpec, new_seed: Callable[[], int] = random_seed
+    ) -> None:
+        self.spec = spec
         self._layers = lora_layers(model)
-        self._held: dict[str, dict[str, Adapter]] = {}
-        self._active: str | None = None
-
-    def create(self, name: str, spec: LoraSpec) -> None:
-        """Add and activate a new adapter: A random from the spec's seed, B zero."""
-        targets = [module for module in self._layers if self._parts[module] in spec.parts]
+        targets = _targets(model, spec)
         if not targets:
             raise BadRequestError(
                 f"the model has no linear module to train for {sorted(spec.parts)}; "
-                f"it has {sorted(set(self._parts.values()))}"
+                f"it has {sorted({part for _, part in classify_modules(model)})}"
             )
-        seed = self._new_seed() if spec.seed is None else spec.seed % (1 << 63)
+        seed = new_seed() if spec.seed is None else spec.seed % (1 << 63)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self._held[name] = {
-                module: _new_adapter(self._layers[module], spec) for module in targets
-            }
-        self.activate(name)
+            self._held = {module: _new_adapter(layer, spec) for module, layer in targets.items()}
+        self.parameters: dict[str, Any] = {}
+        for module, adapter in self._held.items():
+            self.parameters |= {f"{module}.A": adapter.a, f"{module}.B": adapter.b}
 
-    def nbytes(self, spec: LoraSpec) -> int:
-        """Return the size of the matrices of an adapter in bytes."""
-        layers = [layer for m, layer in self._layers.items() if self._parts[m] in spec.parts]
-        return sum(4 * spec.rank * (layer.in_features + layer.out_features) for layer in layers)
+    def attach(self) -> None:
+        """Let the model run with this adapter and no other."""
+        for name, layer in self._layers.items():
+            layer.adapter = self._held.get(name)
 
-    def activate(self, name: str) -> None:
-        """Make `name` the adapter that the model runs with and trains."""
-        if self._active != name:
-            self._attach(self._held[name])
-            self._active = name
+    def export(self) -> LoraWeights:
+        """Return a copy of the matrices on the CPU."""
+        held = self.parameters.items()
+        copies = {n: p.detach().to("cpu", torch.float32, copy=True) for n, p in held}
+        return LoraWeights(self.spec, copies)
 
-    def delete(self, name: str) -> None:
-        """Remove an adapter and free its tensors."""
-        del self._held[name]
-        self._attach({})
-        self._active = None
-
-    def parameters(self, name: str) -> dict[str, nn.Parameter]:
-        """Return an adapter's trained tensors by name, in a fixed order."""
-        parameters: dict[str, Any] = {}
-        for module, adapter in self._held[name].items():
-            parameters[f"{module}.A"], parameters[f"{module}.B"] = adapter.a, adapter.b
-        return parameters
-
-    def export(self, name: str, spec: LoraSpec) -> LoraWeights:
-        """Return a copy of an adapter's matrices on the CPU."""
-        layers = self._held[name].items()
-        return LoraWeights(spec, {module: (_copied(x.a), _copied(x.b)) for module, x in layers})
-
-    def load(self, name: str, weights: LoraWeights) -> None:
-        """Overwrite an adapter's matrices.
+    def load(self, weights: LoraWeights) -> None:
+        """Overwrite the matrices.
 
         Raises:
             BadRequestError: if the modules or shapes differ.
         """
-        held = self._held[name]
+        held = self.parameters
         if held.keys() != weights.tensors.keys():
             odd = sorted(held.keys() ^ weights.tensors.keys())[:3]
             raise BadRequestError(f"the adapter must have the same modules, differs in {odd}")
-        for module, (a, b) in weights.tensors.items():
-            for own, new in ((held[module].a, a), (held[module].b, b)):
-                if own.shape != new.shape:
-                    raise BadRequestError(
-                        f"{module} must have shape {tuple(own.shape)}, got {tuple(new.shape)}"
-                    )
+        for part, new in weights.tensors.items():
+            if (shape := held[part].shape) != new.shape:
+                raise BadRequestError(
+                    f"{part} must have shape {tuple(shape)}, got {tuple(new.shape)}"
+                )
         with torch.no_grad():
-            for module, (a, b) in weights.tensors.items():
-                held[module].a.copy_(a)
-                held[module].b.copy_(b)
+            for part, new in weights.tensors.items():
+                held[part].copy_(new)
 
-    def _attach(self, adapters: Mapping[str, Adapter]) -> None:
-        for name, layer in self._layers.items():
-            layer.adapter = adapters.get(name)
+
+def adapter_bytes(model: nn.Module, spec: LoraSpec) -> int:
+    """Return the size of the matrices of an adapter in bytes."""
+    layers = _targets(model, spec).values()
+    return sum(4 * spec.rank * (layer.in_features + layer.out_features) for layer in layers)
+
+
+def _targets(model: nn.Module, spec: LoraSpec) -> dict[str, LoraLinear]:
+    parts = dict(classify_modules(model))
+    return {name: layer for name, layer in lora_layers(model).items() if parts[name] in spec.parts}
 
 
 def _new_adapter(layer: LoraLinear, spec: LoraSpec) -> Adapter:
@@ -209,7 +194,3 @@ def _new_adapter(layer: LoraLinear, spec: LoraSpec) -> Adapter:
         nn.Parameter(b.weight.detach().to(device)),
         spec.scaling,
     )
-
-
-def _copied(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().to("cpu", torch.float32, copy=True)

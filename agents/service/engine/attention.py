@@ -7,7 +7,7 @@ a prompt with its keys in one product, so a group of eight reads the prompt from
 eight times. In bfloat16 on a processor each sample has a copy, so that its keys lie in one order.
 
 These states replace the attention function of any model that looks it up in transformers' table;
-`prompt_sharing` checks at start-up whether a given model does and gets the same logits. Keys
+`trials` checks at start-up whether a given model does and gets the same logits. Keys
 and values are kept in the type of the model, both in one tensor: [2, ...], keys first.
 """
 
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 import torch.nn.functional as F
-from transformers.cache_utils import Cache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from tokengym.agents.service.engine.attention_dtype import TILE, added, attention_weights
@@ -82,106 +81,31 @@ class Prefill(Packed):
 
 
 @dataclass(frozen=True)
-class GroupLayout:
-    """The positions of each prompt's samples, so that one product serves a whole group.
-
-    Attributes:
-        groups: G, the number of prompts.
-        size: S, places of each prompt.
-        slots: int64 [G * S], the sample in each place, 0 where it is empty; None if samples lie in
-            all places as they are.
-        places: int64 [R], each sample's place, or None likewise.
-    """
-
-    groups: int
-    size: int
-    slots: torch.Tensor | None = None
-    places: torch.Tensor | None = None
-
-    def gather(self, tensor: torch.Tensor) -> torch.Tensor:
-        """[R, kv_heads, repeat, X] to [G, kv_heads, S * repeat, X]."""
-        if self.slots is not None:
-            tensor = tensor.index_select(0, self.slots)
-        _, kv_heads, repeat, last = tensor.shape
-        tensor = tensor.reshape(self.groups, self.size, kv_heads, repeat, last).transpose(1, 2)
-        return tensor.reshape(self.groups, kv_heads, self.size * repeat, last)
-
-    def scatter(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The inverse of `gather`."""
-        _, kv_heads, wide, last = tensor.shape
-        repeat = wide // self.size
-        tensor = tensor.reshape(self.groups, kv_heads, self.size, repeat, last).transpose(1, 2)
-        tensor = tensor.reshape(self.groups * self.size, kv_heads, repeat, last)
-        return tensor if self.places is None else tensor.index_select(0, self.places)
-
-
-@dataclass(frozen=True)
 class Decode:
-    """One new token for each of R samples of G prompts.
+    """One new token for each of R rows, whose keys lie in N slots.
+
+    A slot holds a row's keys from the first one on, in the order of their positions; or those that
+    follow its prompt, where each group of N / G slots shares one.
 
     Attributes:
-        layout: where the samples of each prompt lie.
-        prompt: keys and values by layer, [2, G, kv_heads, P, head_dim].
-        prompt_mask: float [G, 1, 1, P] added to the scores, or None if all prompts have length P.
-        suffix: keys and values by layer, [2, R, kv_heads, T, head_dim]; written by the pass.
-        suffix_mask: float [R, 1, 1, T] added to the scores, or None if all suffixes have length T.
-        cursor: a pair of int64 [R]: the samples, and where the new token of each goes.
-    """
-
-    layout: GroupLayout
-    prompt: Sequence[torch.Tensor]
-    prompt_mask: torch.Tensor | None
-    suffix: Sequence[torch.Tensor]
-    suffix_mask: torch.Tensor | None
-    cursor: tuple[torch.Tensor, torch.Tensor]
-
-    def attend(
-        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
-    ) -> torch.Tensor:
-        """One layer: [R, heads, 1, head_dim] in and out."""
-        rows, heads, _, width = query.shape
-        kv_heads = key.shape[1]
-        line, at = self.cursor
-        own_keys, own_values = self.suffix[layer]
-        shared_keys, shared_values = self.prompt[layer]
-        own_keys[line, :, at] = key[:, :, 0]
-        own_values[line, :, at] = value[:, :, 0]
-
-        # Consecutive query heads share a key head, as in transformers' repeat_kv.
-        queries = query.float() * scale
-        queries = queries.reshape(rows, kv_heads, heads // kv_heads, width)
-        own = queries @ own_keys.transpose(-1, -2).float()
-        if self.suffix_mask is not None:
-            own += self.suffix_mask
-        shared = self.layout.gather(queries) @ shared_keys.transpose(-1, -2).float()
-        if self.prompt_mask is not None:
-            shared += self.prompt_mask
-        weights = torch.softmax(torch.cat([shared, self.layout.gather(own)], dim=-1), dim=-1)
-        length = shared.shape[-1]
-        mixed: torch.Tensor = self.layout.scatter(weights[..., :length] @ shared_values.float())
-        mixed = mixed + self.layout.scatter(weights[..., length:]) @ own_values.float()
-        return mixed.reshape(rows, heads, 1, width)
-
-
-@dataclass(frozen=True)
-class DecodeInOrder:
-    """One new token for each of R rows, whose keys lie in the order of their positions.
-
-    Attributes:
-        states: keys and values by layer, [2, S, kv_heads, L, head_dim]; L is a multiple of `TILE`;
-            written by the pass.
-        mask: float32 [S, 1, 1, L] added to the scores.
+        states: keys and values by layer, [2, N, kv_heads, L, head_dim]; without prompts L is a
+            multiple of `TILE`; written by the pass.
+        mask: float32 [N, 1, 1, L] added to the scores.
         cursor: a pair of int64 [R]: the slot of each row, and where its new token goes.
+        prompts: keys and values by layer, [2, G, kv_heads, P, head_dim], none if rows share none.
+        prompt_mask: float32 [G, 1, 1, P] added to the scores.
     """
 
     states: Sequence[torch.Tensor]
     mask: torch.Tensor
     cursor: tuple[torch.Tensor, torch.Tensor]
+    prompts: Sequence[torch.Tensor] = ()
+    prompt_mask: torch.Tensor | None = None
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
-        """One layer: [N, heads, 1, head_dim] in and out; what lies after the R rows is idle."""
+        """One layer: [M, heads, 1, head_dim] in and out; what lies after the R rows is idle."""
         slot, at = self.cursor
         rows = len(slot)
         keys, values = self.states[layer]
@@ -189,36 +113,45 @@ class DecodeInOrder:
         values[slot, :, at] = value[:rows, :, 0]
         queries = query.new_zeros(len(keys), *query.shape[1:]).index_copy_(0, slot, query[:rows])
         # Consecutive query heads share a key head, as in transformers' repeat_kv.
-        queries = queries.view(*keys.shape[:2], 1, -1, keys.shape[-1])
-        # One product for the tiles of all rows: parts of a tensor would be copied first.
-        keys, values = (states.unflatten(2, (-1, TILE)) for states in (keys, values))
-        scores = (queries @ keys.transpose(-1, -2)).transpose(2, 3).flatten(3)
-        weights = attention_weights(scores, self.mask, scale).to(query.dtype)
-        parts = weights.unflatten(-1, (-1, TILE)).transpose(2, 3) @ values
-        mixed = added([*parts.unbind(2)]).reshape(-1, *query.shape[1:]).index_select(0, slot)
+        queries = queries.view(*keys.shape[:2], -1, keys.shape[-1])
+        if self.prompts:
+            mixed = self._after_prompts(layer, queries.float() * scale, keys, values)
+        else:
+            mixed = self._in_order(queries, keys, values, scale)
+        mixed = mixed.reshape(-1, *query.shape[1:]).index_select(0, slot)
         return F.pad(mixed, (0, 0, 0, 0, 0, 0, 0, len(query) - rows))
 
+    def _in_order(
+        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float
+    ) -> torch.Tensor:
+        """Attend to a row's keys in tiles; [N, kv_heads, repeat, head_dim] in and out."""
+        # One product for the tiles of all rows: parts of a tensor would be copied first.
+        keys, values = (states.unflatten(2, (-1, TILE)) for states in (keys, values))
+        scores = (queries.unsqueeze(2) @ keys.transpose(-1, -2)).transpose(2, 3).flatten(3)
+        weights = attention_weights(scores, self.mask, scale).to(queries.dtype)
+        parts = weights.unflatten(-1, (-1, TILE)).transpose(2, 3) @ values
+        return added([*parts.unbind(2)])
 
-class PassThroughCache(Cache):
-    """A cache that stores nothing: keys and values pass through to the attention function."""
+    def _after_prompts(
+        self, layer: int, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+    ) -> torch.Tensor:
+        """The same with prompts, whose keys meet the queries of a whole group in one product."""
+        prompt_keys, prompt_values = self.prompts[layer]
+        groups, repeat = len(prompt_keys), queries.shape[2]
 
-    def __init__(self) -> None:
-        super().__init__(layers=[])
+        def grouped(part: torch.Tensor) -> torch.Tensor:
+            """[N, kv_heads, repeat, X] to [G, kv_heads, N / G * repeat, X]."""
+            return part.unflatten(0, (groups, -1)).transpose(1, 2).flatten(2, 3)
 
-    def update(
-        self,
-        key_states: torch.Tensor,
-        value_states: torch.Tensor,
-        layer_idx: int,
-        *_args: Any,
-        **_kwargs: Any,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return what came in."""
-        return key_states, value_states
+        def apart(part: torch.Tensor) -> torch.Tensor:
+            return part.unflatten(2, (-1, repeat)).transpose(1, 2).flatten(0, 1)
 
-    def get_seq_length(self, layer_idx: int = 0) -> int:
-        """Return 0: positions are always explicit, so no past is reported."""
-        return 0
+        own = queries @ keys.transpose(-1, -2).float() + self.mask
+        shared = grouped(queries) @ prompt_keys.transpose(-1, -2).float() + self.prompt_mask
+        weights = torch.softmax(torch.cat([shared, grouped(own)], dim=-1), dim=-1)
+        length = shared.shape[-1]
+        mixed = apart(weights[..., :length] @ prompt_values.float())
+        return mixed + apart(weights[..., length:]) @ values.float()
 
 
 # The passes in progress. Only the compute thread runs models.
@@ -248,8 +181,7 @@ def hidden_states(model: Any, ids: torch.Tensor, at: torch.Tensor) -> torch.Tens
         position_ids=at,
         # Four dimensions tell transformers that the mask is ready; it is never read.
         attention_mask=torch.zeros(1, 1, 1, 1, device=ids.device, dtype=model.dtype),
-        past_key_values=PassThroughCache(),
-        use_cache=True,
+        use_cache=False,
     ).last_hidden_state
     return hidden
 

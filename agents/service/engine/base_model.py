@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -225,18 +226,10 @@ def _gains_by_bfloat16(model: nn.Module, device: torch.device) -> bool:
 
 
 def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
-    tokens: set[int] = set()
-    generation = getattr(model, "generation_config", None)
-    for value in (
-        getattr(generation, "eos_token_id", None),
-        getattr(model.config, "eos_token_id", None),
-        tokenizer.eos_token_id,
-    ):
-        if isinstance(value, int):
-            tokens.add(value)
-        elif value is not None:
-            tokens.update(map(int, value))
-    return frozenset(tokens)
+    named = (getattr(model, "generation_config", None), model.config, tokenizer)
+    # Each names one token, several or none.
+    ends = [getattr(one, "eos_token_id", None) for one in named]
+    return frozenset(int(t) for end in ends if end is not None for t in np.atleast_1d(end))
 
 
 def _fingerprint(model: nn.Module) -> str:

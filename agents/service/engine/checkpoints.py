@@ -92,6 +92,20 @@ class CheckpointPath:
         """The path as the SDK writes it."""
         return f"{CHECKPOINT_SCHEME}{self.run_id}/{self.kind}/{self.name}"
 
+    def file(self, root: Path) -> Path:
+        """Return its file among those below a directory."""
+        return _run_folder(root, self.run_id) / self.kind / f"{self.name}{SUFFIX}"
+
+    def existing(self, root: Path) -> Path:
+        """Return its file.
+
+        Raises:
+            UnknownResourceError: if there is none.
+        """
+        if not (file := self.file(root)).is_file():
+            raise UnknownResourceError(f"checkpoint {self.uri} does not exist below {root}")
+        return file
+
 
 @dataclass(frozen=True)
 class CheckpointInfo:
@@ -161,7 +175,7 @@ class CheckpointStore:
         Raises:
             ConflictingNameError: if the name is taken and `overwrite` is false.
         """
-        target = _checkpoint_file(self._root, path)
+        target = path.file(self._root)
         if target.exists() and not overwrite and not self.info(path, allow_expired=True).expired:
             raise ConflictingNameError(
                 f"checkpoint name must be new unless overwrite is set, {path.uri} exists"
@@ -185,7 +199,7 @@ class CheckpointStore:
         """
         info = self.info(path)
         with _sound(f"checkpoint {path.uri}"):
-            with safe_open(self._existing(path), framework="pt") as opened:
+            with safe_open(path.existing(self._root), framework="pt") as opened:
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
                 header = json.loads(opened.metadata()["checkpoint"])
             if header["checksum"] != _checksum(header["info"], tensors):
@@ -194,7 +208,7 @@ class CheckpointStore:
 
     def info(self, path: CheckpointPath, *, allow_expired: bool = False) -> CheckpointInfo:
         """Read a checkpoint's metadata."""
-        file = self._existing(path)
+        file = path.existing(self._root)
         with _sound(f"checkpoint {path.uri}"), safe_open(file, framework="pt") as opened:
             fields = json.loads(opened.metadata()["checkpoint"])["info"]
             info = CheckpointInfo(**fields, created_at=file.stat().st_mtime)
@@ -213,7 +227,7 @@ class CheckpointStore:
         Raises:
             UnknownResourceError: if there is none.
         """
-        file = self._existing(path)
+        file = path.existing(self._root)
         file.unlink()
         _sync_directory(file.parent)
 
@@ -228,7 +242,7 @@ class CheckpointStore:
                 info = self.info(path, allow_expired=True)
             except DamagedFileError as error:
                 damage = {DAMAGED: str(error)}
-                written = self._existing(path).stat().st_mtime
+                written = path.existing(self._root).stat().st_mtime
                 info = CheckpointInfo("", "", {}, False, user_metadata=damage, created_at=written)
             if info.expired:
                 self.delete(path)
@@ -238,7 +252,7 @@ class CheckpointStore:
 
     def size(self, path: CheckpointPath) -> int:
         """Return a checkpoint's size on disk in bytes."""
-        return self._existing(path).stat().st_size
+        return path.existing(self._root).stat().st_size
 
     def write_run(self, run_id: str, record: Mapping[str, Any]) -> None:
         """Write a training run's record, with the run's id."""
@@ -274,9 +288,6 @@ class CheckpointStore:
                 for file in sorted((folder / kind).glob(f"*{SUFFIX}")):
                     yield CheckpointPath(folder.name.replace("+", ":"), kind, file.stem)
 
-    def _existing(self, path: CheckpointPath) -> Path:
-        return _existing_file(self._root, path)
-
 
 def copy_checkpoint(uri: str, source: Path, target: Path) -> str:
     """Copy a checkpoint and its run's record from one state directory to another.
@@ -298,13 +309,13 @@ def copy_checkpoint(uri: str, source: Path, target: Path) -> str:
     """
     path = CheckpointPath.parse(uri)
     source, target = source / "runs", target / "runs"
-    file, record = _existing_file(source, path), _run_folder(source, path.run_id) / RECORD
+    file, record = path.existing(source), _run_folder(source, path.run_id) / RECORD
     content = file.read_bytes()
     name = uuid.UUID(bytes=hashlib.blake2b(content, digest_size=16).digest(), version=4)
     copy = replace(path, run_id=f"{name}:train:0")
     described = {**json.loads(record.read_bytes()), "training_run_id": copy.run_id}
     # Both were created, and expire, when the originals were and do.
-    copied = _checkpoint_file(target, copy), _run_folder(target, copy.run_id) / RECORD
+    copied = copy.file(target), _run_folder(target, copy.run_id) / RECORD
     for new, old, data in zip(
         copied, (file, record), (content, json.dumps(described).encode()), strict=True
     ):
@@ -315,22 +326,6 @@ def copy_checkpoint(uri: str, source: Path, target: Path) -> str:
 
 def _run_folder(root: Path, run_id: str) -> Path:
     return root / run_id.replace(":", "+")
-
-
-def _checkpoint_file(root: Path, path: CheckpointPath) -> Path:
-    return _run_folder(root, path.run_id) / path.kind / f"{path.name}{SUFFIX}"
-
-
-def _existing_file(root: Path, path: CheckpointPath) -> Path:
-    """Return a checkpoint's file.
-
-    Raises:
-        UnknownResourceError: if there is none.
-    """
-    file = _checkpoint_file(root, path)
-    if not file.is_file():
-        raise UnknownResourceError(f"checkpoint {path.uri} does not exist below {root}")
-    return file
 
 
 def _check_run_id(run_id: str) -> None:

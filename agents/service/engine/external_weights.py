@@ -34,9 +34,9 @@ def peft_files(weights: LoraWeights, model: str) -> dict[str, bytes]:
         model: name or directory of the model it belongs to.
     """
     tensors: dict[str, torch.Tensor] = {}
-    for module, (a, b) in weights.tensors.items():
-        for name, matrix in (("lora_A", a), ("lora_B", b)):
-            tensors[f"base_model.model.{module}.{name}.weight"] = matrix.contiguous()
+    for name, matrix in weights.tensors.items():
+        module, _, side = name.rpartition(".")
+        tensors[f"base_model.model.{module}.lora_{side}.weight"] = matrix.contiguous()
     config = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
@@ -46,7 +46,7 @@ def peft_files(weights: LoraWeights, model: str) -> dict[str, bytes]:
         "lora_dropout": 0.0,
         "bias": "none",
         "inference_mode": True,
-        "target_modules": sorted(weights.tensors),
+        "target_modules": sorted(weights.adapters()),
     }
     return {
         _WEIGHTS: save(tensors, metadata={"format": "pt"}),

@@ -220,7 +220,12 @@ def _score_batch(
     values = np.empty(len(following), np.float32)
     best_ids = np.empty((len(following), most), np.int32)
     best_values = np.empty((len(following), most), np.float32)
-    target_ids = _joined_targets([(len(sequences[m]), targets[m]) for m in members])
+    asked_of = [(end, targets[m]) for m, end in zip(members, ends, strict=True)]
+    widest = max(0 if asked is None else asked.shape[1] for _, asked in asked_of)
+    target_ids = np.full((len(following), widest), -1, np.int64)
+    for end, asked in asked_of:
+        if asked is not None:
+            target_ids[end - 1 - len(asked) : end - 1, : asked.shape[1]] = asked
     target_values = np.zeros(target_ids.shape, np.float32)
     last: dict[int, torch.Tensor] = {}
     nodes = np.concatenate([batch.node_of[member] for member in members])
@@ -255,18 +260,3 @@ def _score_batch(
             None if own_targets is None else target_values[own, : own_targets.shape[1]],
         )
     return results
-
-
-def _joined_targets(parts: list[tuple[int, NDArray[np.int64] | None]]) -> NDArray[np.int64]:
-    """Join the requested tokens of sequences: [sum of lengths, most], -1 if none.
-
-    No tokens are requested at the place after a sequence's last token.
-    """
-    most = max(0 if asked is None else asked.shape[1] for _, asked in parts)
-    joined = np.full((sum(length for length, _ in parts), most), -1, np.int64)
-    start = 0
-    for length, asked in parts:
-        if asked is not None:
-            joined[start : start + length - 1, : asked.shape[1]] = asked
-        start += length
-    return joined

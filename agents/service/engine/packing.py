@@ -131,17 +131,15 @@ def pack(batch: Sequence[Branch], device: torch.device) -> PackedBatch:
     """Lay sequences out one after another, for `tree_attention`."""
     positions: list[NDArray[np.int64]] = []
     node_of: dict[int, NDArray[np.int64]] = {}
-    runs: list[tuple[tuple[slice, ...], slice]] = []
-    path: tuple[slice, ...] = ()
+    runs: list[tuple[NDArray[np.int64], slice]] = []
+    nodes = np.empty(0, np.int64)
     start = 0
     for branch in batch:
-        prefix = _first(path, branch.shared)
-        own = slice(start, start + len(branch.tokens) - branch.shared)
-        path = _extended(prefix, own)
+        prefix = nodes[: branch.shared]
+        own = slice(start, start := start + len(branch.tokens) - branch.shared)
+        nodes = node_of[branch.member] = np.r_[prefix, own]
         runs.append((prefix, own))
         positions.append(np.arange(branch.shared, len(branch.tokens)))
-        node_of[branch.member] = np.concatenate([np.arange(s.start, s.stop) for s in path])
-        start = own.stop
     ids = np.concatenate([branch.tokens[branch.shared :] for branch in batch]).astype(np.int64)
     return PackedBatch(
         input_ids=torch.from_numpy(ids)[None].to(device),
@@ -171,23 +169,3 @@ def _common(first: Tokens, second: Tokens) -> int:
     length = min(len(first), len(second))
     differs = np.flatnonzero(first[:length] != second[:length])
     return int(differs[0]) if len(differs) else length
-
-
-def _first(path: Sequence[slice], count: int) -> tuple[slice, ...]:
-    """Return where the first `count` positions of a path lie."""
-    parts: list[slice] = []
-    for part in path:
-        if count == 0:
-            break
-        taken = min(count, part.stop - part.start)
-        parts.append(slice(part.start, part.start + taken))
-        count -= taken
-    return tuple(parts)
-
-
-def _extended(path: tuple[slice, ...], own: slice) -> tuple[slice, ...]:
-    if own.start == own.stop:
-        return path
-    if path and path[-1].stop == own.start:
-        return (*path[:-1], slice(path[-1].start, own.stop))
-    return (*path, own)

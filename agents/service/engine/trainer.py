@@ -5,7 +5,7 @@ Compute thread only. A request that fails leaves its run unchanged.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from tokengym.agents.service.engine.adapters import LoraAdapter, random_seed
 from tokengym.agents.service.engine.compute_thread import Pieces, resume_with
+from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.losses import (
     SEQUENCE_RATIO,
     check_inputs,
@@ -27,11 +29,12 @@ from tokengym.agents.service.engine.packing import check_ids
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
+    from tinker.types import AdamParams
 
-    from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+    from tokengym.agents.service.engine.adapters import LoraSpec
     from tokengym.agents.service.engine.forward import PackedForward
     from tokengym.agents.service.engine.packing import PackedBatch, Tokens
 
@@ -76,35 +79,13 @@ class LossResult:
     metrics: dict[str, float]
 
 
-@dataclass(frozen=True)
-class AdamStep:
-    """The settings of one AdamW step, as the SDK's `AdamParams` has them."""
+class AdapterTraining(LoraAdapter):
+    """One training run: an adapter and its optimizer."""
 
-    learning_rate: float = 1e-4
-    beta1: float = 0.9
-    beta2: float = 0.95
-    eps: float = 1e-12
-    weight_decay: float = 0.0
-    grad_clip_norm: float = 0.0
+    optimizer: torch.optim.AdamW
 
-    def __post_init__(self) -> None:
-        """Check every setting: one bad step would ruin the weights for good."""
-        for name, value in asdict(self).items():
-            low, high = ADAM_RANGES[name]
-            if not low <= value <= high:
-                raise BadRequestError(f"{name} must be from {low:g} to {high:g}, got {value}")
-
-
-@dataclass
-class AdapterTraining:
-    """One training run: its adapter's specification, the tensors trained and their optimizer."""
-
-    spec: LoraSpec
-    parameters: dict[str, torch.nn.Parameter]
-    optimizer: torch.optim.AdamW = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Create the optimizer."""
+    def __init__(self, *adapter: Any) -> None:
+        super().__init__(*adapter)
         self.reset_optimizer()
 
     def reset_optimizer(self, tensors: Mapping[str, torch.Tensor] = MappingProxyType({})) -> None:
@@ -134,15 +115,25 @@ class AdapterTraining:
 class Trainer:
     """All training runs of one base model.
 
+    Args:
+        forward: runs the model.
+        vocabulary: tokens it knows.
+        context: tokens it can read.
+        new_seed: gives the seed of an adapter whose specification names none.
+
     Attributes:
         runs: the runs by id.
     """
 
     def __init__(
-        self, adapters: LoraAdapters, forward: PackedForward, vocabulary: int, context: int
+        self,
+        forward: PackedForward,
+        vocabulary: int,
+        context: int,
+        new_seed: Callable[[], int] = random_seed,
     ) -> None:
-        self._adapters = adapters
         self._forward = forward
+        self._new_seed = new_seed
         self._vocabulary = vocabulary
         self._context = context
         self.runs: dict[str, AdapterTraining] = {}
@@ -151,13 +142,14 @@ class Trainer:
         """Create a run with a fresh adapter."""
         if run_id in self.runs:
             raise BadRequestError(f"training run must be new, {run_id!r} exists")
-        self._adapters.create(run_id, spec)
-        self.runs[run_id] = AdapterTraining(spec, self._adapters.parameters(run_id))
+        self.runs[run_id] = AdapterTraining(self._forward.model, spec, self._new_seed)
 
     def delete(self, run_id: str) -> None:
         """Free a run, if it is held."""
-        if self.runs.pop(run_id, None) is not None:
-            self._adapters.delete(run_id)
+        self.runs.pop(run_id, None)
+        # It may be the one whose tensors they hold.
+        for layer in lora_layers(self._forward.model).values():
+            layer.adapter = None
 
     def run(self, run_id: str) -> AdapterTraining:
         """Return a run.
@@ -181,7 +173,7 @@ class Trainer:
         for parameter, _ in former:
             parameter.grad = None
         try:
-            result = yield from self._compute(run_id, request)
+            result = yield from self._compute(run, request)
         except BaseException:
             for parameter, gradient in former:
                 parameter.grad = gradient
@@ -193,13 +185,17 @@ class Trainer:
                 parameter.grad.add_(gradient)
         return result
 
-    def optim_step(self, run_id: str, step: AdamStep) -> dict[str, float]:
+    def optim_step(self, run_id: str, step: AdamParams) -> dict[str, float]:
         """Take one AdamW step with the accumulated gradients, then clear them.
 
         Raises:
-            BadRequestError: if the gradient is not finite, or the weights would not be; weights
-                and optimizer stay as they were.
+            BadRequestError: if a setting is out of range, the gradient is not finite, or the
+                weights would not be; weights and optimizer stay as they were.
         """
+        # One bad step would ruin the weights for good.
+        for name, (low, high) in ADAM_RANGES.items():
+            if not low <= (value := getattr(step, name)) <= high:
+                raise BadRequestError(f"{name} must be from {low:g} to {high:g}, got {value}")
         run = self.run(run_id)
         gradients = [p.grad for p in run.parameters.values() if p.grad is not None]
         norm = float(torch.nn.utils.get_total_norm(gradients)) if gradients else 0.0
@@ -241,7 +237,7 @@ class Trainer:
             ):
                 check_ids(f"datum {index}: {name}", ids, self._vocabulary)
 
-    def _compute(self, run_id: str, request: LossRequest) -> Pieces[LossResult]:
+    def _compute(self, run: AdapterTraining, request: LossRequest) -> Pieces[LossResult]:
         count = len(request.data)
         logprobs: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
         losses: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
@@ -251,9 +247,8 @@ class Trainer:
             batches = self._forward.plan([datum.tokens for datum in request.data])
         for branches in batches:
             yield sum(len(branch.tokens) - branch.shared for branch in branches)
-            activate = partial(self._adapters.activate, run_id)
-            activate()
-            resume_with(activate)
+            run.attach()
+            resume_with(run.attach)
             with learning():
                 with self._forward.running(branches) as (batch, hidden):
                     targets = _targets(request, batch)
@@ -353,20 +348,19 @@ def _targets(request: LossRequest, batch: PackedBatch) -> _Targets:
     data = {member: request.data[member] for member in batch.node_of}
     names = {name for datum in data.values() for name in datum.inputs} - {"target_tokens"}
     names.add(loss_weight(request.loss_fn))
-    nodes = np.concatenate([_spread(batch.node_of[m], datum) for m, datum in data.items()])
+    nodes = [
+        np.repeat(batch.node_of[m], datum.inputs["target_tokens"].size // len(datum.tokens))
+        for m, datum in data.items()
+    ]
+    count = sum(map(len, nodes))
     return _Targets(
-        nodes,
-        np.repeat(np.arange(len(data)), [d.inputs["target_tokens"].size for d in data.values()]),
+        np.concatenate(nodes),
+        np.repeat(np.arange(len(data)), list(map(len, nodes))),
         np.concatenate([datum.inputs["target_tokens"].ravel() for datum in data.values()]),
         {name: np.concatenate([_input(datum, name) for datum in data.values()]) for name in names},
-        np.empty(len(nodes), np.float32),
-        np.empty(len(nodes), np.float32),
+        np.empty(count, np.float32),
+        np.empty(count, np.float32),
     )
-
-
-def _spread(nodes: NDArray[np.int64], datum: Datum) -> NDArray[np.int64]:
-    shape = datum.inputs["target_tokens"].shape
-    return np.repeat(nodes, shape[1]) if len(shape) == 2 else nodes
 
 
 def _input(datum: Datum, name: str) -> NDArray[Any]:

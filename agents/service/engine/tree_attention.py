@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from tokengym.agents.service.engine.attention_dtype import (
@@ -22,6 +23,8 @@ from tokengym.agents.service.engine.compute_thread import pause
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
 
 @dataclass(frozen=True)
 class Block:
@@ -29,18 +32,17 @@ class Block:
 
     Attributes:
         own: the positions of the queries.
-        seen: positions that all of them see.
-        mask: float32 [m, W], added to the scores: minus infinity where a query does not see one
-            of the W positions, which are those that all see and then the block's own.
+        seen: int64 [W], the positions that all of them see, and then the block's own.
+        mask: float32 [m, W], added to the scores: minus infinity where a query does not see one.
     """
 
     own: slice
-    seen: tuple[slice, ...]
+    seen: torch.Tensor
     mask: torch.Tensor
 
 
 def cut_blocks(
-    runs: Sequence[tuple[tuple[slice, ...], slice]], device: torch.device
+    runs: Sequence[tuple[NDArray[np.int64], slice]], device: torch.device
 ) -> list[Block]:
     """Cut runs of positions into blocks, on an accelerator short runs after one prefix into one.
 
@@ -55,12 +57,12 @@ def cut_blocks(
     most = pieces_for(device).queries
     blocks: list[Block] = []
     group: list[slice] = []
-    seen: tuple[slice, ...] = ()
+    seen = np.empty(0, np.int64)
     for prefix, run in runs:
         for start in range(run.start, run.stop, most):
             piece = slice(start, min(start + most, run.stop))
-            before = (*prefix, slice(run.start, start)) if start > run.start else prefix
-            joins = device.type != "cpu" and before == seen
+            before = np.r_[prefix, run.start : start]
+            joins = device.type != "cpu" and np.array_equal(before, seen)
             if group and not (joins and piece.stop - group[0].start <= most):
                 blocks.append(_block(seen, group, device))
                 group = []
@@ -71,15 +73,16 @@ def cut_blocks(
     return blocks
 
 
-def _block(seen: tuple[slice, ...], runs: list[slice], device: torch.device) -> Block:
-    ahead = sum(where.stop - where.start for where in seen)
+def _block(seen: NDArray[np.int64], runs: list[slice], device: torch.device) -> Block:
+    ahead = len(seen)
     own = slice(runs[0].start, runs[-1].stop)
     mask = torch.full((own.stop - own.start, ahead + own.stop - own.start), -torch.inf)
     mask[:, :ahead] = 0.0
     for run in runs:
         at = slice(run.start - own.start, run.stop - own.start)
         mask[at, ahead + at.start : ahead + at.stop].triu_(1)
-    return Block(own, seen, mask.to(device))
+    every = torch.from_numpy(np.r_[seen, own.start : own.stop])
+    return Block(own, every.to(device), mask.to(device))
 
 
 def tree_attention(
@@ -105,7 +108,7 @@ def tree_attention(
         [heads, M, head_dim].
     """
     apply: Any = _TreeAttention.apply  # torch leaves it untyped
-    output: torch.Tensor = apply(query, key, value, blocks, scale)
+    output: torch.Tensor = apply(query, key.contiguous(), value.contiguous(), blocks, scale)
     return output
 
 
@@ -128,10 +131,10 @@ class _TreeAttention(torch.autograd.Function):
             pause()
             at = slice(block.own.start - ahead, block.own.stop - ahead)
             own = _grouped(queries[:, at], key)
-            scores = own @ _seen(keys, block).transpose(1, 2)
+            scores = own @ keys.index_select(1, block.seen).transpose(1, 2)
             scores = scores.view(len(query), -1, block.mask.shape[1])
             weights = attention_weights(scores, block.mask, scale).to(query.dtype)
-            mixed = mixed_values(_grouped(weights, key), _seen(value, block))
+            mixed = mixed_values(_grouped(weights, key), value.index_select(1, block.seen))
             output[:, at] = mixed.view(len(query), -1, query.shape[-1])
             if any(ctx.needs_input_grad):
                 saved.append(weights)
@@ -142,39 +145,29 @@ class _TreeAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
         query, key, value, *saved = ctx.saved_tensors
-        upstream = gradients[0]
+        upstream, scaled = gradients[0], query * ctx.scale
         grad_query = torch.empty_like(query)
         grad_key, grad_value = (torch.zeros_like(key, dtype=torch.float32) for _ in range(2))
         for block, weights in zip(ctx.blocks, saved, strict=True):
             pause()
             out = _grouped(upstream[:, block.own], key)
-            inner = (out @ _seen(value, block).transpose(1, 2)).view_as(weights)
+            inner = (out @ value.index_select(1, block.seen).transpose(1, 2)).view_as(weights)
             # The gradient through softmax.
             inner = torch._softmax_backward_data(  # pyright: ignore[reportPrivateImportUsage]
                 inner, weights, -1, weights.dtype
             )
             inner = _grouped(inner, key)
-            mixed = inner @ _seen(key, block)
-            grad_query[:, block.own] = mixed.view(len(query), -1, query.shape[-1]) * ctx.scale
-            queries = _grouped(query[:, block.own] * ctx.scale, key)
-            _add_seen(grad_key, block, inner.transpose(1, 2) @ queries)
-            _add_seen(grad_value, block, _grouped(weights, key).transpose(1, 2) @ out)
-        return grad_query, grad_key, grad_value, None, None
+            mixed = inner @ key.index_select(1, block.seen)
+            grad_query[:, block.own] = mixed.view(len(query), -1, query.shape[-1])
+            queries = _grouped(scaled[:, block.own], key)
+            for total, part in (
+                (grad_key, inner.transpose(1, 2) @ queries),
+                (grad_value, _grouped(weights, key).transpose(1, 2) @ out),
+            ):
+                total.index_add_(1, block.seen, part.float())
+        return grad_query.mul_(ctx.scale), grad_key, grad_value, None, None
 
 
 def _grouped(part: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     """Put the heads that share a key head into one matrix: [kv_heads, heads / kv_heads * m, X]."""
     return part.reshape(len(key), -1, part.shape[-1])
-
-
-def _seen(parts: torch.Tensor, block: Block) -> torch.Tensor:
-    """Select what a block attends to from [kv_heads, N, X]: full positions, then its own."""
-    return torch.cat([parts[:, where] for where in (*block.seen, block.own)], dim=1)
-
-
-def _add_seen(total: torch.Tensor, block: Block, part: torch.Tensor) -> None:
-    """Add to [kv_heads, N, X] the values of the positions that a block attends to."""
-    at = 0
-    for where in (*block.seen, block.own):
-        total[:, where] += part[:, at : at + where.stop - where.start]
-        at += where.stop - where.start

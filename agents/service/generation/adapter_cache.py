@@ -69,8 +69,6 @@ class AdapterCache:
         self._unnamed: OrderedDict[str, tuple[Path, LoraSpec] | None] = OrderedDict()
         self._pins: Counter[str] = Counter()
         self._current = BASE
-        # Another cache of equal weights may write to the same folder.
-        self._owner, self._files = secrets.token_hex(4), 0
         spill.mkdir(parents=True, exist_ok=True)
         # Unnamed adapters belong to sessions, and no session outlives the service.
         for old in spill.glob(f"*{SUFFIX}"):
@@ -158,10 +156,7 @@ class AdapterCache:
                 weights = self._adapters.pop(key)
                 over -= weights.nbytes
                 if key in self._unnamed and self._unnamed[key] is None:
-                    self._unnamed[key] = self._write_out(weights)
-
-    def _write_out(self, weights: LoraWeights) -> tuple[Path, LoraSpec]:
-        file = self._spill / f"{self._owner}-{self._files}{SUFFIX}"
-        self._files += 1
-        write_atomically(file, save(weights.to_tensors()))
-        return file, weights.spec
+                    # Another cache of equal weights may write to the same folder.
+                    file = self._spill / f"{secrets.token_hex(8)}{SUFFIX}"
+                    write_atomically(file, save(weights.to_tensors()))
+                    self._unnamed[key] = (file, weights.spec)

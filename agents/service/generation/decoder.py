@@ -1,4 +1,4 @@
-"""Decode a batch of sequences token by token; those of one prompt share its keys and values.
+"""Decode a batch of sequences token by token.
 
 Rows join and leave between any two steps. Which request a row belongs to, how its tokens are
 sampled and when it ends is left to the sampler.
@@ -6,13 +6,17 @@ sampled and when it ends is left to the sampler.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
-from tokengym.agents.service.engine.attention import Decode, GroupLayout
+from tokengym.agents.service.engine.attention import Decode
+from tokengym.agents.service.engine.attention_dtype import TILE, rows_round_alike
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 from tokengym.agents.service.generation.prompts import Prompts, next_logits, run_layers
 from tokengym.agents.service.generation.slots import Slots, roomy
@@ -24,8 +28,9 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service.engine.packing import Tokens
 
-FIRST_CAPACITY = 16
-LENGTH_STEP = 64
+LANES = 16
+# The room of prompts that rows share, and the least of what follows them.
+PROMPT_STEP, LEAST_ROOM = 64, 16
 
 
 class Decoder(Protocol):
@@ -40,161 +45,195 @@ class Decoder(Protocol):
         ...
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Keep these rows in this order, drop the others; cheap for rows that keep their place."""
+        """Keep these rows in this order, drop the others."""
 
     def remember(self, row: int, tokens: Tokens) -> None:
         """Cache a row's keys for later prompts that begin with `tokens`, the row's own tokens."""
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The part of a decode step that is the same until rows join or leave.
+@dataclass
+class _Row:
+    """A row: its prompt, the slot of its keys, and its tokens so far."""
 
-    Attributes:
-        layout: where the rows of each prompt lie.
-        lengths: int64 [R], length of each row's prompt.
-        longest: the longest of them.
-        prompt_mask: see `Decode`.
+    prompt: Prefix
+    slot: int
+    length: int
+
+
+class SlotDecoder:
+    """A `Decoder` over `attention.Decode`, for models whose prompts can be shared.
+
+    Where sums are added in the order of positions (see `attention_dtype`), a row holds all of its
+    keys in that order, its logits are bit for bit those that training computes, and they do not
+    depend on other rows. Elsewhere rows of one prompt, in a group of slots, share its keys.
+
+    Args:
+        model: runs with these weights.
+        store: cache of computed prompts.
+        weights: key of the weights.
+        lanes: rows that run at a time, some of them idle, each with all its keys: libraries of
+            matrix products choose the order of sums by the shape of the operands, and so no row
+            depends on another by a single bit. Prompts run alone, and `store` must find whole ones
+            only. None for all rows at once.
     """
 
-    layout: GroupLayout
-    lengths: torch.Tensor
-    longest: int
-    prompt_mask: torch.Tensor | None
-
-
-class SharedPromptDecoder:
-    """A `Decoder` over `attention.Decode`."""
-
-    def __init__(self, model: Any, store: PrefixCache, weights: str) -> None:
+    def __init__(
+        self, model: Any, store: PrefixCache, weights: str, lanes: int | None = None
+    ) -> None:
         self._model = model
+        self._lanes = lanes
         self._prompts = Prompts(model, store, weights)
-        self._device = self._prompts.device
-        # Of each row: its prompt, the slot of the prompt, and how many tokens have followed.
-        self._prefixes: list[Prefix] = []
-        self._group_of: NDArray[np.int64] = np.empty(0, np.int64)
-        self._cursor: NDArray[np.int64] = np.empty(0, np.int64)
-        self._shared, self._own = Slots(), Slots()
-        self._plan: _Plan | None = None
+        weight = next(model.parameters())
+        self._device = weight.device
+        self._shares = lanes is None and not rows_round_alike(weight.dtype, weight.device)
+        self._rows: list[_Row] = []
+        # How many there were since slots were last laid out, in groups of this size.
+        self._most, self._size = 0, 1
+        self._own = Slots()
+        # A slot for each group; that of the rows where each holds its prompt.
+        self._shared = Slots() if self._shares else self._own
 
     def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
         """See `Decoder.admit`; each distinct prompt is computed once."""
-        prefixes = self._prompts.prefixes(prompts)
-        self._fit_shared(prefixes)
-        slots = range(len(self._shared))
-        slot_of = {id(held): slot for slot in slots if (held := self._shared.held(slot))}
-        busy = {*self._group_of.tolist(), *(slot_of.get(id(prefix)) for prefix in prefixes)}
-        idle = iter([slot for slot in slots if slot not in busy])
-        for prefix in prefixes:
-            if id(prefix) not in slot_of:
-                slot_of[id(prefix)] = slot = next(idle)
-                self._shared.put(slot, prefix)
-        places = [slot_of[id(prefix)] for prefix in prefixes]
-        self._prefixes += prefixes
-        self._group_of = np.concatenate([self._group_of, np.array(places, np.int64)])
-        self._cursor = np.concatenate([self._cursor, np.zeros(len(prefixes), np.int64)])
-        self._fit_own(FIRST_CAPACITY)
-        self._plan = None
+        together = [prompts] if self._lanes is None else [[prompt] for prompt in prompts]
+        prefixes = [prefix for some in together for prefix in self._prompts.prefixes(some)]
+        for number, prefix in enumerate(prefixes):
+            slot = self._seat(prefix)
+            if slot is None:
+                self._lay_out(prefixes[number:])
+                slot = self._seat(prefix)
+                assert slot is not None, "there are slots for those that join"
+            self._shared.put(slot // self._size, prefix)
+            self._rows.append(_Row(prefix, slot, prefix.length))
+        self._most = max(self._most, len(self._rows))
         return torch.stack([next_logits(prefix) for prefix in prefixes])
 
     def step(self, tokens: NDArray[np.int64]) -> torch.Tensor:
         """See `Decoder.step`."""
-        plan = self._plan = self._plan or self._new_plan()
-        rows, groups = len(self._cursor), plan.layout.groups
-        filled = int(self._cursor.max()) + 1
-        self._fit_own(filled)
-        cursor = torch.from_numpy(self._cursor).to(self._device)
-        every = torch.arange(rows, device=self._device)
-        state = Decode(
-            plan.layout,
-            [layer[:, :groups, :, : plan.longest] for layer in self._shared.states],
-            plan.prompt_mask,
-            [layer[:, :rows, :, :filled] for layer in self._own.states],
-            self._hide(cursor + 1, filled),
-            (every, cursor),
-        )
-        ids, positions = torch.from_numpy(tokens)[:, None], (plan.lengths + cursor)[:, None]
-        logits = run_layers(self._model, state, ids, positions, every)
-        self._cursor = self._cursor + 1
-        return logits
+        if max(map(self._filled, self._rows)) >= self._own.room:
+            self._lay_out()
+        slots = np.array([row.slot for row in self._rows])
+        lanes = self._lanes or (int(slots.max()) // self._size + 1) * self._size
+        part_of = slots // lanes
+        chosen = [np.flatnonzero(part_of == part) for part in np.unique(part_of)]
+        parts = [self._run(tokens[rows], rows, lanes) for rows in chosen]
+        for row in self._rows:
+            row.length += 1
+        if self._lanes is None:
+            return parts[0]
+        return torch.cat(parts)[torch.from_numpy(np.argsort(np.concatenate(chosen)))]
+
+    def _run(self, tokens: NDArray[np.int64], rows: NDArray[np.int64], lanes: int) -> torch.Tensor:
+        """Append tokens [R] to rows that lie within `lanes` slots; logits [R, vocab]."""
+        some = [self._rows[row] for row in rows]
+        slots = np.array([row.slot for row in some])
+        ends = np.array([self._filled(row) for row in some])
+        first = slots[0] // lanes * lanes
+        slots -= first
+        last = np.zeros(min(lanes, len(self._own) - first), np.int64)
+        last[slots] = ends
+        room = int(ends.max()) + 1 if self._shares else self._own.room
+        states = [layer[:, first : first + lanes, :, :room] for layer in self._own.states]
+        cursor = (torch.from_numpy(slots).to(self._device), torch.from_numpy(ends).to(self._device))
+        state = Decode(states, self._mask(last + 1, room), cursor)
+        if self._shares:
+            prompts = np.ones(lanes // self._size, np.int64)
+            prompts[slots // self._size] = [row.prompt.length for row in some]
+            longest = int(prompts.max())
+            shared = [layer[:, : len(prompts), :, :longest] for layer in self._shared.states]
+            state = replace(state, prompts=shared, prompt_mask=self._mask(prompts, longest))
+        idle = 0 if self._lanes is None else lanes - len(some)
+        at = torch.tensor([row.length for row in some])
+        ids, at = (F.pad(each, (0, idle))[:, None] for each in (torch.from_numpy(tokens), at))
+        return run_layers(self._model, state, ids, at, torch.arange(len(ids)))[: len(some)]
 
     def keep(self, rows: Sequence[int]) -> None:
         """See `Decoder.keep`."""
-        index = np.asarray(rows, np.int64)
-        self._plan = None
-        self._prefixes = [self._prefixes[row] for row in rows]
-        self._group_of, self._cursor = self._group_of[index], self._cursor[index]
-        moved = np.flatnonzero(index != np.arange(len(index)))
-        if len(moved):
-            to = torch.from_numpy(moved).to(self._device)
-            source = torch.from_numpy(index[moved]).to(self._device)
-            for layer in self._own.states:
-                layer[:, to] = layer[:, source]
-        # Copying prompts costs more than a few idle ones do.
-        if 2 * len(np.unique(self._group_of)) <= self._group_of.max() + 1:
-            self._compact(0, self._shared.room)
+        self._rows = [self._rows[row] for row in rows]
+        # Copying rows costs more than a few idle slots, or a few masked keys, do.
+        sparse = (2 * len(rows) if self._lanes is None else roomy(len(rows))) <= self._most
+        longest = max(row.length for row in self._rows)
+        if sparse or (not self._shares and 2 * longest < self._own.room - TILE):
+            self._lay_out()
 
     def remember(self, row: int, tokens: Tokens) -> None:
         """See `Decoder.remember`."""
-        own, parent = int(self._cursor[row]), self._prefixes[row]
-        if own == 0 or len(tokens) != parent.length + own:
+        own = self._rows[row]
+        if self._lanes is not None:
+            return  # In a decode step keys may differ in a bit from those of a prompt.
+        if own.length == own.prompt.length or len(tokens) != own.length:
             return
-        states = torch.stack([layer[:, row, :, :own] for layer in self._own.states], dim=1)
-        self._prompts.add(tokens, Prefix(parent, len(tokens), states))
+        end = self._filled(own)
+        new = slice(end - own.length + own.prompt.length, end)
+        states = torch.stack([layer[:, own.slot, :, new] for layer in self._own.states], dim=1)
+        whole = Prefix(own.prompt, own.length, states)
+        self._prompts.add(tokens, whole)
+        if not self._shares:
+            self._own.note(own.slot, whole)
 
-    def _fit_shared(self, fresh: Sequence[Prefix]) -> None:
-        """Have slots for prompts that come beside those of the rows."""
-        longest = max(prefix.length for prefix in fresh)
-        used = {id(prefix) for prefix in (*self._prefixes, *fresh)}
-        if len(used) <= len(self._shared) and longest <= self._shared.room:
-            return
-        # As long as needed now: as many places as many short prompts have are too many for a few
-        # long ones.
-        longest = max(prefix.length for prefix in (*self._prefixes, *fresh))
-        self._compact(len(used), -(-longest // LENGTH_STEP) * LENGTH_STEP, fresh[0])
+    def _filled(self, row: _Row) -> int:
+        """Return how many tokens the slot of a row holds."""
+        return row.length - (row.prompt.length if self._shares else 0)
 
-    def _compact(self, count: int, room: int, like: Prefix | None = None) -> None:
-        """Keep the prompts of rows alone, in the first of at least `count` slots."""
-        used = np.unique(self._group_of)
-        like = like or self._prefixes[0]
-        self._shared.resize(used.tolist(), roomy(max(count, len(used))), room, like)
-        self._group_of = np.searchsorted(used, self._group_of)
-
-    def _fit_own(self, length: int) -> None:
-        """Have slots of `length` tokens for what follows the prompt of each row."""
-        rows, have, room = len(self._cursor), len(self._own), self._own.room
-        if rows > have or length > room:
-            room = max(room, FIRST_CAPACITY, 1 << (length - 1).bit_length())
-            self._own.resize(range(min(rows, have)), rows, room, self._prefixes[0])
-
-    def _new_plan(self) -> _Plan:
-        """Lay the rows of each prompt side by side, as many places for each as most have."""
-        group_of = self._group_of
-        counts = np.bincount(group_of)
-        groups, size = len(counts), int(counts.max())
-        order = np.argsort(group_of, kind="stable")
-        starts = np.cumsum(counts) - counts
-        places = np.empty(len(order), np.int64)
-        places[order] = group_of[order] * size + np.arange(len(order)) - starts[group_of[order]]
-        slots = np.zeros(groups * size, np.int64)
-        slots[places] = np.arange(len(places))
-        moved = () if np.array_equal(places, np.arange(len(slots))) else (slots, places)
-        lengths = np.zeros(groups, np.int64)
-        lengths[group_of] = own = np.array([prefix.length for prefix in self._prefixes])
-        longest = int(own.max())
-        to = self._device
-        return _Plan(
-            GroupLayout(groups, size, *(torch.from_numpy(x).to(to) for x in moved)),
-            lengths=torch.from_numpy(own).to(to),
-            longest=longest,
-            prompt_mask=self._hide(torch.from_numpy(lengths), longest),
+    def _seat(self, prefix: Prefix) -> int | None:
+        """Return an idle slot beside others of a prompt, or where most of it lies; None if full."""
+        if prefix.length >= self._shared.room + self._shares:
+            return None
+        size, held = self._size, self._shared.held
+        taken = {row.slot for row in self._rows}
+        used = {slot // size for slot in taken}
+        idle = [slot for slot in range(len(self._shared) * size) if slot not in taken]
+        nodes = [*prefix.chain()]
+        return next(
+            chain(
+                (slot for slot in idle if held(slot // size) is prefix),
+                (slot for slot in idle if slot // size not in used and held(slot // size) in nodes),
+                (slot for slot in idle if slot // size not in used),
+            ),
+            None,
         )
 
-    def _hide(self, lengths: torch.Tensor, width: int) -> torch.Tensor | None:
-        """Return a mask that hides positions from `lengths` [N] on, [N, 1, 1, width], or None."""
-        if bool((lengths == width).all()):
-            return None
-        hidden = torch.arange(width)[None, :] >= lengths.cpu()[:, None]
-        mask = torch.zeros(hidden.shape)
-        mask.masked_fill_(hidden, torch.finfo(mask.dtype).min)
-        return mask[:, None, None, :].to(self._device)
+    def _lay_out(self, joining: Sequence[Prefix] = ()) -> None:
+        """Make room for a token more of each row and for rows that join, in the first slots."""
+        rows: dict[int, list[_Row]] = defaultdict(list)
+        for row in self._rows:
+            rows[id(row.prompt)].append(row)
+        prompts = [*(row.prompt for row in self._rows), *joining]
+        counts = Counter(map(id, prompts)).values()
+        longest = max(prompt.length for prompt in prompts)
+        room = max(map(self._filled, self._rows), default=0) + 1
+        if self._shares:
+            prompt_room = -(-longest // PROMPT_STEP) * PROMPT_STEP
+            room = max(LEAST_ROOM, 1 << (room - 1).bit_length())
+        else:
+            room = -(-max(room, longest + 1) // TILE) * TILE
+
+        def groups(size: int) -> int:
+            return sum(-(-count // size) for count in counts)
+
+        former, size = self._size, 1
+        if self._shares:
+            most = max(counts)
+            sizes = {-(-most // parts) for parts in range(1, most + 1)}
+            size = min(sizes, key=lambda size: groups(size) * (prompt_room + size * room))
+        places, held = [], []
+        for members in rows.values():
+            for start in range(0, len(members), size):
+                part = members[start : start + size]
+                held.append(part[0].slot // former)
+                # Some slots are idle: what they hold does not matter.
+                slots = [row.slot for row in part] + [0] * (size - len(part))
+                for place, row in enumerate(part, len(places)):
+                    row.slot = place
+                places += slots
+        count = roomy(groups(size))
+        if self._shares:
+            self._shared.resize(held, count, prompt_room, prompts[0])
+        self._own.resize(places, count * size, room, prompts[0])
+        self._most, self._size = len(prompts), size
+
+    def _mask(self, lengths: NDArray[np.int64], width: int) -> torch.Tensor:
+        """Return a mask that hides positions from `lengths` [N] on, [N, 1, 1, width]."""
+        hidden = torch.arange(width) >= torch.from_numpy(lengths)[:, None]
+        mask = torch.zeros(hidden.shape).masked_fill_(hidden, torch.finfo(torch.float32).min)
+        return mask[:, None, None].to(self._device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,12 +40,6 @@ class Prefix:
         """Size in bytes, without parents."""
         return self.states.nbytes + (0 if self.logits is None else self.logits.nbytes)
 
-    def joined(self) -> torch.Tensor:
-        """Return keys and values of the whole sequence, [2, layers, kv_heads, length, head_dim]."""
-        if self.parent is None:
-            return self.states
-        return torch.cat([node.states for node in reversed(list(self.chain()))], dim=3)
-
     def chain(self) -> Iterator[Prefix]:
         """Yield this prefix and its ancestors, the last first."""
         node: Prefix | None = self
@@ -69,7 +63,8 @@ class PrefixCache:
         self._whole = whole
         # The least recently used first; each comes before those that it continues.
         self._held: OrderedDict[_Key, Prefix] = OrderedDict()
-        self._lengths: dict[str, dict[int, int]] = {}
+        # How many prefixes there are of each length, by weights.
+        self._lengths: dict[str, Counter[int]] = defaultdict(Counter)
         self.nbytes = 0
 
     def __len__(self) -> int:
@@ -78,10 +73,7 @@ class PrefixCache:
 
     def find(self, weights: str, tokens: Tokens) -> Prefix | None:
         """Return the longest cached prefix of `tokens`; `tokens` itself only with its logits."""
-        lengths = self._lengths.get(weights)
-        if not lengths:
-            return None
-        for length in sorted(lengths, reverse=True):
+        for length in sorted(+self._lengths.get(weights, Counter()), reverse=True):
             if length > len(tokens) or length < MIN_REUSED:
                 continue
             if self._whole and length < len(tokens):
@@ -105,6 +97,7 @@ class PrefixCache:
         """Drop everything computed with `weights`."""
         for key in [key for key in self._held if key[0] == weights]:
             self._drop(key)
+        self._lengths.pop(weights, None)
 
     def _hold(self, weights: str, tokens: Tokens, prefix: Prefix) -> None:
         """Make a prefix, and after it those that it continues, the most recently used."""
@@ -113,16 +106,10 @@ class PrefixCache:
             if key not in self._held:
                 self._held[key] = node
                 self.nbytes += node.nbytes
-                lengths = self._lengths.setdefault(weights, {})
-                lengths[node.length] = lengths.get(node.length, 0) + 1
+                self._lengths[weights][node.length] += 1
             self._held.move_to_end(key)
 
     def _drop(self, key: _Key) -> None:
         prefix = self._held.pop(key)
         self.nbytes -= prefix.nbytes
-        lengths = self._lengths[key[0]]
-        lengths[prefix.length] -= 1
-        if lengths[prefix.length] == 0:
-            del lengths[prefix.length]
-        if not lengths:
-            del self._lengths[key[0]]
+        self._lengths[key[0]][prefix.length] -= 1

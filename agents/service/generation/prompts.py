@@ -22,6 +22,8 @@ from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from tokengym.agents.service.engine.packing import Tokens
 
 # Sampling keeps nothing for a backward pass: batches are as large as they have positions.
@@ -99,9 +101,9 @@ class Prompts:
         start = 0
         for key, node in nodes.items():
             place[key] = slice(start, start := start + node.states.shape[3])
-        runs: list[tuple[tuple[slice, ...], slice]] = []
+        runs: list[tuple[NDArray[np.int64], slice]] = []
         for tokens, past in items:
-            seen = tuple(place[id(node)] for node in reversed([*past.chain()]))
+            seen = np.r_[tuple(place[id(node)] for node in reversed([*past.chain()]))]
             runs.append((seen, slice(start, start := start + len(tokens) - past.length)))
         ids = np.concatenate([tokens[past.length :] for tokens, past in items]).astype(np.int64)
         at = np.concatenate([np.arange(past.length, len(tokens)) for tokens, past in items])

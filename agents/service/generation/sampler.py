@@ -112,12 +112,10 @@ class Sequence:
 
 @dataclass
 class SampleResult:
-    """The result of a sampling request."""
+    """The result of a sampling request, with the scores of its prompt if any are wanted."""
 
     sequences: list[Sequence]
-    prompt_logprobs: NDArray[np.float32] | None = None
-    prompt_topk: tuple[NDArray[np.int32], NDArray[np.float32]] | None = None
-    target_logprobs: NDArray[np.float32] | None = None
+    scores: Score | None = None
 
 
 @dataclass(eq=False)
@@ -131,7 +129,6 @@ class SamplingJob:
         result: what was sampled so far.
         unstarted: the sequences of the result that do not run yet.
         open: number of sequences that have not ended.
-        prepared: whether its prompt has been scored, if it asks for that.
     """
 
     request: SampleRequest
@@ -140,7 +137,6 @@ class SamplingJob:
     result: SampleResult = field(init=False)
     unstarted: deque[Sequence] = field(init=False)
     open: int = field(init=False)
-    prepared: bool = False
 
     def __post_init__(self) -> None:
         """Create the empty sequences."""
@@ -150,6 +146,11 @@ class SamplingJob:
         self.result = SampleResult([Sequence(sequence_key(seed, i)) for i in range(count)])
         self.unstarted = deque(self.result.sequences)
         self.open = count
+
+    @property
+    def unscored(self) -> bool:
+        """Whether its prompt still has to be scored."""
+        return self.request.scored and self.result.scores is None
 
     def close_one(self) -> None:
         """Note that one of the sequences has ended; the last one completes the request."""
@@ -291,7 +292,7 @@ class Sampler:
         if batch.rows or batch.scoring or not batch.queue:
             return True
         job = batch.queue[0]
-        if job.future.done() or (job.request.scored and not job.prepared):
+        if job.future.done() or job.unscored:
             return True
         room = self._room(batch)
         if room is None or len(job.request.prompt) + job.request.max_tokens <= room:
@@ -317,7 +318,7 @@ class Sampler:
 
     def _admit(self, batch: _Batch) -> None:
         batch.queue = [job for job in batch.queue if not job.future.done()]
-        fresh = [job for job in batch.queue if job.request.scored and not job.prepared]
+        fresh = [job for job in batch.queue if job.unscored]
         if fresh:
             batch.scoring = batch.scoring or self._score(fresh)
         if batch.scoring and next(batch.scoring, _DONE) is _DONE:
@@ -349,7 +350,7 @@ class Sampler:
         taken: list[_Row] = []
         full = False
         for job in batch.queue:
-            if job.request.scored and not job.prepared:
+            if job.unscored:
                 continue
             own = running[id(job)]
             while job.unstarted and not full:
@@ -379,11 +380,8 @@ class Sampler:
             yield
 
     def _take_scores(self, job: SamplingJob, scores: Score) -> None:
-        if job.request.score:
-            job.result.prompt_logprobs = scores.logprobs
-        job.result.prompt_topk = scores.topk
-        job.result.target_logprobs = scores.targets
-        job.prepared = True
+        # The logits are as many as the vocabulary has tokens, and of no more use.
+        job.result.scores = scores._replace(last=scores.last.new_empty(0))
         if job.request.max_tokens == 1:
             # Scoring already gave the logits that the only token is sampled from.
             job.unstarted.clear()
@@ -443,7 +441,7 @@ class Sampler:
                 reply = np.array(sequence.tokens[:-1], np.int32)
                 batch.decoder.remember(row, np.concatenate([job.request.prompt, reply]))
             job.close_one()
-        left = _filled(len(batch.rows), ended)
+        left = [row for row in range(len(batch.rows)) if row not in ended]
         batch.set_rows([batch.rows[row] for row in left])
         if left:
             batch.decoder.keep(left)
@@ -454,16 +452,3 @@ class Sampler:
         """Return counts for the status route."""
         batches = list(self._batches.values())  # They change meanwhile.
         return {"running_sequences": sum(len(batch.rows) for batch in batches)}
-
-
-def _filled(rows: int, ended: set[int]) -> list[int]:
-    """Return the rows that continue, the last ones moved into the slots of those that ended.
-
-    Moving few rows matters: each carries the keys and values of all its tokens.
-    """
-    count = rows - len(ended)
-    order = list(range(count))
-    spare = [row for row in range(count, rows) if row not in ended]
-    for place in sorted(row for row in ended if row < count):
-        order[place] = spare.pop()
-    return order

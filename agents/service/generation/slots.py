@@ -73,13 +73,9 @@ class Slots:
             length = min(length, room)
             states[:, : len(kept), :, :length] = former[:, chosen, :, :length]
             self.states[layer] = states
-        self._held = [*(self._held[slot] for slot in kept), *[_nothing] * (count - len(kept))]
+        self._held = [*(self._held[slot] for slot in kept), *[lambda: None] * (count - len(kept))]
 
 
 def roomy(rows: int) -> int:
     """Return how many slots there are for rows: some to spare, for those that join."""
     return rows + rows // 4
-
-
-def _nothing() -> None:
-    return None

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
-from tokengym.agents.service.engine.checkpoints import CheckpointPath
 from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.http.json_api import Answer, Route, read_body
 from tokengym.agents.service.http.openai_api import (
@@ -55,8 +54,7 @@ class _Completion:
 
     def __init__(self, service: Service, body: Body) -> None:
         if body.model.startswith(CHECKPOINT_SCHEME):
-            path = CheckpointPath.parse(body.model)
-            self.model, weights = service.model_of(path), path.uri
+            self.model, weights = service.weights_of(body.model)
         else:
             self.model, weights = service.model(body.model), BASE
         self.body = body

@@ -164,9 +164,7 @@ async def _weights_info(request: web.Request, service: Service) -> Answer:
         "base_model": info.base_model,
         "is_lora": True,
         "lora_rank": info.lora["rank"],
-        "train_unembed": info.lora["train_unembed"],
-        "train_mlp": info.lora["train_mlp"],
-        "train_attn": info.lora["train_attn"],
+        **{name: on for name, on in info.lora.items() if name.startswith("train_")},
     }
 
 

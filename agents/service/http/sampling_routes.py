@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from tinker import types
 
+from tokengym.agents.service.config import CHECKPOINT_SCHEME
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.http.json_api import (
     JSON_BYTES,
@@ -39,8 +40,8 @@ async def _create_sampling_session(request: web.Request, service: Service) -> An
 
 async def _get_sampler(request: web.Request, service: Service) -> Answer:
     record = service.registry.sampler(request.match_info["sampler"])
-    model = record.model.name
-    return {"sampler_id": record.id, "base_model": model, "model_path": record.model_path}
+    path = record.weights if record.weights.startswith(CHECKPOINT_SCHEME) else None
+    return {"sampler_id": record.id, "base_model": record.model.name, "model_path": path}
 
 
 async def _sample(request: web.Request, service: Service) -> Answer:

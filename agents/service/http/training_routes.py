@@ -13,7 +13,6 @@ from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, checked_ttl
 from tokengym.agents.service.engine.compute_thread import WHOLE
 from tokengym.agents.service.engine.external_weights import KIND, checked_recipients
-from tokengym.agents.service.engine.trainer import AdamStep
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.http.json_api import (
     Answer,
@@ -93,7 +92,7 @@ async def _forward_backward(request: web.Request, service: Service) -> Answer:
     try:
         loss = read_loss_request(message)
     except BadRequestError:
-        service.pass_over(run_id, seq_id)
+        service.registry.run(run_id).requests.pass_over(seq_id)
         raise
     # The work holds the decoded request alone: the body is as large again.
     losses = partial(_losses, run_id, loss)
@@ -123,7 +122,7 @@ def _optim_step(body: types.OptimStepRequest, model: ServedModel) -> dict[str, A
         raise UnsupportedError(
             f"optim_step takes AdamParams on the local service, got {params.type!r}"
         )
-    return {"metrics": model.trainer.optim_step(body.model_id, AdamStep(**params.model_dump()))}
+    return {"metrics": model.trainer.optim_step(body.model_id, params)}
 
 
 def _save_weights(body: types.SaveWeightsRequest, model: ServedModel) -> dict[str, Any]:

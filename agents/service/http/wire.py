@@ -174,19 +174,19 @@ def sample_response(result: SampleResult, sent: types.SampleRequest) -> bytes:
             )
             # Both forms of all of them are too much at once.
             sequence.topk_ids, sequence.topk_logprobs = [], []
-    if result.prompt_logprobs is not None:
-        numbers = result.prompt_logprobs
-        if last is not None:
-            numbers = numbers.copy()
-            numbers[: len(numbers) - last] = np.nan
+    if (scores := result.scores) is None:
+        return message.SerializeToString()
+    skipped = 0 if last is None else len(scores.logprobs) - last
+    if sent.prompt_logprobs:
+        numbers = scores.logprobs.copy()
+        numbers[:skipped] = np.nan
         message.prompt_logprobs = numbers.tobytes()
-    if result.prompt_topk is not None:
-        best, values = result.prompt_topk[0].copy(), result.prompt_topk[1].copy()
-        if last is not None:
-            best[: len(best) - last], values[: len(best) - last] = 0, -99999.0
+    if scores.topk is not None:
+        best, values = (part.copy() for part in scores.topk)
+        best[:skipped], values[:skipped] = 0, -99999.0
         message.topk_prompt_logprobs.CopyFrom(_topk(best, values))
-    if result.target_logprobs is not None and sent.target_prompt_logprobs is not None:
-        _write_targets(message.target_prompt_logprobs, sent.target_prompt_logprobs, result)
+    if scores.targets is not None and sent.target_prompt_logprobs is not None:
+        _write_targets(message.target_prompt_logprobs, sent.target_prompt_logprobs, scores.targets)
     return message.SerializeToString()
 
 
@@ -225,10 +225,8 @@ def _cells(
     return _csr(values, columns, ends, shape, "target_prompt_logprobs").tocoo().coords
 
 
-def _write_targets(message: pb.Tensor, asked: TensorData, result: SampleResult) -> None:
+def _write_targets(message: pb.Tensor, asked: TensorData, values: NDArray[np.float32]) -> None:
     """Encode the log-probabilities of the ids asked about, in the layout of the request."""
-    values = result.target_logprobs
-    assert values is not None, "there is something to write"
     message.dtype = pb.DTYPE_FLOAT32
     message.shape.extend(values.shape)
     if asked.sparse_crow_indices is None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import secrets
-from collections import OrderedDict
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from tokengym.agents.service.errors import GoneError, ServiceError, UnknownResourceError
@@ -31,19 +30,16 @@ class FutureStore:
         self._kept_bytes = kept_bytes
         # The service's own tag tells a request of an earlier process from one that never was.
         self._tag = secrets.token_hex(4)
-        self._numbers = itertools.count()
         self._issued = 0
-        self._open: dict[str, asyncio.Future[Any]] = {}
-        self._done: OrderedDict[str, asyncio.Future[Any]] = OrderedDict()
+        self._futures: dict[str, asyncio.Future[Any]] = {}
+        self._done: deque[str] = deque()
         self._bytes = 0
 
     def add(self, work: Awaitable[Any]) -> str:
         """Schedule `work`; returns the request id of its result, or of the error it ends with."""
-        number = next(self._numbers)
-        self._issued = number + 1
-        request_id = f"{self._tag}-{number}"
-        future = asyncio.ensure_future(_settle(work))
-        self._open[request_id] = future
+        request_id = f"{self._tag}-{self._issued}"
+        self._issued += 1
+        future = self._futures[request_id] = asyncio.ensure_future(_settle(work))
         future.add_done_callback(lambda _: self._finish(request_id))
         return request_id
 
@@ -54,25 +50,21 @@ class FutureStore:
             GoneError: if its result was dropped or belongs to an earlier service process.
             UnknownResourceError: if there was never such a request.
         """
-        future = self._open.get(request_id) or self._done.get(request_id)
-        if future is not None:
-            return future
+        if request_id in self._futures:
+            return self._futures[request_id]
         tag, _, number = request_id.partition("-")
-        if len(tag) != len(self._tag) or not number.isdigit():
-            raise UnknownResourceError(f"request {request_id!r} is unknown")
-        if tag != self._tag:
+        formed = len(tag) == len(self._tag) and number.isdigit()
+        if formed and tag != self._tag:
             raise GoneError(f"request {request_id!r} belongs to an earlier run of this service")
-        if int(number) < self._issued:
+        if formed and int(number) < self._issued:
             raise GoneError(f"the result of request {request_id!r} is no longer held")
         raise UnknownResourceError(f"request {request_id!r} is unknown")
 
     def _finish(self, request_id: str) -> None:
-        future = self._open.pop(request_id)
-        self._done[request_id] = future
-        self._bytes += _size(future)
+        self._done.append(request_id)
+        self._bytes += _size(self._futures[request_id])
         while len(self._done) > KEPT or (self._bytes > self._kept_bytes and len(self._done) > 1):
-            _, old = self._done.popitem(last=False)
-            self._bytes -= _size(old)
+            self._bytes -= _size(self._futures.pop(self._done.popleft()))
 
 
 async def _settle(work: Awaitable[Any]) -> Any:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service.engine.adapters import LoraSpec
     from tokengym.agents.service.served_model import ServedModel
+    from tokengym.agents.service.state.ordering import RequestOrder
 
 # The SDK sends a heartbeat every ten seconds; a laptop may sleep for a while.
 SILENCE_S = 3600.0
@@ -37,7 +38,6 @@ class SamplerRecord:
     id: str
     model: ServedModel
     weights: str
-    model_path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,17 @@ class RunRecord:
         id: of the run.
         model: that holds it.
         spec: of its adapter.
+        requests: for it, in their order.
+        creation: request id of the result of its creation.
         give_back: notes that its memory is free.
     """
 
     id: str
     model: ServedModel
     spec: LoraSpec
-    give_back: Callable[[], None] = lambda: None
+    requests: RequestOrder
+    creation: str
+    give_back: Callable[[], None]
 
 
 class Registry:
@@ -66,7 +70,7 @@ class Registry:
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
-        self._sessions: dict[str, ClientSession] = {}
+        self.sessions: dict[str, ClientSession] = {}
         self._finished: dict[str, str] = {}
         self.runs: dict[str, RunRecord] = {}
         self.samplers: dict[str, SamplerRecord] = {}
@@ -74,7 +78,7 @@ class Registry:
     def open_session(self, metadata: dict[str, Any] | None, name: str | None) -> ClientSession:
         """Open a new session."""
         session = ClientSession(self._new_id(), metadata, name)
-        self._sessions[session.id] = session
+        self.sessions[session.id] = session
         return session
 
     def session(self, session_id: str) -> ClientSession:
@@ -86,22 +90,17 @@ class Registry:
         """
         if session_id in self._finished:
             raise GoneError(f"session {session_id!r} has finished: {self._finished[session_id]}")
-        if session_id not in self._sessions:
+        if session_id not in self.sessions:
             raise UnknownResourceError(
                 f"session {session_id!r} is unknown; the service may have been restarted"
             )
-        session = self._sessions[session_id]
+        session = self.sessions[session_id]
         session.last_seen = time.monotonic()
         return session
 
-    @property
-    def open_sessions(self) -> int:
-        """How many sessions are open."""
-        return len(self._sessions)
-
     def close_session(self, session_id: str, reason: str) -> ClientSession | None:
         """Remove a session; returns it, so that the caller can free what it owned."""
-        session = self._sessions.pop(session_id, None)
+        session = self.sessions.pop(session_id, None)
         if session is not None:
             self._finished[session_id] = reason
             while len(self._finished) > 4096:
@@ -111,7 +110,7 @@ class Registry:
     def silent_sessions(self) -> list[str]:
         """Return the ids of sessions whose heartbeat has stopped."""
         limit = time.monotonic() - SILENCE_S
-        return [session.id for session in self._sessions.values() if session.last_seen < limit]
+        return [session.id for session in self.sessions.values() if session.last_seen < limit]
 
     def add_run(self, session_id: str, record: RunRecord) -> None:
         """Add a training run to a session."""

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tokengym.agents.service.engine.adapters import LoraSpec
+from tokengym.agents.service.engine.adapters import LoraSpec, adapter_bytes
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.compute_thread import WHOLE, ComputeThread
 from tokengym.agents.service.engine.memory import clients_bytes
@@ -20,7 +20,7 @@ from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.service.state.futures import FutureStore
 from tokengym.agents.service.state.ledger import Ledger
-from tokengym.agents.service.state.ordering import Ordering
+from tokengym.agents.service.state.ordering import RequestOrder
 from tokengym.agents.service.state.registry import Registry, RunRecord, SamplerRecord
 from tokengym.agents.service.state.seeds import SeedSource
 
@@ -55,10 +55,8 @@ class Service:
         capacity = clients_bytes(self.models[0].base_model.device, config.memory_bytes)
         self.ledger = Ledger(capacity)
         self.futures = FutureStore(capacity // 4)
-        self.ordering = Ordering(self.futures)
         self.registry = Registry(self.seeds.session_id)
         self._samples: dict[str, Future[SampleResult]] = {}
-        self._creations: dict[str, str] = {}
 
     def start(self) -> None:
         """Start the compute thread."""
@@ -93,7 +91,7 @@ class Service:
             self._write_run(run_id, model, spec, metadata)
             return {"model_id": run_id, "type": "create_model"}
 
-        return self._create(session_id, RunRecord(run_id, model, spec), work)
+        return self._create(session_id, run_id, model, spec, work)
 
     def load_run(
         self, run_id: str, session_id: str, path: CheckpointPath, *, optimizer: bool, metadata: Any
@@ -107,7 +105,7 @@ class Service:
             self._write_run(run_id, model, spec, metadata)
             return {"path": path.uri, "model_id": run_id, "type": "load_weights"}
 
-        return self._create(session_id, RunRecord(run_id, model, saved), work)
+        return self._create(session_id, run_id, model, saved, work)
 
     def train(
         self,
@@ -129,28 +127,20 @@ class Service:
         Raises:
             OverloadedError: if there is no room for it.
         """
-        started = partial(work, self.registry.run(run_id).model)
+        run = self.registry.run(run_id)
+        started = partial(work, run.model)
         client = client_of(run_id)
         give_back = self.ledger.take(client, nbytes, "a training request", waits=True)
-        request_id = self.ordering.admit(run_id, seq_id, lambda: self.call(client, started, size))
+        request_id = run.requests.admit(seq_id, lambda: self.call(client, started, size))
         self.futures.get(request_id).add_done_callback(lambda _: give_back())
         return request_id
-
-    def pass_over(self, run_id: str, seq_id: int | None) -> None:
-        """Let the requests of a run go on that follow one which is refused."""
-        self.registry.run(run_id)
-        self.ordering.pass_over(run_id, seq_id)
 
     def open_sampler(
         self, session_id: str, seq_id: int, name: str | None, model_path: str | None
     ) -> SamplerRecord:
         """Open a sampling session over the base model or over saved weights."""
-        sampler_id = f"{session_id}:sample:{seq_id}"
-        if model_path:
-            path = CheckpointPath.parse(model_path)
-            record = SamplerRecord(sampler_id, self.model_of(path), path.uri, path.uri)
-        else:
-            record = SamplerRecord(sampler_id, self.model(name), BASE)
+        model, weights = self.weights_of(model_path) if model_path else (self.model(name), BASE)
+        record = SamplerRecord(f"{session_id}:sample:{seq_id}", model, weights)
         self.registry.add_sampler(session_id, record)
         return record
 
@@ -159,18 +149,15 @@ class Service:
         session_id = client_of(run_id)
         sampler_id = f"{session_id}:sample:{sampler_seq_id}"
 
-        def work(model: ServedModel) -> dict[str, Any]:
-            model.copy_adapter(run_id, sampler_id)
-            return {"sampling_session_id": sampler_id, "type": "save_weights_for_sampler"}
+        run = self.registry.run(run_id)
 
         async def start() -> dict[str, Any]:
-            model = self.registry.run(run_id).model
-            answer: dict[str, Any] = await self.call(session_id, partial(work, model), size=1)
-            self.registry.add_sampler(session_id, SamplerRecord(sampler_id, model, sampler_id))
-            return answer
+            copy = partial(run.model.copy_adapter, run_id, sampler_id)
+            await self.call(session_id, copy, size=1)
+            self.registry.add_sampler(session_id, SamplerRecord(sampler_id, run.model, sampler_id))
+            return {"sampling_session_id": sampler_id, "type": "save_weights_for_sampler"}
 
-        self.registry.run(run_id)
-        return self.ordering.admit(run_id, seq_id, lambda: asyncio.ensure_future(start()))
+        return run.requests.admit(seq_id, lambda: asyncio.ensure_future(start()))
 
     @contextmanager
     def sampling(
@@ -256,11 +243,10 @@ class Service:
 
     def unload(self, run_id: str) -> None:
         """Free a training run; its checkpoints stay on disk."""
-        record = self.registry.runs.pop(run_id, None)
-        self._creations.pop(run_id, None)
-        self.ordering.forget(run_id)
-        if record is not None:
-            delete, give_back = partial(record.model.trainer.delete, run_id), record.give_back
+        run = self.registry.runs.pop(run_id, None)
+        if run is not None:
+            run.requests.end(f"training run {run_id!r} has ended")
+            delete, give_back = partial(run.model.trainer.delete, run_id), run.give_back
             deleted = self.call(client_of(run_id), delete, size=1)
             deleted.add_done_callback(lambda _: give_back())
 
@@ -273,7 +259,7 @@ class Service:
     def status(self) -> dict[str, Any]:
         """Return counts for the status route."""
         return {
-            "sessions": self.registry.open_sessions,
+            "sessions": len(self.registry.sessions),
             "samplers": len(self.registry.samplers),
             "held_bytes": self.ledger.held,
             "models": [model.status() for model in self.models],
@@ -298,6 +284,15 @@ class Service:
             f"{info.base_model!r} with other weights"
         )
 
+    def weights_of(self, uri: str) -> tuple[ServedModel, str]:
+        """Return the model of a checkpoint and the key of its weights.
+
+        Raises:
+            BadRequestError: if it is no path of a checkpoint, or the model is not served.
+        """
+        path = CheckpointPath.parse(uri)
+        return self.model_of(path), path.uri
+
     def _seeded(self, model: ServedModel, request: SampleRequest) -> SampleRequest:
         """Return a request with a seed; one that the client gave stays."""
         if request.sampling.seed is not None:
@@ -312,18 +307,26 @@ class Service:
         record = {"base_model": model.name, "lora": asdict(spec), "user_metadata": metadata}
         self.checkpoints.write_run(run_id, record)
 
-    def _create(self, session_id: str, run: RunRecord, work: Callable[[], Any]) -> str:
+    def _create(
+        self,
+        session_id: str,
+        run_id: str,
+        model: ServedModel,
+        spec: LoraSpec,
+        work: Callable[[], Any],
+    ) -> str:
         """Add a run to a session and create it by `work`; returns the request id of the result."""
-        session = self.registry.session(session_id)
+        self.registry.session(session_id)
         # The SDK sends a request again when its answer was lost.
-        if run.id not in self._creations:
-            size = STATES * run.model.adapters.nbytes(run.spec)
-            what = f"a training run of rank {run.spec.rank}"
+        if run_id not in self.registry.runs:
+            size = STATES * adapter_bytes(model.base_model.trained, spec)
+            what = f"a training run of rank {spec.rank}"
             give_back = self.ledger.take(session_id, size, what, waits=False)
-            self.registry.add_run(session.id, replace(run, give_back=give_back))
-            creation = self._forget_on_failure(run.id, self.call(session_id, work, size=1))
-            self._creations[run.id] = self.futures.add(creation)
-        return self._creations[run.id]
+            work_done = self._forget_on_failure(run_id, self.call(session_id, work, size=1))
+            creation, requests = self.futures.add(work_done), RequestOrder(self.futures)
+            run = RunRecord(run_id, model, spec, requests, creation, give_back)
+            self.registry.add_run(session_id, run)
+        return self.registry.runs[run_id].creation
 
     async def _forget_on_failure(self, run_id: str, work: Awaitable[T]) -> T:
         try:
@@ -331,7 +334,6 @@ class Service:
         except BaseException:
             if (run := self.registry.runs.pop(run_id, None)) is not None:
                 run.give_back()
-            self._creations.pop(run_id, None)
             raise
 
 
