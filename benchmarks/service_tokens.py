@@ -298,6 +298,7 @@ def compare_deterministic(directory: Path, prompts: Prompts, arguments: argparse
     print("sampling, tokens per second of processor time:")
     for name in ("default", "deterministic"):
         with served_model(directory, deterministic=name == "deterministic") as served:
+            results, taken = [], 0.0
             for _ in range(arguments.turns + 1):
                 start = time.process_time()
                 asked = requests("base", prompts, arguments.tokens)

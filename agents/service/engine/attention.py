@@ -92,15 +92,14 @@ class Decode:
             multiple of `TILE`; written by the pass.
         mask: float32 [N, 1, 1, L] added to the scores.
         cursor: a pair of int64 [R]: the slot of each row, and where its new token goes.
-        prompts: keys and values by layer, [2, G, kv_heads, P, head_dim], none if rows share none.
-        prompt_mask: float32 [G, 1, 1, P] added to the scores.
+        prompts: keys and values by layer, [2, G, kv_heads, P, head_dim], and float32 [G, 1, 1, P]
+            added to the scores; None if rows share none.
     """
 
     states: Sequence[torch.Tensor]
     mask: torch.Tensor
     cursor: tuple[torch.Tensor, torch.Tensor]
-    prompts: Sequence[torch.Tensor] = ()
-    prompt_mask: torch.Tensor | None = None
+    prompts: tuple[Sequence[torch.Tensor], torch.Tensor] | None = None
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
@@ -114,10 +113,12 @@ class Decode:
         queries = query.new_zeros(len(keys), *query.shape[1:]).index_copy_(0, slot, query[:rows])
         # Consecutive query heads share a key head, as in transformers' repeat_kv.
         queries = queries.view(*keys.shape[:2], -1, keys.shape[-1])
-        if self.prompts:
-            mixed = self._after_prompts(layer, queries.float() * scale, keys, values)
-        else:
+        if self.prompts is None:
             mixed = self._in_order(queries, keys, values, scale)
+        else:
+            prompts, mask = self.prompts
+            queries = queries.float() * scale
+            mixed = self._after_prompts(prompts[layer], mask, queries, self.states[layer])
         mixed = mixed.reshape(-1, *query.shape[1:]).index_select(0, slot)
         return F.pad(mixed, (0, 0, 0, 0, 0, 0, 0, len(query) - rows))
 
@@ -133,10 +134,10 @@ class Decode:
         return added([*parts.unbind(2)])
 
     def _after_prompts(
-        self, layer: int, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+        self, prompts: torch.Tensor, mask: torch.Tensor, queries: torch.Tensor, own: torch.Tensor
     ) -> torch.Tensor:
         """The same with prompts, whose keys meet the queries of a whole group in one product."""
-        prompt_keys, prompt_values = self.prompts[layer]
+        (prompt_keys, prompt_values), (keys, values) = prompts, own
         groups, repeat = len(prompt_keys), queries.shape[2]
 
         def grouped(part: torch.Tensor) -> torch.Tensor:
@@ -146,12 +147,11 @@ class Decode:
         def apart(part: torch.Tensor) -> torch.Tensor:
             return part.unflatten(2, (-1, repeat)).transpose(1, 2).flatten(0, 1)
 
-        own = queries @ keys.transpose(-1, -2).float() + self.mask
-        shared = grouped(queries) @ prompt_keys.transpose(-1, -2).float() + self.prompt_mask
-        weights = torch.softmax(torch.cat([shared, grouped(own)], dim=-1), dim=-1)
-        length = shared.shape[-1]
-        mixed = apart(weights[..., :length] @ prompt_values.float())
-        return mixed + apart(weights[..., length:]) @ values.float()
+        after = queries @ keys.transpose(-1, -2).float() + self.mask
+        shared = grouped(queries) @ prompt_keys.transpose(-1, -2).float() + mask
+        weights = torch.softmax(torch.cat([shared, grouped(after)], dim=-1), dim=-1)
+        before, after = weights.tensor_split([shared.shape[-1]], dim=-1)
+        return apart(before @ prompt_values.float()) + apart(after) @ values.float()
 
 
 # The passes in progress. Only the compute thread runs models.

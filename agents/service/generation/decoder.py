@@ -141,7 +141,7 @@ class SlotDecoder:
             prompts[slots // self._size] = [row.prompt.length for row in some]
             longest = int(prompts.max())
             shared = [layer[:, : len(prompts), :, :longest] for layer in self._shared.states]
-            state = replace(state, prompts=shared, prompt_mask=self._mask(prompts, longest))
+            state = replace(state, prompts=(shared, self._mask(prompts, longest)))
         idle = 0 if self._lanes is None else lanes - len(some)
         at = torch.tensor([row.length for row in some])
         ids, at = (F.pad(each, (0, idle))[:, None] for each in (torch.from_numpy(tokens), at))
@@ -201,9 +201,9 @@ class SlotDecoder:
         prompts = [*(row.prompt for row in self._rows), *joining]
         counts = Counter(map(id, prompts)).values()
         longest = max(prompt.length for prompt in prompts)
+        prompt_room = -(-longest // PROMPT_STEP) * PROMPT_STEP
         room = max(map(self._filled, self._rows), default=0) + 1
         if self._shares:
-            prompt_room = -(-longest // PROMPT_STEP) * PROMPT_STEP
             room = max(LEAST_ROOM, 1 << (room - 1).bit_length())
         else:
             room = -(-max(room, longest + 1) // TILE) * TILE

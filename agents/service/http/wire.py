@@ -182,7 +182,7 @@ def sample_response(result: SampleResult, sent: types.SampleRequest) -> bytes:
         numbers[:skipped] = np.nan
         message.prompt_logprobs = numbers.tobytes()
     if scores.topk is not None:
-        best, values = (part.copy() for part in scores.topk)
+        best, values = scores.topk[0].copy(), scores.topk[1].copy()
         best[:skipped], values[:skipped] = 0, -99999.0
         message.topk_prompt_logprobs.CopyFrom(_topk(best, values))
     if scores.targets is not None and sent.target_prompt_logprobs is not None:
