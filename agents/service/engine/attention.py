@@ -142,16 +142,18 @@ class Decode:
 
         def grouped(part: torch.Tensor) -> torch.Tensor:
             """[N, kv_heads, repeat, X] to [G, kv_heads, N / G * repeat, X]."""
-            return part.unflatten(0, (groups, -1)).transpose(1, 2).flatten(2, 3)
+            return part.reshape(groups, -1, *part.shape[1:]).transpose(1, 2).flatten(2, 3)
 
         def apart(part: torch.Tensor) -> torch.Tensor:
-            return part.unflatten(2, (-1, repeat)).transpose(1, 2).flatten(0, 1)
+            rows = part.reshape(*part.shape[:2], -1, repeat, part.shape[-1])
+            return rows.transpose(1, 2).flatten(0, 1)
 
         after = queries @ keys.transpose(-1, -2).float() + self.mask
         shared = grouped(queries) @ prompt_keys.transpose(-1, -2).float() + mask
         weights = torch.softmax(torch.cat([shared, grouped(after)], dim=-1), dim=-1)
-        before, after = weights.tensor_split([shared.shape[-1]], dim=-1)
-        return apart(before @ prompt_values.float()) + apart(after) @ values.float()
+        ends = shared.shape[-1]
+        before = weights[..., :ends] @ prompt_values.float()
+        return apart(before) + apart(weights[..., ends:]) @ values.float()
 
 
 # The passes in progress. Only the compute thread runs models.

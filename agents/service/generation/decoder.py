@@ -216,7 +216,8 @@ class SlotDecoder:
             most = max(counts)
             sizes = {-(-most // parts) for parts in range(1, most + 1)}
             size = min(sizes, key=lambda size: groups(size) * (prompt_room + size * room))
-        places, held = [], []
+        places: list[int] = []
+        held: list[int] = []
         for members in rows.values():
             for start in range(0, len(members), size):
                 part = members[start : start + size]
