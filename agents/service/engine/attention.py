@@ -137,7 +137,8 @@ class Decode:
         self, prompts: torch.Tensor, mask: torch.Tensor, queries: torch.Tensor, own: torch.Tensor
     ) -> torch.Tensor:
         """The same with prompts, whose keys meet the queries of a whole group in one product."""
-        (prompt_keys, prompt_values), (keys, values) = prompts, own
+        prompt_keys, prompt_values = prompts.unbind()
+        keys, values = own.unbind()
         groups, repeat = len(prompt_keys), queries.shape[2]
 
         def grouped(part: torch.Tensor) -> torch.Tensor:
