@@ -328,7 +328,7 @@ def test_a_key_and_the_starting_policy_do_not_go_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, "tml-none")
-    with pytest.raises(OptionError, match="name a model"):
+    with pytest.raises(OptionError, match="knows a model by its own name"):
         run_job(SMALL, tmp_path)
 
 
