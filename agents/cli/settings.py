@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -10,21 +9,10 @@ from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.settings import Setting, Settings, settings_of
 from tokengym.agents.training.config import COMMANDS
 
-BLOCK = "tokengym settings"
 
-
-def settings(
-    markdown: Annotated[
-        Path | None, typer.Option(help="a page whose table of settings to rewrite")
-    ] = None,
-) -> None:
+def settings() -> None:
     """List all settings by group: options, values, and the commands that take them."""
-    from tokengym.agents.analysis.markdown import write_block
-
-    if markdown is None:
-        typer.echo(settings_tables())
-    else:
-        write_block(markdown, BLOCK, settings_tables())
+    typer.echo(settings_tables())
 
 
 def settings_tables() -> str:

@@ -171,10 +171,15 @@ def _require_listener(address: str | None) -> None:
         return
     try:
         httpx.get(f"{address.rstrip('/')}/api/v1/healthz", timeout=10.0)
-    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
+    except (
+        httpx.ConnectError,
+        httpx.ConnectTimeout,
+        httpx.InvalidURL,
+        httpx.UnsupportedProtocol,
+    ) as error:
         raise ServiceRefusedError(f"no service at {address}: {error}") from error
     except httpx.TransportError:
-        return
+        return  # it listens, but a proxy or the service fails: the SDK tries again
 
 
 @contextlib.contextmanager

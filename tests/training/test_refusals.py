@@ -115,3 +115,13 @@ def test_an_address_where_nothing_listens_is_refused_at_once() -> None:
             Connection.open(target),
         ):
             pass
+
+
+@pytest.mark.parametrize("address", ["http://a:b", "ftp://a", "localhost:8000"])
+def test_what_is_no_address_is_refused_at_once(address: str) -> None:
+    target = ServiceTarget(str(MODEL_DIR), address, local=False)
+    with (
+        pytest.raises(ServiceRefusedError, match=f"no service at {address}: "),
+        Connection.open(target),
+    ):
+        pass
