@@ -6,7 +6,7 @@ A rollout that was lost is NaN: its Task counts with the others of its rollouts,
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,8 @@ _CONFIDENCE = 0.95
 _FEW = 5.0
 """Tasks' worth of a share's rarer outcome below which a normal interval would be too short."""
 _RESAMPLES = 1000
+_CHUNK = 64
+"""Resamples generated at once; bounds memory if there are many kinds of clusters."""
 _POWER = 0.8
 """Chance of finding the smallest difference that a sample is stated to show."""
 
@@ -122,6 +124,34 @@ def resampled_statistic(
     tail = 0.5 - _CONFIDENCE / 2.0
     low, high = np.quantile(values_R, (tail, 1.0 - tail)).tolist()
     return Estimate(value, min(low, value), max(high, value), tasks)
+
+
+def resampled_rates(
+    rates: Sequence[tuple[Floats, Floats]], rng: np.random.Generator, resamples: int
+) -> Floats:
+    """Return rates of resampled clusters, shape (resamples, rates).
+
+    Args:
+        rates: for each rate what it counts, and of how many, in each cluster, both of shape (C,).
+        rng: draws the samples.
+        resamples: how many.
+    """
+    # Where clusters are of few kinds, resampling how many there are of each kind is the same
+    # bootstrap at a fraction of the work.
+    columns = np.stack([column for pair in rates for column in pair], axis=1)
+    kinds_KC, count_K = np.unique(columns, axis=0, return_counts=True)
+    shares_K = count_K / count_K.sum()
+    sums_RC = np.concatenate(
+        [
+            rng.multinomial(len(columns), shares_K, min(_CHUNK, resamples - done)) @ kinds_KC
+            for done in range(0, resamples, _CHUNK)
+        ]
+    )
+    above_RS, below_RS = sums_RC[:, ::2], sums_RC[:, 1::2]
+    rates_RS: Floats = np.divide(
+        above_RS, below_RS, out=np.zeros_like(above_RS), where=below_RS > 0
+    )
+    return rates_RS
 
 
 def paired_comparison(first_TK: npt.ArrayLike, second_TK: npt.ArrayLike) -> Comparison:

@@ -12,6 +12,7 @@ from typing import TypedDict, cast
 import numpy as np
 import numpy.typing as npt
 
+from tokengym.rewards.clustered import resampled_rates
 from tokengym.rewards.estimates import Estimate, share_estimate
 
 Floats = npt.NDArray[np.float64]
@@ -115,16 +116,15 @@ class TieCounts:
         if not len(self.size_N):
             return dict.fromkeys(rates, Estimate(0.0, 0.0, 0.0))
         clustered = [self._by_cluster(pair) for pair in rates.values()]
-        rates_RS = _resampled(clustered, rng, resamples)
+        rates_RS = resampled_rates(clustered, rng, resamples)
         tail = (1.0 - level) / 2.0
         low_S, high_S = np.quantile(rates_RS, (tail, 1.0 - tail), axis=0)
         found = {}
         for name, pair, low, high in zip(rates, clustered, low_S, high_S, strict=True):
             sized = name == "effective_group_size"
             if low == high or (not sized and _hides_from_resampling(*pair)):
-                found[name] = _share(
-                    *pair, level, (1.0, len(self.rank_GN)) if sized else (0.0, 1.0)
-                )
+                bounds = (1.0, len(self.rank_GN)) if sized else (0.0, 1.0)
+                found[name] = _share(*pair, level, bounds)
             else:
                 found[name] = Estimate(_rate(*pair), float(low), float(high), len(pair[0]))
         return found
@@ -156,7 +156,7 @@ class TieCounts:
         half = seen // 2
         known = sorted({half, half + 1, seen, *sizes} & {*range(2, seen + 1)})
         pairs = {size: self._by_cluster(self._all_tie(size)) for size in known}
-        drawn_RK = _resampled([*pairs.values()], rng, resamples)
+        drawn_RK = resampled_rates([*pairs.values()], rng, resamples)
         values_K = [_rate(*pair) for pair in pairs.values()]
         # In the first row the rates themselves, in the others those of resamples.
         rates = dict(zip(known, np.vstack([values_K, drawn_RK]).T, strict=True))
@@ -229,8 +229,6 @@ class TieCounts:
         return share_N, large_N.astype(np.float64)
 
 
-_CHUNK = 64
-"""Resamples generated at once; bounds memory if there are many kinds of groups."""
 _WIDE, _HALVINGS = 14.0, 60
 """Logarithm of the largest sum of a beta distribution's parameters, and steps to find it by."""
 
@@ -336,28 +334,6 @@ def _table(
 def _rate(above_N: Floats, below_N: Floats) -> float:
     total = float(below_N.sum())
     return float(above_N.sum()) / total if total else 0.0
-
-
-def _resampled(
-    rates: Sequence[tuple[Floats, Floats]], rng: np.random.Generator, resamples: int
-) -> Floats:
-    """Return rates of resampled clusters, shape (resamples, rates), from sums over each."""
-    # Most groups tie in one of few ways: resampling how many clusters are of each kind is the same
-    # bootstrap as resampling the clusters, at a fraction of the work.
-    columns = np.stack([column for pair in rates for column in pair], axis=1)
-    kinds_KC, count_K = np.unique(columns, axis=0, return_counts=True)
-    shares_K = count_K / count_K.sum()
-    sums_RC = np.concatenate(
-        [
-            rng.multinomial(len(columns), shares_K, min(_CHUNK, resamples - done)) @ kinds_KC
-            for done in range(0, resamples, _CHUNK)
-        ]
-    )
-    above_RS, below_RS = sums_RC[:, ::2], sums_RC[:, 1::2]
-    rates_RS: Floats = np.divide(
-        above_RS, below_RS, out=np.zeros_like(above_RS), where=below_RS > 0
-    )
-    return rates_RS
 
 
 def _extrapolated(rates: Mapping[int, Floats], half: int, seen: int, size: int) -> Floats:
