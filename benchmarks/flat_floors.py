@@ -14,8 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from tokengym.agents.analysis.markdown import markdown_table
+from tokengym.agents.analysis.played_ties import tie_study
 from tokengym.agents.analysis.sampled_ties import sampled_study
-from tokengym.agents.analysis.ties import TieStudy, study_of, tie_study
+from tokengym.agents.analysis.ties import TieStudy, study_of
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs import World, baselines, make_world

@@ -129,7 +129,8 @@ def _study(
 ) -> "tuple[TieStudy, list[RewardGroup]]":
     """Return the study of recorded or new rollouts, and their groups."""
     from tokengym.agents.analysis.evaluate import draw_tasks
-    from tokengym.agents.analysis.ties import TieReading, study_of, tie_study
+    from tokengym.agents.analysis.played_ties import tie_study
+    from tokengym.agents.analysis.ties import TieReading, study_of
 
     sizes = _sizes(asked.group_size)
     reading = TieReading(asked.correct, asked.tolerance, asked.seed)

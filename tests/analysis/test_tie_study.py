@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tokengym.agents.analysis.evaluate import play_group
+from tokengym.agents.analysis.played_ties import tie_study
 from tokengym.agents.analysis.ties import (
     WITHIN,
     Effort,
@@ -23,7 +24,6 @@ from tokengym.agents.analysis.ties import (
     TieCause,
     TieStudy,
     study_of,
-    tie_study,
 )
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from tests.evaluation.endpoint_server import Endpoint, serving
 from tests.warm import CONTEXT
 from tokengym.agents.analysis.evaluate import draw_tasks
-from tokengym.agents.analysis.ties import tie_study
+from tokengym.agents.analysis.played_ties import tie_study
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
