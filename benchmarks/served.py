@@ -12,7 +12,7 @@ import torch
 
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.checkpoints import CheckpointStore
-from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
+from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.tinker.codec import codec_name, codec_named
 from tokengym.envs.registry import make_world

@@ -4,8 +4,8 @@
 
 As soon as a reply ends the next turn is asked for, as rollouts do. Beside it transformers.generate
 with its cache runs conversations of the same lengths and in the same type of numbers, those of a
-Task side by side, padded on the left. What a turn costs is measured with all episodes at the same
-turn.
+Task side by side, padded on the left. What a turn costs is measured with all episodes of a Task at
+the same turn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from transformers import AutoModelForCausalLM, DynamicCache
 
 from benchmarks.served import add_options, first_episodes, generate, served_model
 from tokengym.agents.models import resolve_model
-from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
+from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.served_model import ServedModel
 
@@ -39,8 +39,12 @@ Lengths = list[list[tuple[int, int]]]
 def play(
     served: ServedModel, arguments: argparse.Namespace, directory: Path, *, together: bool
 ) -> tuple[Lengths, dict[int, float]]:
-    """Play all episodes; returns lengths, and seconds of processor time by turn if `together`."""
-    episodes = first_episodes("energy:small", directory, arguments.tasks, arguments.rollouts)
+    """Play all episodes; returns lengths and seconds of processor time.
+
+    If `together`, play those of one Task turn by turn: then seconds are of each turn.
+    """
+    tasks = 1 if together else arguments.tasks
+    episodes = first_episodes("energy:small", directory, tasks, arguments.rollouts)
     lengths: Lengths = [[] for _ in episodes]
     running: dict[int, Future[SampleResult]] = {}
 

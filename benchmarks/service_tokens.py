@@ -46,9 +46,10 @@ from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import classify_modules, lora_layers
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 from tokengym.agents.service.generation.decoder import Decoder, SlotDecoder
+from tokengym.agents.service.generation.jobs import SampleRequest
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.sampler import Sampler, SampleRequest
+from tokengym.agents.service.generation.sampler import Sampler
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.envs.core.world import PROMPTS
 
@@ -94,14 +95,13 @@ class Ours:
         for name, adapter in self.trainer.run("run").export().adapters().items():
             layers[name].attach_for_sampling(adapter)
 
-        def decoder(weights: str) -> Decoder:
+        def decoder(store: PrefixCache, weights: str) -> Decoder:
             if shared:
-                model = self.base.sampled
-                return SlotDecoder(model, PrefixCache(1 << 28), weights)
+                return SlotDecoder(self.base.sampled, store, weights)
             return PlainDecoder(self.base.sampled)
 
         scoring = dataclasses.replace(self.forward, model=self.base.sampled)
-        sampler = Sampler(scoring, decoder, lambda _: None, lambda _: "")
+        sampler = Sampler(scoring, decoder, PrefixCache(1 << 28), lambda _: None, lambda _: "")
         stops = self.base.eos if ended else frozenset()
         results = sample_all(sampler, requests("run", prompts, tokens, stops))
         generator = np.random.default_rng(0)

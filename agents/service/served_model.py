@@ -97,7 +97,8 @@ class ServedModel:
             scoring = dataclasses.replace(scoring, share=False, memory=1)
         self.sampler = Sampler(
             scoring,
-            partial(new_decoder, base.sampled, prefixes),
+            partial(new_decoder, base.sampled),
+            prefixes,
             self.adapter_cache.use,
             base.decode,
             # Buffers have room to spare.

@@ -10,7 +10,7 @@ import pytest
 
 from tokengym.agents.service.config import Precision, ServiceConfig
 from tokengym.agents.service.engine.checkpoints import CheckpointStore
-from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
+from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.toy_model import MODEL_DIR

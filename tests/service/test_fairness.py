@@ -21,7 +21,7 @@ from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.compute_thread import ComputeThread, Pieces
 from tokengym.agents.service.engine.trainer import Datum, LossRequest
 from tokengym.agents.service.generation.adapter_cache import BASE
-from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
+from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.state.service import Service
 

@@ -16,7 +16,7 @@ from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.memory import LEAST_BATCH, STEP, MemoryBudget
-from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
+from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 
 if TYPE_CHECKING:

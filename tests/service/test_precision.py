@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +25,9 @@ from tokengym.agents.service.engine.trainer import (
 )
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.decoder import SlotDecoder
+from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.sampler import Sampler, SampleRequest, SampleResult
+from tokengym.agents.service.generation.sampler import Sampler
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ def _sampled(
     """Eight samples of each prompt: all their tokens, and the log-probabilities of the new ones."""
     sampler = Sampler(
         packed_forward(base_model.sampled, base_model.device, share=True),
-        lambda weights: SlotDecoder(base_model.sampled, store, weights),
+        partial(SlotDecoder, base_model.sampled),
+        store,
         lambda _weights: None,
         str,
     )

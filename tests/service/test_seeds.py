@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
-from tokengym.agents.service.generation.sampler import SampleRequest
+from tokengym.agents.service.generation.jobs import SampleRequest
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.state.seeds import SeedSource
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import chz
@@ -116,7 +117,8 @@ def sampler_with(base_model: BaseModel, capacity: int) -> Sampler:
     """Return a sampler from the base weights, with room for the keys of `capacity` tokens."""
     return Sampler(
         packed_forward(base_model.sampled, base_model.device, share=True),
-        lambda weights: SlotDecoder(base_model.sampled, PrefixCache(1 << 20), weights),
+        partial(SlotDecoder, base_model.sampled),
+        PrefixCache(1 << 20),
         lambda _weights: None,
         str,
         capacity,

@@ -7,8 +7,7 @@ appends one token to its running sequences. A request that fails takes no other 
 from __future__ import annotations
 
 import logging
-from array import array
-from collections import Counter, deque
+from collections import Counter
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,30 +18,27 @@ import numpy as np
 
 from tokengym.agents.service.engine.compute_thread import resume_with
 from tokengym.agents.service.engine.forward import PackedForward, Score, scored
-from tokengym.agents.service.generation.token_sampling import (
-    TokenSampling,
-    sample_tokens,
-    sequence_key,
-    uniforms,
+from tokengym.agents.service.generation.jobs import (
+    SampleRequest,
+    SampleResult,
+    SamplingJob,
+    Sequence,
 )
+from tokengym.agents.service.generation.token_sampling import sample_tokens, uniforms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
     import torch
-    from numpy.typing import NDArray
 
-    from tokengym.agents.service.engine.packing import Tokens
     from tokengym.agents.service.generation.decoder import Decoder
+    from tokengym.agents.service.generation.prefix_cache import PrefixCache
 
 MAX_ROWS = 1024
 # What a client may take of the memory, and a request of its client's part and of a batch's rows, as
 # a multiple of what it leaves free.
 SHARE = 3
-# The memory of a sampled sequence, of one of its tokens, and of one of the likeliest tokens at a
-# place, with its copies while it is encoded.
-SEQUENCE_BYTES, TOKEN_BYTES, TOP_BYTES = 2048, 24, 24
 # Requests that are looked at to tell how large a step will be.
 SEEN = 64
 # Decoding this many tokens is enough to see any stop string that ends in the newest one.
@@ -50,116 +46,6 @@ STOP_WINDOW = 64
 _DONE = object()
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class SampleRequest:
-    """A checked sampling request.
-
-    Attributes:
-        weights: key of the weights to sample from.
-        prompt: token ids, at least one.
-        count: number of sequences.
-        sampling: temperature, top-k, top-p and seed.
-        max_tokens: longest sequence, at least one token.
-        stop_tokens: ids that end a sequence (the id itself is part of it).
-        stop_strings: texts that end a sequence once they occur in it.
-        score: whether log-probabilities of the prompt are wanted.
-        topk_prompt: likeliest tokens wanted at each place of the prompt.
-        topk_sample: likeliest tokens wanted at each sampled place.
-        targets: int64 [n - 1, K], ids whose log-probabilities are wanted at each place of the
-            prompt but the first, -1 for none.
-        client: who asks; each has batches of its own.
-    """
-
-    weights: str
-    prompt: Tokens
-    count: int
-    sampling: TokenSampling
-    max_tokens: int
-    stop_tokens: frozenset[int]
-    stop_strings: tuple[str, ...] = ()
-    score: bool = False
-    topk_prompt: int = 0
-    topk_sample: int = 0
-    targets: NDArray[np.int64] | None = None
-    client: str = ""
-
-    @property
-    def result_bytes(self) -> int:
-        """The most memory that its result takes, and its encoding."""
-        places = self.topk_prompt + (0 if self.targets is None else self.targets.shape[1]) + 1
-        sampled = self.max_tokens * (TOKEN_BYTES + TOP_BYTES * self.topk_sample) + SEQUENCE_BYTES
-        return self.count * sampled + len(self.prompt) * TOP_BYTES * places
-
-    @property
-    def scored(self) -> bool:
-        """Whether anything about the prompt is wanted."""
-        return self.score or self.topk_prompt > 0 or self.targets is not None
-
-
-@dataclass
-class Sequence:
-    """One sampled sequence as it grows."""
-
-    key: int
-    tokens: array[int] = field(default_factory=lambda: array("i"))
-    logprobs: array[float] = field(default_factory=lambda: array("f"))
-    topk_ids: list[NDArray[np.int32]] = field(default_factory=list)
-    topk_logprobs: list[NDArray[np.float32]] = field(default_factory=list)
-    stopped: bool = False
-
-
-@dataclass
-class SampleResult:
-    """The result of a sampling request, with the scores of its prompt if any are wanted."""
-
-    sequences: list[Sequence]
-    scores: Score | None = None
-
-
-@dataclass(eq=False)
-class SamplingJob:
-    """A request in progress.
-
-    Attributes:
-        request: what to sample.
-        future: gets the result or the error.
-        on_tokens: called with the growing result after each step that appended to it.
-        result: what was sampled so far.
-        unstarted: the sequences of the result that do not run yet.
-        open: number of sequences that have not ended.
-    """
-
-    request: SampleRequest
-    future: Future[SampleResult]
-    on_tokens: Callable[[SampleResult], None] | None = None
-    result: SampleResult = field(init=False)
-    unstarted: deque[Sequence] = field(init=False)
-    open: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Create the empty sequences."""
-        seed = self.request.sampling.seed
-        assert seed is not None, "the service seeds what the client did not"
-        count = self.request.count
-        self.result = SampleResult([Sequence(sequence_key(seed, i)) for i in range(count)])
-        self.unstarted = deque(self.result.sequences)
-        self.open = count
-
-    @property
-    def unscored(self) -> bool:
-        """Whether its prompt still has to be scored."""
-        return self.request.scored and self.result.scores is None
-
-    def close_one(self) -> None:
-        """Note that one of the sequences has ended; the last one completes the request."""
-        self.open -= 1
-        if self.open == 0:
-            # A cancelled request is already done.
-            with suppress(InvalidStateError):
-                self.future.set_result(self.result)
-
 
 _Row = tuple[SamplingJob, Sequence]
 
@@ -197,6 +83,10 @@ class _Batch:
         }
         self.held = sum(prompts.values()) + sum(job.request.max_tokens for job, _ in rows)
 
+    def in_turn(self) -> list[SamplingJob]:
+        """Return the queue in the order in which sequences begin; see `Sampler._take`."""
+        return sorted(self.queue, key=lambda job: -job.cached)
+
     @property
     def size(self) -> int:
         """The positions of its next step, about."""
@@ -209,7 +99,8 @@ class Sampler:
 
     Args:
         forward: scores prompts.
-        decoder: makes an empty batch for a key of weights.
+        decoder: makes an empty batch, over a cache of prefixes, for a key of weights.
+        prefixes: that cache.
         use_weights: switches the model to the weights of a key.
         decode_text: turns tokens into text.
         capacity: tokens whose keys and values there is memory for; more sequences wait.
@@ -219,7 +110,8 @@ class Sampler:
     def __init__(
         self,
         forward: PackedForward,
-        decoder: Callable[[str], Decoder],
+        decoder: Callable[[PrefixCache, str], Decoder],
+        prefixes: PrefixCache,
         use_weights: Callable[[str], None],
         decode_text: Callable[[list[int]], str],
         capacity: int = 1 << 20,
@@ -227,6 +119,7 @@ class Sampler:
     ) -> None:
         self._forward = forward
         self._new_decoder = decoder
+        self._prefixes = prefixes
         self._use_weights = use_weights
         self._decode_text = decode_text
         self._capacity = capacity
@@ -244,7 +137,9 @@ class Sampler:
         """Queue a request; the arguments are the attributes of `SamplingJob`."""
         key = (request.client, request.weights)
         batch = self._batches.setdefault(key, _Batch(*key, self._copied))
-        batch.queue.append(SamplingJob(request, future, on_tokens))
+        job = SamplingJob(request, future, on_tokens)
+        job.continues(self._prefixes.find(request.weights, request.prompt))
+        batch.queue.append(job)
 
     @property
     def busy(self) -> bool:
@@ -291,7 +186,7 @@ class Sampler:
         """Return whether a batch can do anything; who then waits for room is the next to get it."""
         if batch.rows or batch.scoring or not batch.queue:
             return True
-        job = batch.queue[0]
+        job = batch.in_turn()[0]
         if job.future.done() or job.unscored:
             return True
         room = self._room(batch)
@@ -325,7 +220,7 @@ class Sampler:
             batch.scoring = None
         rows = self._take(batch)
         if rows:
-            batch.decoder = batch.decoder or self._new_decoder(batch.weights)
+            batch.decoder = batch.decoder or self._new_decoder(self._prefixes, batch.weights)
             before = len(batch.rows)
             batch.set_rows([*batch.rows, *rows])
             logits = batch.decoder.admit([job.request.prompt for job, _ in rows])
@@ -337,9 +232,11 @@ class Sampler:
     def _take(self, batch: _Batch) -> list[_Row]:
         """Take from requests the sequences that there is room for; at least one if none runs.
 
-        Requests come in their order. One that has a row leaves a quarter of the rows, and of its
-        client's memory, to those that come later: a small request need not wait for the end of a
-        large one.
+        Requests that continue a cached sequence go first, the longest before others: where memory
+        is short, conversations that have begun come to their end, and need not be read once more
+        when their turn comes. Others follow in their order. A request that has a row leaves a
+        quarter of the rows, and of its client's memory, to those that come later: a small one need
+        not wait for the end of a large one.
         """
         rows = MAX_ROWS - len(batch.rows)
         room = self._room(batch)
@@ -349,7 +246,7 @@ class Sampler:
         running = Counter(id(job) for job, _ in batch.rows)
         taken: list[_Row] = []
         full = False
-        for job in batch.queue:
+        for job in batch.in_turn():
             if job.unscored:
                 continue
             own = running[id(job)]

@@ -20,7 +20,7 @@ from tokengym.agents.service.http.wire import MAX_SAMPLES, sample_request
 
 if TYPE_CHECKING:
     from tokengym.agents.service.engine.base_model import BaseModel
-    from tokengym.agents.service.generation.sampler import SampleRequest, Sequence
+    from tokengym.agents.service.generation.jobs import SampleRequest, Sequence
 
 # What OpenAI takes for completions where the request gives no limit.
 DEFAULT_TOKENS = 16

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from concurrent.futures import Future
 
-    from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult, Sequence
+    from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult, Sequence
     from tokengym.agents.service.state.service import Service
 
 # How often a handler looks whether its client is still there.

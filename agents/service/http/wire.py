@@ -15,7 +15,7 @@ from tokengym.agents.service.engine.losses import STABLE
 from tokengym.agents.service.engine.packing import check_ids
 from tokengym.agents.service.engine.trainer import Datum, LossRequest
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
-from tokengym.agents.service.generation.sampler import SampleRequest
+from tokengym.agents.service.generation.jobs import SampleRequest
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tokengym.agents.service.engine.base_model import BaseModel
     from tokengym.agents.service.engine.packing import Tokens
     from tokengym.agents.service.engine.trainer import LossResult
-    from tokengym.agents.service.generation.sampler import SampleResult
+    from tokengym.agents.service.generation.jobs import SampleResult
 
 _DTYPES: dict[int, type[np.generic]] = {pb.DTYPE_FLOAT32: np.float32, pb.DTYPE_INT64: np.int64}
 MAX_SAMPLES = 1024

@@ -19,7 +19,7 @@ from tokengym.agents.service.engine.checkpoints import write_atomically
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tokengym.agents.service.generation.sampler import SampleRequest
+    from tokengym.agents.service.generation.jobs import SampleRequest
 
 # Requests that are remembered to have come before; one takes about 200 bytes.
 REMEMBERED = 1 << 16

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service.config import ServiceConfig
     from tokengym.agents.service.engine.compute_thread import Pieces
-    from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
+    from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 
 T = TypeVar("T")
 

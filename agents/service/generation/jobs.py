@@ -1,0 +1,149 @@
+"""What clients ask to be sampled, and what has been sampled of it so far."""
+
+from __future__ import annotations
+
+import weakref
+from array import array
+from collections import deque
+from concurrent.futures import InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tokengym.agents.service.generation.token_sampling import TokenSampling, sequence_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tokengym.agents.service.engine.forward import Score
+    from tokengym.agents.service.engine.packing import Tokens
+    from tokengym.agents.service.generation.prefix_cache import Prefix
+
+# The memory of a sampled sequence, of one of its tokens, and of one of the likeliest tokens at a
+# place, with its copies while it is encoded.
+SEQUENCE_BYTES, TOKEN_BYTES, TOP_BYTES = 2048, 24, 24
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """A checked sampling request.
+
+    Attributes:
+        weights: key of the weights to sample from.
+        prompt: token ids, at least one.
+        count: number of sequences.
+        sampling: temperature, top-k, top-p and seed.
+        max_tokens: longest sequence, at least one token.
+        stop_tokens: ids that end a sequence (the id itself is part of it).
+        stop_strings: texts that end a sequence once they occur in it.
+        score: whether log-probabilities of the prompt are wanted.
+        topk_prompt: likeliest tokens wanted at each place of the prompt.
+        topk_sample: likeliest tokens wanted at each sampled place.
+        targets: int64 [n - 1, K], ids whose log-probabilities are wanted at each place of the
+            prompt but the first, -1 for none.
+        client: who asks; each has batches of its own.
+    """
+
+    weights: str
+    prompt: Tokens
+    count: int
+    sampling: TokenSampling
+    max_tokens: int
+    stop_tokens: frozenset[int]
+    stop_strings: tuple[str, ...] = ()
+    score: bool = False
+    topk_prompt: int = 0
+    topk_sample: int = 0
+    targets: NDArray[np.int64] | None = None
+    client: str = ""
+
+    @property
+    def result_bytes(self) -> int:
+        """The most memory that its result takes, and its encoding."""
+        places = self.topk_prompt + (0 if self.targets is None else self.targets.shape[1]) + 1
+        sampled = self.max_tokens * (TOKEN_BYTES + TOP_BYTES * self.topk_sample) + SEQUENCE_BYTES
+        return self.count * sampled + len(self.prompt) * TOP_BYTES * places
+
+    @property
+    def scored(self) -> bool:
+        """Whether anything about the prompt is wanted."""
+        return self.score or self.topk_prompt > 0 or self.targets is not None
+
+
+@dataclass
+class Sequence:
+    """One sampled sequence as it grows."""
+
+    key: int
+    tokens: array[int] = field(default_factory=lambda: array("i"))
+    logprobs: array[float] = field(default_factory=lambda: array("f"))
+    topk_ids: list[NDArray[np.int32]] = field(default_factory=list)
+    topk_logprobs: list[NDArray[np.float32]] = field(default_factory=list)
+    stopped: bool = False
+
+
+@dataclass
+class SampleResult:
+    """The result of a sampling request, with the scores of its prompt if any are wanted."""
+
+    sequences: list[Sequence]
+    scores: Score | None = None
+
+
+@dataclass(eq=False)
+class SamplingJob:
+    """A request in progress.
+
+    Attributes:
+        request: what to sample.
+        future: gets the result or the error.
+        on_tokens: called with the growing result after each step that appended to it.
+        result: what was sampled so far.
+        unstarted: the sequences of the result that do not run yet.
+        open: number of sequences that have not ended.
+    """
+
+    request: SampleRequest
+    future: Future[SampleResult]
+    on_tokens: Callable[[SampleResult], None] | None = None
+    result: SampleResult = field(init=False)
+    unstarted: deque[Sequence] = field(init=False)
+    open: int = field(init=False)
+    _past: weakref.ref[Prefix] | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Create the empty sequences."""
+        seed = self.request.sampling.seed
+        assert seed is not None, "the service seeds what the client did not"
+        count = self.request.count
+        self.result = SampleResult([Sequence(sequence_key(seed, i)) for i in range(count)])
+        self.unstarted = deque(self.result.sequences)
+        self.open = count
+
+    @property
+    def unscored(self) -> bool:
+        """Whether its prompt still has to be scored."""
+        return self.request.scored and self.result.scores is None
+
+    def continues(self, past: Prefix | None) -> None:
+        """Note the cached prefix of its prompt; a whole one is nothing that it continues."""
+        if past is not None and past.length < len(self.request.prompt):
+            self._past = weakref.ref(past)
+
+    @property
+    def cached(self) -> int:
+        """The length of the sequence that its prompt continues, as long as that is cached."""
+        past = self._past and self._past()
+        return 0 if past is None else past.length
+
+    def close_one(self) -> None:
+        """Note that one of the sequences has ended; the last one completes the request."""
+        self.open -= 1
+        if self.open == 0:
+            # A cancelled request is already done.
+            with suppress(InvalidStateError):
+                self.future.set_result(self.result)

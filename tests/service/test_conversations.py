@@ -1,0 +1,112 @@
+"""Conversations are read once, in turns, even where there is memory for a few of them only."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from tests.service.toy import VOCABULARY
+from tokengym.agents.service.engine.base_model import load_base_model
+from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.memory import cache_bytes
+from tokengym.agents.service.generation.adapter_cache import BASE
+from tokengym.agents.service.generation.decoder import SlotDecoder
+from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
+from tokengym.agents.service.generation.prefix_cache import PrefixCache
+from tokengym.agents.service.generation.sampler import Sampler
+from tokengym.agents.service.generation.token_sampling import TokenSampling
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokengym.agents.service.engine.packing import Tokens
+
+CONVERSATIONS, TURNS, FIRST, REPLY, MORE = 12, 4, 40, 8, 12
+WHOLE = FIRST + TURNS * REPLY + (TURNS - 1) * MORE
+
+
+class Conversations:
+    """Converses with a model, in memory for so many whole conversations.
+
+    Attributes:
+        read: positions that the model computed.
+        begun: at the end of each conversation, how many had begun.
+    """
+
+    def __init__(self, model_dir: Path, precision: Any, rows: int, cached: int) -> None:
+        self.base = load_base_model(model_dir, "cpu", precision)
+        model: Any = self.base.sampled
+        # A decoder's cache holds the logits after each prompt too.
+        room = cached * (WHOLE * cache_bytes(model) + TURNS * 4 * VOCABULARY)
+        self._sampler = Sampler(
+            packed_forward(model, self.base.device, share=True),
+            partial(SlotDecoder, model),
+            PrefixCache(room),
+            lambda _weights: None,
+            str,
+            # A client leaves a quarter to others.
+            capacity=4 * rows * WHOLE // 3,
+            copied=True,
+        )
+        self.read = 0
+        self.begun: list[int] = []
+        model.get_input_embeddings().register_forward_hook(self._count)
+
+    def _count(self, _module: Any, args: Any, _output: Any) -> None:
+        self.read += args[0].numel()
+
+    def run(self, late: int) -> dict[int, list[list[float]]]:
+        """Hold all conversations; return the log-probabilities of their replies.
+
+        Args:
+            late: steps after which a reply is answered.
+        """
+        draw = np.random.default_rng(0)
+        texts = [list(draw.integers(0, VOCABULARY, FIRST)) for _ in range(CONVERSATIONS)]
+        news = draw.integers(0, VOCABULARY, (CONVERSATIONS, TURNS, MORE))
+        logprobs: dict[int, list[list[float]]] = {one: [] for one in range(CONVERSATIONS)}
+        running: dict[int, Future[SampleResult]] = {}
+        due: list[tuple[int, int]] = [(0, one) for one in range(CONVERSATIONS)]
+        step = 0
+        while running or due:
+            for _, one in [item for item in due if item[0] <= step]:
+                prompt: Tokens = np.array(texts[one], np.int32)
+                sampling = TokenSampling(100 * one + len(logprobs[one]))
+                running[one] = Future()
+                request = SampleRequest(BASE, prompt, 1, sampling, REPLY, frozenset())
+                self._sampler.submit(request, running[one])
+            due = [item for item in due if item[0] > step]
+            if self._sampler.busy:
+                self._sampler.step()
+            step += 1
+            for one in [one for one, future in running.items() if future.done()]:
+                (reply,) = running.pop(one).result().sequences
+                texts[one] += reply.tokens
+                logprobs[one].append(reply.logprobs.tolist())
+                if len(logprobs[one]) == TURNS:
+                    self.begun.append(sum(map(bool, logprobs.values())))
+                else:
+                    texts[one] += list(news[one, len(logprobs[one])])
+                    due.append((step + late, one))
+        return logprobs
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("late", [0, 2])
+def test_no_conversation_is_read_again_where_memory_is_short(
+    model_dir: Path, precision: Any, late: int
+) -> None:
+    short = Conversations(model_dir, precision, rows=2, cached=6)
+    ample = Conversations(model_dir, precision, rows=CONVERSATIONS, cached=CONVERSATIONS)
+    found, expected = short.run(late), ample.run(late)
+    # A reply's last token is part of the next prompt, and after the last reply nothing follows.
+    assert ample.read == CONVERSATIONS * (WHOLE - 1)
+    # As long as an answer is awaited others begin, and a few too many.
+    assert ample.read <= short.read <= (1 if late == 0 else 1.1) * ample.read
+    assert short.begun[0] < ample.begun[0] == CONVERSATIONS
+    for one in range(CONVERSATIONS):
+        np.testing.assert_allclose(found[one], expected[one], atol=1e-4, rtol=0)
