@@ -11,10 +11,12 @@ the same turn.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import time
 from collections import defaultdict
-from concurrent.futures import Future
+from concurrent.futures import Future, ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +39,10 @@ Lengths = list[list[tuple[int, int]]]
 
 
 def play(
-    served: ServedModel, arguments: argparse.Namespace, directory: Path, *, together: bool
+    served: ServedModel, directory: Path, tasks: int, rollouts: int, tokens: int, *, together: bool
 ) -> tuple[Lengths, dict[int, float]]:
-    """Play all episodes; returns lengths and seconds of processor time.
-
-    If `together`, play those of one Task turn by turn: then seconds are of each turn.
-    """
-    tasks = 1 if together else arguments.tasks
-    episodes = first_episodes("energy:small", directory, tasks, arguments.rollouts)
+    """Play all episodes; returns lengths and, if `together`, seconds of processor time by turn."""
+    episodes = first_episodes("energy:small", directory, tasks, rollouts)
     lengths: Lengths = [[] for _ in episodes]
     running: dict[int, Future[SampleResult]] = {}
 
@@ -52,7 +50,7 @@ def play(
         prompt = np.array(episodes[number].observation, np.int32)
         sampling = TokenSampling(1000 * number + len(lengths[number]))
         stops = frozenset(served.base_model.eos)
-        request = SampleRequest("base", prompt, 1, sampling, arguments.tokens, stops)
+        request = SampleRequest("base", prompt, 1, sampling, tokens, stops)
         running[number] = Future()
         served.sampler.submit(request, running[number])
         lengths[number].append((len(prompt) - sum(map(sum, lengths[number])), 0))
@@ -73,6 +71,34 @@ def play(
             episodes[number].act(sequence.tokens, "stop" if sequence.stopped else "length")
             waiting += [] if episodes[number].done else [number]
     return lengths, seconds
+
+
+def ours(
+    arguments: argparse.Namespace,
+    tasks: int,
+    *,
+    deterministic: bool = False,
+    together: bool = False,
+) -> tuple[Lengths, dict[int, float], torch.dtype]:
+    """Return what `play` does, and the type of the model's numbers.
+
+    In a process of its own: what a service may use is the memory that its process does not hold.
+    """
+    torch.set_num_threads(arguments.threads)
+    directory = resolve_model(arguments.model).directory
+    with served_model(directory, deterministic=deterministic) as served:
+        sizes = (tasks, arguments.rollouts, arguments.tokens)
+        return *play(served, directory, *sizes, together=together), served.base_model.dtype
+
+
+def theirs(arguments: argparse.Namespace, lengths: Lengths, dtype: torch.dtype) -> float:
+    """Return seconds of processor time of `generate` on conversations of these lengths."""
+    torch.set_num_threads(arguments.threads)
+    read: Any = AutoModelForCausalLM.from_pretrained
+    model, start = read(resolve_model(arguments.model).directory, dtype=dtype), time.process_time()
+    for first in range(0, len(lengths), arguments.rollouts):
+        converse(model, lengths[first : first + arguments.rollouts])
+    return time.process_time() - start
 
 
 def converse(model: Any, conversations: Lengths) -> None:
@@ -99,32 +125,26 @@ def main() -> None:
     parser.add_argument("--rollouts", type=int, default=4, help="episodes of each Task")
     parser.add_argument("--tokens", type=int, default=27, help="most of a reply")
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    directory = resolve_model(arguments.model).directory
     print(f"episodes, {arguments.tasks} Tasks x {arguments.rollouts}, processor time:")
-
-    def ours(*, deterministic: bool = False, together: bool = False) -> tuple[Lengths, Any, Any]:
-        with served_model(directory, deterministic=deterministic) as served:
-            return *play(served, arguments, directory, together=together), served.base_model.dtype
-
     taken: dict[str, float] = {}
-    for name in ("default", "deterministic"):
-        lengths, seconds, dtype = ours(deterministic=name == "deterministic")
-        taken[name] = sum(seconds.values())
-        read, written = np.sum([turn for turns in lengths for turn in turns], axis=0)
-        rate = f"{written / taken[name]:.1f} written tokens a second, {read} read"
-        print(f"  {name:44s} {taken[name]:8.1f} s, {rate}", flush=True)
-    read_model: Any = AutoModelForCausalLM.from_pretrained
-    model, start = read_model(directory, dtype=dtype), time.process_time()
-    for first in range(0, len(lengths), arguments.rollouts):
-        converse(model, lengths[first : first + arguments.rollouts])
-    taken["transformers.generate"] = time.process_time() - start
-    print(f"  {'transformers.generate':44s} {taken['transformers.generate']:8.1f} s")
-    for name in ("deterministic", "transformers.generate"):
-        print(f"  {name} / default: {taken[name] / taken['default']:.2f}", flush=True)
-    _, by_turn, _ = ours(together=True)
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawned, max_tasks_per_child=1) as pool:
+        for name in ("default", "deterministic"):
+            run = partial(ours, arguments, arguments.tasks, deterministic=name == "deterministic")
+            lengths, seconds, dtype = pool.submit(run).result()
+            taken[name] = sum(seconds.values())
+            read, written = np.sum([turn for turns in lengths for turn in turns], axis=0)
+            rate = f"{written / taken[name]:.1f} written tokens a second, {read} read"
+            print(f"  {name:44s} {taken[name]:8.1f} s, {rate}", flush=True)
+        taken["transformers.generate"] = pool.submit(theirs, arguments, lengths, dtype).result()
+        print(f"  {'transformers.generate':44s} {taken['transformers.generate']:8.1f} s")
+        for name in ("deterministic", "transformers.generate"):
+            print(f"  {name} / default: {taken[name] / taken['default']:.2f}", flush=True)
+        _, by_turn, _ = pool.submit(partial(ours, arguments, 1, together=True)).result()
     last = max(by_turn)
-    print(f"  turns 2 and {last}, side by side: {by_turn[2]:.1f} and {by_turn[last]:.1f} s")
+    print(
+        f"  turns 2 and {last} of a Task, side by side: {by_turn[2]:.1f} and {by_turn[last]:.1f} s"
+    )
 
 
 if __name__ == "__main__":

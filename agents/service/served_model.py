@@ -77,7 +77,7 @@ class ServedModel:
         scoring = dataclasses.replace(scoring, share=self.shares)
         alike = rows_round_alike(base.dtype, device)
         new_decoder, apart = self._decoder(alike, deterministic=config.deterministic)
-        prefixes = PrefixCache(budget.prefixes, whole=apart)
+        prefixes = PrefixCache(budget.prefixes)
         self.trainer = Trainer(
             dataclasses.replace(scoring, model=base.trained),
             base.vocabulary,

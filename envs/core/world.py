@@ -118,8 +118,6 @@ class World(ABC, Generic[Compiled]):
         """The options by which this world scores replies, where they are not the defaults."""
         return self._scoring_options()
 
-    # Tasks
-
     def size(self, split: str = "train") -> int | None:
         """Return the number of Tasks in `split`; `None` where Tasks are drawn and never run out.
 
@@ -248,8 +246,6 @@ class World(ABC, Generic[Compiled]):
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
         """Return by role the best expected return of `task`."""
 
-    # Compiled Tasks
-
     def compile(self, task: Task) -> Compiled:
         """Return the compiled form of `task`, computed once and shared by all its episodes.
 
@@ -294,8 +290,6 @@ class World(ABC, Generic[Compiled]):
         (a missing field, a wrong type) becomes a `TaskError`.
         """
         return cast(Compiled, task)
-
-    # Episodes
 
     def start(self, task: Task) -> Turn:
         """Open an episode of `task`; any episode in progress is dropped.

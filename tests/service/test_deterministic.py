@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import torch
 
 from tokengym.agents.service.config import Precision, ServiceConfig
 from tokengym.agents.service.engine.checkpoints import CheckpointStore
-from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
+from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult, Sequence
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.toy_model import MODEL_DIR
@@ -92,3 +93,37 @@ def test_prompts_of_other_lengths_change_no_bit_of_the_starting_policy(
         for one, other in zip(together[number].sequences, alone.sequences, strict=True):
             assert one.tokens == other.tokens
             assert one.logprobs == other.logprobs
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_turns_that_were_remembered_change_no_bit_of_the_next(
+    tmp_path: Path, precision: Precision
+) -> None:
+    draw = np.random.default_rng(0)
+    text = draw.integers(0, 300, 200).astype(np.int32)
+    served = _served(MODEL_DIR, tmp_path / "first", precision)
+    read = 0
+
+    def count(_module: object, args: tuple[torch.Tensor], _output: object) -> None:
+        nonlocal read
+        read += args[0].numel()
+
+    def sample(model: ServedModel) -> list[Sequence]:
+        future: Future[SampleResult] = Future()
+        sampling = TokenSampling(len(text))
+        model.sampler.submit(SampleRequest("base", text, 2, sampling, 5, frozenset()), future)
+        while model.sampler.busy:
+            model.sampler.step()
+        return future.result().sequences
+
+    served.base_model.sampled.get_input_embeddings().register_forward_hook(count)
+    for _ in range(4):
+        read, before = 0, len(text)
+        replies = sample(served)
+        more = draw.integers(0, 300, 70).astype(np.int32)
+        text = np.concatenate([text, np.array(replies[1].tokens, np.int32), more])
+    # Rows of decode steps besides.
+    assert read < before / 2 + 16 * 5
+    expected = sample(_served(MODEL_DIR, tmp_path / "second", precision))
+    for one, other in zip(sample(served), expected, strict=True):
+        assert (one.tokens, one.logprobs) == (other.tokens, other.logprobs)

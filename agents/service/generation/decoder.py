@@ -73,8 +73,8 @@ class SlotDecoder:
         weights: key of the weights.
         lanes: rows that run at a time, some of them idle, each with all its keys: libraries of
             matrix products choose the order of sums by the shape of the operands, and so no row
-            depends on another by a single bit. Prompts run alone, and `store` must find whole ones
-            only. None for all rows at once.
+            depends on another by a single bit. Prompts run alone, in pieces of one size. None for
+            all rows at once.
     """
 
     def __init__(
@@ -95,8 +95,10 @@ class SlotDecoder:
 
     def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
         """See `Decoder.admit`; each distinct prompt is computed once."""
-        together = [prompts] if self._lanes is None else [[prompt] for prompt in prompts]
-        prefixes = [prefix for some in together for prefix in self._prompts.prefixes(some)]
+        if self._lanes is None:
+            prefixes = self._prompts.prefixes(prompts)
+        else:
+            prefixes = [self._prompts.alone(prompt) for prompt in prompts]
         for number, prefix in enumerate(prefixes):
             slot = self._seat(prefix)
             if slot is None:

@@ -137,7 +137,7 @@ class SamplingJob:
     @property
     def cached(self) -> int:
         """The length of the sequence that its prompt continues, as long as that is cached."""
-        past = self._past and self._past()
+        past = None if self._past is None else self._past()
         return 0 if past is None else past.length
 
     def close_one(self) -> None:

@@ -55,12 +55,10 @@ class PrefixCache:
 
     Args:
         capacity: bytes.
-        whole: whether only whole prompts are found, and never the beginning of one.
     """
 
-    def __init__(self, capacity: int, whole: bool = False) -> None:
+    def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._whole = whole
         # The least recently used first; each comes before those that it continues.
         self._held: OrderedDict[_Key, Prefix] = OrderedDict()
         # How many prefixes there are of each length, by weights.
@@ -76,8 +74,6 @@ class PrefixCache:
         for length in sorted(+self._lengths.get(weights, Counter()), reverse=True):
             if length > len(tokens) or length < MIN_REUSED:
                 continue
-            if self._whole and length < len(tokens):
-                break
             prefix = self._held.get((weights, tokens[:length].tobytes()))
             if prefix is None or (length == len(tokens) and prefix.logits is None):
                 continue

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service.engine.packing import Tokens
 
+ALONE = 128
+"""Positions of a prompt that run at a time where it runs alone."""
 # Sampling keeps nothing for a backward pass: batches are as large as they have positions.
 _POSITIONS = ActivationSize(per_position=1, per_pair=0, queries=1)
 
@@ -77,6 +79,24 @@ class Prompts:
             self._store.add(self._weights, missing[key][0], prefix)
         prefix_of.update(made)
         return [prefix_of[prompt.tobytes()] for prompt in prompts]
+
+    def alone(self, prompt: Tokens) -> Prefix:
+        """Return the same for one prompt, bit for bit whatever else runs or is remembered.
+
+        It runs in pieces that begin at multiples of their size, so that what is remembered of a
+        piece is what it would be computed as.
+        """
+        past: Prefix | None = None
+        for end in (*range(ALONE, len(prompt), ALONE), len(prompt)):
+            tokens = prompt[:end]
+            piece = self._store.find(self._weights, tokens)
+            if piece is None or piece.length < end:
+                made = self._continued([(tokens, past)]) if past else self._packed([tokens])
+                piece = made[0]
+                self._store.add(self._weights, tokens, piece)
+            past = piece
+        assert past is not None, "a prompt has a token at least"
+        return past
 
     def _packed(self, prompts: Sequence[Tokens]) -> list[Prefix]:
         """Run whole prompts, one after another; what several begin with is computed once."""

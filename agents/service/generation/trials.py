@@ -101,6 +101,6 @@ def _decoded(
     new_decoder: NewDecoder, model: Any, prompts: list[NDArray[np.int32]], tokens: NDArray[np.int64]
 ) -> torch.Tensor:
     """Return the logits [T, R, vocab] after each of the given tokens [T, R]."""
-    decoder = new_decoder(model, PrefixCache(1 << 24, whole=True), "trial")
+    decoder = new_decoder(model, PrefixCache(1 << 24), "trial")
     decoder.admit(prompts)
     return torch.stack([decoder.step(step) for step in tokens])
