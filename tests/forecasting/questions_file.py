@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,11 @@ def write_lines(path: Path, rows: Iterable[object]) -> Path:
     """Write JSON lines; a text stands for itself."""
     lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def write_json(path: Path, document: object) -> Path:
+    path.write_text(json.dumps(document), encoding="utf-8")
     return path
 
 
@@ -67,7 +73,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     return path
 
 
-def world_of(path: Path, **options: Any) -> ForecastWorld:
+def world_of(path: Path | list[Path], **options: Any) -> ForecastWorld:
     world = make_world("tokengym/Forecast-v0", data=path, **options)
     assert isinstance(world, ForecastWorld)
     return world
@@ -77,5 +83,16 @@ def tasks_of(world: ForecastWorld) -> list[Task]:
     return [world.task(name, i) for name in SPLITS for i in range(world.size(name) or 0)]
 
 
+def tasks_by_key(world: ForecastWorld) -> dict[str, Task]:
+    return {task.answer["key"]: task for task in tasks_of(world)}
+
+
 def prompts_of(world: ForecastWorld) -> list[str]:
     return [world.start(task).text for task in tasks_of(world)]
+
+
+def reasons(world: ForecastWorld) -> list[str]:
+    """Return why rows of the data were refused, without the place of each."""
+    assert world.data_report is not None
+    placed = re.compile(r".*?: row \d+(, id '[^']*')?: ")
+    return [placed.sub("", refusal, count=1) for refusal in world.data_report.every]
