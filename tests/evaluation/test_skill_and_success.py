@@ -1,0 +1,99 @@
+"""Skill and success are measured against both ends, by expected returns where all are known."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.evaluation.written_rollouts import (
+    CONFIG,
+    MARGIN,
+    TASKS,
+    WORLDS,
+    Written,
+    everywhere,
+    mean_of,
+    share_of,
+)
+from tokengym.agents.evaluation.config import WorldLevel
+from tokengym.agents.evaluation.report import evaluation_report
+from tokengym.envs import make_world
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_ends_of_skill_and_the_optimum_are_in_the_unit_of_what_is_compared(
+    written: Written, world: str
+) -> None:
+    found = written.found["worlds"][WORLDS.index(world)]
+    assert found["unit"] == ("expected" if world.startswith("forecast") else "realised")
+    blind, oracle = written.ends(world, "null")
+    assert found["blind"] == pytest.approx(mean_of([[value] for value in blind]))
+    assert found["oracle"] == pytest.approx(mean_of([[value] for value in oracle]))
+    made = make_world(*WorldLevel.parse(world))
+    limits = [made.optimum(task)[found["role"]] for task in made.first_tasks("test", TASKS)]
+    assert found["optimum"] == pytest.approx(sum(limit.value for limit in limits) / TASKS)
+    assert found["exact"] == all(limit.exact for limit in limits)
+    if found["unit"] == "expected":  # the oracle attains it, on average over outcomes
+        assert found["optimum"] == pytest.approx(sum(oracle) / TASKS, abs=2**-12)
+    limit = "optimum" if found["exact"] else "bound"
+    report = evaluation_report(CONFIG, written.results)
+    unit = "expected returns" if found["unit"] == "expected" else "returns"
+    assert (
+        f"{world}, {unit}: {found['blind_name']} {found['blind']['value']:.3f}, "
+        f"oracle {found['oracle']['value']:.3f}, {limit} {found['optimum']:.3f}."
+    ) in report.lines
+
+
+@everywhere
+def test_what_earns_just_the_margin_less_than_the_oracle_succeeds(
+    written: Written, world: str, policy: str
+) -> None:
+    found = written.of(world, policy)
+    _, oracle = written.ends(world, policy)
+    earned = written.in_unit(world, policy)
+    succeeded = [
+        [float(value >= best - MARGIN) for value in values]
+        for values, best in zip(earned, oracle, strict=True)
+    ]
+    assert found["success"] == pytest.approx(share_of(succeeded))
+    assert list(found["pass_at"]) == ["1", "2", "4", "5"]
+    for k, share in found["pass_at"].items():
+        chances = [
+            [float(np.mean([max(chosen) for chosen in combinations(row, int(k))]))]
+            for row in succeeded
+            if len(row) >= int(k)
+        ]
+        assert share == pytest.approx(share_of(chances)), k
+    # Some earn just that, or the law above would hold of `>` too.
+    pairs = zip(earned, oracle, strict=True)
+    assert any(value == best - MARGIN for values, best in pairs for value in values)
+
+
+@everywhere
+def test_skill_is_that_of_the_mean_rollout_between_both_ends(
+    written: Written, world: str, policy: str
+) -> None:
+    rows = [
+        (sum(values) / len(values), *ends)
+        for values, *ends in zip(
+            written.in_unit(world, policy), *written.ends(world, policy), strict=True
+        )
+        if values
+    ]
+    means, blind, oracle = map(np.array, zip(*rows, strict=True))
+    above, span = means - blind, oracle - blind
+    found = written.of(world, policy)["skill"]
+    known = world.startswith("forecast") and policy != "random"
+    assert written.of(world, policy)["unit"] == ("expected" if known else "realised")
+    assert found["value"] == pytest.approx(above.sum() / span.sum())
+    draws = stats.bootstrap(
+        (above, span),
+        lambda above, span, axis: above.sum(axis=axis) / span.sum(axis=axis),
+        paired=True,
+        method="percentile",
+        rng=0,
+    ).confidence_interval
+    near = 0.05 * (draws.high - draws.low)
+    assert (found["low"], found["high"]) == pytest.approx((draws.low, draws.high), abs=near)
+    assert found["samples"] == TASKS - 1
