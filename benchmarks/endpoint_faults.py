@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
+from tests.evaluation.endpoint_runs import HASTY, digest, faulty, kill, results, run
 from tests.evaluation.endpoint_server import serving
-from tests.evaluation.test_endpoint import HASTY, digest, faulty, kill, results, run
 
 TASKS = 200
 COUNTED = {"no connection": 2, "refused (status 400)": 2, "time-out": 2}

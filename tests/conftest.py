@@ -31,6 +31,7 @@ collect_ignore = (
         *("analysis", "docs", "models", "service", "tinker", "training", "viewer"),
         *(
             "evaluation/test_endpoint.py",
+            "evaluation/test_endpoint_faults.py",
             "evaluation/test_executors.py",
             "evaluation/test_ray.py",
             "evaluation/test_transformers_serve.py",
