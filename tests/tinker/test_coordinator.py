@@ -1,126 +1,26 @@
 """Whatever one member of an episode does, every other one gets its turn or the end in time."""
 
 import asyncio
-import itertools
 import math
 import selectors
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
-import tinker
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
+from tinker_cookbook.completers import TokenCompleter
 from tinker_cookbook.rl.rollout_limits import RolloutLimits
 from tinker_cookbook.rl.rollout_runner import run_rollout
 from tinker_cookbook.rl.rollouts import do_single_rollout
 from tinker_cookbook.rl.types import Trajectory
 
-from tokengym.agents.tinker.coordinator import Coordinator, Opponent
+from tests.tinker.relay import BYTE, ROLES, ROUNDS, Player, Relay, reason, rolled, table, total
+from tokengym.agents.tinker.coordinator import Coordinator
 from tokengym.agents.tinker.env import Member
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
-from tokengym.envs.core.optimum import Optimum
-from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import StopReason, Turn
-from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world
-from tokengym.envs.tokens.codec import ByteCodec, DecodedReply
-from tokengym.rewards.bounds import Range
-
-BYTE = ByteCodec()
-ROLES = ("ada", "ben", "cleo")
-ROUNDS = 2
-RELAY = WorldSpec(
-    id="test/Relay-v0",
-    summary="Three pass a word on; each earns for not leaving it empty, the last for the others.",
-    entry_point="",
-    baselines="",
-    roles=ROLES,
-    turn_limits={"only": ROUNDS},
-    step_range=dict.fromkeys(ROLES, Range(-10.0, 10.0)),
-    return_range=dict.fromkeys(ROLES, Range(-10.0, 10.0)),
-)
-
-
-class Relay(World):
-    expected_form = "a word"
-
-    def optimum(self, task: Task) -> Mapping[str, Optimum]:
-        return dict.fromkeys(ROLES, Optimum(10.0, exact=False))
-
-    def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        return {"seed": int(rng.integers(1000))}
-
-    def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
-        return {}
-
-    def _begin(self, task: Task) -> Turn:
-        self.words: list[str] = []
-        return Turn(ROLES[0], "Begin.")
-
-    def _respond(self, text: str, complete: bool) -> Turn:
-        role = ROLES[len(self.words) % 3]
-        self.words.append(text if complete else "")
-        terms = {role: {"word": 1.0 if self.words[-1] else -1.0}}
-        if len(self.words) == 3 * ROUNDS:
-            return self._end(role, "Over.", terms, StopReason.TURN_LIMIT)
-        rewards, rounded = self._pay(terms, final=False)
-        return Turn(ROLES[len(self.words) % 3], f"Heard: {text}", rewards, rounded)
-
-
-def table(
-    roles: Sequence[str] = ROLES,
-    opponents: Mapping[str, Opponent] | None = None,
-    reply_timeout: float = 60.0,
-) -> list[Member]:
-    world = Relay(RELAY)
-    task = world.task("train", 0)
-    made = Coordinator(
-        world, task, "byte", roles=roles, opponents=opponents, reply_timeout=reply_timeout
-    )
-    return [Member(made, role) for role in roles]
-
-
-class Player(TokenCompleter):
-    """Replies with one word after the other; `before` may hang, raise or do nothing."""
-
-    def __init__(self, word: str, before: Callable[[int], Any] | None = None) -> None:
-        self.word = word
-        self.before = before
-        self.calls = 0
-
-    async def __call__(
-        self, model_input: tinker.ModelInput, stop: Any, *, max_tokens: int | None = None
-    ) -> TokensWithLogprobs:
-        self.calls += 1
-        await asyncio.sleep(0)
-        if self.before is not None:
-            await self.before(self.calls)
-        tokens = BYTE.write(f"{self.word}{self.calls}")
-        return TokensWithLogprobs(tokens=tokens, maybe_logprobs=[-0.5] * len(tokens))
-
-
-async def rolled(
-    members: Sequence[Member], policies: Sequence[TokenCompleter]
-) -> list[Trajectory | BaseException]:
-    """Roll all members out; nobody may need more than ten seconds."""
-    rollouts = [do_single_rollout(*pair) for pair in zip(policies, members, strict=True)]
-    async with asyncio.timeout(10):
-        return await asyncio.gather(*rollouts, return_exceptions=True)
-
-
-def total(rollout: Trajectory | BaseException) -> float:
-    assert isinstance(rollout, Trajectory)
-    return sum(step.reward for step in rollout.transitions)
-
-
-def reason(rollout: Trajectory | BaseException) -> str | None:
-    assert isinstance(rollout, Trajectory)
-    return rollout.stop_reason
 
 
 def test_three_roles_play_one_episode_in_turn() -> None:
@@ -138,24 +38,6 @@ def test_three_roles_play_one_episode_in_turn() -> None:
         first, second = rollout.transitions
         kept = first.ob.to_ints() + first.ac.tokens
         assert second.ob.to_ints()[: len(kept)] == kept
-
-
-def test_any_share_of_the_roles_may_be_opponents() -> None:
-    async def slowly(world: World, turn: Turn, rng: np.random.Generator) -> str:
-        await asyncio.sleep(0.001)
-        return "slow"
-
-    def cut_off(world: World, turn: Turn, rng: np.random.Generator) -> DecodedReply:
-        return DecodedReply("half a w", complete=False)
-
-    for count in (1, 2, 3):
-        for roles in itertools.combinations(ROLES, count):
-            for opponent, worth in ((slowly, 2.0), (cut_off, -2.0)):
-                members = table(roles, {role: opponent for role in ROLES if role not in roles})
-                rollouts = asyncio.run(rolled(members, [Player(role) for role in roles]))
-                assert [total(rollout) for rollout in rollouts] == [2.0] * count
-                returns = members[0].world.returns
-                assert all(returns[role] == worth for role in ROLES if role not in roles)
 
 
 async def fail(call: int) -> None:
@@ -255,80 +137,6 @@ def test_a_rollout_that_its_runner_ends_early_is_gone() -> None:
 
     rollouts = asyncio.run(play())
     assert [reason(rollout) for rollout in rollouts] == ["max_turns", *["rollout_timeout"] * 2]
-
-
-def test_an_opponents_error_reaches_every_member() -> None:
-    async def later(world: World, turn: Turn, rng: np.random.Generator) -> str:
-        await asyncio.sleep(0)
-        raise ValueError("no reply today")
-
-    def at_once(world: World, turn: Turn, rng: np.random.Generator) -> str:
-        raise ValueError("no reply today")
-
-    for opponent in (later, at_once):
-        members = table(("ada", "cleo"), {"ben": opponent})
-        found = asyncio.run(rolled(members, [Player("a"), Player("c")]))
-        assert [str(error) for error in found] == ["no reply today"] * 2
-
-
-def test_an_opponent_that_hangs_is_given_up() -> None:
-    async def hanging(world: World, turn: Turn, rng: np.random.Generator) -> str:
-        await asyncio.sleep(3600)
-        return ""
-
-    for roles in (("ada", "cleo"), ("ada",)):
-        opponents: dict[str, Opponent] = {"ben": hanging}
-        if "cleo" not in roles:
-            opponents["cleo"] = lambda world, turn, rng: "hm"
-        members = table(roles, opponents, reply_timeout=0.1)
-        rollouts = asyncio.run(rolled(members, [Player(role) for role in roles]))
-        assert [reason(rollout) for rollout in rollouts] == ["rollout_timeout"] * len(roles)
-        assert members[0].coordinator.abandoned
-
-
-def test_an_opponent_that_is_given_up_is_cancelled() -> None:
-    """Nothing of an abandoned episode is left running, nor writes into it later."""
-    ended: list[str] = []
-
-    async def hanging(world: World, turn: Turn, rng: np.random.Generator) -> str:
-        try:
-            await asyncio.sleep(3600)
-        except asyncio.CancelledError:
-            ended.append("cancelled")
-            raise
-        return "too late"
-
-    async def play() -> set[asyncio.Task[Any]]:
-        members = table(("ada", "cleo"), {"ben": hanging}, reply_timeout=0.1)
-        await rolled(members, [Player("a"), Player("c")])
-        await asyncio.sleep(0)
-        return asyncio.all_tasks()
-
-    assert len(asyncio.run(play())) == 1  # this one
-    assert ended == ["cancelled"]
-
-
-def test_opponents_have_random_streams_of_their_own() -> None:
-    """What one draws changes nothing for another, nor do two draw the same."""
-
-    def drawn(*drawing: str) -> dict[str, list[float]]:
-        found: dict[str, list[float]] = {role: [] for role in drawing}
-
-        def opponent(role: str) -> Opponent:
-            def says(world: World, turn: Turn, rng: np.random.Generator) -> str:
-                if role in found:
-                    found[role] += rng.random(3).tolist()
-                return "hm"
-
-            return says
-
-        (member,) = table(("ada",), {role: opponent(role) for role in ("ben", "cleo")})
-        asyncio.run(rolled([member], [Player("a")]))
-        return found
-
-    both = drawn("ben", "cleo")
-    assert len(set(both["ben"]) | set(both["cleo"])) == 2 * 3 * ROUNDS
-    assert both == {**drawn("ben"), **drawn("cleo")}
 
 
 class HurriedLoop(asyncio.SelectorEventLoop):
