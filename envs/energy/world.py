@@ -192,8 +192,6 @@ class EnergyWorld(World[CompiledEnergyTask]):
         self._credit = 0.0
         self._account = FormAccount(self.turn_limit)
 
-    # Tasks
-
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         level = LEVELS[self.level]
         if level.house:
@@ -275,8 +273,6 @@ class EnergyWorld(World[CompiledEnergyTask]):
     @classmethod
     def _compile(cls, task: Task, prompt: str, credit: bool) -> CompiledEnergyTask:
         return compile_task(task, prompt, credit)
-
-    # Episodes
 
     @property
     def shown(self) -> Shown:

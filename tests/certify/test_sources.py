@@ -388,7 +388,6 @@ def test_an_environment_of_openenv_pays_what_the_world_behind_it_does(tmp_path: 
     (tmp_path / "openenv.yaml").write_text("name: energy\napp: energy_app:app\n")
     source = open_source(f"openenv:{tmp_path}", {"index": 3, "split": "test", "sessions": 2})
     expected = play(open_source("energy", {}), Place("test", 0, 3), say("BATTERY 1", "BATTERY 0"))
-
     from tests.neighbours.test_openenv import served
 
     with served("energy") as address:
