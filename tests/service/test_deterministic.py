@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -116,7 +116,8 @@ def test_turns_that_were_remembered_change_no_bit_of_the_next(
             model.sampler.step()
         return future.result().sequences
 
-    served.base_model.sampled.get_input_embeddings().register_forward_hook(count)
+    model: Any = served.base_model.sampled
+    model.get_input_embeddings().register_forward_hook(count)
     for _ in range(4):
         read, before = 0, len(text)
         replies = sample(served)
