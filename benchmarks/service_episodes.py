@@ -16,7 +16,6 @@ import os
 import time
 from collections import defaultdict
 from concurrent.futures import Future, ProcessPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,8 +129,9 @@ def main() -> None:
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawned, max_tasks_per_child=1) as pool:
         for name in ("default", "deterministic"):
-            run = partial(ours, arguments, arguments.tasks, deterministic=name == "deterministic")
-            lengths, seconds, dtype = pool.submit(run).result()
+            exact = name == "deterministic"
+            run = pool.submit(ours, arguments, arguments.tasks, deterministic=exact)
+            lengths, seconds, dtype = run.result()
             taken[name] = sum(seconds.values())
             read, written = np.sum([turn for turns in lengths for turn in turns], axis=0)
             rate = f"{written / taken[name]:.1f} written tokens a second, {read} read"
@@ -140,7 +140,7 @@ def main() -> None:
         print(f"  {'transformers.generate':44s} {taken['transformers.generate']:8.1f} s")
         for name in ("deterministic", "transformers.generate"):
             print(f"  {name} / default: {taken[name] / taken['default']:.2f}", flush=True)
-        _, by_turn, _ = pool.submit(partial(ours, arguments, 1, together=True)).result()
+        _, by_turn, _ = pool.submit(ours, arguments, 1, together=True).result()
     last = max(by_turn)
     print(
         f"  turns 2 and {last} of a Task, side by side: {by_turn[2]:.1f} and {by_turn[last]:.1f} s"
