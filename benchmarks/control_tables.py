@@ -101,9 +101,10 @@ def leave_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Search:
     names = [name for name in policies if name not in ("oracle", "null")]
     gains = []
     for task, best in zip(tasks, runs["oracle"], strict=True):
-        for _ in range(SEARCHES):
+        for number in range(SEARCHES):
             policy = strayed(policies, names, int(rng.integers(len(best.replies))))
-            gains.append(play(world, task, policy, rng).returns[role] - best.returns[role])
+            played = play(world, task, policy, seed=number)
+            gains.append(played.returns[role] - best.returns[role])
     above = sum(
         run.returns[role] > best.returns[role]
         for records in runs.values()

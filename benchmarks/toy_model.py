@@ -100,7 +100,7 @@ def conversations(
         chosen = int(rng.choice(len(worlds), p=weights / weights.sum()))
         world = worlds[chosen]
         task = world.task("train", int(rng.integers(2**31)))
-        record = play(world, task, policies[chosen], rng)
+        record = play(world, task, policies[chosen])
         role = world.spec.roles[int(rng.integers(len(world.spec.roles)))]
         messages: list[dict[str, str]] = []
         for turn, reply in zip(record.turns, record.replies, strict=False):

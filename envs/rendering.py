@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.play import PlayedEpisode
-from tokengym.envs.core.replay import record_replies
+from tokengym.envs.core.play import PlayedEpisode, record_replies
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import import_object, spec, specs

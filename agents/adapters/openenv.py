@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from hmac import compare_digest
 from typing import Any
 
-import numpy as np
 from fastapi import FastAPI
 from openenv.core.env_server import Action, Environment, Observation, State, create_app
 from openenv.core.env_server.types import EnvironmentMetadata
@@ -19,6 +18,7 @@ from tokengym.agents.adapters.skill import earned_by
 from tokengym.agents.loopback import foreign_site
 from tokengym.envs.adapters.config import task_count, task_index
 from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
+from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.errors import (
     EpisodeStateError,
     OptionError,
@@ -159,11 +159,12 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
         self._paid.append(self._pay(self._rollout))
         return self._observe(self._rollout)
 
-    def play(self, task: Task, policy: Policy, rng: np.random.Generator) -> float:
+    def play(self, task: Task, policy: Policy) -> float:
         """Play a Task with a scripted policy; returns the sum of the rewards."""
         seen = self.reset(split=task.split, index=task.index)
         rollout = self._rollout
         assert rollout is not None
+        rng = role_stream(task, rollout.role)
         while not seen.done:
             seen = self.step(ReplyAction(text=policy(rollout.episode.world, rollout.turn, rng)))
         return sum(self._paid)

@@ -8,7 +8,6 @@ import numpy as np
 
 from tokengym.agents.executors import IN_PROCESS, Executor
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
@@ -19,9 +18,9 @@ from tokengym.rewards.estimates import Estimate, Floats, mean_estimate
 def play_each(
     world: World, tasks: Iterable[Task], policies: Mapping[str, Policy] | Policy, seed: int = 0
 ) -> Iterator[PlayedEpisode]:
-    """Play each Task once; a Task's randomness depends on `seed` and the Task alone."""
+    """Play each Task once: the first rollouts of `play_group`."""
     for task in tasks:
-        yield play(world, task, policies, generator("evaluate", seed, task.fingerprint))
+        yield play(world, task, policies, seed=(seed, 0))
 
 
 def play_all(
@@ -34,9 +33,8 @@ def play_all(
 def play_group(
     world: World, task: Task, policies: Mapping[str, Policy] | Policy, size: int, seed: int = 0
 ) -> list[PlayedEpisode]:
-    """Play `size` rollouts of one Task; their randomness depends on `seed` and the Task alone."""
-    rng = generator("group", seed, task.fingerprint)
-    return [play(world, task, policies, rng) for _ in range(size)]
+    """Play `size` rollouts of one Task; policies draw by `seed`, rollout, Task and role alone."""
+    return [play(world, task, policies, seed=(seed, member)) for member in range(size)]
 
 
 def evaluate(

@@ -16,8 +16,7 @@ from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.job import Job
-from tokengym.envs.core.play import PlayedEpisode
-from tokengym.envs.core.replay import record_replies
+from tokengym.envs.core.play import PlayedEpisode, record_replies
 from tokengym.envs.rendering import has_picture, save_picture
 from tokengym.rewards.skill import describe_skill
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def play(world: WorldName, *, said: dict[str, Any]) -> None:
     players = _players(made, mine, asked.policy, playing.opponents)
     task = made.task(playing.split, index)
     try:
-        record = _play(made, task, players, np.random.default_rng(index))
+        record = _play(made, task, players)
     except (KeyboardInterrupt, EOFError) as left:
         so_far = ", ".join(f"{role} {value:.4f}" for role, value in made.returns.items())
         typer.echo(f"\nYou left before the end. Earned so far: {so_far or 'nothing'}.")
@@ -97,28 +98,26 @@ def _players(world: World, mine: str, who: str, opponents: Mapping[str, str]) ->
     return players
 
 
-def _play(
-    world: World, task: Task, players: Mapping[str, str], rng: np.random.Generator
-) -> PlayedEpisode:
+def _play(world: World, task: Task, players: Mapping[str, str]) -> PlayedEpisode:
     """Play an episode and show it as it goes."""
-    turn = world.start(task)
-    turns, replies = [turn], list[str]()
-    while not turn.done:
-        player = players[turn.role]
+
+    def reply(player: str, world: World, turn: Turn, rng: np.random.Generator) -> str:
+        _show_answer(turn)
         typer.secho(f"[{turn.role}]", fg="cyan", bold=True)
         typer.echo(turn.text)
         if player == HUMAN:
-            reply = _ask(world)
-        else:
-            reply = policy(world.spec.id, player)(world, turn, rng)
-            typer.secho(f"> {reply}", fg="green")
-        turn = world.reply(reply)
-        if turn.done and turn.text:
-            typer.echo(turn.text)
-        _show_answer(turn)
-        turns.append(turn)
-        replies.append(reply)
-    return PlayedEpisode(task, tuple(turns), tuple(replies), world.returns)
+            return _ask(world)
+        said = policy(world.spec.id, player)(world, turn, rng)
+        typer.secho(f"> {said}", fg="green")
+        return said
+
+    played = play_episode(
+        world, task, {role: partial(reply, player) for role, player in players.items()}
+    )
+    if played.turns[-1].text:
+        typer.echo(played.turns[-1].text)
+    _show_answer(played.turns[-1])
+    return played
 
 
 def _ask(world: World) -> str:
@@ -193,8 +192,7 @@ def _show_oracle(
     policies: dict[str, Policy] = {
         other: policy(world.spec.id, player) for other, player in {**others, role: _ORACLE}.items()
     }
-    rng = np.random.default_rng(record.task.index)
-    best = play_episode(world.fork(), record.task, policies, rng)
+    best = play_episode(world.fork(), record.task, policies)
     typer.secho("The oracle, which knows the Task's answer:", fg="cyan", bold=True)
     for turn, reply in zip(best.turns, best.replies, strict=False):
         if turn.role == role:

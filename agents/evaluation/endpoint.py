@@ -24,17 +24,15 @@ from tokengym.agents.rollouts import (
     REFUSED,
     RolloutOrigin,
     RolloutRecord,
-    TurnExchange,
     record_episode,
 )
 from tokengym.envs.core.display import shorten
+from tokengym.envs.core.episode import DecodedReply, OpponentPolicy, TextEpisode
 from tokengym.envs.core.errors import OptionError, TokengymError
 from tokengym.envs.core.play import Policy
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import DecodedReply
 
 PREFIX = "openai:"
 ENDPOINT_TOKENS = 1024
@@ -239,38 +237,35 @@ class EndpointPlayer:
         Raises:
             EndpointError: if the endpoint refuses every request, or answers none.
         """
-        world = self.world.fork()
-        rng = generator("evaluate", origin.seed, task.fingerprint, origin.member)
+        others = {role: _in_thread(who) for role, who in self.opponents.items()}
+        episode = TextEpisode(self.world.fork(), task, opponents=others)
+        await episode.advance_awaiting()
         messages: list[dict[str, str]] = []
         if self.system:
             messages.append({"role": "system", "content": self.system})
-        exchanges: list[TurnExchange] = []
         answers: list[_Answer] = []
-        turn: Turn = world.start(task)
-        while not turn.done:
-            if turn.role == self.role:
-                messages.append({"role": "user", "content": turn.text})
-                answers.append(await self.endpoint.ask(messages))
-                reply = answers[-1].reply
-                if reply is not None:
-                    messages.append({"role": "assistant", "content": reply.text})
-            else:
-                policy = self.opponents[turn.role]
-                reply = DecodedReply(await asyncio.to_thread(policy, world, turn, rng), True)
-            after = (
-                world.stop(StopReason.ABANDONED)
-                if reply is None
-                else world.reply(reply.text, complete=reply.complete)
-            )
-            exchanges.append(TurnExchange(turn, reply, after, after))
-            turn = after
-        record = record_episode(origin, task, self.role, exchanges)
+        while not episode.done:
+            messages.append({"role": "user", "content": episode.turn.text})
+            answers.append(await self.endpoint.ask(messages))
+            reply = answers[-1].reply
+            if reply is None:
+                episode.stop(StopReason.ABANDONED)
+                break
+            messages.append({"role": "assistant", "content": reply.text})
+            episode.say(reply.text, complete=reply.complete)
+            await episode.advance_awaiting()
+        record = record_episode(origin, task, self.role, episode.exchanges)
         own = iter(answers)
         turns = [
             replace(one, **next(own).noted) if one.role == self.role else one
             for one in record.turns
         ]
         return replace(record, turns=tuple(turns))
+
+
+def _in_thread(policy: Policy) -> OpponentPolicy:
+    """Return a policy that plans in a thread, while other rollouts go on."""
+    return lambda world, turn, rng: asyncio.to_thread(policy, world, turn, rng)
 
 
 def _writable(text: str) -> str:

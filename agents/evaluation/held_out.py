@@ -15,7 +15,6 @@ from tokengym.agents.training.folder.run_summary import Evaluation, References
 from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.play import PlayedEpisode, Policy
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
@@ -232,9 +231,8 @@ async def _against_models(session: TrainingSession, role: str, policy: Policy) -
     opponents = job.players(session.opponents[role])
 
     async def play(task: Task) -> ScriptedRollout:
-        rng = generator("evaluate", 0, task.fingerprint)
         async with session.episodes:
-            return await roll_out_scripted(job.world, task, _BYTES, role, policy, opponents, rng)
+            return await roll_out_scripted(job.world, task, _BYTES, role, policy, opponents, 0, 0)
 
     rollouts = await asyncio.gather(*(play(task) for task in job.held_out))
     returns = tuple(rollout.total_reward for rollout in rollouts)

@@ -16,7 +16,6 @@ from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 
@@ -88,8 +87,8 @@ class PortablePolicy:
 
 
 def _scripted_player(name: str, world: EvaluatedWorld) -> PortablePlayer:
-    policies = {**world.opponents, world.role: world.baselines[name]}
-    return ScriptedPlayer(world.world, world.role, policies, replace(world.origin, policy=name))
+    policy, origin = world.baselines[name], replace(world.origin, policy=name)
+    return ScriptedPlayer(world.world, world.role, policy, world.opponents, origin)
 
 
 def _endpoint_player(system: str, endpoint: Endpoint, world: EvaluatedWorld) -> PortablePlayer:
@@ -111,13 +110,15 @@ class ScriptedPlayer:
     Attributes:
         world: the world; it is forked.
         role: the role it plays.
-        policies: who plays each role.
+        policy: who plays it.
+        opponents: who plays each other role.
         origin: what its rollouts have in common.
     """
 
     world: World
     role: str
-    policies: Mapping[str, Policy]
+    policy: Policy
+    opponents: Mapping[str, Policy]
     origin: RolloutOrigin
 
     def connected(self) -> AbstractAsyncContextManager[Any]:
@@ -129,5 +130,6 @@ class ScriptedPlayer:
         return await asyncio.to_thread(self._play, task, origin)
 
     def _play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
-        rng = generator("evaluate", origin.seed, task.fingerprint, origin.member)
-        return record_play(origin, play(self.world.fork(), task, self.policies, rng), self.role)
+        own, seed = {self.role: self.policy}, (origin.seed, origin.member)
+        played = play(self.world.fork(), task, own, seed=seed, opponents=self.opponents)
+        return record_play(origin, played, self.role)

@@ -17,12 +17,12 @@ from tokengym.agents.rollouts import (
 )
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import Evaluation
+from tokengym.envs.core.episode import DecodedReply
 from tokengym.envs.core.errors import TokengymError
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world
-from tokengym.envs.tokens.codec import DecodedReply
 
 
 class VerifiedRollouts(NamedTuple):

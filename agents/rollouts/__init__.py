@@ -18,12 +18,12 @@ from tokengym.agents.rollouts.record import (
     RolloutOrigin,
     RolloutRecord,
     SampledTokens,
-    TurnExchange,
     TurnRecord,
     is_malformed,
     record_episode,
     record_play,
 )
+from tokengym.envs.core.episode import TurnExchange
 
 __all__ = [
     "REFUSED",

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from tokengym.envs.core.episode import DecodedReply, TurnExchange
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
-from tokengym.envs.tokens.codec import DecodedReply
 
 SCHEMA_VERSION = 1
 """Version of the records' fields; it goes up whenever older records can no longer be read."""
@@ -42,23 +42,6 @@ class SampledTokens(NamedTuple):
     pieces: Sequence[str]
     read: int
     finish: str | None = None
-
-
-class TurnExchange(NamedTuple):
-    """One reply of any role.
-
-    Attributes:
-        asked: the Turn that was answered.
-        reply: the reply; `None` where the episode was cut short instead.
-        answer: the world's answer to the reply.
-        paid: the Turn that pays for it: the answer, or where a budget ended the episode right after
-            it, the last Turn, which also pays for the rest played as empty replies.
-    """
-
-    asked: Turn
-    reply: DecodedReply | None
-    answer: Turn
-    paid: Turn
 
 
 def is_malformed(reply: DecodedReply, answer: Turn) -> bool:

@@ -26,8 +26,9 @@ from tokengym.agents.tinker.chat_template import (
 )
 from tokengym.agents.tinker.tokenizer_loading import load_tokenizer
 from tokengym.agents.tinker.tokenizing import plain_tokenizer
+from tokengym.envs.core.episode import DecodedReply
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.tokens.codec import ByteCodec, Codec, DecodedReply, Message
+from tokengym.envs.tokens.codec import ByteCodec, Codec, Message
 
 _KEEPING = "+keep_thinking"
 _SYSTEM = "+system:"

@@ -6,28 +6,21 @@ episode's end in bounded time.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 from tinker_cookbook.rl.rollout_limits import RolloutLimits
 from tinker_cookbook.rl.types import Trajectory
 
-from tokengym.agents.rollouts import TurnExchange
 from tokengym.agents.tinker.codec import as_codec
+from tokengym.envs.core.episode import DecodedReply, OpponentPolicy, TurnExchange
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import NOTHING, StopReason, Turn
+from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import Codec, DecodedReply
+from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
-
-OpponentPolicy = Callable[
-    [World, Turn, np.random.Generator], str | DecodedReply | Awaitable[str | DecodedReply]
-]
-"""Answers a Turn: a baseline of the world, or anything awaitable. A reply may be cut off."""
 
 
 @runtime_checkable
@@ -78,7 +71,6 @@ class Coordinator:
     Attributes:
         rollout_limits: the budgets, as the cookbook's runner reads them from an env.
         abandoned: whether the episode ended because a role did not reply.
-        exchanges: the replies of all roles so far, in order.
 
     Raises:
         RoleError: if a role is unknown or has nobody, or more than one, to play it.
@@ -121,18 +113,14 @@ class Coordinator:
         self.reply_timeout = reply_timeout
         self._openings = openings
         self.abandoned = False
-        self.exchanges: list[TurnExchange] = []
         self.rollout_limits = RolloutLimits(
             max_trajectory_tokens=max_trajectory_tokens, max_turn_tokens=max_turn_tokens
         )
         self._max_observation = (
             None if max_trajectory_tokens is None else max_trajectory_tokens - reply
         )
-        self._opponents = {role: _policy_of(opponent) for role, opponent in opponents.items()}
-        self._rngs = {role: generator(task.fingerprint, role) for role in opponents}
+        self._opponents = {role: policy_of(opponent) for role, opponent in opponents.items()}
         self._one_role = len(named) == 1
-        self._turns: list[Turn] = []
-        self._collected = dict.fromkeys(self.roles, 0)
         self._episode: Episode | None = None
         self._joined: set[str] = set()
         self._left: set[str] = set()
@@ -153,6 +141,11 @@ class Coordinator:
             raise EpisodeStateError("call initial_observation() before step()")
         return self._episode
 
+    @property
+    def exchanges(self) -> Sequence[TurnExchange]:
+        """The replies of all roles so far, in order."""
+        return () if self._episode is None else self._episode.exchanges
+
     async def join(self, role: str) -> None:
         """Open the episode if it is not open, and wait for the role's first turn or the end.
 
@@ -169,13 +162,10 @@ class Coordinator:
                 self.task,
                 self.codec,
                 roles=self.roles,
+                opponents=self._opponents,
                 max_tokens=self._max_observation,
                 openings=self._openings,
             )
-            opening = self._episode.turn
-            self._turns.append(opening)
-            if opening.done:
-                self.exchanges.append(TurnExchange(opening, None, opening, opening))
             self._advance(self._episode)
         elif self._episode.role == role:
             self._notify(self._episode)  # the time to reply begins now
@@ -205,9 +195,8 @@ class Coordinator:
             return None
         if turn.role != role:
             raise RoleError(f"it is the turn of {turn.role!r}, not of {role!r}")
-        self._turns.append(episode.play(tokens, stop_reason))
+        episode.play(tokens, stop_reason)
         exchange = episode.reply, episode.answer
-        self.exchanges.append(TurnExchange(turn, *exchange, episode.turn))
         if not self._one_role:
             self._track(role)
             self._advance(episode)
@@ -216,46 +205,29 @@ class Coordinator:
 
     def collect(self, role: str) -> tuple[float, dict[str, float]]:
         """Return a role's reward since the last call: its sum, and each part as `term/NAME`."""
-        turns = self._turns[self._collected[role] :]
-        self._collected[role] += len(turns)
-        reward = 0.0
-        terms: dict[str, float] = {}
-        for turn in turns:
-            reward += turn.rewards.get(role, 0.0)
-            for name, value in turn.terms.get(role, NOTHING).items():
-                key = f"term/{name}"
-                terms[key] = terms.get(key, 0.0) + value
-        return reward, terms
+        reward, terms = self.episode.collect(role)
+        return reward, {f"term/{name}": value for name, value in terms.items()}
 
     def _advance(self, episode: Episode) -> None:
         """Let opponents reply until one must be awaited or a member is next; wake the members."""
         try:
-            while not episode.done and episode.role in self._opponents:
-                role = episode.role
-                reply = self._opponents[role](self.world, episode.turn, self._rngs[role])
-                if not isinstance(reply, str | DecodedReply):
-                    # A task of its own: the member whose reply led here may be cancelled.
-                    self._pending_reply = asyncio.ensure_future(self._await_reply(episode, reply))
-                    break
-                self._apply(episode, reply)
+            pending = episode.advance()
         except Exception as error:  # raised in every member, see _wait_for_turn
             self._error = error
+        else:
+            if pending is not None:
+                # A task of its own: the member whose reply led here may be cancelled.
+                self._pending_reply = asyncio.ensure_future(self._await_reply(episode, pending))
         self._notify(episode)
 
     async def _await_reply(self, episode: Episode, reply: Awaitable[str | DecodedReply]) -> None:
         try:
-            self._apply(episode, await reply)
+            episode.hear(await reply)
         except Exception as error:  # raised in every member, see _wait_for_turn
             self._error = error
             self._notify(episode)
         else:
             self._advance(episode)
-
-    def _apply(self, episode: Episode, reply: str | DecodedReply) -> None:
-        said = DecodedReply(reply, True) if isinstance(reply, str) else reply
-        asked = episode.turn
-        self._turns.append(episode.say(said.text, complete=said.complete))
-        self.exchanges.append(TurnExchange(asked, said, episode.answer, episode.turn))
 
     def _notify(self, episode: Episode) -> None:
         """Wake all members: the turn has passed, or a role has joined or left."""
@@ -287,10 +259,7 @@ class Coordinator:
         if self._pending_reply is not None:
             self._pending_reply.cancel()
         self.abandoned = True
-        asked = episode.turn
-        last = episode.stop(StopReason.ABANDONED)
-        self._turns.append(last)
-        self.exchanges.append(TurnExchange(asked, None, last, last))
+        episode.stop(StopReason.ABANDONED)
 
     def _track(self, role: str) -> None:
         """Track the end of the asyncio task that plays a role, if other members may wait for it."""
@@ -309,5 +278,6 @@ class Coordinator:
                 self._notify(episode)
 
 
-def _policy_of(opponent: Opponent) -> OpponentPolicy:
+def policy_of(opponent: Opponent) -> OpponentPolicy:
+    """Return who plays one episode."""
     return opponent.start_episode() if isinstance(opponent, StatefulOpponent) else opponent

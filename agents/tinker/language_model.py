@@ -6,11 +6,11 @@ import numpy as np
 import tinker
 
 from tokengym.agents.tinker.codec import as_codec
-from tokengym.agents.tinker.coordinator import OpponentPolicy
 from tokengym.agents.tinker.prompt import TokenPrompt
+from tokengym.envs.core.episode import DecodedReply, OpponentPolicy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import DecodedReply, Message
+from tokengym.envs.tokens.codec import Message
 from tokengym.envs.tokens.transcript import Transcript
 
 _SEEDS = 2**31

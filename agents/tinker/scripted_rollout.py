@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import numpy as np
-
-from tokengym.agents.tinker.coordinator import Coordinator, Opponent
+from tokengym.agents.tinker.coordinator import Opponent, policy_of
+from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec
+from tokengym.envs.tokens.episode import Episode
 
 
 class TurnTokens(NamedTuple):
@@ -34,7 +34,7 @@ async def roll_out_scripted(
     role: str,
     policy: Policy,
     opponents: Mapping[str, Opponent],
-    rng: np.random.Generator,
+    *key: object,
 ) -> ScriptedRollout:
     """Play one episode with a scripted policy in one role and opponents in the others.
 
@@ -45,15 +45,15 @@ async def roll_out_scripted(
         role: the role the policy plays.
         policy: the scripted policy.
         opponents: who plays each other role.
-        rng: the policy's randomness.
+        *key: tells several rollouts of a Task apart, see `role_stream`.
     """
-    coordinator = Coordinator(world.fork(), task, codec, roles=(role,), opponents=opponents)
-    turns: list[TurnTokens] = []
-    await coordinator.join(role)
-    while not coordinator.episode.done:
-        episode = coordinator.episode
-        reply = list(codec.write(policy(coordinator.world, episode.turn, rng)))
+    others = {other: policy_of(who) for other, who in opponents.items()}
+    episode = Episode(world.fork(), task, codec, roles=(role,), opponents=others)
+    rng, turns = role_stream(task, role, *key), list[TurnTokens]()
+    await episode.advance_awaiting()
+    while not episode.done:
+        reply = list(codec.write(policy(episode.world, episode.turn, rng)))
         turns.append(TurnTokens(episode.tokens_of(role), reply))
-        await coordinator.play(role, reply, "stop")
-    last = coordinator.episode.turn
-    return ScriptedRollout(turns, coordinator.world.returns[role], last.metrics)
+        episode.play(reply, "stop")
+        await episode.advance_awaiting()
+    return ScriptedRollout(turns, episode.world.returns[role], episode.turn.metrics)

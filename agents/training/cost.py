@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.agents.training.job import Job
-from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.task import Task
 from tokengym.envs.tokens.episode import Episode
 
@@ -121,12 +121,12 @@ def _measure(job: Job, tasks: Sequence[Task]) -> EpisodeTokens:
     for task in tasks:
         observed = 0
         episode = Episode(job.world.fork(), task, job.codec)
-        rng = generator("cost", task.fingerprint)
+        rngs = {role: role_stream(task, role) for role in job.world.spec.roles}
         while not episode.done:
             observed = len(episode.observation)
             read += observed
             turns += 1
-            reply = job.baselines["random"](episode.world, episode.turn, rng)
+            reply = job.baselines["random"](episode.world, episode.turn, rngs[episode.role])
             episode.act(job.codec.write(reply))
         length += observed + job.max_tokens
     return EpisodeTokens(len(tasks), read, turns * job.max_tokens, length)

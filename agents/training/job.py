@@ -34,7 +34,6 @@ from tokengym.agents.training.folder.tensorboard import require_tensorboard
 from tokengym.agents.training.presets import fill_in, is_toy
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, import_object, make_world, scripted_opponent
@@ -243,10 +242,7 @@ class Job:
 
         def earned(policy: Policy) -> float:
             players = {**others, role: policy}
-            played = (
-                play(world.fork(), task, players, generator("curriculum", task.fingerprint))
-                for task in tasks
-            )
+            played = (play(world.fork(), task, players) for task in tasks)
             return fmean(episode.returns[role] for episode in played)
 
         return SkillScale(max(map(earned, policies)), earned(self.baselines["oracle"]))

@@ -15,7 +15,6 @@ from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.setting_groups import MixedWorld
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import spec
 from tokengym.envs.tokens.codec import Codec
@@ -182,8 +181,7 @@ def _longest_reply(
     longest = 0
     for name in policies.keys() & names:
         for task in world.first_tasks("train", _TASKS):
-            rng = generator("reply length", name, task.fingerprint)
-            record = play(world.fork(), task, policies[name], rng)
+            record = play(world.fork(), task, policies[name])
             longest = max(longest, *(len(codec.write(reply)) for reply in record.replies))
     return longest
 

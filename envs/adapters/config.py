@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Space
 
 from tokengym.envs.adapters.spaces import Tokens, UnicodeText
-from tokengym.envs.adapters.text_episode import TextEpisode
+from tokengym.envs.core.episode import TextEpisode
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, require_one_of
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS
@@ -21,7 +21,7 @@ from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, policy, scripted_opponent, spec
 from tokengym.envs.rendering import can_draw, has_picture, picture, require_picture
-from tokengym.envs.tokens.codec import Codec, DecodedReply, TokenArray, resolve
+from tokengym.envs.tokens.codec import Codec, TokenArray, resolve
 from tokengym.envs.tokens.episode import Episode
 
 Observation = TokenArray | str
@@ -79,11 +79,7 @@ class ConfiguredEnv(ABC):
             require_picture(name)
         require_one_of(f"{name}: render_mode", render_mode, [None, *modes])
         self.metadata = {**self.metadata, "render_modes": modes}
-        self._episode: Episode | TextEpisode | None = None
-        self._turn: Turn | None = None
-        self._turns: list[Turn] = []
-        self._replies: list[DecodedReply] = []
-
+        self._episode: TextEpisode | None = None
         self._ready()
 
     @abstractmethod
@@ -108,19 +104,16 @@ class ConfiguredEnv(ABC):
         return Tokens(size, 2 * most), Tokens(size, most)
 
     def _begin(self, rng: np.random.Generator, options: Mapping[str, Any]) -> Turn:
-        """Start an episode; returns its first Turn for a played role. See `_read`.
+        """Start an episode; returns its first Turn for a played role, or the last one.
 
         Warns if that does not fit the budget: the episode has then ended with it.
         """
-        self._task = self._choose_task(rng, options)
-        # A generator of their own, so that who plays another role chooses no later Task.
-        (self._opponents_rng,) = rng.spawn(1)
-        self._turns, self._replies = [], []
-        self._earned = dict.fromkeys(self._played, 0.0)
+        task = self._choose_task(rng, options)
         kind = TextEpisode if self.mode == "text" else partial(Episode, codec=self.codec)
-        episode = kind(self.world, self._task, roles=self._played, max_tokens=self.max_tokens)
-        self._episode = episode
-        turn = self._read(episode.turn)
+        episode = self._episode = kind(
+            self.world, task, opponents=self._opponents, max_tokens=self.max_tokens
+        )
+        episode.advance()
         if episode.overflow:
             unit = "tokens" if self.mode == "tokens" else "characters"
             warnings.warn(
@@ -129,7 +122,7 @@ class ConfiguredEnv(ABC):
                 "truncated by its first step",
                 stacklevel=3,
             )
-        return turn
+        return episode.turn
 
     def _choose_task(self, rng: np.random.Generator, options: Mapping[str, Any]) -> Task:
         """Return `task` of the options, or the one at `index` of `split`, drawn if not given."""
@@ -153,44 +146,39 @@ class ConfiguredEnv(ABC):
             OptionError: if the action is not of the mode.
             TokenError: if the tokens are not of the action space.
         """
-        episode = self._episode
-        if isinstance(episode, TextEpisode) and isinstance(action, str):
-            turn = episode.say(action)
+        episode = self._under_way
+        if isinstance(action, str) and self.mode == "text":
+            episode.say(action)
         elif isinstance(episode, Episode) and not isinstance(action, str | None):
-            turn = episode.act(action)
+            episode.act(action)
         else:
             raise OptionError(
                 f"in mode {self.mode!r} an action is {_ACTIONS[self.mode]}, got "
                 f'{type(action).__name__}; the modes are given by mode="tokens" and mode="text"'
             )
-        self._replies.append(episode.reply)
-        self._earned = dict.fromkeys(self._played, 0.0)
-        return self._read(turn)
+        episode.advance()
+        return episode.turn
 
-    def _read(self, turn: Turn) -> Turn:
-        """Keep a Turn and its rewards, and those after it until no opponent is to reply."""
-        episode = self._episode
-        assert episode is not None
-        while True:
-            self._turns.append(turn)
-            for role in self._played:
-                self._earned[role] += turn.rewards.get(role, 0.0)
-            if turn.done or turn.role in self._played:
-                self._turn = turn
-                return turn
-            said = self._opponents[turn.role](self.world, turn, self._opponents_rng)
-            self._replies.append(DecodedReply(said, complete=True))
-            turn = episode.say(said)
+    @property
+    def _under_way(self) -> TextEpisode:
+        """The episode that was begun last.
+
+        Raises:
+            EpisodeStateError: before `reset`.
+        """
+        if self._episode is None:
+            raise EpisodeStateError("no episode is under way; call reset()")
+        return self._episode
 
     def _info(self, text: str, terms: Mapping[str, float]) -> dict[str, Any]:
         """Return the `info` of a role: the text that it reads, terms of its reward, and so on."""
-        turn = self._turn
-        assert turn is not None
+        episode = self._under_way
+        turn = episode.turn
         info: dict[str, Any] = {
             "text": text,
-            "terms": dict(terms),
+            "terms": terms,
             "metrics": dict(turn.metrics),
-            "task": self._task.fingerprint,
+            "task": episode.task.fingerprint,
             "cost": turn.metrics.get("cost", 0.0),
         }
         return info if turn.stop_reason is None else {**info, "stop_reason": turn.stop_reason.value}
@@ -201,11 +189,12 @@ class ConfiguredEnv(ABC):
         Raises:
             EpisodeStateError: before the first episode.
         """
-        if self._turn is None:
+        if self._episode is None:
             raise EpisodeStateError("there is no episode to show; call reset()")
+        replies = [each.reply for each in self._episode.exchanges if each.reply is not None]
         # A reply that was cut off can read like a whole one.
-        replies = [reply.text if reply.complete else "" for reply in self._replies]
-        return picture(self.world, self._task, replies, finish=self._turn.done)
+        said = [reply.text if reply.complete else "" for reply in replies]
+        return picture(self.world, self._episode.task, said, finish=self._episode.done)
 
 
 def task_count(world: World, split: str) -> int:

@@ -99,14 +99,14 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
             EpisodeStateError: before `reset` or after the end.
             TokenError: if the tokens are not of the action space.
         """
-        turn = self._turn
-        if turn is None or (turn.done and not self._unpaid):
+        episode, role = self._under_way, self.role
+        if episode.done and not self._unpaid:
             raise EpisodeStateError("no episode is under way; call reset()")
-        if not turn.done:
-            turn = self._play(action)
+        turn = episode.turn if episode.done else self._play(action)
         self._unpaid = False
-        info = self._info(turn.text, turn.terms.get(self.role, {}))
-        return self._observe(), self._earned[self.role], turn.terminated, turn.truncated, info
+        reward, terms = episode.collect(role)
+        info = self._info(turn.text, terms)
+        return self._observe(), reward, turn.terminated, turn.truncated, info
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
         """Return the conversation or the picture of the episode so far, by `render_mode`.
@@ -118,12 +118,13 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
             return self._draw_picture()
         if self.render_mode != "ansi":
             return None
-        lines = []
-        for turn, reply in zip(self._turns, self._replies, strict=False):
-            lines += [turn.text, f"> {reply.text}"] if turn.role == self.role else []
-        return "\n".join([*lines, *(turn.text for turn in self._turns[-1:])])
+        episode, lines = self._under_way, list[str]()
+        for asked, reply, _, _ in episode.exchanges:
+            if reply is not None and asked.role == self.role:
+                lines += [asked.text, f"> {reply.text}"]
+        return "\n".join([*lines, episode.turn.text])
 
     def _observe(self) -> Observation:
-        assert self._episode is not None
         # Users keep and change what they are given; the transcript keeps growing.
-        return copy(self._episode.observation_of(self.role))
+        observation: Observation = copy(self._under_way.observation_of(self.role))
+        return observation

@@ -1,6 +1,5 @@
 """A world as a PettingZoo environment: every role is an agent that acts in its turn."""
 
-from itertools import zip_longest
 from typing import Any, ClassVar
 
 import numpy as np
@@ -75,7 +74,7 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         """Start an episode.
 
         Args:
-            seed: seeds the choice of Tasks and the opponents; the same seed plays alike.
+            seed: seeds the choice of Tasks; the same seed plays alike.
             options: `task` (a Task to play), or `split` and `index`. Others are ignored, as
                 PettingZoo's own tests expect.
 
@@ -103,7 +102,7 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
             OptionError: if the action is not of the mode.
             TokenError: if the tokens are not of the action space.
         """
-        if self._turn is None or not self.agents:
+        if self._episode is None or not self.agents:
             raise EpisodeStateError("no episode is under way; call reset()")
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
@@ -118,9 +117,7 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         Raises:
             EpisodeStateError: before `reset`.
         """
-        if self._episode is None:
-            raise EpisodeStateError("no episode is under way; call reset()")
-        observation = self._episode.observation_of(agent)
+        observation = self._under_way.observation_of(agent)
         return TextObservation(observation) if isinstance(observation, str) else observation.copy()
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
@@ -133,10 +130,11 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
             return self._draw_picture()
         if self.render_mode is None:
             return None
-        lines = []
-        for turn, reply in zip_longest(self._turns, self._replies):
-            lines.append(f"[{turn.role}] {turn.text}")
-            lines += [f"{turn.role}> {reply.text}"] if reply is not None else []
+        episode, lines = self._under_way, list[str]()
+        for asked, reply, _, _ in episode.exchanges:
+            if reply is not None:
+                lines += [f"[{asked.role}] {asked.text}", f"{asked.role}> {reply.text}"]
+        lines.append(f"[{episode.turn.role}] {episode.turn.text}")
         if self.render_mode == "ansi":
             return "\n".join(lines)
         for line in lines[self._printed :]:
@@ -146,18 +144,19 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
 
     def close(self) -> None:
         """Drop the episode in progress."""
-        self._turn = self._episode = None
+        self._episode = None
         self.agents = []
 
     def _update_agents(self, turn: Turn) -> None:
         """Set whose turn it is, what was earned, who has ended, and every agent's info."""
-        texts = {read.role: read.text for read in self._turns}
-        self.rewards = dict(self._earned)
+        episode = self._under_way
+        texts = {read.role: read.text for read in episode.turns}
+        earned = {agent: episode.collect(agent) for agent in self.agents}
+        self.rewards = {agent: reward for agent, (reward, _) in earned.items()}
         self._accumulate_rewards()
         self.terminations = dict.fromkeys(self.agents, turn.terminated)
         self.truncations = dict.fromkeys(self.agents, turn.truncated)
         self.infos = {
-            agent: self._info(texts.get(agent, ""), turn.terms.get(agent, {}))
-            for agent in self.agents
+            agent: self._info(texts.get(agent, ""), terms) for agent, (_, terms) in earned.items()
         }
         self.agent_selection = self.agents[0] if turn.done else turn.role

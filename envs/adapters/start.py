@@ -7,12 +7,10 @@ whatever a sampler calls the end of a reply is understood.
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from tokengym.envs.adapters.config import opponents_of_one
+from tokengym.envs.core.episode import TextEpisode, role_stream
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.play import Policy
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
@@ -174,20 +172,15 @@ class Rollout:
         self.rewards: list[float] = []
         self.terms: dict[str, float] = {}
         self.well_formed: list[bool] = []
-        self._opponents = rollouts.opponents
-        # The same for all rollouts of a Task: members of a group meet the same opponents.
-        self._rngs: dict[str, np.random.Generator] = {
-            role: generator(task.fingerprint, role) for role in self._opponents
-        }
-        self._earned = 0.0
-        self.episode = Episode(
-            rollouts.world.fork(),
-            task,
-            "byte" if rollouts.codec is None else rollouts.codec,
-            roles=() if rollouts.codec is None else (self.role,),
-            max_tokens=rollouts.max_tokens,
+        world, opponents = rollouts.world.fork(), rollouts.opponents
+        self.episode: TextEpisode = (
+            TextEpisode(world, task, opponents=opponents)
+            if rollouts.codec is None
+            else Episode(
+                world, task, rollouts.codec, opponents=opponents, max_tokens=rollouts.max_tokens
+            )
         )
-        self._play_opponents(self.episode.turn)
+        self.episode.advance()
 
     @property
     def turn(self) -> Turn:
@@ -221,7 +214,7 @@ class Rollout:
         Raises:
             RoleError: if the rollout is in text.
         """
-        return self.episode.tokens_of(self.role)
+        return self._in_tokens.tokens_of(self.role)
 
     def say(self, text: str, finish_reason: str | None = None) -> Turn:
         """Play a reply in text.
@@ -236,7 +229,8 @@ class Rollout:
         Raises:
             EpisodeStateError: after the end.
         """
-        return self._answer(self.episode.say(text, complete=is_complete(finish_reason)))
+        self.episode.say(text, complete=is_complete(finish_reason))
+        return self._replied()
 
     def act(self, tokens: Sequence[int], finish_reason: str | None = None) -> Turn:
         """Play a reply in tokens as sampled; see `say`.
@@ -248,10 +242,17 @@ class Rollout:
         """
         cut = not is_complete(finish_reason)
         reason = "length" if cut else None if finish_reason is None else "stop"
-        return self._answer(self.episode.act(tokens, reason))
+        self._in_tokens.act(tokens, reason)
+        return self._replied()
 
-    def play(self, policy: Policy, rng: np.random.Generator) -> float:
-        """Play the rest with a scripted policy; returns the role's return."""
+    def play(self, policy: Policy, *key: object) -> float:
+        """Play the rest with a scripted policy, which draws from `role_stream`; returns the return.
+
+        Args:
+            policy: the policy.
+            *key: tells several rollouts of a Task apart.
+        """
+        rng = role_stream(self.task, self.role, *key)
         while not self.done:
             self.say(policy(self.episode.world, self.turn, rng))
         return self.total
@@ -259,27 +260,21 @@ class Rollout:
     def stop(self, reason: StopReason = StopReason.ABANDONED) -> Turn:
         """End the rollout, if it is not over: the rest is played as empty replies and rewarded."""
         if not self.done:
-            turn = self.episode.stop(reason)
-            self.rewards.append(turn.rewards.get(self.role, 0.0))
+            self.episode.stop(reason)
+            self.rewards.append(self.episode.collect(self.role)[0])
             self.well_formed.append(False)
         return self.turn
 
-    def _answer(self, turn: Turn) -> Turn:
-        self.terms = dict(turn.terms.get(self.role, {}))
-        self.well_formed.append(self.episode.answer.metrics["well_formed"] > 0.0)
-        self._play_opponents(turn)
-        self.rewards.append(self._earned)
-        self._earned = 0.0
-        return self.turn
+    @property
+    def _in_tokens(self) -> Episode:
+        if not isinstance(self.episode, Episode):
+            raise RoleError(f"the rollout is in text: no tokens are read by {self.role!r}")
+        return self.episode
 
-    def _play_opponents(self, turn: Turn) -> None:
-        """Let opponents reply until the role is next or the episode is over; add up its rewards."""
-        episode = self.episode
-        self._earned += turn.rewards.get(self.role, 0.0)
-        while not episode.done and episode.role != self.role:
-            other = episode.role
-            text = self._opponents[other](episode.world, episode.turn, self._rngs[other])
-            turn = episode.say(text)
-            self._earned += turn.rewards.get(self.role, 0.0)
-            for name, value in turn.terms.get(self.role, {}).items():
-                self.terms[name] = self.terms.get(name, 0.0) + value
+    def _replied(self) -> Turn:
+        """Let opponents reply to the role's reply; return the Turn that is the role's to answer."""
+        self.well_formed.append(self.episode.answer.metrics["well_formed"] > 0.0)
+        self.episode.advance()
+        reward, self.terms = self.episode.collect(self.role)
+        self.rewards.append(reward)
+        return self.turn

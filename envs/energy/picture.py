@@ -22,8 +22,7 @@ from tokengym.envs.core.palette import (
     YELLOW,
     figure,
 )
-from tokengym.envs.core.play import PlayedEpisode
-from tokengym.envs.core.replay import replay
+from tokengym.envs.core.play import PlayedEpisode, replay
 from tokengym.envs.core.world import World
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid

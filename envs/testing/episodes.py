@@ -26,7 +26,7 @@ def replies_need_an_episode(subject: Subject) -> None:
     world = subject.make()
     _refuses(world, "before the start")
     for task in subject.tasks("train", 1):
-        play(world, task, _fixed(""), subject.rng())
+        play(world, task, _fixed(""), seed=subject.key())
         _refuses(world, "after the end")
 
 
@@ -47,7 +47,7 @@ def scripted_policies_keep_the_laws(subject: Subject) -> None:
     for task in subject.tasks("train", 2)[-1:]:
         for name, policy in subject.policies.items():
             _played(subject, name, task)
-            play(subject.make(), task, _with_nonsense(policy), subject.rng(5))
+            play(subject.make(), task, _with_nonsense(policy), seed=subject.key(5))
 
 
 @law()
@@ -60,7 +60,7 @@ def no_replies_break_an_episode(subject: Subject) -> None:
         remaining = iter(replies)
         while not episode.turn.done:
             text, complete = next(remaining, ("", True))
-            episode.reply(text, complete=complete)
+            episode.say(text, complete=complete)
 
     sequences = st.lists(st.tuples(subject.replies, st.booleans()), max_size=6)
     if tasks:
@@ -73,7 +73,7 @@ def no_replies_break_an_episode(subject: Subject) -> None:
 def repeating_the_prompt_breaks_nothing(subject: Subject) -> None:
     """Repeating the prompt raises no error and leaves no declared range."""
     for task in subject.tasks("train", 1):
-        play(subject.make(), task, lambda world, turn, rng: turn.text, subject.rng())
+        play(subject.make(), task, lambda world, turn, rng: turn.text, seed=subject.key())
 
 
 @law()
@@ -83,7 +83,7 @@ def malformed_replies_earn_no_more_than_well_formed_ones(subject: Subject) -> No
     for place, task in enumerate(subject.tasks("train", 2)):
         bounds = _earned_in_form(subject, task)
         for reply in HOSTILE if place else (*HOSTILE, *near):
-            record = play(subject.make(), task, _fixed(reply), subject.rng())
+            record = play(subject.make(), task, _fixed(reply), seed=subject.key())
             if not any(_well_formed(record, subject.spec.roles[0])):
                 _require_less(subject, record, bounds, quoted(reply))
 
@@ -93,7 +93,9 @@ def cut_off_replies_are_malformed(subject: Subject) -> None:
     """A reply that was cut off counts as malformed, however good it was."""
     name = "oracle" if "oracle" in subject.policies else "random"
     for task in subject.tasks("train", 2)[-1:]:
-        record = play(subject.make(), task, subject.policies[name], subject.rng(), complete=False)
+        record = play(
+            subject.make(), task, subject.policies[name], seed=subject.key(), complete=False
+        )
         in_form = any(_well_formed(record, subject.spec.roles[0]))
         require(not in_form, "it is reported as well-formed", task)
         _require_less(subject, record, _earned_in_form(subject, task), f"{name!r} cut off")
@@ -138,7 +140,7 @@ def _played(subject: Subject, name: str, task: Task) -> PlayedEpisode:
     key = name, task.fingerprint
     if key not in subject.records:
         policy = subject.policies[name]
-        subject.records[key] = play(subject.make(), task, policy, subject.rng())
+        subject.records[key] = play(subject.make(), task, policy, seed=subject.key())
     return subject.records[key]
 
 

@@ -52,7 +52,7 @@ def _compare(subject: Subject, count: int) -> None:
     earned = {
         name: np.array(
             [
-                play(subject.make(), task, policy, subject.rng(number)).returns[role]
+                play(subject.make(), task, policy, seed=subject.key(number)).returns[role]
                 for number, task in enumerate(tasks)
             ]
         )
@@ -77,8 +77,8 @@ def groups_of_rollouts_differ(subject: Subject) -> None:
     policy = subject.policies.get("noisy", subject.policies["random"])
     role, groups = subject.spec.roles[0], []
     for task in subject.tasks("validation", _GROUPS):
-        rngs = (subject.rng(number) for number in range(_GROUP))
-        played = (play(subject.make(), task, policy, rng) for rng in rngs)
+        keys = (subject.key(number) for number in range(_GROUP))
+        played = (play(subject.make(), task, policy, seed=key) for key in keys)
         groups.append([episode.returns[role] for episode in played])
     dead = sum(len(set(group)) == 1 for group in groups)
     found = f"{dead} of {len(groups)} groups tie, a share of {subject.ties:g} may"

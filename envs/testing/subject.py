@@ -96,7 +96,11 @@ class Subject:
 
     def rng(self, number: int = 0) -> np.random.Generator:
         """Return a generator that depends on `seed` and `number` alone."""
-        return np.random.default_rng([self.seed or 0, number])
+        return np.random.default_rng([*self.key(number)])
+
+    def key(self, number: int = 0) -> tuple[int, int]:
+        """Return what the draws of one of several plays depend on: `seed` and `number`."""
+        return self.seed or 0, number
 
 
 def world_of(world: WorldLike) -> World:

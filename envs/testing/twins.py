@@ -43,7 +43,7 @@ def interleaved_worlds_play_alike(subject: Subject) -> None:
         while not first.turn.done:
             replies = policy(world, first.turn, rngs[0]), policy(other, second.turn, rngs[1])
             require(replies[0] == replies[1], "the policy reads two worlds differently", task)
-            _same(first.reply(replies[0]), second.reply(replies[1]), task)
+            _same(first.say(replies[0]), second.say(replies[1]), task)
 
 
 @law()
@@ -51,10 +51,10 @@ def a_used_world_plays_like_a_fresh_one(subject: Subject) -> None:
     """A world that has been used plays like a fresh one."""
     used, policy = subject.make(), subject.policies["random"]
     for before in subject.tasks("train", 1):
-        play(used, before, policy, subject.rng(8))
+        play(used, before, policy, seed=subject.key(8))
     for task in _some_task(subject):
-        again = play(used, task, policy, subject.rng(9))
-        fresh = play(subject.make(), task, policy, subject.rng(9))
+        again = play(used, task, policy, seed=subject.key(9))
+        fresh = play(subject.make(), task, policy, seed=subject.key(9))
         for turn, other in zip(again.turns, fresh.turns, strict=False):
             _same(turn, other, task)
         require(again == fresh, "the Records differ", task)
@@ -113,7 +113,7 @@ def _check_twin(subject: Subject, copied: Callable[[World], World]) -> None:
             if len(twins) < _TWINS:
                 twins.append((copied(world), copy.deepcopy(rng), len(replies)))
             replies.append(policy(world, episode.turn, rng))
-            turns.append(episode.reply(replies[-1]))
+            turns.append(episode.say(replies[-1]))
         for twin, rng, start in twins:
             turn = turns[start]
             for place in range(start, len(replies)):

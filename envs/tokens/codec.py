@@ -10,22 +10,11 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from tokengym.envs.core.episode import DecodedReply
 from tokengym.envs.core.errors import OptionError
 
 TokenArray = npt.NDArray[np.int64]
 """A one-dimensional array of token ids."""
-
-
-class DecodedReply(NamedTuple):
-    """A sampled action, read.
-
-    Attributes:
-        text: the reply without its end marker.
-        complete: whether the reply ended by itself rather than by running out of tokens.
-    """
-
-    text: str
-    complete: bool
 
 
 class Message(NamedTuple):

@@ -1,22 +1,22 @@
 """An Episode: a world's conversation in tokens, append-only wherever the chat format allows it."""
 
-import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.display import html_table
-from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TokenError
+from tokengym.envs.core.episode import OpponentPolicy, TextEpisode
+from tokengym.envs.core.errors import RoleError, TokenError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import Codec, DecodedReply, Message, TokenArray, resolve
+from tokengym.envs.tokens.codec import Codec, Message, TokenArray, resolve
 from tokengym.envs.tokens.transcript import Transcript
 
 
-class Episode:
+class Episode(TextEpisode):
     """One episode of `world` on `task`, seen through `codec`.
 
     The observation of a role is exactly its previous observation, then its action as sampled, then
@@ -27,19 +27,13 @@ class Episode:
         world: a world that nothing else uses; the episode drives it.
         task: what to play.
         codec: a codec or the name of a built-in one.
-        roles: who reads and writes tokens; all roles if `None`. The others answer in text, through
-            `say`, and nothing is encoded for them.
+        roles: who reads and writes tokens; by default all roles that have no opponent. The others
+            answer in text, and nothing is encoded for them.
+        opponents: who plays other roles when `advance` is called.
         max_tokens: budget of one role's transcript; an observation that would exceed it is not
             shown, the episode ends, and what is left is played as empty replies.
         openings: tokens of first texts, by text: episodes of one Task that share it encode and keep
             them once.
-
-    Attributes:
-        turn: the Turn that is to be answered, or the last one.
-        reply: the last reply as it was read; empty before the first.
-        overflow: tokens of the observation that did not fit the budget; 0 if all did.
-        answer: the Turn with which the world answered `reply`. It differs from `turn` only where
-            the budget ended the episode: `turn` then also holds what the empty replies earned.
 
     Raises:
         TaskError: if the Task is not the world's.
@@ -54,28 +48,13 @@ class Episode:
         codec: Codec | str = "byte",
         *,
         roles: Sequence[str] | None = None,
+        opponents: Mapping[str, OpponentPolicy] | None = None,
         max_tokens: int | None = None,
         openings: dict[str, list[int]] | None = None,
     ) -> None:
-        if max_tokens is not None and max_tokens < 1:
-            raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
-        roles = world.spec.roles if roles is None else roles
-        unknown = [role for role in roles if role not in world.spec.roles]
-        if unknown:
-            raise RoleError(
-                f"{world.spec.id} has the roles {list(world.spec.roles)}, got {unknown}"
-            )
-        self.world = world
-        self.task = task
         self.codec = resolve(codec)
-        self.max_tokens = max_tokens
-        self._transcripts = {role: Transcript() for role in roles}
         self._openings = {} if openings is None else openings
-        self.overflow = 0
-        self.reply = DecodedReply("", complete=False)
-        self.turn = world.start(task)
-        self.answer = self.turn
-        self._show(self.turn)
+        super().__init__(world, task, roles=roles, opponents=opponents, max_tokens=max_tokens)
 
     def __repr__(self) -> str:
         """Show the Task, the tokens by role, and whose turn it is or why it ended."""
@@ -90,24 +69,10 @@ class Episode:
         ]
         return html_table(f"{self.task.world} {self.task.level}: {self._status()}", rows)
 
-    def _status(self) -> str:
-        reason = self.turn.stop_reason
-        return f"{self.turn.role} to reply" if reason is None else f"ended by {reason.value}"
-
     @property
     def append_only(self) -> bool:
         """Whether each observation extends the previous one token for token."""
         return self.codec.append_only
-
-    @property
-    def role(self) -> str:
-        """The role whose turn it is."""
-        return self.turn.role
-
-    @property
-    def done(self) -> bool:
-        """Whether the episode is over."""
-        return self.turn.done
 
     @property
     def observation(self) -> TokenArray:
@@ -183,49 +148,25 @@ class Episode:
         return self._answer(reply)
 
     def say(self, text: str, *, complete: bool = True) -> Turn:
-        """Play a reply in text: as its canonical tokens, where the role reads tokens.
-
-        Args:
-            text: the reply.
-            complete: `False` if it was cut off; it then counts as malformed.
-
-        Raises:
-            EpisodeStateError: after the end.
-        """
+        """Play a reply in text: as its canonical tokens, where the role reads tokens."""
         if self.turn.role in self._transcripts:
             return self.play(list(self.codec.write(text)), "stop" if complete else "length")
-        self._require_running()
-        return self._answer(DecodedReply(text, complete))
+        return super().say(text, complete=complete)
 
-    def stop(self, reason: StopReason) -> Turn:
-        """End the episode from outside: the rest is played as empty replies and rewarded.
+    def _begin(self, roles: Sequence[str]) -> None:
+        self._transcripts = {role: Transcript() for role in roles}
 
-        Raises:
-            EpisodeStateError: after the end.
-        """
-        self._require_running()
-        self.turn = self.world.stop(reason)
-        return self.turn
+    def _fork_read(self, original: Self) -> None:
+        self._transcripts = {r: part.fork() for r, part in original._transcripts.items()}
 
-    def fork(self) -> Self:
-        """Return an independent twin in the same state."""
-        twin = copy.copy(self)
-        twin.world = self.world.fork()
-        twin._transcripts = {role: part.fork() for role, part in self._transcripts.items()}
-        return twin
+    def _wrote(self, role: str, text: str) -> None:
+        """Do nothing: the transcript has the reply as sampled."""
 
-    def _answer(self, reply: DecodedReply) -> Turn:
-        self.reply = reply
-        self.answer = self.turn = turn = self.world.reply(reply.text, complete=reply.complete)
-        if not turn.done:
-            self._show(turn)
-        return self.turn
-
-    def _show(self, turn: Turn) -> None:
+    def _show(self, turn: Turn) -> Turn:
         """Append the Turn's text to the conversation of its role, or stop where it does not fit."""
         transcript = self._transcripts.get(turn.role)
-        if transcript is None:
-            return
+        if transcript is None or turn.done:
+            return turn
         action = transcript.last_action if self.codec.append_only else None
         new: Sequence[int]
         if action is not None:
@@ -236,11 +177,11 @@ class Episode:
             length = 0
         if self.max_tokens is not None and length + len(new) > self.max_tokens:
             self.overflow = length + len(new)
-            self.turn = self.world.stop(StopReason.TOKEN_BUDGET, after=turn)
-            return
+            return self.world.stop(StopReason.TOKEN_BUDGET, after=turn)
         if action is None:
             transcript.clear()
         transcript.read(turn.text, new)
+        return turn
 
     def _render(self, conversation: Sequence[Message]) -> Sequence[int]:
         if len(conversation) > 1:
@@ -257,10 +198,6 @@ class Episode:
             raise RoleError(
                 f"tokens are read here by {list(self._transcripts)}, not by {role!r}"
             ) from None
-
-    def _require_running(self) -> None:
-        if self.turn.done:
-            raise EpisodeStateError(f"{self.world.spec.id}: the episode is over; start a new one")
 
     def _checked(self, tokens: Sequence[int] | npt.NDArray[Any]) -> list[int]:
         array = np.asarray(tokens)

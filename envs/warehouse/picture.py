@@ -4,8 +4,7 @@ from importlib import import_module
 
 from matplotlib.figure import Figure
 
-from tokengym.envs.core.play import PlayedEpisode
-from tokengym.envs.core.replay import replay
+from tokengym.envs.core.play import PlayedEpisode, replay
 from tokengym.envs.core.world import World
 from tokengym.envs.warehouse import games
 from tokengym.envs.warehouse.world import WarehouseWorld

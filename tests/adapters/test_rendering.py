@@ -13,7 +13,7 @@ from gymnasium.wrappers import RenderCollection
 import tokengym
 from tokengym.envs import TextAECEnv, TextEnv, TextParallelEnv, TextVectorEnv
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
-from tokengym.envs.core.replay import record_replies
+from tokengym.envs.core.play import record_replies
 from tokengym.envs.registry import import_object
 from tokengym.envs.rendering import picture
 
@@ -27,7 +27,7 @@ DIFFERENT = [("tokengym/Energy-v0", "small"), ("tokengym/Warehouse-v0", "stock_s
 
 def replies_of(world: tokengym.World, task: tokengym.Task) -> tuple[str, ...]:
     policy = tokengym.baselines(world.spec.id)["random"]
-    return tokengym.envs.play(world, task, policy, np.random.default_rng(0)).replies
+    return tokengym.envs.play(world, task, policy).replies
 
 
 @needs_matplotlib

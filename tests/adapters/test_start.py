@@ -19,6 +19,7 @@ from tokengym.envs import (
     make_world,
     play,
 )
+from tokengym.envs.tokens.codec import ByteCodec
 
 WORLDS = ("forecast", "warehouse", "energy", "disruption")
 
@@ -30,7 +31,7 @@ def finish(rollout: Rollout, name: str, codec: bool = False) -> None:
     while not rollout.done:
         text = policy(rollout.episode.world, rollout.turn, rng)
         if codec:
-            rollout.act(rollout.episode.codec.write(text), "stop")
+            rollout.act(ByteCodec().write(text), "stop")
         else:
             rollout.say(text, "stop")
 
@@ -71,7 +72,6 @@ def test_a_role_is_played_against_the_usual_opponent_and_is_paid_what_the_game_p
         make_world("disruption"),
         rollout.task,
         baselines("disruption")["oracle"],
-        np.random.default_rng(0),
     )
     assert rollout.total == both.returns["challenger"]
     assert Rollouts("disruption").opponents.keys() == {"challenger"}
@@ -99,7 +99,7 @@ def test_a_reply_that_was_cut_off_is_malformed_whatever_its_end_is_called(reason
         if codec is None:
             rollout.say("Probability: 0.5", reason)
         else:
-            rollout.act(rollout.episode.codec.write("Probability: 0.5"), reason)
+            rollout.act(ByteCodec().write("Probability: 0.5"), reason)
         assert rollout.well_formed == [False]
     assert not is_complete(reason)
 

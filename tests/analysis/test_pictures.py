@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError, TaskError
-from tokengym.envs.core.play import PlayedEpisode, Policy, play
-from tokengym.envs.core.replay import replay
+from tokengym.envs.core.play import PlayedEpisode, Policy, play, replay
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.energy import picture as energy
@@ -78,7 +77,7 @@ def played(name: str, level: str, who: str, index: int = 0) -> tuple[World, Play
     world = make_world(name, level)
     policies: Mapping[str, Policy] = {**baselines(name), "nonsense": nonsense}
     task = task_of(name, level, index)
-    return world, play(world, task, policies[who], np.random.default_rng(7))
+    return world, play(world, task, policies[who], seed=7)
 
 
 def size_of(path: Path) -> tuple[int, int]:
@@ -149,7 +148,7 @@ def test_the_axes_hold_the_series_of_the_day() -> None:
 def test_an_episode_that_ends_at_a_violation_is_drawn_as_far_as_it_went(tmp_path: Path) -> None:
     world = make_world("energy", "day", terminate_on_violation=True)
     task = world.adopt(task_of("energy", "day"))
-    record = play(world, task, baselines("energy")["random"], np.random.default_rng(0))
+    record = play(world, task, baselines("energy")["random"])
     shown = energy.replay_day(world, record)
     assert len(shown.done) == len(record.replies) < shown.plant.steps
     save_picture(world, record, tmp_path / "episode.png")
@@ -251,7 +250,7 @@ def test_a_floor_from_a_map_is_drawn(tmp_path: Path) -> None:
         for number, order in enumerate(instance["orders"])
     ]
     task = world.task_of(instance)
-    record = play(world, task, baselines("warehouse")["edd_exact"], np.random.default_rng(0))
+    record = play(world, task, baselines("warehouse")["edd_exact"])
     save_picture(world, record, tmp_path / "map.png")
     assert size_of(tmp_path / "map.png") > (800, 500)
 
@@ -280,7 +279,7 @@ def test_what_cannot_be_drawn_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="folder"):
         save_picture(world, record, tmp_path / "none" / "day.png")
     forecast = make_world("forecast")
-    other = play(forecast, forecast.task(), baselines("forecast")["null"], np.random.default_rng(0))
+    other = play(forecast, forecast.task(), baselines("forecast")["null"])
     with pytest.raises(OptionError, match="Forecast-v0 has no picture"):
         save_picture(forecast, other, tmp_path / "forecast.png")
     assert {name for name in specs() if has_picture(name)} == {

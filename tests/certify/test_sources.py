@@ -37,7 +37,7 @@ def test_a_world_pays_the_reference_what_it_pays_the_oracle(target: str) -> None
         oracle = {**baselines(world.spec.id)}["oracle"]
         scripted = {**dict.fromkeys(world.spec.roles, oracle)}
         if len(world.spec.roles) == 1:
-            played = play_world(world, task, scripted, np.random.default_rng(0))
+            played = play_world(world, task, scripted)
             trace = play(source, place, say(*episode.reference))
             assert trace.total == played.returns[role]
         assert episode.claim is None or episode.claim == world.optimum(task)[role].value
@@ -236,10 +236,7 @@ def test_logs_of_the_cookbook_tell_rewards_and_lengths(tmp_path: Path) -> None:
 def test_rollouts_of_ours_are_read(tmp_path: Path) -> None:
     world = make_world("forecast")
     null = baselines("tokengym/Forecast-v0")["null"]
-    played = [
-        play_world(world, world.task("test", index), null, np.random.default_rng(0))
-        for index in range(2)
-    ]
+    played = [play_world(world, world.task("test", index), null) for index in range(2)]
     records = [
         record_play(RolloutOrigin("check", group=group), one, "forecaster")
         for group, one in enumerate(played)

@@ -1,6 +1,5 @@
 """Where outcomes are drawn from known probabilities, an episode says what it earns on average."""
 
-import numpy as np
 import pytest
 
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
@@ -16,7 +15,7 @@ def silent(*_: object) -> str:
 
 def episode(case: tuple[str, str], label: str, policy: Policy) -> PlayedEpisode:
     world = make_world(*case, label=label)
-    return play(world, world.task("test", 2), policy, np.random.default_rng(4))
+    return play(world, world.task("test", 2), policy, seed=4)
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)

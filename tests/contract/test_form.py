@@ -138,7 +138,7 @@ def episode(under_test: Subject, policy: Policy, *, complete: bool = True) -> Pl
     """Play the first training Task; with `complete=False` the first role is always cut off."""
     world, task = under_test.make(), under_test.task("train", 0)
     if complete:
-        return play(world, task, policy, under_test.rng())
+        return play(world, task, policy, seed=under_test.key())
     turn, rng = world.start(task), under_test.rng()
     turns, replies = [turn], []
     while not turn.done:

@@ -86,7 +86,7 @@ def test_no_bad_reply_is_taken_for_a_good_one(case: tuple[str, str]) -> None:
     world, role = under_test.make(), under_test.spec.roles[0]
     for task in under_test.tasks("train", 3):
         for reply in BAD_REPLIES:
-            record = play(world, task, saying(reply), under_test.rng())
+            record = play(world, task, saying(reply), seed=under_test.key())
             for asked, answer in pairwise(record.turns):
                 assert asked.role != role or not answer.metrics["well_formed"]
 

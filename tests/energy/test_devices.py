@@ -39,9 +39,9 @@ def test_every_task_has_the_devices_that_were_asked_for(
     assert "The battery holds at most 13.5 kWh. It takes or gives at most 4.6 kW." in text
     assert "bought from the grid, at most 17 kW" in text
     # The Task keeps them: a world without the options plays it the same.
-    rng = np.random.default_rng(0)
+    np.random.default_rng(0)
     for other in (world, world_of("small")):
-        assert play(other, task, baselines("energy")["oracle"], rng).returns["operator"] == 1.0
+        assert play(other, task, baselines("energy")["oracle"]).returns["operator"] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_a_budget_may_be_spent_to_the_last_and_no_more(level: str, world_of: Wor
     assert turn.metrics["safety_floor_mass"] == 0.0
     assert "in all, of 1.5 allowed." in turn.text
     # With all of it used up, one more miss breaks the limit.
-    assert play(world, task, lambda *_: "BATTERY -9\nHEAT 9", rng).returns["operator"] < 0.24
+    assert play(world, task, lambda *_: "BATTERY -9\nHEAT 9").returns["operator"] < 0.24
 
 
 @pytest.mark.parametrize("budget", [0.0, 2.0])
 def test_planning_rules_keep_a_budget_and_use_it(budget: float, world_of: WorldOf) -> None:
-    world, rng = world_of("small", cost_budget=budget), np.random.default_rng(0)
+    world, _rng = world_of("small", cost_budget=budget), np.random.default_rng(0)
     for name in ("mpc", "lagrangian"):
         returns = []
         for task in world.first_tasks("train", 2):
-            returns.append(play(world, task, baselines("energy")[name], rng).returns["operator"])
+            returns.append(play(world, task, baselines("energy")[name]).returns["operator"])
         assert np.mean(returns) > (0.9 if name == "mpc" else 0.2)

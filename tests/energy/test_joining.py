@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -287,7 +286,7 @@ def test_joined_files_are_played_in_the_hours_of_the_home(
     ]
     world = world_of("day", data=files, zone="Europe/Berlin")
     task = world.task("train", 0)
-    found = play(world, task, baselines("energy")["oracle"], np.random.default_rng(0))
+    found = play(world, task, baselines("energy")["oracle"])
     assert found.returns["operator"] == 1.0
     dear = {(task.instance["start"] // 60 + at) % 24 for at, p in enumerate(task.instance["price"])
             if p > 0.4}  # fmt: skip

@@ -21,7 +21,7 @@ TASKS = 6
 
 
 def earned(world: EnergyWorld, task: Task, policy: Policy) -> float:
-    return play(world, task, policy, np.random.default_rng(0)).returns["operator"]
+    return play(world, task, policy).returns["operator"]
 
 
 def first(world: EnergyWorld, count: int, policy: Policy, then: Policy) -> Policy:
@@ -44,10 +44,10 @@ def test_a_malformed_reply_is_no_power_and_costs(
     world, null, rule = world_of(level), baselines("energy")["null"], baselines("energy")["hold"]
     task, steps = task_of(level, 0), spec("energy").turn_limits[level]
     for count in (0, 1, steps // 2, steps - 1):
-        same = play(world, task, first(world, count, rule, null), np.random.default_rng(0))
+        same = play(world, task, first(world, count, rule, null))
         for reply in GARBAGE:
             policy = first(world, count, rule, always(reply))
-            record = play(world, task, policy, np.random.default_rng(0))
+            record = play(world, task, policy)
             assert record.returns["operator"] < same.returns["operator"]
             assert record.metrics["total_money_cost"] == same.metrics["total_money_cost"]
             assert record.metrics["malformed_replies"] == steps - count
@@ -105,5 +105,5 @@ def test_termination_does_not_dilute_malformed_replies(
     world = world_of("small", terminate_on_violation=True)
     for index in range(TASKS):
         task = world.adopt(task_of("small", index))
-        record = play(world, task, always(reply), np.random.default_rng(0))
+        record = play(world, task, always(reply))
         assert record.returns["operator"] == record.turns[-1].terms["operator"]["form"] < 0.045

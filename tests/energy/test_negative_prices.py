@@ -101,9 +101,9 @@ def test_a_planner_that_reads_only_the_texts_is_paid_to_buy(negative: EnergyWorl
             turn = negative.reply(operator.reply(turn.text))
         operator.end(turn.text)
         planned = negative.returns["operator"]
-        honest = play(negative, task, baselines("energy")["mpc"], np.random.default_rng(0))
+        honest = play(negative, task, baselines("energy")["mpc"])
         assert planned > honest.returns["operator"] - 0.01
-        best = play(negative, task, baselines("energy")["oracle"], np.random.default_rng(0))
+        best = play(negative, task, baselines("energy")["oracle"])
         assert best.returns["operator"] == 1.0
 
 

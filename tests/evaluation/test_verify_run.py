@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 pytest.importorskip("tinker")
@@ -32,7 +31,7 @@ WORLD, OPTIONS = "disruption", {"prompt": "terse"}
 def rollout(kind: str, split: str, group: int) -> RolloutRecord:
     world, known = make_world(WORLD, **OPTIONS), baselines(WORLD)
     policies = {"predictor": known["noisy"], "challenger": known["scripted"]}
-    played = play(world, world.task(split, group), policies, np.random.default_rng(group))
+    played = play(world, world.task(split, group), policies, seed=group)
     return record_play(RolloutOrigin(kind, group=group, options=OPTIONS), played, "predictor")
 
 

@@ -110,10 +110,10 @@ def test_coherence_earns_a_quarter() -> None:
 
 
 def test_the_oracle_is_coherent_and_scattered_forecasts_are_not() -> None:
-    rng = np.random.default_rng(0)
+    np.random.default_rng(0)
     for task in WORLD.first_tasks("test", 8):
         found = {
-            name: play(WORLD, task, baselines("forecast")[name], rng).turns[-1].metrics
+            name: play(WORLD, task, baselines("forecast")[name]).turns[-1].metrics
             for name in ("oracle", "empirical", "random")
         }
         assert found["oracle"]["incoherence"] == pytest.approx(0.0, abs=2e-6)
@@ -123,10 +123,10 @@ def test_the_oracle_is_coherent_and_scattered_forecasts_are_not() -> None:
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
 def test_blind_policies_are_coherent_and_the_same_on_every_task(share: float) -> None:
-    policy, rng = constants(WORLD)[f"Probability: {share:.3f}"], np.random.default_rng(0)
+    policy, _rng = constants(WORLD)[f"Probability: {share:.3f}"], np.random.default_rng(0)
     blind = (share, 1.0 - share, share, share**2, 1.0 - (1.0 - share) ** 2)
     for task in WORLD.first_tasks("test", 2):
-        played = play(WORLD, task, policy, rng)
+        played = play(WORLD, task, policy)
         assert played.turns[-1].metrics["incoherence"] == pytest.approx(0.0, abs=1e-9)
         assert played.returns["forecaster"] == play_stating(task, blind)
 

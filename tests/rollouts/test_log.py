@@ -27,10 +27,7 @@ def played() -> list[RolloutRecord]:
     """Three debates, as the challenger saw them."""
     world, policies = make_world("disruption"), baselines("disruption")
     sides = {"predictor": policies["noisy"], "challenger": policies["scripted"]}
-    records = [
-        play(world, world.task("test", index), sides, np.random.default_rng(index))
-        for index in range(3)
-    ]
+    records = [play(world, world.task("test", index), sides, seed=index) for index in range(3)]
     origins = [RolloutOrigin("train", step=4, group=n, options={"label": "cd5"}) for n in range(3)]
     return [
         record_play(origin, one, "challenger") for origin, one in zip(origins, records, strict=True)

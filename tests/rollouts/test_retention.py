@@ -4,7 +4,6 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tokengym.agents.rollouts import (
@@ -23,9 +22,7 @@ GROUPS, SIZE, STEPS = 8, 2, 20
 @pytest.fixture(scope="module")
 def one() -> RolloutRecord:
     world = make_world("forecast")
-    record = play(
-        world, world.task("train", 0), baselines("forecast")["noisy"], np.random.default_rng(0)
-    )
+    record = play(world, world.task("train", 0), baselines("forecast")["noisy"])
     return record_play(RolloutOrigin("train"), record, "forecaster")
 
 

@@ -12,10 +12,11 @@ from tinker_cookbook.utils.ml_log import dump_config
 from tokengym.agents.tinker.env import TinkerEnv
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
+from tokengym.envs.core.episode import DecodedReply
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.disruption.challengers import CHALLENGERS, noisy, null
 from tokengym.envs.registry import make_world
-from tokengym.envs.tokens.codec import ByteCodec, DecodedReply
+from tokengym.envs.tokens.codec import ByteCodec
 
 BYTE = ByteCodec()
 ANSWER = "LABEL neutral\nP 0.2 0.3 0.5\n"

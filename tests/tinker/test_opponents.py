@@ -8,9 +8,9 @@ import numpy as np
 
 from tests.tinker.relay import ROLES, ROUNDS, Player, reason, rolled, table, total
 from tokengym.agents.tinker.coordinator import Opponent
+from tokengym.envs.core.episode import DecodedReply
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import DecodedReply
 
 
 def test_any_share_of_the_roles_may_be_opponents() -> None:

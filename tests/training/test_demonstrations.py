@@ -43,7 +43,7 @@ def test_a_labelled_debate_says_the_gold_label_and_nothing_false(index: int, tar
     world = make_world("disruption", target=target)
     assert isinstance(world, DisruptionWorld)
     task = world.task("train", index)
-    record = play(world, task, labelled, rng())
+    record = play(world, task, labelled)
     answers = [
         read_answer(reply, world.targets)
         for turn, reply in zip(record.turns, record.replies, strict=False)
@@ -65,7 +65,7 @@ def test_a_labelled_debate_says_the_gold_label_and_nothing_false(index: int, tar
 def test_what_a_world_demonstrates_holds_no_digits_that_nobody_can_know(world_id: str) -> None:
     job = Job.resolve(preset(world_id))
     for task in job.world.first_tasks("train", 3):
-        record = play(job.world.fork(), task, job.demonstrations, rng())
+        record = play(job.world.fork(), task, job.demonstrations)
         assert record.metrics["well_formed"] == 1.0
         for reply in record.replies:
             assert len(job.codec.write(reply)) <= job.max_tokens

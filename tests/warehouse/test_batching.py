@@ -131,11 +131,11 @@ def test_savings_joins_those_that_save_most() -> None:
 
 
 def test_better_rules_walk_less_and_none_walks_less_than_the_bound() -> None:
-    world, rng = world_of("batch"), np.random.default_rng(0)
+    world, _rng = world_of("batch"), np.random.default_rng(0)
     walked: dict[str, list[float]] = {}
     for index in range(12):
         for name in ("null", "fcfs", "seed", "savings", "replan", "oracle"):
-            record = play(world, task_of("batch", index), baselines("warehouse")[name], rng)
+            record = play(world, task_of("batch", index), baselines("warehouse")[name])
             walked.setdefault(name, []).append(record.metrics["walked"])
             bound = world.compile(task_of("batch", index)).problem.bound
             assert record.metrics["walked"] >= bound - 1e-6
@@ -156,9 +156,7 @@ def test_refusals_say_why_and_cost_a_reply() -> None:
         assert "Walked " in world.reply(f"TRIP O{number}").text
     last = world.reply("TRIP O8")
     assert last.done
-    alone = -play(world, task, baselines("warehouse")["null"], np.random.default_rng(0)).metrics[
-        "objective"
-    ]
+    alone = -play(world, task, baselines("warehouse")["null"]).metrics["objective"]
     assert last.metrics["walked"] == alone
     assert last.metrics["refused"] == 3
 

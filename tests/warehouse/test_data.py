@@ -89,7 +89,7 @@ def test_a_user_s_orders_are_played_window_by_window(
     for split in SPLITS:
         for task in world.first_tasks(split, 3):
             seen.setdefault(split, set()).add(task.instance["window"])
-            record = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0))
+            record = play(world, task, baselines("warehouse")["oracle"])
             assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
             assert ("Floor, Ac-r" in record.turns[0].text) == mapped
     assert max(seen["train"]) < min(seen["validation"]) < min(seen["test"])
@@ -104,7 +104,7 @@ def test_a_window_in_which_the_reference_is_optimal_can_be_played(tmp_path: Path
     task = world.task("train", 0)
     assert task.answer["optimum"] >= task.answer["reference"] + 0.05
     for name in ("oracle", "fcfs"):
-        record = play(world, task, baselines("warehouse")[name], np.random.default_rng(0))
+        record = play(world, task, baselines("warehouse")[name])
         assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
 
 
@@ -131,7 +131,7 @@ def test_a_user_s_sales_are_what_customers_ask_for(tmp_path: Path, level: str) -
             shares = np.bincount(past[:at]) / at
             assert item["demand"]["shares"] == pytest.approx(shares.tolist(), abs=0.01)
             assert sum(item["demand"]["shares"]) == pytest.approx(1.0)
-        record = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0))
+        record = play(world, task, baselines("warehouse")["oracle"])
         assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
 
 

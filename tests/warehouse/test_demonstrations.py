@@ -22,10 +22,7 @@ def test_demonstrations_are_nearly_as_good_as_the_best_rule(level: str) -> None:
         "demonstrated": demonstrate,
         "rule": baselines("warehouse")["replan"],
     }.items():
-        records = [
-            play(world, task, policy, np.random.default_rng(0))
-            for task in world.first_tasks("train", 3)
-        ]
+        records = [play(world, task, policy) for task in world.first_tasks("train", 3)]
         assert all(record.metrics.get("well_formed", 1.0) == 1.0 for record in records)
         found[name] = np.mean([record.returns["lead"] for record in records])
         replies = [reply for record in records for reply in record.replies]
@@ -41,7 +38,7 @@ def test_the_warehouse_names_its_demonstrations() -> None:
 @given(index=st.integers(0, 2**31))
 def test_who_reads_the_prompt_finds_every_sum_of_the_arithmetic(index: int) -> None:
     world = make_world("warehouse", "pick_small", prompt="terse")
-    record = play(world, world.task("train", index), WORKED, np.random.default_rng(0))
+    record = play(world, world.task("train", index), WORKED)
     opening = record.turns[0].text
     (capacity,) = map(int, re.findall(r"carry (\d+) units", opening))
     due, units = {}, {}
@@ -74,7 +71,7 @@ def test_arithmetic_earns_what_the_rule_without_it_earns(level: str) -> None:
     world = make_world("warehouse", level)
     for task in world.first_tasks("train", 3):
         earned = [
-            play(world, task, baselines("warehouse")[name], np.random.default_rng(0)).returns
+            play(world, task, baselines("warehouse")[name]).returns
             for name in ("worked", "edd_sshape")
         ]
         assert earned[0] == earned[1]

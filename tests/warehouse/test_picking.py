@@ -120,8 +120,8 @@ def test_every_rule_ships_every_order(site: Site, orders: list[Order], name: str
 def test_metrics_are_what_the_turns_have_said(name: str) -> None:
     world, orders = world_of("pick"), 8
     for index in range(3):
-        rng = np.random.default_rng(index)
-        record = play(world, task_of("pick", index), baselines("warehouse")[name], rng)
+        np.random.default_rng(index)
+        record = play(world, task_of("pick", index), baselines("warehouse")[name])
         news = "\n".join(re.findall(r"Walked .*", "\n".join(turn.text for turn in record.turns)))
         late = [int(units or 0) for units in re.findall(r"\$[\d.]+(?: \((\d+) late\))?", news)]
         metrics = record.turns[-1].metrics

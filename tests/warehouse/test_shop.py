@@ -42,7 +42,7 @@ def test_no_policy_exceeds_the_bound(level: str, name: str) -> None:
     world = world_of(level)
     for index in range(5):
         task = task_of(level, index, "validation")
-        record = play(world, task, baselines("warehouse")[name], np.random.default_rng(index))
+        record = play(world, task, baselines("warehouse")[name], seed=index)
         assert record.turns[-1].metrics["objective"] <= task.answer["optimum"] + 1e-9
 
 
@@ -58,7 +58,6 @@ def test_the_plan_made_in_hindsight_comes_close_to_the_bound(level: str, least: 
             world,
             task_of(level, index),
             baselines("warehouse")["oracle"],
-            np.random.default_rng(0),
         )
         assert record.turns[-1].metrics["refused"] == 0
         assert record.turns[-1].metrics["malformed_replies"] == 0
@@ -71,7 +70,7 @@ def test_the_reference_is_what_the_baseline_of_that_name_plays(level: str) -> No
     world = world_of(level)
     for index in range(5):
         task = task_of(level, index)
-        record = play(world, task, baselines("warehouse")["fcfs"], np.random.default_rng(0))
+        record = play(world, task, baselines("warehouse")["fcfs"])
         assert record.turns[-1].metrics["objective"] == pytest.approx(task.answer["reference"])
 
 
@@ -96,7 +95,7 @@ def test_words_and_days_agree_on_what_was_earned() -> None:
             elif isinstance(command, Wait):
                 days.picking.wait(command.time)
         days.close()
-        record = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0))
+        record = play(world, task, baselines("warehouse")["oracle"])
         assert record.turns[-1].metrics["objective"] == pytest.approx(days.objective, abs=1e-9)
 
 

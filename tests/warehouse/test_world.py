@@ -39,10 +39,10 @@ def test_every_level_is_declared_and_drawn() -> None:
 
 def test_the_smallest_level_fits_a_small_model() -> None:
     world = world_of("pick_small", prompt="terse")
-    rng = np.random.default_rng(0)
+    np.random.default_rng(0)
     for index in range(40):
         for name in ("random", "oracle", "fcfs"):
-            record = play(world, task_of("pick_small", index), baselines("warehouse")[name], rng)
+            record = play(world, task_of("pick_small", index), baselines("warehouse")[name])
             assert len(record.turns[0].text) <= 640
             assert max(len(turn.text) for turn in record.turns[1:]) <= 120
 
@@ -53,7 +53,7 @@ def test_an_exact_optimum_is_reached_by_the_oracle(level: str) -> None:
     for index in range(3):
         task = task_of(level, index, "test")
         assert world.optimum(task)["lead"] == (1.0, True)
-        record = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0))
+        record = play(world, task, baselines("warehouse")["oracle"])
         assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
 
 
@@ -63,9 +63,9 @@ def test_an_exact_optimum_is_reached_by_the_oracle(level: str) -> None:
 def test_no_random_search_beats_the_oracle(level: str, seed: int) -> None:
     world = world_of(level)
     task = task_of(level, seed % 2, "validation")
-    best = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0)).returns
+    best = play(world, task, baselines("warehouse")["oracle"]).returns
     for name in ("random", "noisy"):
-        record = play(world, task, baselines("warehouse")[name], np.random.default_rng(seed))
+        record = play(world, task, baselines("warehouse")[name], seed=seed)
         assert record.returns["lead"] <= best["lead"] + 2**-16
 
 
@@ -74,7 +74,7 @@ def test_the_reference_policy_earns_a_quarter_beside_its_form(level: str) -> Non
     world = world_of(level)
     for index in range(4):
         task = task_of(level, index)
-        record = play(world, task, baselines("warehouse")["fcfs"], np.random.default_rng(0))
+        record = play(world, task, baselines("warehouse")["fcfs"])
         assert record.returns["lead"] == pytest.approx(0.05 + 0.95 * bounded_score(0.0), abs=1e-4)
 
 
@@ -134,7 +134,7 @@ def test_a_task_of_one_s_own_is_solved_and_played() -> None:
     task = world.task_of(shift())
     assert task == world.task_of(shift())
     assert Task.from_json(task.to_json()) == task
-    record = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0))
+    record = play(world, task, baselines("warehouse")["oracle"])
     assert record.returns["lead"] == 1.0
     site = Site(MapLayout(("gx", ".x")), 2, 10.0, 0.1).plain()
     orders = [

@@ -8,8 +8,9 @@ from typing import Any
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
 from tokengym.envs.adapters.start import Rollouts
+from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.play import Policy
-from tokengym.envs.core.seeding import SPLITS, generator
+from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
@@ -88,7 +89,7 @@ class TokengymWorld(Source):
         if self._oracle is None:
             return (), None
         told = self._rollouts.start(self._task(split, index))
-        rng = generator("certify", told.task.fingerprint)
+        rng = role_stream(told.task, told.role)
         replies = []
         while not told.done:
             replies.append(self._oracle(told.episode.world, told.turn, rng))

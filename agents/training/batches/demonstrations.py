@@ -15,7 +15,6 @@ from tokengym.agents.training.earlier_runs import numbers_of_step
 from tokengym.agents.training.folder.run import POLICY
 from tokengym.agents.training.loop import Batch, Loss
 from tokengym.envs.core.play import Policy
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec
@@ -89,8 +88,7 @@ def scripted_demonstrations(
     """
 
     async def example(role: str, task: Task) -> list[tinker.Datum]:
-        rng = generator("demonstration", task.fingerprint, role)
-        played = roll_out_scripted(world, task, codec, role, policy, opponents[role], rng)
+        played = roll_out_scripted(world, task, codec, role, policy, opponents[role])
         return datums((await played).turns, append_only=codec.append_only)
 
     async def examples(step: int) -> Mapping[str, Sequence[tinker.Datum]]:
