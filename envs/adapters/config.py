@@ -170,6 +170,15 @@ class ConfiguredEnv(ABC):
             raise EpisodeStateError("no episode is under way; call reset()")
         return self._episode
 
+    @property
+    def turn(self) -> Turn:
+        """The Turn that is to be answered, or the last one.
+
+        Raises:
+            EpisodeStateError: before `reset`.
+        """
+        return self._under_way.turn
+
     def _info(self, text: str, terms: Mapping[str, float]) -> dict[str, Any]:
         """Return the `info` of a role: the text that it reads, terms of its reward, and so on."""
         episode = self._under_way

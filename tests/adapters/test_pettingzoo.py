@@ -43,8 +43,7 @@ def make_parallel(request: pytest.FixtureRequest, mode: str) -> Callable[..., Te
 
 def scripted_action(env: TextAECEnv, name: str, rng: np.random.Generator) -> Any:
     """What a baseline would do now, in the env's mode."""
-    turn = env._turn
-    assert turn is not None
+    turn = env.turn
     said = baselines(env.world.spec.id)[name](env.world, turn, rng)
     if env.mode == "text":
         return said
@@ -218,7 +217,7 @@ def test_a_budget_holds_for_each_agents_conversation(make: Callable[..., TextAEC
             assert seen[agent] <= budget
             seen[agent] += len(action)
             env.step(action)
-        assert (env._turn is not None and env._turn.truncated) == (budget == longest + 20)
+        assert env.turn.truncated == (budget == longest + 20)
 
 
 def test_a_callers_mistake_is_named(

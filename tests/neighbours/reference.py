@@ -42,7 +42,7 @@ def play_own(
     played = Played([text], [], [], info["task"])
     done = False
     while not done:
-        played.replies.append(policy(inner.world, inner._turn, rng))
+        played.replies.append(policy(inner.world, inner.turn, rng))
         text, reward, terminated, truncated, _ = env.step(played.replies[-1])
         played.texts.append(text)
         played.rewards.append(float(reward))
