@@ -185,8 +185,7 @@ def spec_and_level(name: str | WorldSpec, level: str | None = None) -> tuple[Wor
     if colon and level not in (None, named):
         raise OptionError(f"{name!r} names a level already, got level={level!r}")
     wanted = named if colon else found.levels[0] if level is None else level
-    if wanted not in found.levels:
-        raise OptionError(f"{found.id} has the levels {list(found.levels)}, got {wanted!r}")
+    found.require_level(wanted)
     return found, wanted
 
 

@@ -99,10 +99,7 @@ class TrainConfig(
         super().__post_init__()
         world_spec = spec(self.world)
         for level in (self.level, *self.curriculum):
-            if level not in world_spec.levels:
-                raise OptionError(
-                    f"{world_spec.id} has the levels {list(world_spec.levels)}, got {level!r}"
-                )
+            world_spec.require_level(level)
         self._check_command()
         self._check_loop()
         self._check_roles(world_spec.id, world_spec.roles)

@@ -67,6 +67,7 @@ class WorldSpec:
             200 resolved Tasks included.
         reachable: by level, the best policy known that reads only what the Turns say. It holds for
             the Tasks that the world generates, not for a user's data.
+        retired: levels that there were once, with what to take in place of each.
         warm_up: levels where a simple policy is within `WARM_UP` of the way from the best blind
             policy to `reachable`.
         training: options of the world in training, such as exact probabilities for labels.
@@ -113,6 +114,7 @@ class WorldSpec:
     blind_name: str = "best blind"
     planners: tuple[str, ...] = ()
     reachable: Mapping[str, Reachable] = field(default_factory=dict)
+    retired: Mapping[str, str] = field(default_factory=dict)
     warm_up: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)
     opponents: Mapping[str, str] = field(default_factory=dict)
@@ -169,6 +171,17 @@ class WorldSpec:
     def levels(self) -> tuple[str, ...]:
         """Names of the levels, the default first."""
         return tuple(self.turn_limits)
+
+    def require_level(self, level: str) -> None:
+        """Refuse a level that the world has not, or no longer.
+
+        Raises:
+            OptionError: naming what there is, or what to take in its place.
+        """
+        if level in self.retired:
+            raise OptionError(f"{self.id} has {level!r} no more: take {self.retired[level]}")
+        if level not in self.turn_limits:
+            raise OptionError(f"{self.id} has the levels {list(self.levels)}, got {level!r}")
 
     @property
     def turn_limit(self) -> int:

@@ -68,8 +68,7 @@ class World(ABC, Generic[Compiled]):
 
     def __init__(self, spec: WorldSpec, level: str | None = None, *, prompt: str = "full") -> None:
         level = spec.levels[0] if level is None else level
-        if level not in spec.turn_limits:
-            raise OptionError(f"{spec.id} has the levels {list(spec.levels)}, got level={level!r}")
+        spec.require_level(level)
         require_one_of("prompt", prompt, PROMPTS)
         self.spec = spec
         self.level = level

@@ -1,6 +1,7 @@
 """Disruption and novelty: citation metrics, paper records, and the adversarial debate over them."""
 
 from tokengym.envs.core.spec import Reachable, WorldSpec
+from tokengym.envs.disruption.evidence import LEVELS
 from tokengym.rewards import debate
 from tokengym.rewards.control import FlatFloor
 
@@ -10,7 +11,7 @@ SPEC = WorldSpec(
     entry_point="tokengym.envs.disruption.world:DisruptionWorld",
     baselines="tokengym.envs.disruption.baselines:BASELINES",
     roles=("predictor", "challenger"),
-    turn_limits={"L2": 2, "L1": 2, "L0": 2, "private": 2, "examples": 2},
+    turn_limits=dict.fromkeys(LEVELS, 2),
     step_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     return_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     demonstrations="tokengym.envs.disruption.demonstrations:labelled",
@@ -20,7 +21,7 @@ SPEC = WorldSpec(
     blind="tokengym.envs.disruption.blind:blind",
     reachable={
         **dict.fromkeys(
-            ("L2", "L1", "L0"), Reachable("oracle", "posterior, searched claims", proved=False)
+            ("L2", "L0"), Reachable("oracle", "posterior, searched claims", proved=False)
         ),
         "examples": Reachable(
             "oracle", "posterior over literatures and labels, searched claims", proved=False
@@ -31,7 +32,7 @@ SPEC = WorldSpec(
             proved=False,
         ),
     },
-    warm_up=("L1",),
+    retired={"L1": "L0, which shows less, or L2, which shows more"},
     exploitability="tokengym.envs.disruption.exploitability:exploitability",
     training={"label": "expected"},
     # Scripted predictors do not change their minds: a challenger would have nothing to learn.

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, Self
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.disruption.paper import LABEL_RULES, Paper
 
-PAPER_LEVELS = ("L2", "L1", "L0", "private")
+PAPER_LEVELS = ("L2", "L0", "private")
 LEVELS = (*PAPER_LEVELS, "examples")
-"""L0: title, abstract, year, field. L1: and the reference list. L2: and the first year's citers.
+"""L0: title, abstract, year, field. L2: and the reference list, and the first year's citers.
 private: venues and fields alone of the list; the challenger has notes on the first year's citers,
-and what it noted of earlier papers is shown with their labels. examples: as L1, but of a literature
-of its own, of which further papers are shown with their labels."""
+and what it noted of earlier papers is shown with their labels. examples: the reference list, but of
+a literature of its own, of which further papers are shown with their labels."""
 
 KINDS: Mapping[str, int] = {"honest": 1, "adversarial": 1, "careless": 4}
 """The challengers of `private`, and how many of six are of each kind; `inference` has what they

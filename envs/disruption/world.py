@@ -69,13 +69,13 @@ class DisruptionWorld(World[CompiledDebate]):
         A predictor judges what came of a paper from what was known early on, a challenger argues
         against it, and the predictor answers again. Papers are of a synthetic literature whose
         posterior is known exactly, or a user's own. The level is what is shown of it: at `L0`
-        title, year, field and a long abstract, at `L1` a short abstract and facts of the reference
-        list, at `L2` also the first year's citers by kind. At `private` the predictor reads less
-        than `L1` shows; the challenger has notes on the first year's citers and is of a kind that
-        the Task draws: honest, adversarial, or careless with the columns of its notes mixed up.
-        What it noted of four earlier papers is shown with what became of them. At `examples`
-        it is shown as at `L1`, with twelve labelled papers of the same literature: what the facts
-        mean is drawn for each Task and follows from those alone.
+        title, year, field and a long abstract, at `L2` a short abstract, facts of the reference
+        list and the first year's citers by kind. At `private` the predictor reads two facts of the
+        list; the challenger has notes on the first year's citers and is of a kind that the Task
+        draws: honest, adversarial, or careless with the columns of its notes mixed up. What it
+        noted of four earlier papers is shown with what became of them. At `examples` the reference
+        list is shown, with twelve labelled papers of the same literature: what the facts mean is
+        drawn for each Task and follows from those alone.
 
     Observation:
         The predictor reads the evidence, then the challenge; the challenger reads the evidence and
@@ -102,7 +102,7 @@ class DisruptionWorld(World[CompiledDebate]):
 
     Args:
         spec: the world's declaration.
-        level: what is shown: `L2` (default), `L1`, `L0`, `private` or `examples`.
+        level: what is shown: `L2` (default), `L0`, `private` or `examples`.
         target: `disruption`, `novelty` or `both` (correctness, losses and judge then average).
         single_turn: the first answer is final and nobody challenges it.
         label: `outcome` scores against what came of the paper; `expected` against its posterior,

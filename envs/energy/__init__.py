@@ -1,20 +1,9 @@
 """Energy control with a safety floor: a microgrid with a reserve, and a heated house."""
 
 from tokengym.envs.core.spec import Reachable, WorldSpec
+from tokengym.envs.energy.levels import LEVELS
 from tokengym.rewards.bounds import UNIT
 from tokengym.rewards.control import SAFE_RETURN, FlatFloor
-
-_TURNS = {
-    "small": 12,
-    "day": 24,
-    "two_days": 48,
-    "soma": 96,
-    "outages": 24,
-    "genset": 24,
-    "ev": 24,
-    "operations": 24,
-    "comfort": 24,
-}
 
 SPEC = WorldSpec(
     id="tokengym/Energy-v0",
@@ -23,7 +12,7 @@ SPEC = WorldSpec(
     baselines="tokengym.envs.energy.baselines:BASELINES",
     roles=("operator",),
     violation="violation_depth",
-    turn_limits=_TURNS,
+    turn_limits={name: level.steps for name, level in LEVELS.items()},
     step_range={"operator": UNIT},
     return_range={"operator": UNIT},
     render="tokengym.envs.energy.picture:render_episode",
@@ -35,10 +24,11 @@ SPEC = WorldSpec(
     planners=("lagrangian", "mpc", "stochastic"),
     reachable={
         **dict.fromkeys(
-            _TURNS, Reachable("mpc", "replanning on the forecasts as if certain", proved=False)
+            LEVELS, Reachable("mpc", "replanning on the forecasts as if certain", proved=False)
         ),
         "operations": Reachable("stochastic", "stochastic DP on the stated chances", proved=False),
     },
+    retired={"two_days": "day, or soma for more decisions"},
     flat_floor=FlatFloor(
         SAFE_RETURN, 0.0, "an episode that breaks the reserve earns 0", option=True
     ),

@@ -55,7 +55,6 @@ LEVELS: Mapping[str, EnergyLevel] = MappingProxyType(
     {
         "small": EnergyLevel(12, begins=(6, 12), updates=0, history=0),
         "day": EnergyLevel(24),
-        "two_days": EnergyLevel(48, leak=0.001, demand_error=(0.04, 0.01), sun_error=(0.1, 0.025)),
         "soma": EnergyLevel(96, minutes=15, updates=4),
         "outages": EnergyLevel(24, outages=0.03, reserve=((0.3, 0.4), (0.4, 0.6))),
         "genset": EnergyLevel(24, outages=0.02, genset=True, reserve=((0.2, 0.4), (0.4, 0.6))),

@@ -1,10 +1,9 @@
 """Forecast-v0: one question, one probability, scored by a strictly proper rule."""
 
 from tokengym.envs.core.spec import Reachable, WorldSpec
+from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.rewards.bounds import UNIT, dyadic
 from tokengym.rewards.control import FlatFloor
-
-_TURNS = {"easy": 1, "medium": 1, "hard": 1, "expert": 1, "update": 2, "ordered": 1, "twins": 5}
 
 SPEC = WorldSpec(
     id="tokengym/Forecast-v0",
@@ -12,7 +11,7 @@ SPEC = WorldSpec(
     entry_point="tokengym.envs.forecasting.world:ForecastWorld",
     baselines="tokengym.envs.forecasting.baselines:BASELINES",
     roles=("forecaster",),
-    turn_limits=_TURNS,
+    turn_limits={name: level.turns for name, level in LEVELS.items()},
     step_range={"forecaster": UNIT},
     return_range={"forecaster": UNIT},
     metrics="tokengym.envs.forecasting.report:METRICS",
@@ -21,7 +20,11 @@ SPEC = WorldSpec(
     blind="tokengym.envs.forecasting.baselines:constants",
     best_blind="tokengym.envs.forecasting.baselines:best_constant",
     blind_name="best constant",
-    reachable=dict.fromkeys(_TURNS, Reachable("oracle", "exact posterior", proved=True)),
+    reachable=dict.fromkeys(LEVELS, Reachable("oracle", "exact posterior", proved=True)),
+    retired={
+        "medium": "easy or hard",
+        "ordered": "questions of your own with ordered outcomes (data=...)",
+    },
     training={"label": "expected"},
     evaluation={"label": "outcome"},
     check_options={"label": "expected"},

@@ -4,7 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tokengym.envs.forecasting.families.base import Knobs
+
+@dataclass(frozen=True)
+class Knobs:
+    """The difficulty of a level's questions.
+
+    Attributes:
+        size: 1 short, 2 medium, 3 long histories and horizons.
+        stated: whether priors and hidden rules are stated, or must be learned from many questions.
+        tail: chance that a threshold is moved far from what the data suggest.
+        staged: whether part of the data is kept for a second turn.
+    """
+
+    size: int
+    stated: bool = True
+    tail: float = 0.2
+    staged: bool = False
 
 
 @dataclass(frozen=True)
@@ -18,7 +33,6 @@ class ForecastLevel:
         distractors: most irrelevant sentences before the question.
         turns: 1; 2 where the second turn reveals more data and asks again; 5 where each turn asks
             another question on the same facts.
-        score: the score where the world is given none.
     """
 
     families: tuple[str, ...]
@@ -26,7 +40,6 @@ class ForecastLevel:
     negated: float = 0.0
     distractors: int = 0
     turns: int = 1
-    score: str = "brier"
 
 
 _EASY = ("frequency", "contest", "poisson")
@@ -35,7 +48,6 @@ _MEDIUM = (*_EASY, "walk", "markov", "branching", "autoregression", "polls", "vo
 LEVELS: Mapping[str, ForecastLevel] = MappingProxyType(
     {
         "easy": ForecastLevel(_EASY, Knobs(size=1)),
-        "medium": ForecastLevel(_MEDIUM, Knobs(size=2), negated=0.2),
         "hard": ForecastLevel(
             (*_MEDIUM, "censored", "conjunction"),
             Knobs(size=3, stated=False, tail=0.5),
@@ -49,9 +61,6 @@ LEVELS: Mapping[str, ForecastLevel] = MappingProxyType(
             distractors=2,
         ),
         "update": ForecastLevel((*_EASY, "polls", "voter"), Knobs(size=2, staged=True), turns=2),
-        "ordered": ForecastLevel(
-            ("fault_ranges", "vote_ranges", "reading_ranges"), Knobs(size=1), score="ranked"
-        ),
         "twins": ForecastLevel(
             ("twin_switches", "twin_gauges", "twin_buttons"), Knobs(size=3), turns=5
         ),

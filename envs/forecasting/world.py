@@ -37,11 +37,11 @@ class ForecastWorld(World[CompiledTask]):
 
     Description:
         Synthetic families of questions whose exact posterior predictive odds are known, or the
-        resolved questions of a user's own files. `easy` asks three families, `medium` nine, `hard`
-        adds conjunctions, censored logs, irrelevant sentences and unstated priors. `expert` draws a
+        resolved questions of a user's own files. `easy` asks three families, `hard` nine, and
+        conjunctions, censored logs, irrelevant sentences and unstated priors. `expert` draws a
         hidden law for every question and shows resolved cases of it: which switches matter, which
         gauge counts when, what buttons do. `update` reveals more data in a second turn and asks
-        again. `ordered` asks for the range of a number. `twins` asks five questions on two cases of
+        again. `twins` asks five questions on two cases of
         one hidden law, one a turn, and also pays for answers that fit together.
 
     Observation:
@@ -136,7 +136,7 @@ class ForecastWorld(World[CompiledTask]):
         """The score of a world whose option `score` is `None`."""
         if self._dataset is not None and self._dataset.ordered:
             return "ranked"
-        return LEVELS[self.level].score
+        return "brier"
 
     @property
     def question(self) -> Question:

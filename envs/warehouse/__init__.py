@@ -1,6 +1,7 @@
 """A warehouse in text: which orders to pick together and how to walk, and what to reorder when."""
 
 from tokengym.envs.core.spec import Reachable, WorldSpec
+from tokengym.envs.warehouse.levels import LEVELS
 from tokengym.rewards.bounds import UNIT
 from tokengym.rewards.control import FlatFloor, bounded_score
 from tokengym.rewards.form import FORM_SHARE, FormAccount
@@ -22,24 +23,7 @@ SPEC = WorldSpec(
     roles=("lead",),
     demonstrations="tokengym.envs.warehouse.baselines:demonstrate",
     violation="refused",
-    turn_limits={
-        "pick_small": 6,
-        "pick": 12,
-        "pick_large": 24,
-        "pick_online": 24,
-        "batch": 100,
-        "stock_small": 8,
-        "stock": 10,
-        "stock_large": 8,
-        "inventory_0": 50,
-        "inventory_4": 50,
-        "inventory_lost": 50,
-        "lease_small": 8,
-        "lease": 12,
-        "full": 18,
-        "full_pickers": 28,
-        "full_volatile": 48,
-    },
+    turn_limits={name: level.turns for name, level in LEVELS.items()},
     step_range={"lead": UNIT},
     return_range={"lead": UNIT},
     render="tokengym.envs.warehouse.picture:render_episode",
@@ -47,18 +31,21 @@ SPEC = WorldSpec(
     blind="tokengym.envs.warehouse.blind:blind",
     planners=("replan",),
     reachable={
-        **dict.fromkeys(("pick_small", "pick", "pick_large"), _exact("exact search")),
+        **dict.fromkeys(("pick_small", "pick"), _exact("exact search")),
         "pick_online": _replan("exact search over the orders known so far"),
         "batch": Reachable("oracle", "column generation over all batches", proved=False),
-        **dict.fromkeys(("stock_small", "stock", "stock_large"), _exact("stochastic DP")),
+        **dict.fromkeys(("stock", "stock_large", "lease"), _exact("stochastic DP")),
+        **dict.fromkeys(("inventory_4", "inventory_lost"), _replan("adaptive base stock")),
         **dict.fromkeys(
-            ("inventory_0", "inventory_4", "inventory_lost"), _replan("adaptive base stock")
+            ("full", "full_volatile"), _replan("exact search over what is known so far")
         ),
-        **dict.fromkeys(("lease_small", "lease"), _exact("stochastic DP")),
-        **dict.fromkeys(
-            ("full", "full_pickers", "full_volatile"),
-            _replan("exact search over what is known so far"),
-        ),
+    },
+    retired={
+        "pick_large": "pick",
+        "stock_small": "stock",
+        "inventory_0": "inventory_4",
+        "lease_small": "lease",
+        "full_pickers": "full_volatile",
     },
     flat_floor=FlatFloor(
         FormAccount(1).earned(bounded_score(0.0)) + FORM_SHARE,

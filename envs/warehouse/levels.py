@@ -1,34 +1,203 @@
 """The levels: the sizes and terms of the instances they draw. Times are whole time units."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
-from tokengym.envs.warehouse.games.batching.generator import BatchLevel
-from tokengym.envs.warehouse.games.buying.generator import BuyingLevel
-from tokengym.envs.warehouse.games.leasing.generator import LeaseLevel
-from tokengym.envs.warehouse.games.picking.generator import PickLevel
-from tokengym.envs.warehouse.games.shop.generator import ShopLevel
-from tokengym.envs.warehouse.games.stock.generator import StockLevel
+
+@dataclass(frozen=True)
+class PickLevel:
+    """A level of picking.
+
+    Attributes:
+        turns: the most turns.
+        orders: fewest and most orders.
+        lines: most lines of an order.
+        units: most units of a line.
+        capacity: units of a trip.
+        aisles: number of aisles.
+        rows: slots in an aisle.
+        due: latest due date per order of the book; due dates lie between half a lone trip and this.
+        decay: time in which a late order's value falls to 1/e.
+        spread: releases lie in the first `spread` time units per order; 0 for none.
+        announced: whether orders are shown before their release.
+    """
+
+    turns: int
+    orders: tuple[int, int]
+    lines: int
+    units: int
+    capacity: int
+    aisles: int
+    rows: int
+    due: int
+    decay: float = 30.0
+    spread: int = 0
+    announced: bool = True
+    walk_cost: float = 0.02
+
+    mode: ClassVar[str] = "pick"
+
+
+@dataclass(frozen=True)
+class BatchLevel:
+    """A level of order batching.
+
+    Attributes:
+        turns: the most turns.
+        orders: number of orders.
+        articles: fewest and most articles of an order.
+        capacity: articles that a trip carries.
+        aisles: number of aisles.
+        rows: locations on a side of an aisle.
+    """
+
+    turns: int
+    orders: int
+    articles: tuple[int, int]
+    capacity: int
+    aisles: int
+    rows: int
+
+    mode: ClassVar[str] = "batch"
+
+
+@dataclass(frozen=True)
+class StockLevel:
+    """A level of keeping stock.
+
+    Attributes:
+        items: number of items.
+        reviews: number of decisions.
+        leads: lead times in days.
+        slow: probabilities that an order takes a day longer, where the lead time is one day.
+        fixed: highest cost of placing an order.
+        review: days between decisions.
+        usual: least and greatest usual demand of a day.
+        delivery: least and greatest cost of a delivery that the items share, with room; `None`
+            where they share nothing.
+    """
+
+    items: int
+    reviews: int
+    leads: tuple[int, ...]
+    slow: tuple[float, ...]
+    fixed: int
+    review: int = 1
+    usual: tuple[float, float] = (1.0, 4.0)
+    delivery: tuple[int, int] | None = None
+
+    mode: ClassVar[str] = "stock"
+
+    @property
+    def turns(self) -> int:
+        """The most turns: one for each decision."""
+        return self.reviews
+
+
+@dataclass(frozen=True)
+class BuyingLevel:
+    """A level of buying: a lead-time setting of InventoryBench.
+
+    Attributes:
+        promised: periods from order to arrival that the supplier promises.
+        leads: lead times, all equally likely; `None` for an order that never arrives.
+        periods: number of decisions.
+        profits: what a unit sold earns, of which one is drawn; a unit left costs 1.
+    """
+
+    promised: int
+    leads: tuple[int | None, ...]
+    periods: int = 50
+    profits: tuple[int, ...] = (1, 4, 19)
+
+    mode: ClassVar[str] = "supply"
+
+    @property
+    def reliable(self) -> bool:
+        """Whether every order arrives as promised."""
+        return self.leads == (self.promised,)
+
+    @property
+    def turns(self) -> int:
+        """The most turns: one for each decision."""
+        return self.periods
+
+
+@dataclass(frozen=True)
+class LeaseLevel:
+    """A level of leasing.
+
+    Attributes:
+        bays: bays in all.
+        months: number of decisions.
+        kinds: kinds of customers.
+        longest: months of the longest contract.
+    """
+
+    bays: int
+    months: int
+    kinds: int
+    longest: int
+
+    mode: ClassVar[str] = "lease"
+
+    @property
+    def turns(self) -> int:
+        """The most turns: one for each decision."""
+        return self.months
+
+
+@dataclass(frozen=True)
+class ShopLevel:
+    """A level of running a shop.
+
+    Attributes:
+        turns: the most turns.
+        days: number of days.
+        items: number of items, each with one slot.
+        orders: fewest and most orders of a day.
+        leads: lead times in days.
+        pickers: people picking at the same time.
+        aisles: number of aisles.
+        rows: slots in an aisle.
+        due: latest due date of an order.
+        capacity: units of a trip.
+        holding: cost of a unit left in the evening.
+        fixed: cost of a reorder of an item.
+    """
+
+    turns: int
+    days: int
+    items: int
+    orders: tuple[int, int]
+    leads: tuple[int, ...]
+    pickers: int
+    aisles: int
+    rows: int
+    due: int
+    capacity: int = 6
+    holding: float = 0.2
+    fixed: float = 0.5
+
+    mode: ClassVar[str] = "full"
+
 
 Level = PickLevel | BatchLevel | StockLevel | ShopLevel | BuyingLevel | LeaseLevel
 
 LEVELS: Mapping[str, Level] = MappingProxyType(
     {
-        "pick_small": PickLevel((3, 4), 2, 1, 3, 3, 5, 10, decay=20.0),
-        "pick": PickLevel((8, 8), 3, 2, 7, 5, 8, 14),
-        "pick_large": PickLevel((10, 12), 3, 2, 8, 5, 10, 13, spread=2),
-        "pick_online": PickLevel((10, 10), 3, 2, 8, 5, 10, 13, spread=3, announced=False),
-        "batch": BatchLevel(12, (2, 8), 14, 6, 12),
-        "stock_small": StockLevel(1, 8, (1,), (0.0,), 12),
+        "pick_small": PickLevel(6, (3, 4), 2, 1, 3, 3, 5, 10, decay=20.0),
+        "pick": PickLevel(12, (8, 8), 3, 2, 7, 5, 8, 14),
+        "pick_online": PickLevel(24, (10, 10), 3, 2, 8, 5, 10, 13, spread=3, announced=False),
+        "batch": BatchLevel(100, 12, (2, 8), 14, 6, 12),
         "stock": StockLevel(2, 10, (1, 2), (0.0, 0.2, 0.4), 20),
         "stock_large": StockLevel(3, 8, (1,), (0.0,), 6, 2, usual=(0.3, 0.9), delivery=(5, 30)),
-        "inventory_0": BuyingLevel(0, (0,)),
         "inventory_4": BuyingLevel(4, (4,)),
         "inventory_lost": BuyingLevel(2, (1, 2, 3, None)),
-        "lease_small": LeaseLevel(4, 8, 3, 4),
         "lease": LeaseLevel(8, 12, 4, 6),
-        "full": ShopLevel(3, 5, (3, 4), (1,), 1, 4, 6, 40),
-        "full_pickers": ShopLevel(4, 6, (4, 5), (1, 2), 2, 4, 8, 30),
-        "full_volatile": ShopLevel(6, 6, (1, 6), (2,), 2, 4, 8, 30, fixed=1.5),
+        "full": ShopLevel(18, 3, 5, (3, 4), (1,), 1, 4, 6, 40),
+        "full_volatile": ShopLevel(48, 6, 6, (1, 6), (2,), 2, 4, 8, 30, fixed=1.5),
     }
 )

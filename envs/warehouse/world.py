@@ -35,17 +35,18 @@ class WarehouseWorld(World[Compiled]):
 
     Modes, by level:
 
-    - `pick_small`, `pick`, `pick_large`: ship a book of orders in trips. The optimum is exact.
+    - `pick_small`, `pick`: ship a book of orders in trips. The optimum is exact.
       `pick_online`: orders are shown on their release only; the optimum knows them and is a bound.
     - `batch`: put orders together in trips, tours being walked in S-shape; the optimum is a bound.
-    - `stock_small`, `stock`, `stock_large`: reorder items against random demand, scored on the
+    - `stock`, `stock_large`: reorder items against random demand, scored on the
       expected cost of the decisions; the optimum is exact.
-    - `inventory_0`, `inventory_4`, `inventory_lost`: buy one article under changing demand, by the
+    - `inventory_4`, `inventory_lost`: buy one article under changing demand, by the
       rules of InventoryBench; the optimum knows demand and lead times and is a bound.
-    - `lease_small`, `lease`: quote prices to customers who ask for storage, scored on the expected
+    - `lease`: quote prices to customers who ask for storage, scored on the expected
       earnings of the quotes; the optimum is exact.
-    - `full`, `full_pickers`: every day a reorder, then picking. The optimum is a bound.
-      `full_volatile`: few orders or many, a lead time of two days, and a reorder costs much.
+    - `full`: every day a reorder, then picking. The optimum is a bound.
+      `full_volatile`: two pickers, few orders or many, a lead time of two days, and reorders that
+      cost much.
 
     The objective is the value of orders, less exp(-lateness/decay) of it lost, less walking, and
     less holding, lost sales and reorders. Paid once, at the end: .95 h(s) of `rewards.control`,

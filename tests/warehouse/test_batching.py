@@ -14,7 +14,8 @@ from tokengym.envs.core.play import play
 from tokengym.envs.registry import baselines, make_world, spec
 from tokengym.envs.warehouse.data import BatchingInstances, read
 from tokengym.envs.warehouse.games.batching import heuristics
-from tokengym.envs.warehouse.games.batching.generator import BatchLevel, draw
+from tokengym.envs.warehouse.games.batching.generator import draw
+from tokengym.envs.warehouse.levels import BatchLevel
 from tokengym.envs.warehouse.games.batching.oracle import best_batches, kinds, worth
 from tokengym.envs.warehouse.games.batching.rules import MOST_ORDERS, Pool
 from tokengym.envs.warehouse.games.batching.session import read_batch

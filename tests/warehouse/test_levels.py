@@ -14,7 +14,8 @@ from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import PROMPTS, World
 from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.games.picking import heuristics
-from tokengym.envs.warehouse.games.picking.generator import PickLevel, draw
+from tokengym.envs.warehouse.games.picking.generator import draw
+from tokengym.envs.warehouse.levels import PickLevel
 from tokengym.envs.warehouse.games.picking.heuristics import Rule
 from tokengym.envs.warehouse.games.picking.orders import Order, read_shift
 from tokengym.envs.warehouse.games.picking.rules import PickingState

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 Shown = Mapping[str, Any]
@@ -18,23 +19,6 @@ Shown = Mapping[str, Any]
 
 `later`, if it is there and not `None`, holds the data that only the second of two turns reveals.
 """
-
-
-@dataclass(frozen=True)
-class Knobs:
-    """The difficulty of a level's questions.
-
-    Attributes:
-        size: 1 short, 2 medium, 3 long histories and horizons.
-        stated: whether priors and hidden rules are stated, or must be learned from many questions.
-        tail: chance that a threshold is moved far from what the data suggest.
-        staged: whether part of the data is kept for a second turn.
-    """
-
-    size: int
-    stated: bool = True
-    tail: float = 0.2
-    staged: bool = False
 
 
 def before_news(shown: Shown) -> Shown:

@@ -6,7 +6,8 @@ applied g times, k cells at the start (Galton and Watson 1875).
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli
+from tokengym.envs.forecasting.families.base import Family, Shown, bernoulli
+from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 _PARTS = 100

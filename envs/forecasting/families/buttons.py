@@ -8,8 +8,9 @@ from itertools import pairwise, product
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.forecasting.families.base import Knobs, Shown
+from tokengym.envs.forecasting.families.base import Shown
 from tokengym.envs.forecasting.families.evidence import ERRORS, Evidence, Posterior, weigh
+from tokengym.envs.forecasting.levels import Knobs
 
 Integers = npt.NDArray[np.int64]
 

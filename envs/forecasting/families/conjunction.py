@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from tokengym.envs.core.task import canonical_json
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli
+from tokengym.envs.forecasting.families.base import Family, Shown, bernoulli
+from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 PARTS = 2

@@ -9,7 +9,8 @@ from math import comb
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli
+from tokengym.envs.forecasting.families.base import Family, Shown, bernoulli
+from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 _MEAN, _SPREAD = 1600, 200

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli
+from tokengym.envs.forecasting.families.base import Family, Shown, bernoulli
+from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 Floats = npt.NDArray[np.float64]

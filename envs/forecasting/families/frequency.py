@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli
+from tokengym.envs.forecasting.families.base import Family, Shown, bernoulli
+from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABCDE"

@@ -11,8 +11,9 @@ from itertools import permutations, product
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.forecasting.families.base import Knobs, Shown
+from tokengym.envs.forecasting.families.base import Shown
 from tokengym.envs.forecasting.families.evidence import ERRORS, Evidence, Posterior, weigh
+from tokengym.envs.forecasting.levels import Knobs
 
 Bools = npt.NDArray[np.bool_]
 

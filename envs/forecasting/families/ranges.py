@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tokengym.envs.forecasting.families import autoregression, poisson, polls
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown
+from tokengym.envs.forecasting.families.base import Family, Shown
+from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 _FEWEST, _MOST = 2, 4

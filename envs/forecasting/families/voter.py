@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown
+from tokengym.envs.forecasting.families.base import Family, Shown
+from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABCDEF"

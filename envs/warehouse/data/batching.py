@@ -25,8 +25,9 @@ from tokengym.envs.warehouse.data.records import (
     refuse_all,
     windows_of,
 )
-from tokengym.envs.warehouse.games.batching.generator import BatchLevel, instance_of
+from tokengym.envs.warehouse.games.batching.generator import instance_of
 from tokengym.envs.warehouse.games.batching.rules import Pool
+from tokengym.envs.warehouse.levels import BatchLevel
 
 _SIDES = 2
 _ORDERS = re.compile(r"(\d+)[a-z]-\d+-\d+-\d+\.txt")

@@ -25,8 +25,8 @@ from tokengym.envs.warehouse.data.records import (
     digest_of,
     refuse_all,
 )
-from tokengym.envs.warehouse.games.buying.generator import BuyingLevel
 from tokengym.envs.warehouse.games.buying.rules import MOST_UNITS
+from tokengym.envs.warehouse.levels import BuyingLevel
 
 _DEMAND = "demand_"
 _NUMBERED = re.compile(r"period_\d+", re.IGNORECASE)

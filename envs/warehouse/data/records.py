@@ -17,10 +17,11 @@ from tokengym.envs.core.split_windows import Windows
 from tokengym.envs.intake.report import IntakeReport, group_dropped
 from tokengym.envs.intake.tables import Source
 from tokengym.envs.warehouse.data.columns import Refusal, quote_refusals
-from tokengym.envs.warehouse.games.picking.generator import PickLevel
+from tokengym.envs.warehouse.games.picking.generator import site_of
 from tokengym.envs.warehouse.games.picking.orders import Order
-from tokengym.envs.warehouse.games.stock.generator import StockLevel, draw_item, instance_of
+from tokengym.envs.warehouse.games.stock.generator import draw_item, instance_of
 from tokengym.envs.warehouse.layout import Layout
+from tokengym.envs.warehouse.levels import PickLevel, StockLevel
 
 LEAST_HISTORY = 20
 """Periods before a window that its demand is estimated from, at least."""
@@ -159,7 +160,7 @@ class OrderBook(Records):
             times = {"release": release, "due": order.due - first}
             orders.append({**order.plain(), **times, "id": f"O{number}"})
         stock = {slot: self.stock[slot] for order in window for slot, _ in order.lines}
-        site = level.site(self.layout).plain()
+        site = site_of(level, self.layout).plain()
         return {"mode": "pick", "site": site, "orders": orders, "stock": stock}
 
 

@@ -1,31 +1,11 @@
 """Drawing orders to batch, as Henn and Wäscher drew theirs: articles anywhere on the floor."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-
-@dataclass(frozen=True)
-class BatchLevel:
-    """A level of order batching.
-
-    Attributes:
-        orders: number of orders.
-        articles: fewest and most articles of an order.
-        capacity: articles that a trip carries.
-        aisles: number of aisles.
-        rows: locations on a side of an aisle.
-    """
-
-    orders: int
-    articles: tuple[int, int]
-    capacity: int
-    aisles: int
-    rows: int
-
-    mode: ClassVar[str] = "batch"
+from tokengym.envs.warehouse.levels import BatchLevel
 
 
 def draw(rng: np.random.Generator, level: BatchLevel) -> dict[str, Any]:

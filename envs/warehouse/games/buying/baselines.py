@@ -6,11 +6,11 @@ from types import MappingProxyType
 import numpy as np
 
 from tokengym.envs.warehouse.games.buying import heuristics
-from tokengym.envs.warehouse.games.buying.generator import BuyingLevel
 from tokengym.envs.warehouse.games.buying.rules import MOST_UNITS, SKU, Supply
 from tokengym.envs.warehouse.games.buying.session import BuyingSession
 from tokengym.envs.warehouse.games.stock.baselines import same_reorders
 from tokengym.envs.warehouse.grammar import write_reorder
+from tokengym.envs.warehouse.levels import BuyingLevel
 
 Buy = Callable[[Supply, np.random.Generator], int]
 """From the state of buying and randomness to the units to order."""

@@ -1,12 +1,12 @@
 """Drawing articles to buy: the ten patterns of changing demand of InventoryBench."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from tokengym.envs.warehouse.games.stock.model import FloatArray
+from tokengym.envs.warehouse.levels import BuyingLevel
 
 HISTORY = 5
 """Periods before the first whose demand is shown."""
@@ -18,30 +18,6 @@ PATTERNS = (
     *("stationary", "increase", "decrease", "rising", "falling"),
     *("spread", "seasonal", "regimes", "spike", "persistent"),
 )
-
-
-@dataclass(frozen=True)
-class BuyingLevel:
-    """A level of buying: a lead-time setting of InventoryBench.
-
-    Attributes:
-        promised: periods from order to arrival that the supplier promises.
-        leads: lead times, all equally likely; `None` for an order that never arrives.
-        periods: number of decisions.
-        profits: what a unit sold earns, of which one is drawn; a unit left costs 1.
-    """
-
-    promised: int
-    leads: tuple[int | None, ...]
-    periods: int = 50
-    profits: tuple[int, ...] = (1, 4, 19)
-
-    mode: ClassVar[str] = "supply"
-
-    @property
-    def reliable(self) -> bool:
-        """Whether every order arrives as promised."""
-        return self.leads == (self.promised,)
 
 
 def draw(rng: np.random.Generator, level: BuyingLevel) -> dict[str, Any]:

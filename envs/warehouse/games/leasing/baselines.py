@@ -5,10 +5,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tokengym.envs.warehouse.games.leasing.generator import LeaseLevel
 from tokengym.envs.warehouse.games.leasing.rules import Kind, lowest, myopic
 from tokengym.envs.warehouse.games.leasing.session import LeaseSession
 from tokengym.envs.warehouse.grammar import write_quote
+from tokengym.envs.warehouse.levels import LeaseLevel
 
 Landlord = Callable[[LeaseSession, np.random.Generator], str]
 

@@ -1,13 +1,13 @@
 """Drawing warehouses to lease out, and the customers who come."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from string import ascii_uppercase
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from tokengym.envs.warehouse.games.leasing.rules import LeaseModel
+from tokengym.envs.warehouse.levels import LeaseLevel
 
 _LIMITS = (3.0, 15.0)
 """Range of the least limit of a kind, $ a bay and month; drawn log-uniformly."""
@@ -15,25 +15,6 @@ _RANGES = (1.8, 5.0)
 """Range of the greatest limit of a kind, as a multiple of its least one."""
 _BUSY = 3.0
 """How much likelier a kind is in its season."""
-
-
-@dataclass(frozen=True)
-class LeaseLevel:
-    """A level of leasing.
-
-    Attributes:
-        bays: bays in all.
-        months: number of decisions.
-        kinds: kinds of customers.
-        longest: months of the longest contract.
-    """
-
-    bays: int
-    months: int
-    kinds: int
-    longest: int
-
-    mode: ClassVar[str] = "lease"
 
 
 def draw(rng: np.random.Generator, level: LeaseLevel) -> dict[str, Any]:

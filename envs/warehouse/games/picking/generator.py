@@ -1,59 +1,28 @@
 """Drawing shifts of picking."""
 
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from tokengym.envs.warehouse.games.picking.orders import Site
 from tokengym.envs.warehouse.layout import AisleLayout, Layout
+from tokengym.envs.warehouse.levels import PickLevel
 
 VALUES = (4, 12)
 LARGER_LINE = 0.35
 """Share of lines above one unit."""
 
 
-@dataclass(frozen=True)
-class PickLevel:
-    """A level of picking.
-
-    Attributes:
-        orders: fewest and most orders.
-        lines: most lines of an order.
-        units: most units of a line.
-        capacity: units of a trip.
-        aisles: number of aisles.
-        rows: slots in an aisle.
-        due: latest due date per order of the book; due dates lie between half a lone trip and this.
-        decay: time in which a late order's value falls to 1/e.
-        spread: releases lie in the first `spread` time units per order; 0 for none.
-        announced: whether orders are shown before their release.
-    """
-
-    orders: tuple[int, int]
-    lines: int
-    units: int
-    capacity: int
-    aisles: int
-    rows: int
-    due: int
-    decay: float = 30.0
-    spread: int = 0
-    announced: bool = True
-    walk_cost: float = 0.02
-
-    mode: ClassVar[str] = "pick"
-
-    def site(self, layout: Layout) -> Site:
-        """Return the site of a level with a given layout."""
-        return Site(
-            layout,
-            capacity=self.capacity,
-            decay=self.decay,
-            walk_cost=self.walk_cost,
-            announced=self.announced,
-        )
+def site_of(level: PickLevel, layout: Layout) -> Site:
+    """Return the site of a level with a given layout."""
+    return Site(
+        layout,
+        capacity=level.capacity,
+        decay=level.decay,
+        walk_cost=level.walk_cost,
+        announced=level.announced,
+    )
 
 
 def draw(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
@@ -82,7 +51,7 @@ def draw(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
     orders.sort(key=itemgetter("release"))
     return {
         "mode": "pick",
-        "site": level.site(layout).plain(),
+        "site": site_of(level, layout).plain(),
         "orders": [{"id": f"O{n}", **order} for n, order in enumerate(orders, start=1)],
         "stock": None,
     }

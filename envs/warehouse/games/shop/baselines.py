@@ -8,12 +8,12 @@ from types import MappingProxyType
 import numpy as np
 
 from tokengym.envs.warehouse.games.picking import baselines as picking
-from tokengym.envs.warehouse.games.shop.generator import ShopLevel
 from tokengym.envs.warehouse.games.shop.session import ShopSession
 from tokengym.envs.warehouse.games.stock.baselines import REORDERS, UNITS, Reorder, same_reorders
 from tokengym.envs.warehouse.games.stock.model import Joint
 from tokengym.envs.warehouse.games.stock.oracle import Solution
 from tokengym.envs.warehouse.grammar import write_pick, write_reorder
+from tokengym.envs.warehouse.levels import ShopLevel
 
 Shopkeeper = Callable[[ShopSession, np.random.Generator], str]
 

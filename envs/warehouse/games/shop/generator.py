@@ -1,50 +1,17 @@
 """Drawing shops, and their orders of every day."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from tokengym.envs.warehouse.games.picking.generator import LARGER_LINE, VALUES
 from tokengym.envs.warehouse.games.picking.orders import Site
 from tokengym.envs.warehouse.layout import AisleLayout
+from tokengym.envs.warehouse.levels import ShopLevel
 
 _SECOND_LINE = 0.5
 """Share of orders with two lines."""
-
-
-@dataclass(frozen=True)
-class ShopLevel:
-    """A level of running a shop.
-
-    Attributes:
-        days: number of days.
-        items: number of items, each with one slot.
-        orders: fewest and most orders of a day.
-        leads: lead times in days.
-        pickers: people picking at the same time.
-        aisles: number of aisles.
-        rows: slots in an aisle.
-        due: latest due date of an order.
-        capacity: units of a trip.
-        holding: cost of a unit left in the evening.
-        fixed: cost of a reorder of an item.
-    """
-
-    days: int
-    items: int
-    orders: tuple[int, int]
-    leads: tuple[int, ...]
-    pickers: int
-    aisles: int
-    rows: int
-    due: int
-    capacity: int = 6
-    holding: float = 0.2
-    fixed: float = 0.5
-
-    mode: ClassVar[str] = "full"
 
 
 def draw(rng: np.random.Generator, level: ShopLevel) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from types import MappingProxyType
 import numpy as np
 
 from tokengym.envs.warehouse.games.stock import heuristics
-from tokengym.envs.warehouse.games.stock.generator import StockLevel
 from tokengym.envs.warehouse.games.stock.rules import Inventory
 from tokengym.envs.warehouse.games.stock.session import StockSession
 from tokengym.envs.warehouse.grammar import write_reorder
+from tokengym.envs.warehouse.levels import StockLevel
 
 Reorder = Callable[[Inventory, int, np.random.Generator], int]
 """From an item's inventory and the number of the review to the units to order."""

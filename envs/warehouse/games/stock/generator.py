@@ -1,12 +1,12 @@
 """Drawing items to keep in stock, and what happens to them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from tokengym.envs.warehouse.games.stock.rules import read_items
+from tokengym.envs.warehouse.levels import StockLevel
 
 _PACES = (0.2, 1.0, 2.0)
 """Demand of a day as a multiple of the usual one: a quiet day, a usual one, a busy one."""
@@ -17,34 +17,6 @@ _SHARED_ROOM = 0.7
 """Room that items share, as a part of what each of them has."""
 _MOST_SHARED = 5
 """Room of an item that shares deliveries: three of them have 46,656 states with orders."""
-
-
-@dataclass(frozen=True)
-class StockLevel:
-    """A level of keeping stock.
-
-    Attributes:
-        items: number of items.
-        reviews: number of decisions.
-        leads: lead times in days.
-        slow: probabilities that an order takes a day longer, where the lead time is one day.
-        fixed: highest cost of placing an order.
-        review: days between decisions.
-        usual: least and greatest usual demand of a day.
-        delivery: least and greatest cost of a delivery that the items share, with room; `None`
-            where they share nothing.
-    """
-
-    items: int
-    reviews: int
-    leads: tuple[int, ...]
-    slow: tuple[float, ...]
-    fixed: int
-    review: int = 1
-    usual: tuple[float, float] = (1.0, 4.0)
-    delivery: tuple[int, int] | None = None
-
-    mode: ClassVar[str] = "stock"
 
 
 def draw(rng: np.random.Generator, level: StockLevel) -> dict[str, Any]:
