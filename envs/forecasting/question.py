@@ -97,7 +97,6 @@ def _question(family: Family, text: str, shown: Shown, instance: Mapping[str, An
         family.name,
         tuple(-cue if negated else cue for cue in cues),
         None if family.steps is None else family.steps(shown),
-        ordered=family.ordered,
     )
 
 

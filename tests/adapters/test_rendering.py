@@ -22,7 +22,7 @@ needs_matplotlib = pytest.mark.skipif(find_spec("matplotlib") is None, reason="d
 WITH = [row.id for row in tokengym.specs().values() if row.render]
 WITHOUT = [row.id for row in tokengym.specs().values() if not row.render]
 LEVELS = [(world_id, level) for world_id in WITH for level in tokengym.spec(world_id).levels]
-DIFFERENT = [("tokengym/Energy-v0", "small"), ("tokengym/Warehouse-v0", "stock_small")]
+DIFFERENT = [("tokengym/Energy-v0", "small"), ("tokengym/Warehouse-v0", "stock")]
 
 
 def replies_of(world: tokengym.World, task: tokengym.Task) -> tuple[str, ...]:

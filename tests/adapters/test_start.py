@@ -78,7 +78,7 @@ def test_a_role_is_played_against_the_usual_opponent_and_is_paid_what_the_game_p
 
 
 def test_rollouts_do_not_disturb_each_other() -> None:
-    rollouts = Rollouts("warehouse", "stock_small")
+    rollouts = Rollouts("warehouse", "stock")
     tasks = rollouts.world.first_tasks("train", 8)
 
     def play_one(task: object) -> float:

@@ -89,7 +89,7 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (replace(RL, level="L1"), "one level"),
+        (replace(RL, level="L0"), "one level"),
         (replace(RL, evaluation_tasks=9), "one evaluation_tasks"),
         (replace(RL, temperature=0.3), "one temperature, got 1.0 and 0.3"),
         (replace(RL, max_tokens=7), "one max_tokens"),

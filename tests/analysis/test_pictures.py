@@ -47,9 +47,9 @@ KINDS = [
                 "pick_small",
                 "pick_online",
                 "batch",
-                "stock_small",
+                "stock",
                 "inventory_4",
-                "lease_small",
+                "lease",
                 "full",
             ),
         )
@@ -59,7 +59,7 @@ KINDS = [
 DRAWN = [
     *((name, level, "random") for name, level in KINDS),
     *((name, level, "oracle") for name, level in KINDS if level in ("small", "pick_small", "full")),
-    *((name, level, "nonsense") for name, level in KINDS if level in ("comfort", "stock_small")),
+    *((name, level, "nonsense") for name, level in KINDS if level in ("comfort", "stock")),
 ]
 MAP = MapLayout(("......", ".xx.x.", ".xx.x.", "......", "..gg.."))
 

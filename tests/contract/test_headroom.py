@@ -54,7 +54,7 @@ def test_a_simple_policy_does_nearly_all_at_a_warm_up(case: tuple[str, str]) -> 
 
 REACHABLE = {
     **{("energy", level): False for level in ("small", "operations", "comfort")},
-    **{("warehouse", level): True for level in ("pick_small", "stock", "lease_small")},
+    **{("warehouse", level): True for level in ("pick_small", "stock", "lease")},
     **{("warehouse", level): False for level in ("pick_online", "inventory_lost", "full")},
     ("warehouse", "full_volatile"): False,
     ("forecast", "easy"): True,

@@ -24,7 +24,7 @@ PROMPTS = {"forecast": 5_000, "disruption": 5_000, "energy": 100, "warehouse": 1
 COMPARED = {"forecast": 1_500, "disruption": 450, "energy": 320, "warehouse": 300}
 """Instances drawn to count first texts, and to compare what splits hold."""
 LONG = (
-    *("day", "two_days", "soma", "outages", "genset", "ev", "pick_large", "full_pickers"),
+    *("day", "soma", "outages", "genset", "ev"),
     *("inventory_4", "lease"),
 )
 """Levels compared with the thorough profile only: drawn like another one, and slowly."""

@@ -77,7 +77,7 @@ def test_the_oracle_nearly_reaches_the_optimum_as_first_described(target: str) -
     assert play(world, task, "").rewards["predictor"] < -1.0
 
 
-@pytest.mark.parametrize("level", ["L1", "L0"])
+@pytest.mark.parametrize("level", ["L2", "L0"])
 def test_probabilities_pay_once_the_label_is_right(level: str) -> None:
     """Honest reports against certainty, and against the frequencies of the classes."""
     world = make(level, label="expected")

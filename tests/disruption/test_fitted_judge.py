@@ -86,8 +86,8 @@ def test_it_contradicts_our_constants_where_the_papers_do(file: Path) -> None:
 
 
 def test_a_world_over_papers_pays_claims_by_them(file: Path) -> None:
-    world = DisruptionWorld.cast(make_world("disruption", "L1", data=file))
-    twin = DisruptionWorld.cast(make_world("disruption", "L1", data=file))
+    world = DisruptionWorld.cast(make_world("disruption", "L2", data=file))
+    twin = DisruptionWorld.cast(make_world("disruption", "L2", data=file))
     assert world.fork().compile(world.task("test", 0)) is twin.compile(twin.task("test", 0))
     told = []
     for index in range(12):
@@ -102,7 +102,7 @@ def test_a_world_over_papers_pays_claims_by_them(file: Path) -> None:
 def test_a_part_of_a_word_tells_it_nothing(file: Path) -> None:
     judge = fitted_judge(load_papers(file))
     hidden = dataclasses.replace(paper(1, np.random.default_rng(0)), abstract="Impartly, rocks.")
-    evidence = evidence_of_paper(hidden, "L1")
+    evidence = evidence_of_paper(hidden, "L2")
     assert judge.verify([Quote("partly")], evidence) == ((), 0)
     assert judge.verify([Quote("rocks")], evidence) == ((Quote("rocks"),), 0)
 
@@ -117,7 +117,7 @@ def test_it_asks_for_no_quote_longer_than_may_be_quoted(tmp_path: Path) -> None:
     write_papers(path, papers)
     judge = fitted_judge(load_papers(path))
     for one in papers:
-        evidence = evidence_of_paper(one, "L1")
+        evidence = evidence_of_paper(one, "L2")
         assert all(claim.holds(evidence) for claim in true_claims(evidence, judge))
 
 

@@ -21,7 +21,7 @@ from tokengym.envs.registry import baselines, make_world
 from tokengym.rewards import debate
 
 BASELINES = baselines("disruption")
-TIERS = ("L0", "L1", "L2")
+TIERS = ("L0", "L2")
 TARGETS = ("disruption", "novelty", "both")
 PLAYED_FAIR = [name for name in BASELINES if name != "oracle"]
 
@@ -277,7 +277,7 @@ def test_hiding_what_one_knows_at_first_costs() -> None:
 
 
 def test_a_claim_that_is_true_of_everything_earns_nothing() -> None:
-    for level, claim in (("L2", "CLAIM n_k >= 0"), ("L1", "CLAIM references >= 0")):
+    for level, claim in (("L2", "CLAIM n_k >= 0"), ("examples", "CLAIM references >= 0")):
         world = make(level, label="expected")
         for index in range(20):
             task, (first, challenge, final) = honest_debate(world.level, index)
@@ -286,7 +286,7 @@ def test_a_claim_that_is_true_of_everything_earns_nothing() -> None:
             assert last.terms["predictor"]["reasoning"] == 0.0
 
 
-@pytest.mark.parametrize(("level", "least"), [("L2", 0.15), ("L1", 0.08), ("L0", 0.08)])
+@pytest.mark.parametrize(("level", "least"), [("L2", 0.15), ("L0", 0.08)])
 def test_a_calibrated_report_is_worth_stating(level: str, least: float) -> None:
     """Compared with even odds on the best label, in standard deviations of chance."""
     world, drawn = make(level, label="expected"), make(level)

@@ -27,7 +27,7 @@ from tokengym.envs.disruption.literature import (
 )
 from tokengym.envs.registry import make_world
 
-TIERS = ("L0", "L1", "L2")
+TIERS = ("L0", "L2")
 TARGETS: tuple[Target, ...] = ("disruption", "novelty")
 
 
@@ -115,7 +115,7 @@ def test_frequencies_are_the_mean_rates() -> None:
 @given(seed=st.integers(0, 2**32), tier=st.sampled_from(TIERS))
 def test_each_tier_shows_more_and_the_numbers_fit(seed: int, tier: str) -> None:
     evidence = draw_evidence(np.random.default_rng(seed), tier)
-    assert len(evidence.facts) == {"L0": 0, "L1": 4, "L2": 7}[tier]
+    assert len(evidence.facts) == {"L0": 0, "L2": 7}[tier]
     assert tuple(evidence.facts) == FEATURES[: len(evidence.facts)]
     for name, value in evidence.facts.items():
         assert value >= FEATURE_TABLE[name].least
@@ -138,7 +138,7 @@ def test_outcomes_continue_the_first_year(seed: int) -> None:
 def test_a_graph_with_the_drawn_counts_has_the_drawn_label() -> None:
     rng = np.random.default_rng(5)
     for _ in range(20):
-        outcome = draw_outcome(rng, draw_evidence(rng, "L1"))
+        outcome = draw_outcome(rng, draw_evidence(rng, "L2"))
         kinds = [(1, 0)] * outcome.n_i + [(1, 1)] * outcome.n_j + [(0, 1)] * outcome.n_k
         edges = [(1, 0)] + [
             (citer, 1 - which)

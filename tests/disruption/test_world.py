@@ -267,7 +267,7 @@ def test_a_single_turn_is_one_message_and_counts_both_reports() -> None:
     assert world.optimum(task)["challenger"].value == 0.0
 
 
-@pytest.mark.parametrize("level", ["L2", "L1", "L0"])
+@pytest.mark.parametrize("level", ["L2", "L0"])
 @pytest.mark.parametrize("target", ["disruption", "novelty"])
 def test_terse_texts_are_short(level: str, target: str) -> None:
     world = make(level, target=target, prompt="terse")
@@ -316,7 +316,7 @@ FULL = dataclasses.replace(
 )
 
 
-@pytest.mark.parametrize("level", ["L2", "L1", "L0"])
+@pytest.mark.parametrize("level", ["L2", "L0"])
 @pytest.mark.parametrize("paper", [PAPER, FULL])
 @pytest.mark.parametrize("target", ["disruption", "novelty", "both"])
 def test_a_paper_made_by_hand_is_played_by_everyone(level: str, paper: Paper, target: str) -> None:
@@ -336,12 +336,11 @@ def test_a_paper_made_by_hand_is_played_by_everyone(level: str, paper: Paper, ta
 def test_a_tier_shows_of_a_paper_what_it_may_and_what_there_is() -> None:
     shown = {
         (level, paper is FULL): set(make(level).task_from_paper(paper).instance["facts"])
-        for level in ("L0", "L1", "L2", "private")
+        for level in ("L0", "L2", "private")
         for paper in (PAPER, FULL)
     }
     references = {"references", "age", "venues", "fields"}
     assert shown["L0", True] == shown["L2", False] == set()
-    assert shown["L1", True] == references
     assert shown["L2", True] == references | {"n_i", "n_j", "n_k"}
     assert shown["private", True] == {"venues", "fields"}
     assert make("private").task_from_paper(FULL).instance["private"] == {

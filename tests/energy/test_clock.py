@@ -41,7 +41,7 @@ def test_rows_that_are_missing_or_empty_are_left_out_and_no_window_crosses_them(
     assert series.steps == 475
     assert series.cuts == ((100, 7 * 60), (297, 14 * 60))
     assert series.minute_at(100) == 7 * 60
-    for name in ("small", "day", "two_days"):
+    for name in ("small", "day"):
         level = LEVELS[name]
         for start in series.windows(level):
             for cut, _ in series.cuts:

@@ -90,7 +90,7 @@ def oracle_return(world: EnergyWorld, task: Task) -> float:
 # Good files
 
 
-@pytest.mark.parametrize("level", ["small", "day", "two_days", "ev", "genset"])
+@pytest.mark.parametrize("level", ["small", "day", "ev", "genset"])
 def test_tasks_drawn_from_a_plain_file_show_its_numbers_and_reach_their_optimum(
     level: str, plain: Path, world_of: WorldOf
 ) -> None:
@@ -215,7 +215,7 @@ def test_windows_do_not_overlap_and_leave_room_for_the_hours_before(plain: Path)
     from tokengym.envs.energy.levels import LEVELS
 
     series = read(plain)
-    for name in ("small", "day", "two_days", "ev"):
+    for name in ("small", "day", "ev"):
         level = LEVELS[name]
         starts = list(series.windows(level))
         gaps = np.diff(starts)
@@ -318,7 +318,7 @@ def test_a_level_is_refused_data_without_its_columns(
         world_of("comfort", data=plain)
     short = write(tmp_path / "short.csv", PLAIN, plain_rows(1))
     with pytest.raises(DataError, match="0 windows of 48 steps"):
-        world_of("two_days", data=short)
+        world_of("day", data=short)
 
 
 def test_series_of_equal_content_have_equal_names(plain: Path) -> None:

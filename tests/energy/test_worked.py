@@ -26,7 +26,7 @@ def played(level: str, index: int, name: str = "worked") -> PlayedEpisode:
     return play(world, world.task("train", index), BASELINES[name])
 
 
-@given(index=st.integers(0, 2**31), level=st.sampled_from(["small", "two_days", "outages"]))
+@given(index=st.integers(0, 2**31), level=st.sampled_from(["small", "day", "outages"]))
 def test_who_reads_the_prompt_finds_every_number_of_the_steps(index: int, level: str) -> None:
     record = played(level, index)
     opening = record.turns[0].text

@@ -146,7 +146,7 @@ def test_ties_are_those_of_one_process(two: Processes) -> None:
 
 
 def test_certificates_are_those_of_one_process(tmp_path: Path) -> None:
-    call = ["check", "forecast", "--level", "easy", "--level", "medium", "--tasks", "4"]
+    call = ["check", "forecast", "--level", "easy", "--level", "hard", "--tasks", "4"]
     for workers in ("1", "2"):
         out = ["--json", str(tmp_path / workers), "--rollouts", str(tmp_path / f"log-{workers}")]
         result = CliRunner().invoke(app, [*call, *out, "--workers", workers])

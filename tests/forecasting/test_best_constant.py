@@ -25,7 +25,6 @@ def totals(world: World, count: int) -> dict[str, float]:
         ("easy", {}),
         ("easy", {"score": "spherical", "label": "expected"}),
         ("hard", {"score": "log", "label": "replay:8"}),
-        ("ordered", {}),
     ],
 )
 def test_the_constant_in_closed_form_earns_as_much_as_any(

@@ -170,13 +170,6 @@ def above(number: Future) -> Future:
     return lambda shown, drawn, rng: number(shown, drawn, rng) > shown["threshold"]
 
 
-def ranges(number: Future) -> Future:
-    """In which range a number falls: above how many of the edges it lies."""
-    return lambda shown, drawn, rng: np.searchsorted(
-        shown["edges"], number(shown["facts"], drawn, rng)
-    )
-
-
 def conjunction(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     first, second = (FUTURE[part["family"]](part["shown"], drawn, rng) for part in shown["parts"])
     return np.logical_and(first, second)
@@ -210,9 +203,6 @@ FUTURE: dict[str, Future] = {
     "polls": lambda shown, drawn, rng: votes(shown, drawn, rng) > shown["voters"] // 2,
     "voter": voter,
     "censored": above(censored),
-    "fault_ranges": ranges(faults),
-    "vote_ranges": ranges(votes),
-    "reading_ranges": ranges(readings),
     "conjunction": conjunction,
     **{law.__name__: one_case(law) for law in LAWS},
     **{f"twin_{law.__name__}": two_cases(law) for law in LAWS},

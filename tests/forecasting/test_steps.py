@@ -22,7 +22,7 @@ WORKED = baselines("forecast")["worked"]
 
 asked = pytest.mark.parametrize(
     ("level", "name"),
-    [(level, name) for level in ("easy", "medium", "update") for name in WITH_STEPS],
+    [(level, name) for level in ("easy", "hard", "update") for name in WITH_STEPS],
 )
 
 

@@ -57,7 +57,7 @@ def test_a_conjunction_has_the_product_of_the_odds_of_its_parts(index: int) -> N
 
 
 def test_other_questions_have_no_such_twins() -> None:
-    voter = make_world("forecast", "medium", family="voter").task()
+    voter = make_world("forecast", "hard", family="voter").task()
     with pytest.raises(TaskError, match="negated"):
         negated_twin(voter)
     with pytest.raises(TaskError, match="no conjunction"):

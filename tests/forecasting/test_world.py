@@ -250,7 +250,7 @@ def test_an_option_it_does_not_take_is_named(options: dict[str, Any]) -> None:
 
 
 def test_families_narrow_what_is_asked() -> None:
-    world = forecast_world("medium", family=["walk", "polls"])
+    world = forecast_world("hard", family=["walk", "polls"])
     asked = {world.task("train", index).instance["family"] for index in range(40)}
     assert asked == {"walk", "polls"}
 

@@ -74,12 +74,12 @@ def test_the_ends_are_the_best_blind_policy_and_the_oracle() -> None:
 def test_a_job_passes_from_level_to_level(tmp_path: Path, served: dict[str, Any]) -> None:
     sizes = {"steps": 5, "groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2}
     # A bar below what garbage earns: every level is passed after three steps.
-    config = preset("forecast", "medium", curriculum=("easy",), bar=-50.0, **sizes, **served)
+    config = preset("forecast", "hard", curriculum=("easy",), bar=-50.0, **sizes, **served)
     run_job(config, tmp_path)
     assert [row[STAGE] for row in metrics(tmp_path)] == [0, 0, 0, 1, 1]
     rollouts = RunFolder(tmp_path).rollouts
     played = [{record.level for record in rollouts.read(train_segment(step))} for step in range(5)]
-    assert played == [{"easy"}] * 3 + [{"medium"}] * 2
+    assert played == [{"easy"}] * 3 + [{"hard"}] * 2
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -137,7 +137,7 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
         (["easy", "hard"], {"mix": "1,0"}, "positive number"),
         (["easy", "hard"], {"command": "sft"}, "tokengym sft is for one world, got 2"),
         (["easy", "hard"], {"filter": "resample"}, "filter='resample' is for one world"),
-        (["easy", "hard"], {"curriculum": ("medium",)}, "curriculum=.* is for one world"),
+        (["easy", "hard"], {"curriculum": ("update",)}, "curriculum=.* is for one world"),
         (["easy", "hard"], {"loop": "cookbook"}, "does not support several worlds"),
     ],
 )

@@ -15,10 +15,10 @@ from tokengym.envs.registry import baselines, make_world, spec
 from tokengym.envs.warehouse.data import BatchingInstances, read
 from tokengym.envs.warehouse.games.batching import heuristics
 from tokengym.envs.warehouse.games.batching.generator import draw
-from tokengym.envs.warehouse.levels import BatchLevel
 from tokengym.envs.warehouse.games.batching.oracle import best_batches, kinds, worth
 from tokengym.envs.warehouse.games.batching.rules import MOST_ORDERS, Pool
 from tokengym.envs.warehouse.games.batching.session import read_batch
+from tokengym.envs.warehouse.levels import BatchLevel
 
 SMALL = BatchLevel(7, (1, 4), 7, 4, 5)
 SETTINGS = """no_aisles_: 10

@@ -20,7 +20,7 @@ from tokengym.envs.warehouse.games.buying.rules import Scenario, Supply, Terms
 from tokengym.envs.warehouse.games.buying.session import BuyingSession
 from tokengym.rewards.control import bounded_score
 
-LEVELS = ["inventory_0", "inventory_4", "inventory_lost"]
+LEVELS = ["inventory_4", "inventory_lost"]
 
 
 @st.composite

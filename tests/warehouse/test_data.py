@@ -116,7 +116,7 @@ def test_the_same_files_give_the_same_tasks_and_others_others(tmp_path: Path) ->
     assert tasks[0] == tasks[1] != tasks[2]
 
 
-@pytest.mark.parametrize("level", ["stock_small", "stock"])
+@pytest.mark.parametrize("level", ["stock"])
 def test_a_user_s_sales_are_what_customers_ask_for(tmp_path: Path, level: str) -> None:
     path = write(tmp_path, "demand.csv", demand_csv(LEAST_HISTORY + 40))
     history = read_demand(path)
@@ -332,7 +332,7 @@ def test_size_counts_windows(tmp_path: Path) -> None:
     windows = [t.instance["window"] for split in SPLITS for t in world.first_tasks(split, 99)]
     assert windows == list(range(0, 40, 4))
     demand = write(tmp_path, "demand.csv", demand_csv(LEAST_HISTORY + 35))
-    sold = make_world("warehouse", "stock_small", data=demand)
+    sold = make_world("warehouse", "stock", data=demand)
     assert [sold.size(split) for split in SPLITS] == [2 * 3, 3, 3]
     assert [t.instance["items"][0]["article"] for t in sold.first_tasks("test", 9)] == [*"abc"]
 

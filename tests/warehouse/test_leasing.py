@@ -15,7 +15,7 @@ from tokengym.envs.warehouse.games.leasing.rules import Kind, LeaseModel, lowest
 from tokengym.envs.warehouse.games.leasing.session import LeaseSession
 from tokengym.envs.warehouse.grammar import read_quote, write_quote
 
-LEVELS = ["lease_small", "lease"]
+LEVELS = ["lease"]
 TINY = LeaseModel(
     bays=2,
     kinds=(Kind("A", 1, 2, 2, 4), Kind("B", 2, 1, 3, 3)),
@@ -71,8 +71,8 @@ def test_the_optimal_quotes_earn_one_on_every_path(level: str) -> None:
 @settings(max_examples=30)
 @given(st.lists(st.integers(0, 60), min_size=8, max_size=8))
 def test_no_quotes_lose_regret_or_lease_what_is_taken(prices: list[int]) -> None:
-    world = world_of("lease_small")
-    world.start(task_of("lease_small", 1))
+    world = world_of("lease")
+    world.start(task_of("lease", 1))
     session = world.session
     assert isinstance(session, LeaseSession)
     before = session.objective
@@ -84,7 +84,7 @@ def test_no_quotes_lose_regret_or_lease_what_is_taken(prices: list[int]) -> None
 
 
 def test_the_objective_is_the_mean_of_what_is_earned() -> None:
-    world, task = world_of("lease_small"), task_of("lease_small", 0)
+    world, task = world_of("lease"), task_of("lease", 0)
     rng = np.random.default_rng(3)
     gaps = []
     for _ in range(200):

@@ -25,7 +25,7 @@ from tokengym.envs.warehouse.games.stock.model import StockModel, poisson
 from tokengym.envs.warehouse.games.stock.rules import Item, reorder
 from tokengym.envs.warehouse.grammar import Trip, Wait, read_pick, read_reorder
 
-LEVELS = ["full", "full_pickers", "full_volatile"]
+LEVELS = ["full", "full_volatile"]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -46,9 +46,7 @@ def test_no_policy_exceeds_the_bound(level: str, name: str) -> None:
         assert record.turns[-1].metrics["objective"] <= task.answer["optimum"] + 1e-9
 
 
-@pytest.mark.parametrize(
-    ("level", "least"), [("full", 0.9), ("full_pickers", 0.9), ("full_volatile", 0.83)]
-)
+@pytest.mark.parametrize(("level", "least"), [("full", 0.9), ("full_volatile", 0.83)])
 def test_the_plan_made_in_hindsight_comes_close_to_the_bound(level: str, least: float) -> None:
     """The bound charges no reorders, which cost three times as much at `full_volatile`."""
     world = world_of(level)
@@ -76,9 +74,9 @@ def test_the_reference_is_what_the_baseline_of_that_name_plays(level: str) -> No
 
 def test_words_and_days_agree_on_what_was_earned() -> None:
     """The plan replayed without any text reaches what the world pays for."""
-    world = world_of("full_pickers")
+    world = world_of("full_volatile")
     for index in range(4):
-        task = task_of("full_pickers", index)
+        task = task_of("full_volatile", index)
         days = Days(read_shop(task.instance, task.answer["books"]))
         opened = False
         for said in task.answer["plan"]:

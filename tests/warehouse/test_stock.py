@@ -12,7 +12,7 @@ from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.games.stock.session import StockSession
 from tokengym.envs.warehouse.world import WarehouseWorld
 
-LEVELS = ["stock_small", "stock", "stock_large"]
+LEVELS = ["stock", "stock_large"]
 
 
 def stock_session(world: WarehouseWorld) -> StockSession:
@@ -46,7 +46,7 @@ def test_no_orders_whatever_earn_more_than_one_or_lose_regret(orders: list[list[
     assert turn.metrics["normalized_score"] <= 1.0
 
 
-@pytest.mark.parametrize(("level", "runs"), [("stock_small", 1500), ("stock_large", 400)])
+@pytest.mark.parametrize(("level", "runs"), [("stock", 1500), ("stock_large", 400)])
 def test_the_objective_is_minus_the_mean_of_the_realised_cost(level: str, runs: int) -> None:
     """Over demand paths: what is scored is what the text says is paid, the end included."""
     world = world_of(level)
@@ -74,18 +74,18 @@ def test_the_objective_is_minus_the_mean_of_the_realised_cost(level: str, runs: 
 
 
 def test_the_reference_earns_a_quarter_on_average() -> None:
-    world = world_of("stock_small")
+    world = world_of("stock")
     policy = baselines("warehouse")["fcfs"]
     scores = []
     for index in range(150):
-        record = play(world, task_of("stock_small", index), policy)
+        record = play(world, task_of("stock", index), policy)
         scores.append(record.turns[-1].metrics["normalized_score"])
     assert abs(np.mean(scores)) < 4 * np.std(scores) / len(scores) ** 0.5
 
 
 def test_the_realised_cost_is_what_happened() -> None:
-    world = world_of("stock_small")
-    task = task_of("stock_small", 3)
+    world = world_of("stock")
+    task = task_of("stock", 3)
     terms = task.instance["items"][0]
     turn = world.start(task)
     on_hand, cost = terms["stock"], 0.0

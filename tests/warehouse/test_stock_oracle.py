@@ -273,7 +273,7 @@ def test_the_best_capped_base_stock_is_far_from_the_optimum() -> None:
     """Even with the level and the cap that suit each item best: costs and days differ too much."""
     shares = []
     for index in range(4):
-        task = task_of("stock_small", index)
+        task = task_of("stock", index)
         (item,) = read_items(task.instance)
         model, start = item.model, (0, item.stock, *item.due)
         joint = Joint.alone(model)

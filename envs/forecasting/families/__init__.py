@@ -15,7 +15,6 @@ from tokengym.envs.forecasting.families import (
     patterns,
     poisson,
     polls,
-    ranges,
     voter,
     walk,
 )
@@ -29,7 +28,6 @@ _MODULES = (
 _LAWS = (patterns.SWITCHES, patterns.GAUGES, buttons.BUTTONS)
 _SIMPLE = (
     *(module.FAMILY for module in _MODULES),
-    *ranges.FAMILIES,
     *map(evidence.question, _LAWS),
     *map(evidence.twins, _LAWS),
 )

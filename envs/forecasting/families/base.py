@@ -40,7 +40,6 @@ class Family:
         options: how many outcomes there are, called A, B, C, ...; `None` for a yes/no question.
         split_key: plain JSON that is the same for questions that must not come apart in a split:
             what is shown first, by default.
-        ordered: whether the outcomes are in order.
         steps: arithmetic that leads to about what `empirical` says, in one line, small enough for
             a small model to learn; `None` where nobody has written it down.
         cues: further numbers that may speak for yes, for a regression on resolved questions, as
@@ -56,7 +55,6 @@ class Family:
     empirical: Callable[[Shown], Forecast]
     options: Callable[[Shown], int] | None = None
     split_key: Callable[[Shown], object] = before_news
-    ordered: bool = False
     steps: Callable[[Shown], str] | None = None
     cues: Callable[[Shown], Sequence[float]] | None = None
     events: Callable[[Shown], Sequence[Sequence[int]]] | None = None

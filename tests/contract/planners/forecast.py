@@ -47,9 +47,9 @@ class Forecaster:
         if "each turn asks another question" in self._texts[0]:
             question = (news or asked).partition("Question: ")[2].partition(" Start your")[0]
             return f"Probability: {_twin(asked, question):.6f}"
-        if "Question: Which" in asked or "Question: How" in asked:
-            shares = _votes(asked, news) if "Question: Which" in asked else _ranges(asked)
-            cells = ", ".join(f"{name} {p:.6f}" for name, p in zip("ABCDEF", shares, strict=False))
+        if "Question: Which" in asked:
+            shares = zip("ABCDEF", _votes(asked, news), strict=False)
+            cells = ", ".join(f"{name} {share:.6f}" for name, share in shares)
             return f"Probabilities: {cells}"
         chance = _chance(asked, news)
         if "probability that the answer is no" in self._texts[0]:
@@ -70,20 +70,6 @@ def _chance(asked: str, news: str) -> float:
         if mark in asked:
             return rule(asked, news)
     raise AssertionError(f"a question of no known kind: {asked}")
-
-
-def _ranges(asked: str) -> list[float]:
-    """Ask for each threshold between the ranges A, B, C, ... whether the number exceeds it."""
-    facts, _, question = asked.partition(" Question: ")
-    how_many, *names = re.split(r",? ?[A-E]: ", question)
-    tails = [1.0]
-    for name in names[:-1]:
-        edge = re.findall(r"\d+", name)[-1]
-        for mark, unit in {"How many faults will": " faults", "How many of": " of the"}.items():
-            how_many = how_many.replace(mark, f"Will it be more than {{}}{unit}")
-        how_many = how_many.replace("How high will it be", "Will it be above {}")
-        tails.append(_chance(f"{facts} Question: {how_many.format(edge)}", ""))
-    return [high - low for high, low in itertools.pairwise([*tails, 0.0])]
 
 
 def _twin(asked: str, question: str) -> float:
