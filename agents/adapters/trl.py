@@ -4,16 +4,21 @@ The first keeps tokens as sampled: what the trainer trains on is what the model 
 second goes through the model's tool calls.
 """
 
+import inspect
+import warnings
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 from datasets import Dataset
 from transformers import GenerationConfig
+from trl import GRPOConfig
 from trl.models.utils import unwrap_model_for_generation
 
 from tokengym.agents.adapters.token_rollout import TokenRollout
 from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
+from tokengym.envs.adapters.train_split import standardising_notice
 from tokengym.envs.core.errors import OptionError
 
 RETURN = "tokengym_return"
@@ -35,8 +40,30 @@ def return_reward(completions: Sequence[Any], **fields: Any) -> list[float]:
     return returns
 
 
+_STANDARDISED = {
+    "scale_rewards": ("group", "none"),
+    "multi_objective_aggregation": ("normalize_then_sum", "sum_then_normalize"),
+}
+"""Settings of TRL that standardise each group's rewards, with what to take instead."""
+
+
+def _warn_if_standardised(rollouts: Rollouts, settings: GRPOConfig) -> None:
+    for name, (value, centred) in _STANDARDISED.items():
+        if getattr(settings, name) == value:
+            cause = f"{name}={value!r} divides by each group's deviation (take {centred!r})"
+            _warn_once(rollouts, cause)
+
+
+@lru_cache
+def _warn_once(rollouts: Rollouts, cause: str) -> None:
+    if notice := standardising_notice(rollouts.world.spec, cause):
+        warnings.warn(notice, stacklevel=4)
+
+
 class WorldRollouts:
     """The `rollout_func`: plays one rollout for each prompt, all of them turn by turn in a batch.
+
+    It warns once where the trainer standardises a proper score.
 
     Args:
         rollouts: with an append-only `codec` of the model's tokenizer; see `Rollouts.of`.
@@ -63,6 +90,7 @@ class WorldRollouts:
             prompts: of `task_rows`, as often as there are rollouts in the group.
             trainer: the `GRPOTrainer`.
         """
+        _warn_if_standardised(self.rollouts, trainer.args)
         recordings = [TokenRollout(self._start(prompt)) for prompt in prompts]
         while active := [one for one in recordings if not one.rollout.done]:
             sampled = self._sample([one.rollout.tokens for one in active], trainer)
@@ -120,9 +148,21 @@ class WorldRollouts:
 
 
 def environment_factory(rollouts: Playable) -> Callable[[], "WorldTools"]:
-    """Return what makes one environment per rollout; rows need `split` and `index`."""
+    """Return what makes one environment per rollout; rows need `split` and `index`.
+
+    It warns once where the trainer standardises a proper score.
+    """
     made = Rollouts.of(rollouts)
-    return lambda: WorldTools(made)
+
+    def make() -> WorldTools:
+        # The trainer, which makes its environments, hands over nothing: its settings are its own.
+        frame = inspect.currentframe()
+        settings = frame and frame.f_back and frame.f_back.f_locals.get("args")
+        if isinstance(settings, GRPOConfig):
+            _warn_if_standardised(made, settings)
+        return WorldTools(made)
+
+    return make
 
 
 class WorldTools:

@@ -1,41 +1,67 @@
 """TaskDataset and its builder: Tasks in batches of groups, as datasets of tinker-cookbook."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import chz
+import numpy as np
+import numpy.typing as npt
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 
 from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.tinker.codec import as_codec, codec_name, recommended_renderer
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT
 from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.envs.adapters.train_split import training_options
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, spec
 
+TASKS_A_SEED = 1_000_000
+"""Tasks that are drawn for one seed at most."""
+
+
+def number_in_epochs(position: int, count: int, seed: int) -> int:
+    """Return which of `count` examples comes at a position of an order without end.
+
+    All come once, in an order of the seed's and the epoch's, before any comes again.
+    """
+    epoch, place = divmod(position, count)
+    return int(_order_of_epoch(count, seed, epoch)[place])
+
+
+@lru_cache(maxsize=16)
+def _order_of_epoch(count: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
+    return generator("recorded", seed, epoch).permutation(count)
+
 
 class TaskRange(Sequence[Task]):
-    """Consecutive Tasks of a split, each drawn on demand, as drawing one may run a solver.
+    """Tasks of a split in the order of training, each drawn on demand: that may run a solver.
 
-    A split of a user's own data is finite and is repeated from its beginning.
+    Tasks that a world makes up come by index, and those of different seeds differ. A split of a
+    user's own data is finite: every epoch has all of it, in another order; see `number_in_epochs`.
 
     Args:
         world: draws the Tasks.
         split: `train`, `validation` or `test`.
         count: number of Tasks.
-        first: index of the first Task in the split.
+        first: position of the first Task among the seed's.
+        seed: of the Tasks and of their order; `None` for the order of the split's indices.
     """
 
-    def __init__(self, world: World, split: str, count: int, first: int = 0) -> None:
+    def __init__(
+        self, world: World, split: str, count: int, first: int = 0, seed: int | None = None
+    ) -> None:
         self._world = world
         self._split = split
         self._count = count
         self._first = first
+        self._seed = seed
 
     def __len__(self) -> int:
         """Return the number of Tasks."""
@@ -46,8 +72,13 @@ class TaskRange(Sequence[Task]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._count))]
         position = self._first + range(self._count)[index]
-        size = self._world.size(self._split)
-        return self._world.task(self._split, position if size is None else position % size)
+        size, seed = self._world.size(self._split), self._seed
+        if size is None:
+            position += TASKS_A_SEED * (seed or 0)
+        elif size:
+            repeated = position % size
+            position = repeated if seed is None else number_in_epochs(position, size, seed)
+        return self._world.task(self._split, position)
 
 
 class TaskDataset(RLDataset):
@@ -140,11 +171,18 @@ class TaskDatasetBuilder(RLDatasetBuilder):
     world: str = chz.field(doc="Id or short name of the world, such as `forecast`.")
     level: str | None = chz.field(default=None, doc="Level; the world's first if `None`.")
     options: dict[str, Any] = chz.field(
-        default_factory=dict, doc="Keyword options of the world, `data` files included."
+        default_factory=dict,
+        doc="Keyword options of the world, `data` files included. Training also takes those that "
+        "the world declares for it, such as exact probabilities as its label, unless they are "
+        "named here; the test set is scored by outcomes.",
     )
     split: str = chz.field(default="train", doc="Split the training Tasks are drawn from.")
+    seed: int = chz.field(
+        default=0,
+        doc="Seeds draw different Tasks, and order a user's own differently in every epoch.",
+    )
     first_task: int = chz.field(
-        default=0, doc="Index of the first training Task; seeds far apart share no Task."
+        default=0, doc="Position of the first training Task among those of the seed."
     )
     n_batches: int = chz.field(default=100, doc="Batches in the training set.")
     groups_per_batch: int = chz.field(default=16, doc="Groups (Tasks) in a batch.")
@@ -210,31 +248,38 @@ class TaskDatasetBuilder(RLDatasetBuilder):
             OptionError: if a level, option, split, size or codec is invalid, or `self_play` is
                 combined with `role`.
         """
-        world = make_world(self.world, self.level, **self.options)
+        trained = training_options(self.world, self.options)
+        options = trained if self.split == "train" else self.options
+        world = make_world(self.world, self.level, **options)
         # Loaded here, so that a wrong name fails before training and not in a worker.
         codec = as_codec(self.codec_name()).name
         count = self.n_batches * self.groups_per_batch
-        tasks = TaskRange(world, self.split, count, self.first_task)
+        tasks = TaskRange(world, self.split, count, self.first_task, self.seed)
         training = TaskDataset(
             tasks,
             self.groups_per_batch,
-            self._group(codec, tasks, self.group_size),
+            self._group(codec, tasks, self.group_size, options),
             self.rollouts,
             prefetch=self.prefetch,
         )
         if self.test_size == 0:
             return training, None
-        held_out = TaskRange(world, "test", self.test_size)
-        return training, TaskDataset(held_out, self.test_size, self._group(codec, held_out, 1))
+        same = options == self.options
+        tested = world if same else make_world(self.world, self.level, **self.options)
+        held_out = TaskRange(tested, "test", self.test_size)
+        group = self._group(codec, held_out, 1, self.options)
+        return training, TaskDataset(held_out, self.test_size, group)
 
-    def _group(self, codec: str, tasks: Sequence[Task], size: int) -> TaskGroupBuilder:
+    def _group(
+        self, codec: str, tasks: Sequence[Task], size: int, options: Mapping[str, Any]
+    ) -> TaskGroupBuilder:
         if not tasks:
             raise OptionError("a training set needs at least one batch of at least one group")
         return TaskGroupBuilder(
             tasks[0],
             codec,
             size,
-            options=dict(self.options),
+            options=dict(options),
             role=self._trained_roles(),
             opponents=dict(self.opponents),
             max_trajectory_tokens=self.max_trajectory_tokens,

@@ -151,7 +151,7 @@ def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstra
         return recorded_demonstrations(data, size, job.config.steps, job.config.seed)
     return scripted_demonstrations(
         job.world,
-        TaskRange(job.world, "train", job.config.steps * size, job.first_task),
+        TaskRange(job.world, "train", job.config.steps * size, seed=job.config.seed),
         size,
         job.codec,
         job.demonstrations,
@@ -253,6 +253,8 @@ async def _watch(
             done, _ = await asyncio.wait({training}, timeout=_POLL_SECONDS)
             for row in log.poll():
                 bar.show(row)
+                if epoch := job.epoch_begun(row.step):
+                    progress.say(epoch)
                 rollouts.seal(row.step)
                 if board is not None:
                     write_events(board, row)

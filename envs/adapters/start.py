@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tokengym.envs.adapters.config import opponents_of_one
+from tokengym.envs.adapters.train_split import score_in_training, training_world
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
@@ -69,7 +70,9 @@ class Rollouts:
             usual opponent, see `WorldSpec.opponents`.
         codec: for rollouts in tokens; `None` for rollouts in text.
         max_tokens: budget of a rollout's tokens, see `Episode`.
-        **options: options of the world.
+        **options: options of the world. Those that it declares for training, such as the exact
+            probabilities for a label, hold on the split `train` unless they are named here:
+            `label="outcome"` trains on outcomes. Other splits are scored by outcomes.
 
     Attributes:
         world: the world that Tasks are drawn from: `rollouts.world.task("train", 7)`.
@@ -94,6 +97,7 @@ class Rollouts:
         **options: Any,
     ) -> None:
         self.world = world if isinstance(world, World) else make_world(world, level, **options)
+        self._training = training_world(self.world)
         self.codec = codec
         self.max_tokens = max_tokens
         spec = self.world.spec
@@ -134,12 +138,12 @@ class Rollouts:
         return cls(**{**given, **more})
 
     def start(self, task: Task) -> "Rollout":
-        """Start a rollout of `task`, with its own world.
+        """Start a rollout of `task`, with its own world; on `train` scored as training is.
 
         Raises:
             TaskError: if the Task is not the world's.
         """
-        return Rollout(self, task)
+        return Rollout(self, *score_in_training(self.world, self._training, task))
 
     def start_at(self, split: str, index: int) -> "Rollout":
         """Start a rollout of the Task at a split and index, as rows of a data set name it.
@@ -156,6 +160,7 @@ class Rollout:
 
     Args:
         rollouts: says the role, the opponents and the codec.
+        world: scores it; it is forked.
         task: what to play.
 
     Attributes:
@@ -168,7 +173,7 @@ class Rollout:
         well_formed: for each reply whether it was well-formed.
     """
 
-    def __init__(self, rollouts: Rollouts, task: Task) -> None:
+    def __init__(self, rollouts: Rollouts, world: World, task: Task) -> None:
         self.task = task
         self.role = rollouts.role
         self.rewards: list[float] = []
@@ -181,7 +186,7 @@ class Rollout:
         }
         self._earned = 0.0
         self.episode = Episode(
-            rollouts.world.fork(),
+            world.fork(),
             task,
             "byte" if rollouts.codec is None else rollouts.codec,
             roles=() if rollouts.codec is None else (self.role,),

@@ -63,6 +63,9 @@ class World(ABC, Generic[Compiled]):
     expected_form: ClassVar[str]
     """An example of a well-formed reply, for tests: no Turn shows it, a policy would copy it."""
 
+    made_with: Mapping[str, Any] | None = None
+    """The options that `make_world` was given; `None` for a world that was made otherwise."""
+
     windows: Windows | None = None
     """Windows of a user's time series, on which Tasks are drawn; set by the constructor."""
 
@@ -350,7 +353,8 @@ class World(ABC, Generic[Compiled]):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Copy the state; the spec and the compiled Task are immutable and shared."""
         twin = copy.copy(self)
-        shared = {id(self.spec): self.spec, id(self._compiled): self._compiled}
+        kept = (self.spec, self.made_with, self._compiled)
+        shared = {id(one): one for one in kept}
         for name, value in copy.deepcopy(vars(self), memo | shared).items():
             setattr(twin, name, value)
         return twin
