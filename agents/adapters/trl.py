@@ -40,24 +40,13 @@ def return_reward(completions: Sequence[Any], **fields: Any) -> list[float]:
     return returns
 
 
-_STANDARDISED = {
-    "scale_rewards": ("group", "none"),
-    "multi_objective_aggregation": ("normalize_then_sum", "sum_then_normalize"),
-}
-"""Settings of TRL that standardise each group's rewards, with what to take instead."""
-
-
-def _warn_if_standardised(rollouts: Rollouts, settings: GRPOConfig) -> None:
-    for name, (value, centred) in _STANDARDISED.items():
-        if getattr(settings, name) == value:
-            cause = f"{name}={value!r} divides by each group's deviation (take {centred!r})"
-            _warn_once(rollouts, cause)
-
-
 @lru_cache
-def _warn_once(rollouts: Rollouts, cause: str) -> None:
-    if notice := standardising_notice(rollouts.world.spec, cause):
-        warnings.warn(notice, stacklevel=4)
+def _warn_once(rollouts: Rollouts, *settings: str) -> None:
+    """Warn if settings of a trainer standardise a proper score."""
+    cause = "TRL divides by each group's deviation (scale_rewards='none' does not)"
+    notice = standardising_notice(rollouts.world.spec, cause)
+    if notice and not {"group", "normalize_then_sum"}.isdisjoint(settings):
+        warnings.warn(notice, stacklevel=3)
 
 
 class WorldRollouts:
@@ -90,7 +79,7 @@ class WorldRollouts:
             prompts: of `task_rows`, as often as there are rollouts in the group.
             trainer: the `GRPOTrainer`.
         """
-        _warn_if_standardised(self.rollouts, trainer.args)
+        _warn_once(self.rollouts, trainer.scale_rewards, trainer.multi_objective_aggregation)
         recordings = [TokenRollout(self._start(prompt)) for prompt in prompts]
         while active := [one for one in recordings if not one.rollout.done]:
             sampled = self._sample([one.rollout.tokens for one in active], trainer)
@@ -155,11 +144,11 @@ def environment_factory(rollouts: Playable) -> Callable[[], "WorldTools"]:
     made = Rollouts.of(rollouts)
 
     def make() -> WorldTools:
-        # The trainer, which makes its environments, hands over nothing: its settings are its own.
+        # TRL hands nothing over when it makes an environment: its settings are in the caller.
         frame = inspect.currentframe()
-        settings = frame and frame.f_back and frame.f_back.f_locals.get("args")
-        if isinstance(settings, GRPOConfig):
-            _warn_if_standardised(made, settings)
+        given = frame and frame.f_back and frame.f_back.f_locals.get("args")
+        if isinstance(given, GRPOConfig):
+            _warn_once(made, given.scale_rewards, given.multi_objective_aggregation)
         return WorldTools(made)
 
     return make

@@ -65,7 +65,7 @@ class WorldAgentLoop(AgentLoopBase):
             raise OptionError(f"{codec} must only append")
         budget = int(self.rollout_config.prompt_length) + int(self.rollout_config.response_length)
         plain = json.dumps(rollouts, default=dict)  # of a configuration's own kind of mapping
-        learning = self.config.get("algorithm", {})
+        learning = self.config.get("algorithm", {})  # none in a configuration of rollouts alone
         grouped = str(learning.get("adv_estimator")).startswith("grpo")
         standardises = grouped and bool(learning.get("norm_adv_by_std_in_grpo", True))
         self._rollouts = _rollouts(plain, codec, budget - max_reply_tokens, standardises)

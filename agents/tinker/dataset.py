@@ -1,21 +1,18 @@
 """TaskDataset and its builder: Tasks in batches of groups, as datasets of tinker-cookbook."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
 import chz
-import numpy as np
-import numpy.typing as npt
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 
 from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.tinker.codec import as_codec, codec_name, recommended_renderer
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.envs.adapters.train_split import training_options
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
@@ -23,45 +20,42 @@ from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, spec
 
 TASKS_A_SEED = 1_000_000
-"""Tasks that are drawn for one seed at most."""
+"""Distance between the first Tasks of two seeds in a row."""
 
 
 def number_in_epochs(position: int, count: int, seed: int) -> int:
     """Return which of `count` examples comes at a position of an order without end.
 
-    All come once, in an order of the seed's and the epoch's, before any comes again.
+    All come once, in an order of the seed's and the epoch's own, before any comes again.
     """
     epoch, place = divmod(position, count)
-    return int(_order_of_epoch(count, seed, epoch)[place])
+    return _order_of_epoch(count, seed, epoch)[place]
 
 
 @lru_cache(maxsize=16)
-def _order_of_epoch(count: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
-    return generator("recorded", seed, epoch).permutation(count)
+def _order_of_epoch(count: int, seed: int, epoch: int) -> list[int]:
+    return generator("recorded", seed, epoch).permutation(count).tolist()
 
 
 class TaskRange(Sequence[Task]):
     """Tasks of a split in the order of training, each drawn on demand: that may run a solver.
 
-    Tasks that a world makes up come by index, and those of different seeds differ. A split of a
-    user's own data is finite: every epoch has all of it, in another order; see `number_in_epochs`.
+    Tasks that a world makes up come in the order of their indices. A split of a user's own data is
+    finite: every epoch goes through all of it in another order, see `number_in_epochs`.
 
     Args:
         world: draws the Tasks.
         split: `train`, `validation` or `test`.
         count: number of Tasks.
-        first: position of the first Task among the seed's.
-        seed: of the Tasks and of their order; `None` for the order of the split's indices.
+        first: index of the first Task in the split. Of a user's own data, whole multiples of
+            `TASKS_A_SEED` are the seed of the order, and the rest is the place in it.
     """
 
-    def __init__(
-        self, world: World, split: str, count: int, first: int = 0, seed: int | None = None
-    ) -> None:
+    def __init__(self, world: World, split: str, count: int, first: int = 0) -> None:
         self._world = world
         self._split = split
         self._count = count
         self._first = first
-        self._seed = seed
 
     def __len__(self) -> int:
         """Return the number of Tasks."""
@@ -72,12 +66,9 @@ class TaskRange(Sequence[Task]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._count))]
         position = self._first + range(self._count)[index]
-        size, seed = self._world.size(self._split), self._seed
-        if size is None:
-            position += TASKS_A_SEED * (seed or 0)
-        elif size:
-            repeated = position % size
-            position = repeated if seed is None else number_in_epochs(position, size, seed)
+        if size := self._world.size(self._split):
+            seed, start = divmod(self._first, TASKS_A_SEED)
+            position = number_in_epochs(position - self._first + start, size, seed)
         return self._world.task(self._split, position)
 
 
@@ -172,17 +163,14 @@ class TaskDatasetBuilder(RLDatasetBuilder):
     level: str | None = chz.field(default=None, doc="Level; the world's first if `None`.")
     options: dict[str, Any] = chz.field(
         default_factory=dict,
-        doc="Keyword options of the world, `data` files included. Training also takes those that "
-        "the world declares for it, such as exact probabilities as its label, unless they are "
-        "named here; the test set is scored by outcomes.",
+        doc="Keyword options of the world, `data` files included. Those that the world declares "
+        "for training hold on the train split unless they are named here.",
     )
     split: str = chz.field(default="train", doc="Split the training Tasks are drawn from.")
-    seed: int = chz.field(
-        default=0,
-        doc="Seeds draw different Tasks, and order a user's own differently in every epoch.",
-    )
     first_task: int = chz.field(
-        default=0, doc="Position of the first training Task among those of the seed."
+        default=0,
+        doc="Index of the first training Task; a million further are other Tasks, or your own data "
+        "in another order.",
     )
     n_batches: int = chz.field(default=100, doc="Batches in the training set.")
     groups_per_batch: int = chz.field(default=16, doc="Groups (Tasks) in a batch.")
@@ -248,38 +236,31 @@ class TaskDatasetBuilder(RLDatasetBuilder):
             OptionError: if a level, option, split, size or codec is invalid, or `self_play` is
                 combined with `role`.
         """
-        trained = training_options(self.world, self.options)
-        options = trained if self.split == "train" else self.options
-        world = make_world(self.world, self.level, **options)
+        world = make_world(self.world, self.level, **self.options)
         # Loaded here, so that a wrong name fails before training and not in a worker.
         codec = as_codec(self.codec_name()).name
         count = self.n_batches * self.groups_per_batch
-        tasks = TaskRange(world, self.split, count, self.first_task, self.seed)
+        tasks = TaskRange(world, self.split, count, self.first_task)
         training = TaskDataset(
             tasks,
             self.groups_per_batch,
-            self._group(codec, tasks, self.group_size, options),
+            self._group(codec, tasks, self.group_size),
             self.rollouts,
             prefetch=self.prefetch,
         )
         if self.test_size == 0:
             return training, None
-        same = options == self.options
-        tested = world if same else make_world(self.world, self.level, **self.options)
-        held_out = TaskRange(tested, "test", self.test_size)
-        group = self._group(codec, held_out, 1, self.options)
-        return training, TaskDataset(held_out, self.test_size, group)
+        held_out = world.first_tasks("test", self.test_size)
+        return training, TaskDataset(held_out, self.test_size, self._group(codec, held_out, 1))
 
-    def _group(
-        self, codec: str, tasks: Sequence[Task], size: int, options: Mapping[str, Any]
-    ) -> TaskGroupBuilder:
+    def _group(self, codec: str, tasks: Sequence[Task], size: int) -> TaskGroupBuilder:
         if not tasks:
-            raise OptionError("a training set needs at least one batch of at least one group")
+            raise OptionError("a set needs at least one batch of at least one group, got no Task")
         return TaskGroupBuilder(
             tasks[0],
             codec,
             size,
-            options=dict(options),
+            options=dict(self.options),
             role=self._trained_roles(),
             opponents=dict(self.opponents),
             max_trajectory_tokens=self.max_trajectory_tokens,

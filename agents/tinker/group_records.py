@@ -46,11 +46,10 @@ def group_records(
     records = []
     for member, rollout, value in zip(members, rollouts, returns, strict=True):
         number = episodes.setdefault(id(member.coordinator), len(episodes))
-        made_with = member.coordinator.world.made_with
-        options = origin.options if made_with is None else made_with
+        world = member.coordinator.world
         records.append(
             record_episode(
-                replace(origin, member=number, options=options),
+                replace(origin, member=number, options=world.made_with or origin.options),
                 member.task,
                 member.role,
                 member.coordinator.exchanges,

@@ -292,7 +292,7 @@ class Job:
             world=config.world,
             level=config.level,
             options=dict(config.options),
-            seed=config.seed,
+            first_task=self.first_task,
             n_batches=config.steps,
             groups_per_batch=config.groups_per_batch,
             group_size=config.group_size,
@@ -307,7 +307,7 @@ class Job:
 
     def further_dataset(self, dataset: TaskDatasetBuilder) -> TaskDatasetBuilder:
         """Return the builder of single groups, on Tasks that no step starts with."""
-        first = TASKS_A_SEED - _FURTHER_TASKS
+        first = self.first_task + TASKS_A_SEED - _FURTHER_TASKS
         return chz.replace(
             dataset, first_task=first, n_batches=_FURTHER_TASKS, groups_per_batch=1, prefetch=False
         )
@@ -323,6 +323,11 @@ class Job:
         taken = config.groups_per_batch * (1 if config.rolls_out else config.group_size)
         before, epoch = (step * taken - 1) // size, ((step + 1) * taken - 1) // size
         return f"epoch {epoch + 1} of {size} questions" if epoch > max(before, 0) else None
+
+    @property
+    def first_task(self) -> int:
+        """Index of the first training Task; jobs of different seeds share none."""
+        return self.config.seed * TASKS_A_SEED
 
 
 def _worlds(config: TrainConfig) -> tuple[World, World, tuple[World, ...]]:

@@ -151,7 +151,7 @@ def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstra
         return recorded_demonstrations(data, size, job.config.steps, job.config.seed)
     return scripted_demonstrations(
         job.world,
-        TaskRange(job.world, "train", job.config.steps * size, seed=job.config.seed),
+        TaskRange(job.world, "train", job.config.steps * size, job.first_task),
         size,
         job.codec,
         job.demonstrations,

@@ -353,8 +353,7 @@ class World(ABC, Generic[Compiled]):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Copy the state; the spec and the compiled Task are immutable and shared."""
         twin = copy.copy(self)
-        kept = (self.spec, self.made_with, self._compiled)
-        shared = {id(one): one for one in kept}
+        shared = {id(self.spec): self.spec, id(self._compiled): self._compiled}
         for name, value in copy.deepcopy(vars(self), memo | shared).items():
             setattr(twin, name, value)
         return twin

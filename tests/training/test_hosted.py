@@ -87,7 +87,7 @@ def test_a_dry_run_shows_the_group_that_the_run_begins_with(
     rewards = " ".join(f"{record.total:.4f}" for record in records)
     assert f"One group of 8: rewards {rewards}\n" in shown.output
     job = Job.resolve(first.config)
-    episode = Episode(job.world, job.world.task("train", 3_000_000), job.codec)
+    episode = Episode(job.world, job.world.task("train", job.first_task), job.codec)
     prompt = job.codec.tokenizer.decode(episode.observation)  # type: ignore[attr-defined]
     assert f"as the model reads it ({len(episode.observation)} tokens):\n{prompt}\n" in shown.output
     formed = sum(not record.malformed for record in records) / 8
