@@ -215,6 +215,7 @@ def make_world(world_id: str | WorldSpec, level: str | None = None, **options: A
     world = world_class(world_spec, level, **options)
     if not isinstance(world, World):
         raise TypeError(f"{world_spec.entry_point} is no World")
+    world.made_with = options
     return world
 
 

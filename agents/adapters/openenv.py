@@ -197,7 +197,7 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
         if self._reward == "return":
             return rollout.rewards[-1]
         bottom = self._world.spec.return_range[rollout.role].low
-        room = self._world.optimum(rollout.task)[rollout.role].value - bottom
+        room = rollout.episode.world.optimum(rollout.task)[rollout.role].value - bottom
         if not rollout.done:
             return rollout.rewards[-1] / room
         return min(1.0, (earned_by(rollout) - bottom) / room) - sum(self._paid)

@@ -4,16 +4,21 @@ The first keeps tokens as sampled: what the trainer trains on is what the model 
 second goes through the model's tool calls.
 """
 
+import inspect
+import warnings
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 from datasets import Dataset
 from transformers import GenerationConfig
+from trl import GRPOConfig
 from trl.models.utils import unwrap_model_for_generation
 
 from tokengym.agents.adapters.token_rollout import TokenRollout
 from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
+from tokengym.envs.adapters.train_split import standardising_notice
 from tokengym.envs.core.errors import OptionError
 
 RETURN = "tokengym_return"
@@ -35,8 +40,19 @@ def return_reward(completions: Sequence[Any], **fields: Any) -> list[float]:
     return returns
 
 
+@lru_cache
+def _warn_once(rollouts: Rollouts, *settings: str) -> None:
+    """Warn if settings of a trainer standardise a proper score."""
+    cause = "TRL divides by each group's deviation (scale_rewards='none' does not)"
+    notice = standardising_notice(rollouts.world.spec, cause)
+    if notice and not {"group", "normalize_then_sum"}.isdisjoint(settings):
+        warnings.warn(notice, stacklevel=3)
+
+
 class WorldRollouts:
     """The `rollout_func`: plays one rollout for each prompt, all of them turn by turn in a batch.
+
+    It warns once where the trainer standardises a proper score.
 
     Args:
         rollouts: with an append-only `codec` of the model's tokenizer; see `Rollouts.of`.
@@ -63,6 +79,7 @@ class WorldRollouts:
             prompts: of `task_rows`, as often as there are rollouts in the group.
             trainer: the `GRPOTrainer`.
         """
+        _warn_once(self.rollouts, trainer.scale_rewards, trainer.multi_objective_aggregation)
         recordings = [TokenRollout(self._start(prompt)) for prompt in prompts]
         while active := [one for one in recordings if not one.rollout.done]:
             sampled = self._sample([one.rollout.tokens for one in active], trainer)
@@ -120,9 +137,21 @@ class WorldRollouts:
 
 
 def environment_factory(rollouts: Playable) -> Callable[[], "WorldTools"]:
-    """Return what makes one environment per rollout; rows need `split` and `index`."""
+    """Return what makes one environment per rollout; rows need `split` and `index`.
+
+    It warns once where the trainer standardises a proper score.
+    """
     made = Rollouts.of(rollouts)
-    return lambda: WorldTools(made)
+
+    def make() -> WorldTools:
+        # TRL hands nothing over when it makes an environment: its settings are in the caller.
+        frame = inspect.currentframe()
+        given = frame and frame.f_back and frame.f_back.f_locals.get("args")
+        if isinstance(given, GRPOConfig):
+            _warn_once(made, given.scale_rewards, given.multi_objective_aggregation)
+        return WorldTools(made)
+
+    return make
 
 
 class WorldTools:

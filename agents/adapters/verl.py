@@ -5,6 +5,7 @@ names; a row's `extra_info` has `split` and `index` of a Task.
 """
 
 import json
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -20,18 +21,25 @@ from verl.experimental.agent_loop.agent_loop import (
 from tokengym.agents.adapters.token_rollout import TokenRollout
 from tokengym.agents.tinker.codec import codec_named
 from tokengym.envs.adapters.start import Rollouts
+from tokengym.envs.adapters.train_split import standardising_notice
 from tokengym.envs.core.errors import OptionError
 
 
 @cache
-def _rollouts(given: str, codec: str, max_tokens: int) -> Rollouts:
+def _rollouts(given: str, codec: str, max_tokens: int, standardises: bool) -> Rollouts:
     """Return the world of a loop's settings, made once per process: a loop is made per rollout."""
-    return Rollouts.of(json.loads(given), codec=codec_named(codec), max_tokens=max_tokens)
+    made = Rollouts.of(json.loads(given), codec=codec_named(codec), max_tokens=max_tokens)
+    cause = "norm_adv_by_std_in_grpo divides by each group's deviation (set it to false)"
+    if standardises and (notice := standardising_notice(made.world.spec, cause)):
+        warnings.warn(notice, stacklevel=3)
+    return made
 
 
 @register("tokengym")
 class WorldAgentLoop(AgentLoopBase):
     """Plays one rollout of the row's Task; the score is the role's return.
+
+    It warns once a process where the trainer standardises a proper score.
 
     Args:
         *arguments: of `AgentLoopBase`.
@@ -57,7 +65,10 @@ class WorldAgentLoop(AgentLoopBase):
             raise OptionError(f"{codec} must only append")
         budget = int(self.rollout_config.prompt_length) + int(self.rollout_config.response_length)
         plain = json.dumps(rollouts, default=dict)  # of a configuration's own kind of mapping
-        self._rollouts = _rollouts(plain, codec, budget - max_reply_tokens)
+        learning = self.config.get("algorithm", {})  # none in a configuration of rollouts alone
+        grouped = str(learning.get("adv_estimator")).startswith("grpo")
+        standardises = grouped and bool(learning.get("norm_adv_by_std_in_grpo", True))
+        self._rollouts = _rollouts(plain, codec, budget - max_reply_tokens, standardises)
         self._stop = codec_named(codec).stop
         self._max_reply_tokens = max_reply_tokens
 

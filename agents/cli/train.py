@@ -127,7 +127,7 @@ def _train(config: TrainConfig, run: RunFolder, *, ask: bool) -> None:
 
     progress = Progress()
     job = Job.resolve_on(target, config)
-    if notice := job.renderer_notice:
+    for notice in filter(None, (job.renderer_notice, job.estimator_notice)):
         progress.say(notice)
     if config.max_tokens is None:
         progress.say(

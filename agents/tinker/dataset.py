@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import chz
@@ -14,21 +14,41 @@ from tokengym.agents.tinker.codec import as_codec, codec_name, recommended_rende
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, spec
 
+TASKS_A_SEED = 1_000_000
+"""Distance between the first Tasks of two seeds in a row."""
+
+
+def number_in_epochs(position: int, count: int, seed: int) -> int:
+    """Return which of `count` examples comes at a position of an order without end.
+
+    All come once, in an order of the seed's and the epoch's own, before any comes again.
+    """
+    epoch, place = divmod(position, count)
+    return _order_of_epoch(count, seed, epoch)[place]
+
+
+@lru_cache(maxsize=16)
+def _order_of_epoch(count: int, seed: int, epoch: int) -> list[int]:
+    return generator("recorded", seed, epoch).permutation(count).tolist()
+
 
 class TaskRange(Sequence[Task]):
-    """Consecutive Tasks of a split, each drawn on demand, as drawing one may run a solver.
+    """Tasks of a split in the order of training, each drawn on demand: that may run a solver.
 
-    A split of a user's own data is finite and is repeated from its beginning.
+    Tasks that a world makes up come in the order of their indices. A split of a user's own data is
+    finite: every epoch goes through all of it in another order, see `number_in_epochs`.
 
     Args:
         world: draws the Tasks.
         split: `train`, `validation` or `test`.
         count: number of Tasks.
-        first: index of the first Task in the split.
+        first: index of the first Task in the split. Of a user's own data, whole multiples of
+            `TASKS_A_SEED` are the seed of the order, and the rest is the place in it.
     """
 
     def __init__(self, world: World, split: str, count: int, first: int = 0) -> None:
@@ -46,8 +66,10 @@ class TaskRange(Sequence[Task]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._count))]
         position = self._first + range(self._count)[index]
-        size = self._world.size(self._split)
-        return self._world.task(self._split, position if size is None else position % size)
+        if size := self._world.size(self._split):
+            seed, start = divmod(self._first, TASKS_A_SEED)
+            position = number_in_epochs(position - self._first + start, size, seed)
+        return self._world.task(self._split, position)
 
 
 class TaskDataset(RLDataset):
@@ -140,11 +162,15 @@ class TaskDatasetBuilder(RLDatasetBuilder):
     world: str = chz.field(doc="Id or short name of the world, such as `forecast`.")
     level: str | None = chz.field(default=None, doc="Level; the world's first if `None`.")
     options: dict[str, Any] = chz.field(
-        default_factory=dict, doc="Keyword options of the world, `data` files included."
+        default_factory=dict,
+        doc="Keyword options of the world, `data` files included. Those that the world declares "
+        "for training hold on the train split unless they are named here.",
     )
     split: str = chz.field(default="train", doc="Split the training Tasks are drawn from.")
     first_task: int = chz.field(
-        default=0, doc="Index of the first training Task; seeds far apart share no Task."
+        default=0,
+        doc="Index of the first training Task; a million further are other Tasks, or your own data "
+        "in another order.",
     )
     n_batches: int = chz.field(default=100, doc="Batches in the training set.")
     groups_per_batch: int = chz.field(default=16, doc="Groups (Tasks) in a batch.")
@@ -224,12 +250,12 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         )
         if self.test_size == 0:
             return training, None
-        held_out = TaskRange(world, "test", self.test_size)
+        held_out = world.first_tasks("test", self.test_size)
         return training, TaskDataset(held_out, self.test_size, self._group(codec, held_out, 1))
 
     def _group(self, codec: str, tasks: Sequence[Task], size: int) -> TaskGroupBuilder:
         if not tasks:
-            raise OptionError("a training set needs at least one batch of at least one group")
+            raise OptionError("a set needs at least one batch of at least one group, got no Task")
         return TaskGroupBuilder(
             tasks[0],
             codec,

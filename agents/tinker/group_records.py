@@ -29,7 +29,7 @@ def group_records(
     cookbook gives it: its return and what the group adds to it, less the group's mean of that.
 
     Args:
-        origin: of the group.
+        origin: of the group; its options are those that the members' worlds were made with.
         members: as the group made them.
         rollouts: their trajectories.
         added: what the group adds to each return.
@@ -46,9 +46,10 @@ def group_records(
     records = []
     for member, rollout, value in zip(members, rollouts, returns, strict=True):
         number = episodes.setdefault(id(member.coordinator), len(episodes))
+        world = member.coordinator.world
         records.append(
             record_episode(
-                replace(origin, member=number),
+                replace(origin, member=number, options=world.made_with or origin.options),
                 member.task,
                 member.role,
                 member.coordinator.exchanges,

@@ -12,6 +12,7 @@ from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.group_records import group_records
 from tokengym.agents.tinker.role_baselines import role_rewards, tie_metrics
+from tokengym.envs.adapters.train_split import score_in_training, training_world
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.spec import short_name
 from tokengym.envs.core.task import Task
@@ -45,7 +46,8 @@ class TaskGroupBuilder(EnvGroupBuilder):
         task: what every member plays.
         codec: a codec, or its name for `codec_named`.
         group_size: number of episodes, at least 1.
-        options: keyword options of the world.
+        options: keyword options of the world. A Task of the train split is scored by what the
+            world declares for training, unless that is named here: `{"label": "outcome"}`.
         role: the trained role, several of them, or the world's first role if `None`.
         opponents: who plays each other role: the name of one of the world's baselines, or a
             picklable `Opponent`.
@@ -91,9 +93,9 @@ class TaskGroupBuilder(EnvGroupBuilder):
             RoleError: if no one plays a role, or no baseline has the given name.
         """
         await take_turn()
-        task = self.task
         opponents = {role: self._opponent(who) for role, who in self.opponents.items()}
-        world = make_world(task.world, task.level, **self.options)
+        named = make_world(self.task.world, self.task.level, **self.options)
+        world, task = score_in_training(named, training_world(named), self.task)
         openings: dict[str, list[int]] = {}
         members: list[Env] = []
         for _ in range(self.group_size):

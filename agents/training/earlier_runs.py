@@ -16,6 +16,7 @@ from tokengym.agents.rollouts.selection import best_of_groups, preferred
 from tokengym.agents.service import CHECKPOINT_SCHEME
 from tokengym.agents.tinker.codec import codec_name, renderer_for
 from tokengym.agents.tinker.coordinator import Opponent
+from tokengym.agents.tinker.dataset import number_in_epochs
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
@@ -24,7 +25,6 @@ from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec, Message
 
@@ -317,12 +317,6 @@ def recorded_turns(record: RolloutRecord, codec: Codec) -> list[TurnTokens]:
 
 
 def numbers_of_step(count: int, size: int, step: int, seed: int) -> list[int]:
-    """Return which of `count` examples a step of `size` takes.
-
-    All are taken once, in an order of the seed's, before any is taken again.
-    """
-    places = [divmod(n, count) for n in range(step * size, (step + 1) * size)]
-    orders = {
-        epoch: generator("recorded", seed, epoch).permutation(count) for epoch in dict(places)
-    }
-    return [int(orders[epoch][place]) for epoch, place in places]
+    """Return which of `count` examples a step of `size` takes; see `number_in_epochs`."""
+    places = range(step * size, (step + 1) * size)
+    return [number_in_epochs(place, count, seed) for place in places]

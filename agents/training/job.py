@@ -12,7 +12,7 @@ import chz
 from tokengym.agents.rollouts import RolloutOrigin, TrainRollouts
 from tokengym.agents.tinker.codec import codec_name, codec_named, recommended_renderer, renderer_for
 from tokengym.agents.tinker.coordinator import Opponent
-from tokengym.agents.tinker.dataset import TaskDatasetBuilder
+from tokengym.agents.tinker.dataset import TASKS_A_SEED, TaskDatasetBuilder
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.tinker.tokenizer_loading import trust_tokenizer
 from tokengym.agents.training.batches.curriculum import SkillScale
@@ -32,6 +32,7 @@ from tokengym.agents.training.earlier_runs import (
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.folder.tensorboard import require_tensorboard
 from tokengym.agents.training.presets import fill_in, is_toy
+from tokengym.envs.adapters.train_split import standardising_notice
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.task import Task
@@ -39,7 +40,6 @@ from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, import_object, make_world, scripted_opponent
 from tokengym.envs.tokens.codec import Codec
 
-_TASKS_A_SEED = 1_000_000
 _SCALE_TASKS = 64
 _FURTHER_TASKS = 500_000  # of a seed's Tasks, the last ones stand in for others
 
@@ -194,6 +194,15 @@ class Job:
             f"the cookbook {advice}"
         )
 
+    @property
+    def estimator_notice(self) -> str | None:
+        """A notice if the estimator standardises a proper score; `None` if it does not."""
+        if self.config.estimator != "group_standardised":
+            return None
+        cause = "group_standardised divides by each group's deviation (take group_centred)"
+        notices = (standardising_notice(job.world.spec, cause) for job in (self, *self.others))
+        return next(filter(None, notices), None)
+
     def warm_start(self) -> "Job":
         """Return the supervised job that comes before this one's reinforcement learning."""
         updates = self.config.warm_start_updates
@@ -294,15 +303,27 @@ class Job:
 
     def further_dataset(self, dataset: TaskDatasetBuilder) -> TaskDatasetBuilder:
         """Return the builder of single groups, on Tasks that no step starts with."""
-        first = self.first_task + _TASKS_A_SEED - _FURTHER_TASKS
+        first = self.first_task + TASKS_A_SEED - _FURTHER_TASKS
         return chz.replace(
             dataset, first_task=first, n_batches=_FURTHER_TASKS, groups_per_batch=1, prefetch=False
         )
 
+    def epoch_begun(self, step: int) -> str | None:
+        """Return which epoch of a user's own data begins in a step; `None` in the first one.
+
+        Also `None` where steps do not go through the data of one world.
+        """
+        config, size = self.config, self.world.size("train")
+        if not size or self.others or self.recorded or self.preferences:
+            return None
+        taken = config.groups_per_batch * (1 if config.rolls_out else config.group_size)
+        before, epoch = (step * taken - 1) // size, ((step + 1) * taken - 1) // size
+        return f"epoch {epoch + 1} of {size} questions" if epoch > max(before, 0) else None
+
     @property
     def first_task(self) -> int:
         """Index of the first training Task; jobs of different seeds share none."""
-        return self.config.seed * _TASKS_A_SEED
+        return self.config.seed * TASKS_A_SEED
 
 
 def _worlds(config: TrainConfig) -> tuple[World, World, tuple[World, ...]]:

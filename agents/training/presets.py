@@ -13,6 +13,7 @@ from typing import Any
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.setting_groups import MixedWorld
+from tokengym.envs.adapters.train_split import training_options
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.world import World
@@ -90,11 +91,8 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
     if named.get("self_play"):
         start["steps"] = _SELF_PLAY_STEPS
     start |= _LEVELS.get((world_spec.id, level), {})
-    # A world's own options are for Tasks it draws; records of a user have no exact label.
-    options = {} if "data" in named.get("options", {}) else dict(world_spec.training)
-    if toy and world_spec.id in _TOY:
-        options["prompt"] = "terse"
-    named["options"] = {**options, **named.get("options", {})}
+    prompt = {"prompt": "terse"} if toy and world_spec.id in _TOY else {}
+    named["options"] = training_options(world_spec, {**prompt, **named.get("options", {})})
     return TrainConfig(**{"world": world_spec.id, "level": level, **start, **named})
 
 

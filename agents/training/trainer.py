@@ -253,6 +253,8 @@ async def _watch(
             done, _ = await asyncio.wait({training}, timeout=_POLL_SECONDS)
             for row in log.poll():
                 bar.show(row)
+                if epoch := job.epoch_begun(row.step):
+                    progress.say(epoch)
                 rollouts.seal(row.step)
                 if board is not None:
                     write_events(board, row)

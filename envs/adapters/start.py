@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tokengym.envs.adapters.config import opponents_of_one
+from tokengym.envs.adapters.train_split import score_in_training, training_world
 from tokengym.envs.core.episode import TextEpisode, role_stream
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.play import Policy
@@ -67,7 +68,9 @@ class Rollouts:
             usual opponent, see `WorldSpec.opponents`.
         codec: for rollouts in tokens; `None` for rollouts in text.
         max_tokens: budget of a rollout's tokens, see `Episode`.
-        **options: options of the world.
+        **options: options of the world. Those that it declares for training, such as the exact
+            probabilities for a label, hold on the split `train` unless they are named here:
+            `label="outcome"` trains on outcomes. Other splits are scored by outcomes.
 
     Attributes:
         world: the world that Tasks are drawn from: `rollouts.world.task("train", 7)`.
@@ -92,6 +95,7 @@ class Rollouts:
         **options: Any,
     ) -> None:
         self.world = world if isinstance(world, World) else make_world(world, level, **options)
+        self._training = training_world(self.world)
         self.codec = codec
         self.max_tokens = max_tokens
         spec = self.world.spec
@@ -132,12 +136,12 @@ class Rollouts:
         return cls(**{**given, **more})
 
     def start(self, task: Task) -> "Rollout":
-        """Start a rollout of `task`, with its own world.
+        """Start a rollout of `task`, with its own world; on `train` scored as training is.
 
         Raises:
             TaskError: if the Task is not the world's.
         """
-        return Rollout(self, task)
+        return Rollout(self, *score_in_training(self.world, self._training, task))
 
     def start_at(self, split: str, index: int) -> "Rollout":
         """Start a rollout of the Task at a split and index, as rows of a data set name it.
@@ -154,6 +158,7 @@ class Rollout:
 
     Args:
         rollouts: says the role, the opponents and the codec.
+        world: scores it; it is forked.
         task: what to play.
 
     Attributes:
@@ -166,13 +171,13 @@ class Rollout:
         well_formed: for each reply whether it was well-formed.
     """
 
-    def __init__(self, rollouts: Rollouts, task: Task) -> None:
+    def __init__(self, rollouts: Rollouts, world: World, task: Task) -> None:
         self.task = task
         self.role = rollouts.role
         self.rewards: list[float] = []
         self.terms: dict[str, float] = {}
         self.well_formed: list[bool] = []
-        world, opponents = rollouts.world.fork(), rollouts.opponents
+        world, opponents = world.fork(), rollouts.opponents
         self.episode: TextEpisode = (
             TextEpisode(world, task, opponents=opponents)
             if rollouts.codec is None

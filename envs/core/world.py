@@ -63,6 +63,9 @@ class World(ABC, Generic[Compiled]):
     expected_form: ClassVar[str]
     """An example of a well-formed reply, for tests: no Turn shows it, a policy would copy it."""
 
+    made_with: Mapping[str, Any] | None = None
+    """The options that `make_world` was given; `None` for a world that was made otherwise."""
+
     windows: Windows | None = None
     """Windows of a user's time series, on which Tasks are drawn; set by the constructor."""
 

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
-from tokengym.envs.adapters.start import Rollouts
+from tokengym.envs.adapters.start import Rollout, Rollouts
 from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS
@@ -67,7 +67,7 @@ class TokengymWorld(Source):
 
     def start(self, place: Place) -> Episode:
         """Begin a rollout."""
-        rollout = self._rollouts.start(self._task(place.split, place.index))
+        rollout = self._rollout(place.split, place.index)
 
         def reply(text: str) -> Step:
             earlier = len(rollout.rewards)
@@ -75,6 +75,10 @@ class TokengymWorld(Source):
             return Step(sum(rollout.rewards[earlier:]), rollout.done, rollout.text)
 
         return Episode(rollout.text, reply, *self._known(place.split, place.index))
+
+    def _rollout(self, split: str, index: int) -> Rollout:
+        """Start a rollout that is scored as evaluations are, on every split."""
+        return Rollout(self._rollouts, self._rollouts.world, self._task(split, index))
 
     def _task(self, split: str, index: int) -> Task:
         """Return a Task, drawn twice, as a world may not draw it alike, and kept from then on."""
@@ -88,7 +92,7 @@ class TokengymWorld(Source):
         """Return the oracle's replies and, where it is sure to earn the optimum, that."""
         if self._oracle is None:
             return (), None
-        told = self._rollouts.start(self._task(split, index))
+        told = self._rollout(split, index)
         rng = role_stream(told.task, told.role)
         replies = []
         while not told.done:

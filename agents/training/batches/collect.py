@@ -259,12 +259,9 @@ class RolloutCollector:
             records: list[RolloutRecord] = []
             recorded = builder
             if self.kept is not None and isinstance(builder, TaskGroupBuilder):
-                # Worlds of a mixture have options and opponents of their own.
-                origin = replace(
-                    self.kept.origin,
-                    options=builder.options,
-                    opponents=opponent_labels(builder.opponents),
-                )
+                # Worlds of a mixture have opponents of their own.
+                opponents = opponent_labels(builder.opponents)
+                origin = replace(self.kept.origin, opponents=opponents)
                 recorded = replace(builder, origin=origin, record=records.extend)
             rolled = await self._play(recorded, sampling, (*key, number))
             self._require_credit(rolled)
