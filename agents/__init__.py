@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tokengym.agents.tinker.env import TinkerEnv
     from tokengym.agents.tinker.groups import TaskGroupBuilder
     from tokengym.agents.tinker.language_model import LanguageModelOpponent
+    from tokengym.agents.tinker.many_prompts import sample_prompts
     from tokengym.agents.tinker.paper_env import PaperEnv
+    from tokengym.agents.training.batches.datums import datum
     from tokengym.agents.training.config import TrainConfig
     from tokengym.agents.training.earlier_runs import trained_opponent
     from tokengym.agents.training.folder.run import RunFolder
@@ -45,10 +47,12 @@ __all__ = [
     "TinkerEnv",
     "TrainConfig",
     "codec_named",
+    "datum",
     "evaluate",
     "play",
     "preset",
     "run_experiment",
+    "sample_prompts",
     "trained_opponent",
 ]
 
@@ -69,9 +73,11 @@ __getattr__ = lazy_attributes(
         "TinkerEnv": "tokengym.agents.tinker.env",
         "TrainConfig": "tokengym.agents.training.config",
         "codec_named": "tokengym.agents.tinker.codec",
+        "datum": "tokengym.agents.training.batches.datums",
         "evaluate": "tokengym.agents.analysis.evaluate",
         "preset": "tokengym.agents.training.presets",
         "run_experiment": "tokengym.agents.experiment",
+        "sample_prompts": "tokengym.agents.tinker.many_prompts",
         "trained_opponent": "tokengym.agents.training.earlier_runs",
     },
 )

@@ -35,7 +35,8 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
         ServiceDiedError: if the local service ended by itself; the run can be resumed.
         ServiceRefusedError: if the service answered with an error, or lacks what the job needs.
     """
-    loss = check_overrides(job).loss_fn if job.config.rolls_out else "cross_entropy"
+    checked = check_overrides(job)
+    loss = checked.loss_fn if job.config.rolls_out else "cross_entropy"
 
     async def connected() -> RunSummary:
         if not job.target.local:

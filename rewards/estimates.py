@@ -11,6 +11,8 @@ Floats = npt.NDArray[np.float64]
 
 _ROUNDING = 1e-12
 """Values no further apart, relatively, agree."""
+_SYMMETRIC = 1e-6
+"""Sides of an interval no further apart, relatively, are equal but for rounding."""
 _SHARE_OF_SHOWN = 1.96 / (1.96 + 0.84)
 
 
@@ -30,7 +32,7 @@ class Estimate(NamedTuple):
     samples: int = 0
 
     def __str__(self) -> str:
-        """Show value and half width, `0.812 ± 0.011`, or the ends where the value is one."""
+        """Show value and interval: `0.812 ± 0.011`, or `0.812 (0.805 to 0.831)` if lopsided."""
         return f"{self.value:.3f} {self.around}".rstrip()
 
     @property
@@ -41,8 +43,9 @@ class Estimate(NamedTuple):
 
     @property
     def around(self) -> str:
-        """The interval behind the value: ± its half width, or both ends if the value is one."""
-        if self.low < self.value < self.high:
+        """The interval behind the value: ± its half width, or both ends if these differ."""
+        below, above = self.value - self.low, self.high - self.value
+        if below > 0.0 and math.isclose(below, above, rel_tol=_SYMMETRIC):
             return f"± {self.half_width:.3f}"
         return f"({interval})" if (interval := self.interval()) else ""
 

@@ -15,7 +15,7 @@ _COARSEST = 0.25
 
 
 def describe_skill(skill: Estimate) -> str:
-    """Return a skill with its half width, or how many Tasks would measure it.
+    """Return a skill with its interval, or how many Tasks would measure it.
 
     A skill between .2 and 2 says nothing that a reader can use, whatever its digits.
     """

@@ -79,6 +79,11 @@ class _Work(Settings):
     works_filter: str | None = option(
         None, "first fetch the works of OpenAlex's API that match", flag="--filter"
     )
+    expand: str = option(
+        "",
+        "of --filter: also fetch citers, references or both (citers,references) of the works that "
+        "match, to count citations; these are not judged themselves",
+    )
     most_pages: int | None = option(
         None, "of --filter: maximum pages to fetch, 100 works each", least=1
     )
@@ -107,8 +112,8 @@ def papers(
     from tokengym.envs.disruption.data.openalex_api import ADDRESS
 
     asked, kind = said_of(_Work, said), said.get("kind")
-    if asked.works_filter is None and (asked.most_pages is not None or asked.address is not None):
-        raise OptionError("--most-pages and --address go with --filter")
+    if asked.works_filter is None and (asked.most_pages or asked.address or asked.expand):
+        raise OptionError("--expand, --most-pages and --address go with --filter")
     if asked.works_filter is not None:
         if kind not in (None, "openalex"):
             raise OptionError(f"--filter fetches works of openalex, got --kind {kind!r}")
@@ -119,6 +124,8 @@ def papers(
             fetch_works(
                 source,
                 asked.works_filter,
+                expand=[name.strip() for name in asked.expand.split(",") if name.strip()],
+                window=recipe.window,
                 most_pages=asked.most_pages,
                 address=asked.address or ADDRESS,
                 progress=tools["progress"],

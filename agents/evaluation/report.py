@@ -155,7 +155,7 @@ def _share(share: Estimate) -> str:
 
 
 def _unbroken(estimate: Estimate) -> str:
-    """Return value and half width, joined by non-breaking spaces."""
+    """Return value and interval, the ± of a half width joined by non-breaking spaces."""
     return _joined(str(estimate))
 
 

@@ -11,8 +11,8 @@ from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Oppon
 from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.group_records import group_records
-from tokengym.agents.tinker.role_baselines import role_rewards, tie_metrics
 from tokengym.envs.adapters.train_split import score_in_training, training_world
+from tokengym.agents.tinker.role_baselines import level_metrics, role_rewards, tie_metrics
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.spec import short_name
 from tokengym.envs.core.task import Task
@@ -40,7 +40,8 @@ class TaskGroupBuilder(EnvGroupBuilder):
     `reward_tie_eligible_groups` is exact if no group of the batch was dropped
     (`remove_constant_reward_groups` drops some); under one tag of several (`env/TAG/`) it counts as
     if every group of the batch had that tag. A group of one member, the others of which may be
-    lost, reports 0 eligible groups and no rates.
+    lost, reports 0 eligible groups and no rates. `correct_rate` and `floor_mass` are reported, and
+    pooled, in the same way.
 
     Attributes:
         task: what every member plays.
@@ -128,6 +129,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
         else:
             returns = [sum(step.reward for step in one.transitions) for one in trajectory_group]
             first = tie_metrics([returns], self.groups_in_batch)
+            first |= level_metrics(spec(self.task.world), self._trained_roles()[0], returns)
             rewards = [(0.0, {} if member else first) for member in range(len(returns))]
         if self.record is not None and self.origin is not None:
             added = [more for more, _ in rewards]

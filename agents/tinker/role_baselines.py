@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from tinker_cookbook.rl.types import Metrics, Trajectory, TrajectoryGroup
 
 from tokengym.agents.tinker.env import Member
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.registry import spec
 from tokengym.rewards.ties import tie_statistics
 
 _ELIGIBLE = "reward_tie_eligible_groups"
@@ -58,6 +60,7 @@ def role_rewards(
             metrics[f"{role}/malformed"] = statistics.fmean(malformed)
         if not reported:
             metrics |= tie_metrics(list(returns_of.values()), groups_in_batch)
+            metrics |= level_metrics(spec(member.task.world), roles[0], returns_of[roles[0]])
         if role not in reported:
             ties = tie_metrics([returns_of[role]], groups_in_batch)
             metrics |= {f"{role}/{name}": number for name, number in ties.items()}
@@ -93,6 +96,23 @@ def split_roles(group: TrajectoryGroup, roles: Sequence[str]) -> dict[str, Traje
                 [group.metrics_G[place] for place in places],
             )
     return groups
+
+
+def level_metrics(world: WorldSpec, role: str, returns: Sequence[float]) -> Metrics:
+    """Return where the returns of a group lie in the world's range; nothing of no return.
+
+    Returns:
+        `correct_rate`: the share above the middle of the declared range; `floor_mass`: the share
+        below the threshold of the world's flat floor, where it declares one.
+    """
+    if not returns:
+        return {}
+    declared, floor = world.return_range[role], world.flat_floor
+    middle = (declared.low + declared.high) / 2.0
+    shares: Metrics = {"correct_rate": statistics.fmean(value > middle for value in returns)}
+    if floor is not None:
+        shares["floor_mass"] = statistics.fmean(value < floor.below for value in returns)
+    return shares
 
 
 def _counts(member: Member, rollout: Trajectory) -> bool:

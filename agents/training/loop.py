@@ -19,6 +19,7 @@ from tinker_cookbook.utils.misc_utils import split_list
 
 from tokengym.agents.training.budget import TOKENS, TokenBudget
 from tokengym.agents.training.folder.run import POLICY, RunFolder
+from tokengym.agents.training.named_metrics import NamedMetrics
 from tokengym.agents.training.policy_trainers import PolicyTrainers, service_session
 from tokengym.envs.core.errors import OptionError
 
@@ -170,12 +171,13 @@ async def train(
                 "out, or choose what that loop can do"
             )
     run = Path(config.log_path).name
-    log = ml_log.setup_logging(
+    usual = ml_log.setup_logging(
         log_dir=config.log_path,
         wandb_project=config.wandb_project,
         wandb_name=config.wandb_name or run,
         config=config,
     )
+    log = NamedMetrics(usual)
     labels = recipe_user_metadata(config.recipe_name)
     title = config.session_name or config.wandb_name or run
     opened = service_session(config.base_url, user_metadata=labels, display_name=title)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -37,8 +38,10 @@ from tokengym.agents.training.earlier_runs import Opponents
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
 from tokengym.agents.training.folder.run import RunFolder, Weights
 from tokengym.agents.training.folder.tensorboard import event_writer, write_events
+from tokengym.agents.training.folder.wandb_log import require_wandb
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import BatchSource, train
+from tokengym.agents.training.named_metrics import named_in_cookbook
 from tokengym.agents.training.policy_trainers import PolicyTrainers, service_session
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.session import TrainingSession
@@ -130,7 +133,8 @@ async def _in_cookbook(config: cookbook.Config, run: RunFolder, seed: int) -> No
     Of a run that was killed after its last step it says that it is complete, and saves no final
     weights.
     """
-    await cookbook.main(config)
+    with named_in_cookbook():
+        await cookbook.main(config)
     if run.final_step < max(run.saved_steps, default=0):
         async with service_session(config.base_url) as service:
             policy = await PolicyTrainers.open(service, config, run.policies, seed)
@@ -280,11 +284,16 @@ def check_overrides(job: Job) -> cookbook.Config:
     """Return the trainer's configuration without a service, so that bad overrides fail at once.
 
     Raises:
-        OptionError: if an override names no field or has no value for it.
+        OptionError: if an override names no field or has no value for it, or asks for Weights &
+            Biases where that is not installed.
     """
     nowhere = Connection(job.target.model, None, None)
     dataset = job.dataset({role: {} for role in job.roles})
-    return trainer_config(job, Path(), nowhere, dataset, Weights(None, None))
+    config = trainer_config(job, Path(), nowhere, dataset, Weights(None, None))
+    # The cookbook logs to Trackio, where that is installed, under the same name.
+    if config.wandb_project and find_spec("trackio") is None:
+        require_wandb(config.wandb_project)
+    return config
 
 
 def trainer_config(

@@ -294,7 +294,8 @@ def test_certificates_come_out_as_json_and_the_exit_status_says_all_contracts_ar
     )
     assert 0.0 < left < 0.5
     assert found["headroom"]["value"] == pytest.approx(left)
-    assert cells["headroom"].startswith(f"{left:.3f} ± ")
+    low, high = found["headroom"]["low"], found["headroom"]["high"]
+    assert cells["headroom"] == f"{left:.3f} ({low:.3f} to {high:.3f})"
     assert cells["best simple"].endswith(f"`{found['simple']}`")
     assert cells["reachable (how)"].endswith("`oracle` (exact posterior, proved)")
     assert "all kept" in result.output

@@ -5,13 +5,17 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.disruption.literature_files import LAST_YEAR, WORKS, as_openalex, papers_in
-from tokengym.envs.core.errors import OptionError, TokengymError
-from tokengym.envs.disruption.data import write_papers
+from tokengym.envs.core.errors import DataError, OptionError, TokengymError
+from tokengym.envs.disruption.data import Work, write_papers
+from tokengym.envs.disruption.data.manifest import read_manifest
+from tokengym.envs.disruption.data.openalex import read_works
+from tokengym.envs.disruption.data.openalex_api import KEY_VARIABLE
 from tokengym.envs.disruption.paper import Paper
 
 pytest.importorskip("httpx")
@@ -105,9 +109,166 @@ def test_what_is_skipped_is_printed(
             ["--kind", "openalex", "--last-year", "2019", "--most-pages", "2"],
             "go with --filter",
         ),
+        (["--kind", "openalex", "--expand", "citers"], "go with --filter"),
         (["--kind", "openalex"], "needs last_year"),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, words: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         run(tmp_path, tmp_path / "out", *words)
+
+
+BY_ID = {work.id: work for work in WORKS}
+
+
+class LikeOpenAlex(Handler):
+    """Answers as OpenAlex does: a key, filters by year, type, citations and ids, pages of 100."""
+
+    filters: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        query = {name: value for name, (value,) in parse_qs(urlsplit(self.path).query).items()}
+        Handler.calls += 1
+        status, answer = self.answer(query)
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def answer(self, query: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        if "api_key" not in query:
+            return 401, {"error": "Unauthorized", "message": "cursor paging needs an API key"}
+        self.filters.append(query["filter"])
+        matching = WORKS
+        for condition in query["filter"].split(","):
+            name, _, value = condition.partition(":")
+            if value.count("|") >= 100:
+                return 400, {"message": "Maximum number of values exceeded for filter"}
+            matching = [work for work in matching if matches(work, name, value)]
+        begin = 0 if query["cursor"] == "*" else int(query["cursor"])
+        results = [as_openalex(work) for work in matching[begin : begin + 100]]
+        following = str(begin + 100) if results else None
+        return 200, {
+            "meta": {"count": len(matching), "next_cursor": following},
+            "results": results,
+        }
+
+
+def matches(work: Work, name: str, value: str) -> bool:
+    if name == "publication_year":
+        first, _, last = value.partition("-")
+        return int(first) <= work.year <= int(last or first)
+    named = value.split("|")
+    return {
+        "type": lambda: work.type in named,
+        "cites": lambda: bool({*named} & {*work.references}),
+        "openalex": lambda: work.id in named,
+    }[name]()
+
+
+@pytest.fixture
+def openalex(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv(KEY_VARIABLE, "of-mine")
+    LikeOpenAlex.filters.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), LikeOpenAlex)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def asked(folder: Path, address: str, years: str, *more: str) -> list[object]:
+    matching = ["--filter", f"publication_year:{years},type:article", "--address", address]
+    usual = ["--last-year", LAST_YEAR, "--shuffles", 0, "--balance", "none"]
+    return [folder / "pages", folder / "out", *matching, *usual, *more]
+
+
+def test_works_around_those_that_match_are_fetched_and_only_counted(
+    openalex: str, tmp_path: Path, labelled: dict[str, Paper]
+) -> None:
+    words = asked(tmp_path, openalex, "2000-2009", "--expand", "citers,references")
+    shown = run(*words)
+    assert "citers" in shown  # left out, with their count
+    assert "references" in shown
+    papers = [paper for split in papers_in(tmp_path / "out").values() for paper in split]
+    # All that are eligible in the whole literature, as nothing around them is missing.
+    wanted = {id for id, paper in labelled.items() if 2000 <= paper.publication_year <= 2009}
+    left_out = sum(read_manifest(tmp_path / "out")["source"]["left_out"].values())
+    assert {paper.openalex_id for paper in papers} <= wanted
+    assert len(papers) + left_out == len(wanted) > 100
+    matching = {w.id for w in WORKS if 2000 <= w.year <= 2009 and w.type == "article"}
+    fetched = list(read_works(sorted((tmp_path / "pages").glob("*.gz"))))
+    ids = [work.id for work in fetched]
+    assert len(ids) == len(set(ids))
+    around = {
+        work.id
+        for work in WORKS
+        for one in map(BY_ID.__getitem__, work.references)
+        if one.id in matching and one.year < work.year <= one.year + 5
+    } | {one for id in matching for one in BY_ID[id].references}
+    assert {*matching, *around} <= {*ids}
+    assert {work.id for work in fetched if not work.counted} == matching
+    calls = Handler.calls
+    run(*words)
+    assert Handler.calls == calls
+
+
+def test_an_interrupted_expansion_goes_on_where_it_stopped(
+    openalex: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    words = ["2003-2009", "--expand", "references,citers"]
+    run(*asked(whole, openalex, *words))
+    calls = LikeOpenAlex.filters.copy()
+    LikeOpenAlex.filters.clear()
+    answer, left = LikeOpenAlex.answer, iter(range(len(calls) // 2))
+
+    def some(self: LikeOpenAlex, query: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        return answer(self, query) if next(left, None) is not None else (400, {"message": "gone"})
+
+    monkeypatch.setattr(LikeOpenAlex, "answer", some)
+    with pytest.raises(DataError, match="gone"):
+        run(*asked(broken, openalex, *words))
+    monkeypatch.setattr(LikeOpenAlex, "answer", answer)
+    run(*asked(broken, openalex, *words))
+    assert LikeOpenAlex.filters == calls
+    made, uninterrupted = (papers_in(folder / "out") for folder in (broken, whole))
+    assert made == uninterrupted
+    # The manifests differ by the times in gzipped pages, whose hashes they hold.
+    parts = [read_manifest(folder / "out") for folder in (broken, whole)]
+    assert parts[0]["source"] == parts[1]["source"]
+
+
+def test_a_filter_without_the_works_around_it_says_why_nothing_can_be_labelled(
+    openalex: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=r"of 2005 to 2005, with 0 citations among them.*--expand"):
+        run(*asked(tmp_path, openalex, "2005"))
+    with pytest.raises(DataError, match=r"of 2005 to 2005 cannot be split"):
+        run(*asked(tmp_path / "around", openalex, "2005", "--expand", "citers,references"))
+    late = [
+        str(word) if word != LAST_YEAR else "2009" for word in asked(tmp_path, openalex, "2005")
+    ]
+    late[0], late[1] = str(tmp_path / "late"), str(tmp_path / "late-out")
+    with pytest.raises(DataError, match="--last-year 2009 is too early for all of them"):
+        run(*late)
+
+
+def test_a_missing_key_and_what_to_do_is_said_in_one_sentence(
+    openalex: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEY_VARIABLE)
+    with pytest.raises(DataError) as caught:
+        run(*asked(tmp_path, openalex, "2005"))
+    assert "API key" in str(caught.value)
+    assert KEY_VARIABLE in str(caught.value)
+    assert "mail address" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert Handler.calls == 1
+
+
+def test_an_unknown_expansion_is_refused(openalex: str, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"takes citers and references, got \['friends'\]"):
+        run(*asked(tmp_path, openalex, "2005", "--expand", "citers,friends"))
+    assert not LikeOpenAlex.filters

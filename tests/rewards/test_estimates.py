@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, ttest_1samp
 
-from tokengym.rewards.estimates import mean_estimate, share_estimate
+from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 
 
 @given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -76,3 +76,23 @@ def test_between_bounds_an_unseen_value_may_lie_at_either(value: float) -> None:
         assert found == pytest.approx(share_estimate(20 * value, 20))
     assert found.rest[:3] == pytest.approx((1.0 - value, 1.0 - found.high, 1.0 - found.low))
     assert mean_estimate([0.2, 0.4, 0.9], (0.0, 1.0)) == mean_estimate([0.2, 0.4, 0.9])
+
+
+@given(*(st.floats(-3.0, 3.0),) * 2, st.floats(0.0, 2.0), st.booleans())
+def test_the_ends_of_a_shown_interval_are_its_own(
+    value: float, below: float, above: float, symmetric: bool
+) -> None:
+    """Of a lopsided interval neither end is the value ± half its width."""
+    low, high = value - abs(below), value + (abs(below) if symmetric else above)
+    words = str(Estimate(value, low, high, 9))
+    middle, sign, half = words.partition(" ± ")
+    if sign:
+        ends = float(middle) - float(half), float(middle) + float(half)
+        # As both are rounded alike, an interval that has 0 in it has 0 in it as shown.
+        assert ends[0] <= 0.0 <= ends[1] or not low <= 0.0 <= high
+    elif low < high:
+        ends = tuple(map(float, middle.partition(" (")[2].rstrip(")").split(" to ")))
+        assert ends[0] <= 0.0 <= ends[1] or not low <= 0.0 <= high
+    else:
+        return
+    assert ends == pytest.approx((low, high), abs=0.001 + 1e-9)

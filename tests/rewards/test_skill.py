@@ -85,6 +85,13 @@ def test_nothing_is_claimed_inside_the_noise() -> None:
     assert "no change beyond chance" in str(skill)
 
 
+def test_a_change_within_chance_is_shown_with_an_interval_that_holds_none() -> None:
+    """Half of (-.005, .082) around .047 would be .044, and leave 0 out."""
+    gain = Estimate(0.047, -0.005, 0.082, 1024)
+    assert "no change beyond chance (0.047 (-0.005 to 0.082);" in str(Skill(gain, gain, gain))
+    assert describe_skill(gain) == "0.047 (-0.005 to 0.082)"
+
+
 def test_a_skill_that_tasks_cannot_measure_is_no_number_but_says_how_many_can() -> None:
     """Sixteen Tasks, as on record: 1.095 ± .874; ten times as many would do."""
     assert describe_skill(Estimate(1.095, 0.221, 1.969, 16)) == (

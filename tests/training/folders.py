@@ -117,7 +117,7 @@ def _content(path: Path, folder: Path) -> Any:
         {
             name: value
             for name, value in json.loads(row).items()
-            if not name.startswith("time/") and name not in _NAMED
+            if not name.startswith("time/") and name not in _NAMED | {"tokens_per_second"}
         }
         for row in rows
     ]

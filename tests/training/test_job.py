@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -211,15 +212,21 @@ def test_every_field_of_the_trainers_config_can_be_set(
         ("lora_rank@=num_substeps", "--rank"),
         ("stream_minibatch_config.groups_per_batch=2", "--groups"),
         ("async_config=None", "--mode"),
+        pytest.param(
+            "wandb_project=mine",
+            r"pip install 'tokengym\[wandb\]'",
+            marks=pytest.mark.skipif(find_spec("wandb") is not None, reason="wandb is installed"),
+        ),
     ],
 )
 def test_what_is_no_field_of_the_trainers_config_is_refused_before_anything_starts(
     tmp_path: Path, override: str, named: str
 ) -> None:
     folder = tmp_path / "run"
-    with pytest.raises(OptionError, match=named):
-        run_job(replace(SMALL, overrides=(override,)), folder)
-    assert not folder.exists()
+    for settings in (SMALL, SMALL.without_rewards()):
+        with pytest.raises(OptionError, match=named):
+            run_job(replace(settings, overrides=(override,)), folder)
+        assert not folder.exists()
 
 
 def test_owned_fields_are_the_trainers_and_name_options_that_there_are() -> None:

@@ -2,15 +2,17 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.named_metrics import NAMED
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
+from tokengym.rewards.ties import tie_statistics
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -53,6 +55,28 @@ def test_a_job_of_every_kind_runs_to_its_report(
     assert "after training" in page
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "outcome.json"}
+
+
+@pytest.mark.parametrize("loop", ["own", "cookbook"])
+def test_both_loops_log_the_named_figures(
+    tmp_path: Path, served: dict[str, Any], loop: Literal["own", "cookbook"]
+) -> None:
+    settings = replace(ENERGY, **served, loop=loop, rollout_share=1.0)
+    (row,) = run(settings, tmp_path)
+    returns = [
+        record.total
+        for record in RunFolder(tmp_path).rollouts.read()
+        if record.origin.kind == "train"
+    ]
+    assert len(returns) == 4
+    assert row["mean_reward"] == pytest.approx(sum(returns) / 4)
+    assert row["correct_rate"] == sum(value > 0.5 for value in returns) / 4
+    assert row["env/all/floor_mass"] == row["env/all/safety_floor_mass"]
+    tokens = row["env/all/total_ob_tokens"] + row["env/all/total_ac_tokens"]
+    assert row["tokens_per_second"] == pytest.approx(tokens / row["time/total"])
+    ties = tie_statistics([returns[:2], returns[2:]])
+    for name in NAMED.keys() - {"mean_reward", "correct_rate"}:
+        assert row[name] == row[f"env/all/{name}"] == ties[name]  # type: ignore[literal-required]
 
 
 @pytest.mark.parametrize("kind", [{"loop": "own"}, {"command": "sft"}], ids=str)

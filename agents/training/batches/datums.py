@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import tinker
 from tinker_cookbook.rl.metrics import compute_kl_sample_train
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup
@@ -81,6 +82,43 @@ def rollout_data(rollout: Trajectory, advantages_T: Sequence[float]) -> list[tin
     return data
 
 
+def datum(
+    tokens: Sequence[int], logprobs: Sequence[float | None], advantages: Sequence[float]
+) -> tinker.Datum:
+    """Return a rollout as training data for a policy gradient, with an advantage for each token.
+
+    It is what `importance_sampling`, `ppo` and `cispo` take. Inputs are all tokens but the last,
+    targets all but the first.
+
+    Args:
+        tokens: what was read and sampled, in order, at least two.
+        logprobs: as sampled: of all tokens, or of the last ones. They are looked at only where the
+            advantage is not 0; elsewhere they may be `None`, as those of a prompt's first token.
+        advantages: of the same tokens; 0 for those that were read.
+
+    Raises:
+        ValueError: if there are fewer than two tokens, not as many advantages as log-probabilities,
+            more of them than tokens, or a token with an advantage has no log-probability.
+    """
+    count, length = len(tokens), len(logprobs)
+    if count < 2 or len(advantages) != length or length > count:
+        raise ValueError(
+            "a datum needs two tokens or more and, for as many of the last of them, "
+            f"log-probabilities and advantages; got {count}, {length} and {len(advantages)}"
+        )
+    sampled_T, advantages_T = np.zeros((2, count), np.float32)
+    advantages_T[count - length :] = advantages
+    # Read tokens have no log-probability, or NaN, which would stay NaN when multiplied by 0.
+    known = [0.0 if not paid else value for value, paid in zip(logprobs, advantages, strict=True)]
+    sampled_T[count - length :] = [np.nan if value is None else value for value in known]
+    if advantages_T[0] or not (np.isfinite(sampled_T) & np.isfinite(advantages_T)).all():
+        raise ValueError(
+            "a token with an advantage must follow another one and have a finite log-probability "
+            "and advantage"
+        )
+    return _laid_out(tokens, logprobs=sampled_T, advantages=advantages_T)
+
+
 def drift(
     data: Sequence[tinker.Datum], outputs: Sequence[tinker.ForwardBackwardOutput]
 ) -> dict[str, float]:
@@ -108,14 +146,16 @@ def _datum(tokens: list[int], turns: Sequence[tuple[int, list[float], float]]) -
         logprobs[start:end] = sampled
         advantages[start:end] = advantage
         mask[start:end] = 1.0
+    return _laid_out(tokens, logprobs=logprobs, advantages=advantages, mask=mask)
+
+
+def _laid_out(tokens: Sequence[int], **inputs_T: npt.NDArray[np.float32]) -> tinker.Datum:
+    """Return tokens and what a loss takes of each as targets follow inputs."""
+    shifted = {name: tinker.TensorData.from_numpy(values[1:]) for name, values in inputs_T.items()}
+    targets = tinker.TensorData.from_numpy(np.array(tokens[1:], np.int64))
     return tinker.Datum(
-        model_input=tinker.ModelInput.from_ints(tokens[:-1]),
-        loss_fn_inputs={
-            "target_tokens": tinker.TensorData.from_numpy(np.array(tokens[1:], np.int64)),
-            "logprobs": tinker.TensorData.from_numpy(logprobs[1:]),
-            "advantages": tinker.TensorData.from_numpy(advantages[1:]),
-            "mask": tinker.TensorData.from_numpy(mask[1:]),
-        },
+        model_input=tinker.ModelInput.from_ints([*tokens[:-1]]),
+        loss_fn_inputs={"target_tokens": targets, **shifted},
     )
 
 

@@ -31,12 +31,14 @@ from tokengym.agents.settings import read_plain
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.monitor import StepLog, StepRow
 from tokengym.agents.training.folder.run_files import (
+    add_line,
     keep_lines,
     read_lines,
     read_result,
     write_json,
 )
 from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
+from tokengym.agents.training.folder.wandb_log import require_wandb, wandb_run
 from tokengym.agents.training.setting_groups import SETTINGS_FILE
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
@@ -75,9 +77,19 @@ class RunFolder:
 
     Attributes:
         folder: where it lies.
+        wandb: a project of Weights & Biases that `log` sends its metrics to as well.
+
+    Raises:
+        OptionError: if a project is named and wandb is not installed.
     """
 
     folder: Path
+    wandb: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a project that nothing can be sent to."""
+        if self.wandb is not None:
+            require_wandb(self.wandb)
 
     @classmethod
     def open(cls, folder: Path) -> "RunFolder":
@@ -187,6 +199,16 @@ class RunFolder:
             finally:
                 # The trainer's handlers write to the file, which is about to be closed.
                 root.handlers[:] = handlers
+
+    def log(self, **metrics: Any) -> None:
+        """Add a line to `metrics.jsonl`, for a loop of one's own.
+
+        Args:
+            **metrics: numbers by name; `step` counts on from the line before if it is not named.
+        """
+        line = add_line(self.folder / _METRICS, metrics)
+        if self.wandb is not None:
+            wandb_run(self.folder.resolve(), self.wandb).log(line, step=line["step"])
 
     def step_log(self, *, replies: bool = True) -> StepLog:
         """Return a reader of the completed steps that can follow the file as it grows.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tokengym.agents.model_files import read_object
-from tokengym.agents.settings import read_plain
+from tokengym.agents.settings import plain, read_plain
 from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import OptionError
 
@@ -43,6 +43,28 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         OptionError: if the file cannot be read.
     """
     return [row for _, row in _lines(path) if row is not None]
+
+
+def add_line(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a JSON object to a file that holds one per line, and return it.
+
+    Args:
+        path: the file; it is made, with its folder, if it is missing.
+        values: of the object, scalars of arrays too; `step` is one more than that of the last line
+            that has one, unless it is named.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = path.read_bytes() if path.exists() else b""
+    rows = (_object(text) for text in reversed(content.split(b"\n")))
+    steps = (row["step"] for row in rows if row and isinstance(row.get("step"), int))
+    line = {"step": next(steps, -1) + 1}
+    for name, value in values.items():
+        line[name] = plain(value.item() if hasattr(value, "item") else value)
+    # A process that is killed leaves half a line.
+    ended = b"" if not content or content.endswith(b"\n") else b"\n"
+    with path.open("ab") as file:
+        file.write(ended + json.dumps(line, allow_nan=False).encode() + b"\n")
+    return line
 
 
 def keep_lines(path: Path, stays: Callable[[Mapping[str, Any]], bool] = lambda row: True) -> int:

@@ -98,7 +98,10 @@ function settingsTable(left, right) {
 }
 
 function estimate(found) {
-  return found ? `${show(found[0])} ± ${show((found[2] - found[1]) / 2)}` : "";
+  if (!found) return "";
+  const [value, low, high] = found;
+  const lopsided = Math.abs(high + low - 2 * value) > 1e-6 * (high - low);
+  return lopsided ? `${show(value)} (${show(low)} to ${show(high)})` : `${show(value)} ± ${show((high - low) / 2)}`;
 }
 
 // One Task as both sides played it, and what the oracle replies.

@@ -124,7 +124,7 @@ def _read_works(paths: Sequence[Path], skipped: list[str] | None, keep: bool) ->
     rows, references, starts = [], array("q"), array("q", [0])  # eight bytes each
     for work in read_works(paths, skipped):
         venue = _VENUE_ID.fullmatch(work.venue)
-        judged = keep or not work.withheld
+        judged = not work.withheld or (keep and not work.counted)
         if not judged:
             withheld[work.withheld] += 1
         rows.append(

@@ -18,6 +18,8 @@ _WORK_ID = re.compile(r"W([0-9]{1,18})")
 _COUNTS = {"publication_year": LAST_YEAR, "cited_by_count": MOST_CITATIONS}
 _READ = frozenset({"id", "title", "abstract_inverted_index", "type", "primary_location", *_COUNTS})
 _READ |= {"primary_topic", "referenced_works", "is_retracted", "is_paratext"}
+FETCHED_AS = "fetched_as"
+"""Field of a record that was fetched for the citations of others, see `fetch_works`."""
 _MISSPELT = 0.9
 """How alike a field must be to one that is missing to be taken for it."""
 T = TypeVar("T")
@@ -37,7 +39,9 @@ class Work:
         field: primary field, the empty string if unknown.
         cited_by_count: citations to date.
         references: ids of the works it cites.
-        withheld: why it is no paper to judge, `retracted` or `paratext`; empty if it is one.
+        withheld: why it is no paper to judge, `retracted`, `paratext`, or as what it was fetched
+            for other works; empty if it is one.
+        counted: whether it was fetched for other works, and is never judged.
     """
 
     id: str
@@ -50,6 +54,7 @@ class Work:
     cited_by_count: int
     references: tuple[str, ...]
     withheld: str = ""
+    counted: bool = False
 
 
 def find_snapshot_parts(root: Path) -> list[Path]:
@@ -168,6 +173,7 @@ def _parse_work(fields: Mapping[str, Any]) -> Work | None:
     kind = _field(fields, "type", str)
     paratext = _field(fields, "is_paratext", bool) or kind == "paratext"
     retracted = _field(fields, "is_retracted", bool)
+    fetched_as = _field(fields, FETCHED_AS, str)
     return Work(
         id=short,
         title=clean_line(_field(fields, "title", str) or _field(fields, "display_name", str)),
@@ -178,7 +184,8 @@ def _parse_work(fields: Mapping[str, Any]) -> Work | None:
         field=clean_line(_field(field, "display_name", str)),
         cited_by_count=_count(fields, "cited_by_count"),
         references=tuple(map(shorten_id, references)),
-        withheld="retracted" if retracted else "paratext" if paratext else "",
+        withheld=fetched_as or ("retracted" if retracted else "paratext" if paratext else ""),
+        counted=bool(fetched_as),
     )
 
 

@@ -25,7 +25,12 @@ from tokengym.envs.disruption.data.recipe import Input, Recipe
 from tokengym.envs.disruption.data.scoring import Corpus, Scored, encode_labels, score_year
 from tokengym.envs.disruption.data.selection import Balance, Candidates, select_papers
 from tokengym.envs.disruption.data.steps import Done, Step
-from tokengym.envs.disruption.labels import DISRUPTION_LABELS, percentile_labels
+from tokengym.envs.disruption.labels import (
+    DISRUPTION_LABELS,
+    LEAST_CITERS,
+    LEAST_REFERENCES,
+    percentile_labels,
+)
 from tokengym.envs.disruption.paper import LabelRule, Paper
 
 _WIDER: Mapping[Balance, str] = {
@@ -93,7 +98,30 @@ def _label_works(stages: Stages) -> Labelled:
         "citations": graph.notes["citations"],
         "eligible": sum(len(load_columns(one.path, "number")[0]) for one in scored),
     }
+    if not found["eligible"]:
+        raise DataError(_explain_none(recipe, graph.path, graph.notes["citations"]))
     return Labelled(numbered, scored, stages.inputs("works"), found)
+
+
+def _explain_none(recipe: Recipe, graph: Path, citations: int) -> str:
+    """Return why no work of a source can be labelled, and what would help."""
+    years = np.asarray(CitationGraph.open(graph).times)
+    if not len(years):
+        return f"{recipe.source} holds no work with a year: there is nothing to label"
+    first, last, window = int(years.min()), int(years.max()), recipe.window
+    whole = f"{recipe.source} holds {len(years):,} works of {first} to {last}"
+    assert recipe.last_year is not None
+    if first + window > recipe.last_year:
+        return (
+            f"{whole}, and a work is judged by citers up to {window} years later: --last-year "
+            f"{recipe.last_year} is too early for all of them, or their years are too late"
+        )
+    return (
+        f"{whole}, with {citations:,} citations among them: none is an article that cites "
+        f"{LEAST_REFERENCES} of these works and is cited by {LEAST_CITERS} of them in the {window} "
+        "years after its own. A source needs the works around those it judges: fetch them with "
+        "--expand citers,references, or take a --filter of more years and of everything there"
+    )
 
 
 def select(stages: Stages, labelled: Labelled) -> Done:
