@@ -24,7 +24,7 @@ from pathlib import Path
 from cosmic_ray.commands import init
 from cosmic_ray.mutating import mutate_and_test
 from cosmic_ray.work_db import WorkDB, use_db
-from cosmic_ray.work_item import WorkItem
+from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResult
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["tokengym"]["mutants"]
@@ -45,6 +45,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         copy_tracked_files(Path(folder))
         os.chdir(folder)
+        os.environ["CI"] = "true"  # property tests draw the same examples each time
         os.environ["PYTHONPATH"] = str(Path(folder, "src"))
         command = f"{sys.executable} -m pytest -x -q -p no:cacheprovider {' '.join(floor['tests'])}"
         began = time.monotonic()
@@ -58,6 +59,9 @@ def main() -> int:
     for result in results:
         if not result.is_killed:
             print(result.diff, end="\n\n")
+    # Cosmic Ray counts a bug as killed that it could not plant, or whose tests could not be run.
+    if failed := [result.output for result in results if not was_tried(result)]:
+        sys.exit(f"{len(failed)} bugs were not tried: {failed[0]}")
     killed = sum(result.is_killed for result in results) / len(results)
     error = math.sqrt(killed * (1.0 - killed) / len(results))
     print(
@@ -65,6 +69,12 @@ def main() -> int:
         f"(of {len(everything):,}); the floor is {floor['killed']:.0%}"
     )
     return int(killed < floor["killed"])
+
+
+def was_tried(result: WorkResult) -> bool:
+    """Return whether a bug was planted and its tests were run."""
+    normal = result.worker_outcome is WorkerOutcome.NORMAL
+    return normal and result.test_outcome is not TestOutcome.INCOMPETENT
 
 
 def left_out(bug: WorkItem) -> bool:

@@ -17,6 +17,7 @@ from io import BytesIO
 from pathlib import Path
 
 import griffe
+from unchecked import note
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("agents", "envs", "rewards")
@@ -28,7 +29,7 @@ def main() -> None:
     earlier = sys.argv[1] if len(sys.argv) > 1 else "HEAD" if changed else "HEAD~1"
     archive = git("archive", earlier, *FOLDERS, "src")
     if archive.returncode:
-        print(f"public API: not compared, {archive.stderr.decode().strip()}")
+        note(f"the public API against {earlier}: {archive.stderr.decode().strip()}")
         return
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:

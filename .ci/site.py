@@ -1,10 +1,12 @@
 """What the site has beyond the files in docs/: pages from the checkout's top, and tables from code.
 
 `README.md`, `CHANGELOG.md`, `CONTRIBUTING.md` and `SECURITY.md` stay where people look for them in
-a checkout; their links are rewritten for the site. The page of commands and the tables of settings,
-worlds and checks are made from the code itself.
+a checkout, as notebooks do. Links lead from file to file of the checkout, wherever they stand; for
+the site they are rewritten here. The page of commands and the tables of settings, worlds and checks
+are made from the code itself.
 """
 
+import posixpath
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,9 +35,8 @@ TOP = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
-_LINK = re.compile(r"\]\(([^)#\s]+)")
+_LINK = re.compile(r"\]\(([^)#\s]+)(?![^)]*\)\{ download)")
 _CODE_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\.py\)")
-_NOTEBOOK_LINK = re.compile(r"\]\((?:\.\./)*examples/(\w+)\.ipynb\)")
 _NAMED_FENCE = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
 
 
@@ -43,7 +44,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     for source, target in TOP.items():
         text = (ROOT / source).read_text(encoding="utf-8")
-        files.append(File.generated(config, target, content=_LINK.sub(_in_docs, text)))
+        files.append(File.generated(config, target, content=text))
     files.append(File.generated(config, "reference/cli.md", content=command_reference()))
     return files
 
@@ -51,14 +52,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Write the name of a file above its block, and what is declared at its page's end.
 
-    Code of the checkout is named without a link; a notebook's link leads to its page.
+    Code of the checkout is named without a link; other links lead to the files' pages.
     """
     if page.file.src_uri.startswith("worlds/"):
         markdown += world_reference(Path(page.file.src_uri).stem)
     elif made := APPENDED.get(page.file.src_uri):
         markdown += f"\n{made()}\n"
-    up = "../" * page.file.src_uri.count("/")
-    markdown = _NOTEBOOK_LINK.sub(rf"]({up}notebooks/\1.md)", markdown)
+    markdown = _LINK.sub(lambda match: _on_site(match, page.file.src_uri), markdown)
     titled = _NAMED_FENCE.sub(r'```\1 title="\2"', markdown)
     return _CODE_LINK.sub(r"\1", titled)
 
@@ -132,8 +132,24 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"
 
 
-def _in_docs(match: re.Match[str]) -> str:
-    link = match[1]
-    if "://" in link:
+def _on_site(match: re.Match[str], page: str) -> str:
+    """Return a link to a file of the checkout as one between pages; leave others alone."""
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(_source(page)), match[1]))
+    if not (ROOT / target).is_file() or (found := _page(target)) is None:
         return match[0]
-    return "](" + TOP.get(link, link.removeprefix("docs/"))
+    return f"]({posixpath.relpath(found, posixpath.dirname(page) or '.')}"
+
+
+def _source(page: str) -> str:
+    """Return the file of the checkout that a page is made of."""
+    tops = {target: source for source, target in TOP.items()}
+    if page.startswith("notebooks/"):
+        return f"examples/{Path(page).stem}.ipynb"
+    return tops.get(page, f"docs/{page}")
+
+
+def _page(source: str) -> str | None:
+    """Return the page, or the picture, that the site makes of a file of the checkout."""
+    if re.fullmatch(r"examples/\w+\.ipynb", source):
+        return f"notebooks/{Path(source).stem}.md"
+    return TOP.get(source, source[5:] if source.startswith("docs/") else None)

@@ -40,6 +40,12 @@ collect_ignore = (
     ]
 )
 
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if collect_ignore:
+        terminalreporter.line(f"not run without the extra `tinker`: {', '.join(collect_ignore)}")
+
+
 MEANT_FOR_OTHERS = ("TINKER_API_KEY", "TINKER_BASE_URL", "TOKENGYM_SERVICE_KEY")
 for name in MEANT_FOR_OTHERS:
     # A service that a developer has set up must neither be trained on nor change what tests see.

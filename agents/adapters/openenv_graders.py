@@ -2,6 +2,8 @@
 
 `GraderRegistry.load_entry_points` finds `semantic_oracle_max` for the check `semantic.oracle_max`,
 and so on, for every check whose id OpenEnv reserves and for which it has no grader of its own.
+They apply to packages whose manifest has the tag `tokengym`, as those that `tokengym serve-env`
+writes do: whoever has this package installed validates all others as before.
 """
 
 import time
@@ -16,6 +18,8 @@ from tokengym.agents.certify.sandbox import Limits
 from tokengym.envs.core.errors import TokengymError
 
 _SETTINGS = CertifySettings(tasks=6, strategies=50, replies=1000, drawn=50)
+TAG = "tokengym"
+"""Type tag of a manifest by which a package asks for these graders."""
 _STATUSES = {Status.PASSED: CheckStatus.PASS, Status.FAILED: CheckStatus.FAIL}
 
 
@@ -45,8 +49,8 @@ class CheckGrader:
         self.level = Level[check.partition(".")[0].upper()]
 
     def applies_to(self, manifest: NormalizedManifest) -> bool:
-        """Apply to every package."""
-        return True
+        """Apply to packages that ask for it by the tag."""
+        return TAG in manifest.types.tags
 
     def run(self, subject: Subject) -> CheckResult:
         """Run the check on a package."""

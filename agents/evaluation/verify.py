@@ -1,11 +1,17 @@
 """Verifying an evaluation or a training run offline: replayed, each rollout must agree exactly."""
 
+import csv
 import json
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
+from pathlib import Path
+from reprlib import repr as shortened
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.report import write_tables
+from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import results_of
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import (
@@ -41,7 +47,8 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
     """Replay every rollout of an evaluation, and recompute its results.
 
     Texts read, rewards, terms, metrics, stop reasons and returns of each rollout, the fingerprints
-    of all Tasks, the ends of skill and all results must be as recorded.
+    of all Tasks, the ends of skill and all results must be as recorded, here and in the tables:
+    each number that is not is named.
 
     Raises:
         DataError: if the folder is damaged.
@@ -58,11 +65,9 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
             differences.append(f"{place.name}: the Tasks have changed")
             continue
         worlds.append(world)
-        differences += [
-            f"{place.name}: {name} differs"
-            for name, value in world.ends.to_dict().items()
-            if recorded[name] != value
-        ]
+        ends = world.ends.to_dict()
+        stated = {name: recorded.get(name) for name in ends}
+        differences += changes(f"{place.name}: ", ends, stated)
         for policy in config.policies:
             records = list(folder.rollouts.read(folder.segment(place, policy, config)))
             count += len(records)
@@ -81,9 +86,32 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
         differences.append("the evaluation is not finished: it has no results")
     elif not differences:
         results = results_of(config, folder, worlds)
-        if results.to_dict() != recorded_results:
-            differences.append("the results do not follow from the rollouts")
+        differences += changes("results.", results.to_dict(), recorded_results)
+        differences += _changed_cells(folder.folder, results)
     return VerifiedRollouts(count, differences)
+
+
+def changes(where: str, now: Any, recorded: Any) -> Iterator[str]:
+    """Yield in which places JSON values differ from those on record; numbers do by any bit."""
+    if isinstance(now, dict) and isinstance(recorded, dict):
+        for name in dict.fromkeys((*now, *recorded)):
+            yield from changes(f"{where}{name}.", now.get(name), recorded.get(name))
+    elif isinstance(now, list) and isinstance(recorded, list) and len(now) == len(recorded):
+        for place, pair in enumerate(zip(now, recorded, strict=True)):
+            yield from changes(f"{where}{place}.", *pair)
+    elif json.dumps(now) != json.dumps(recorded):
+        yield f"{where[:-1]} is {shortened(now)}, recorded {shortened(recorded)}"
+
+
+def _changed_cells(folder: Path, results: Results) -> Iterator[str]:
+    """Yield which cells of the tables, where there are any, are not those of the results."""
+    with TemporaryDirectory() as again:
+        write_tables(Path(again), results)
+        for file in sorted(Path(again).iterdir()):
+            kept = folder / file.name
+            if kept.is_file():
+                lines = (one.read_text(encoding="utf-8").splitlines(True) for one in (file, kept))
+                yield from changes(f"{file.name}.", *(list(csv.DictReader(one)) for one in lines))
 
 
 def verify_run(run: RunFolder) -> VerifiedRollouts:

@@ -40,6 +40,14 @@ def requirements() -> Iterator[Requirement]:
     yield from (Requirement(line) for lines in lists for line in lines if isinstance(line, str))
 
 
+@pytest.mark.parametrize("statuses", [[-9, 0], [0, -15, 0], [1, 0], [0, 2]])
+def test_a_command_fails_if_one_of_its_programs_does(
+    start: ModuleType, statuses: list[int]
+) -> None:
+    assert start.first_failure(statuses) == next(status for status in statuses if status)
+    assert start.first_failure([0, 0]) == 0
+
+
 def test_the_tested_versions_are_those_that_the_project_asks_for(start: ModuleType) -> None:
     lines = (ROOT / ".ci" / "constraints.txt").read_text().splitlines()
     pins = [Requirement(line) for line in lines if not line.startswith("#")]

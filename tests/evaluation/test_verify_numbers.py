@@ -1,0 +1,143 @@
+"""Verifying names each number of an evaluation that was edited: of its ends, results and tables."""
+
+import csv
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.report import write_tables
+from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.evaluation.verify import changes, verify_evaluation
+
+WORLDS = ("forecast:easy", "energy:small")
+TABLES = ("pairs", "policies", "worlds")
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> EvaluationFolder:
+    """An evaluation of two policies on three Tasks in two worlds, with its tables."""
+    folder = EvaluationFolder(tmp_path_factory.mktemp("evaluation"))
+    worlds = tuple(map(WorldLevel.parse, WORLDS))
+    config = EvaluationConfig(worlds, ("noisy", "null"), tasks=3, rollouts=2)
+    write_tables(folder.folder, run_evaluation(config, folder, 1))
+    return folder
+
+
+def numbers(data: Any, where: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of each number, numbers in text included."""
+    if isinstance(data, dict | list):
+        for name, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from numbers(value, (*where, name))
+    elif not isinstance(data, bool | None):
+        try:
+            float(data)
+        except ValueError:
+            return
+        yield where
+
+
+def edited(number: float | str) -> Any:
+    """Return the next number, as text if it was text."""
+    if isinstance(number, int):
+        return number + 1
+    after = math.nextafter(float(number), math.inf)
+    return repr(after) if isinstance(number, str) else after
+
+
+def edit(data: Any, where: tuple[str | int, ...]) -> None:
+    """Change one number."""
+    *above, name = where
+    for step in above:
+        data = data[step]
+    data[name] = edited(data[name])
+
+
+def named(where: tuple[str | int, ...]) -> str:
+    return ".".join(map(str, where))
+
+
+def test_each_number_of_the_results_is_named_when_it_is_edited(kept: EvaluationFolder) -> None:
+    text = kept.file.read_text()
+    places = list(numbers(json.loads(text)["results"]))
+    assert len(places) > 200
+    for where in places:
+        data = json.loads(text)
+        edit(data["results"], where)
+        (found,) = changes("results.", json.loads(text)["results"], data["results"])
+        assert found.startswith(f"results.{named(where)} is ")
+    for where in (None, *places[:: len(places) // 3]):
+        data = json.loads(text)
+        if where is not None:
+            edit(data["results"], where)
+        kept.file.write_text(json.dumps(data))
+        found = [line.partition(" is ")[0] for line in verify_evaluation(kept).differences]
+        assert found == ([] if where is None else [f"results.{named(where)}"])
+    data = json.loads(text)
+    for where in places:
+        edit(data["results"], where)
+    kept.file.write_text(json.dumps(data))
+    found = [line.partition(" is ")[0] for line in verify_evaluation(kept).differences]
+    assert sorted(found) == sorted(f"results.{named(where)}" for where in places)
+    kept.file.write_text(text)
+
+
+def test_each_end_of_skill_is_named_when_it_is_edited(kept: EvaluationFolder) -> None:
+    text = kept.file.read_text()
+    data = json.loads(text)
+    wanted = []
+    for world, name in zip(data["worlds"], WORLDS, strict=True):
+        ends = [where for where in numbers(world) if where[0] != "fingerprints"]
+        for where in ends:
+            edit(world, where)
+        wanted += [f"{name}: {named(where)}" for where in ends]
+    kept.file.write_text(json.dumps(data))
+    found = [line.partition(" is ")[0] for line in verify_evaluation(kept).differences]
+    kept.file.write_text(text)
+    assert len(wanted) == 4 * 3 + 2 * 3 + 2  # three Tasks; forecast's ends have two units
+    assert sorted(found) == sorted(wanted)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_each_cell_of_the_tables_is_named_when_it_is_edited(
+    kept: EvaluationFolder, table: str
+) -> None:
+    path = kept.folder / f"{table}.csv"
+    text = path.read_text()
+    rows = list(csv.DictReader(text.splitlines(keepends=True)))
+    places = list(numbers(rows))
+    assert len(places) > 10
+    for where in places:
+        edit(rows, where)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    found = [line.partition(" is ")[0] for line in verify_evaluation(kept).differences]
+    path.write_text(text)
+    assert sorted(found) == sorted(f"{table}.csv.{named(where)}" for where in places)
+
+
+def test_a_result_that_is_missing_or_too_many_is_named(kept: EvaluationFolder) -> None:
+    text = kept.file.read_text()
+    data = json.loads(text)
+    del data["results"]["policies"][0]["mean_return"]
+    data["results"]["pairs"].pop()
+    data["results"]["worlds"][0]["blind"]["wider"] = 1.0
+    del data["worlds"][1]["optimum"]
+    kept.file.write_text(json.dumps(data))
+    (found,) = verify_evaluation(kept).differences
+    assert found.startswith("energy:small: optimum is ")
+    data["worlds"][1]["optimum"] = json.loads(text)["worlds"][1]["optimum"]
+    kept.file.write_text(json.dumps(data))
+    found = verify_evaluation(kept).differences
+    kept.file.write_text(text)
+    assert [line.partition(" is ")[0] for line in found] == [
+        "results.worlds.0.blind.wider",
+        "results.policies.0.mean_return",
+        "results.pairs",
+    ]
