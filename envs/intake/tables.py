@@ -23,8 +23,8 @@ T = TypeVar("T")
 MOST_WHOLE = 1_000_000
 """Largest whole number in a table, unless a column has a bound of its own."""
 MOST_DAMAGED = 0.1
-"""Share of rows whose cells in a column may be unreadable, or one row; with more the file is refused,
-as one in another form than it was taken for."""
+"""Share of rows, or one row, whose cell in a column may be unreadable; with more, the file is taken
+for one in another form and refused."""
 _DELIMITERS = ",;\t|"
 _QUOTED = re.compile(r'"[^"]*"')
 _DECIMAL = re.compile(r"[-+]?\d*([.,])\d+(?:[eE][-+]?\d+)?", re.ASCII)
@@ -152,6 +152,26 @@ class Row(NamedTuple):
         return value
 
 
+def excuse(bad: Sequence[Row], rows: int, read: Callable[[Row, str], object], column: str) -> None:
+    """Raise the error of the first of some unreadable rows if they are more than may be.
+
+    Args:
+        bad: the rows.
+        rows: how many there are in all.
+        read: raises the error of a row.
+        column: whose cells are unreadable.
+
+    Raises:
+        DataError: if they are more than one and more than `MOST_DAMAGED` of all.
+    """
+    if len(bad) > max(1, MOST_DAMAGED * rows):
+        try:
+            read(bad[0], column)
+        except DataError as error:
+            share = f"{len(bad)} of {rows} rows are unreadable, more than {MOST_DAMAGED:.0%}"
+            raise DataError(f"{error}; {share}") from error
+
+
 class CsvTable:
     """A CSV file with a header. Cells are text; the methods of `Row` convert them to numbers.
 
@@ -256,11 +276,13 @@ class CsvTable:
         name = self.require(*names)
         values = [row.find_number(name) for row in self.rows]
         empty = [row for row, value in zip(self.rows, values, strict=True) if math.isnan(value)]
-        self._excuse([row for row in empty if not is_missing(row.cells[name])], Row.number, name)
-        worded = [row for row in empty if row.cells[name]]
-        if worded:
-            first = f"the first is {worded[0].cells[name]!r} in line {worded[0].line}"
-            self.notes.append(f"{len(worded)} cells of {name} hold a word and no number, {first}")
+        words = [row for row in empty if row.cells[name]]
+        excuse(
+            [row for row in words if not is_missing(row.cells[name])], len(values), Row.number, name
+        )
+        if words:
+            first = f"the first is {words[0].cells[name]!r} in line {words[0].line}"
+            self.notes.append(f"{len(words)} cells of {name} hold a word and no number, {first}")
         return values
 
     def readable(self, read: Callable[[Row, str], T], *names: str) -> list[T]:
@@ -271,27 +293,18 @@ class CsvTable:
         Raises:
             DataError: if there is no such column, or too many of its cells are unreadable.
         """
-        name, found, bad = self.require(*names), [], []
+        name, bad = self.require(*names), list[Row]()
+        found: list[tuple[Row, T]] = []
         for row in self.rows:
             try:
                 found.append((row, read(row, name)))
             except DataError:
                 bad.append(row)
-        self._excuse(bad, read, name)
-        if bad:
-            why = f"{name} is unreadable, first {bad[0].cells[name]!r}"
-            self.dropped += [(1, why, row.place) for row in bad]
+        excuse(bad, len(self.rows), read, name)
+        why = f"{name} is unreadable, first {bad[0].cells[name]!r}" if bad else ""
+        self.dropped += [(1, why, row.place) for row in bad]
         self.rows = [row for row, _ in found]
         return [value for _, value in found]
-
-    def _excuse(self, bad: Sequence[Row], read: Callable[[Row, str], object], name: str) -> None:
-        """Raise the error of the first of some unreadable rows if they are too many."""
-        if len(bad) > max(1, MOST_DAMAGED * len(self.rows)):
-            try:
-                read(bad[0], name)
-            except DataError as error:
-                share = f"{len(bad)} of {len(self.rows)} rows are unreadable"
-                raise DataError(f"{error}; {share}, more than {MOST_DAMAGED:.0%}") from error
 
     def name_unused(self) -> str:
         """Name the columns that nobody asked for; see `name_unknown`."""

@@ -55,7 +55,10 @@ SHARES = {"novelty_score": 0.82, "conventionality_score": 0.35, "novelty_label":
             {**SHARES, "novelty_score": 0.1, "novelty_scale": "z", "novelty_label": "balanced"},
             "mean novelty_label=conventional",
         ),
-        ({"references": ReferenceFacts(-1, 0, 0, 0)}, "count must be a whole number from 0 to .*, got -1"),
+        (
+            {"references": ReferenceFacts(-1, 0, 0, 0)},
+            "count must be a whole number from 0 to .*, got -1",
+        ),
         ({"first_year": FirstYear(0, -2, 0)}, "n_j must be a whole number from 0 to .*, got -2"),
     ],
 )

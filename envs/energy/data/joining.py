@@ -5,7 +5,9 @@ of ENTSO-E day-ahead prices by market time unit.
 """
 
 import math
+import operator
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import compress
 from pathlib import Path
@@ -76,14 +78,7 @@ def read_prices(table: CsvTable, files: FileColumns) -> None:
     if name not in available_timezones():
         raise DataError(f"{table.path}, line 1: {name!r} is no zone of the time zone database")
     zone = ZoneInfo(name)
-    if table.has("sequence"):
-        first = [
-            _SEQUENCE.sub("", row.cells["sequence"].lower()) in ("", "1") for row in table.rows
-        ]
-        if not all(first):
-            place = table.rows[first.index(False)].place
-            files.omissions.append((first.count(False), "prices of a later auction", place))
-        table.rows = list(compress(table.rows, first))
+    _leave_out(table, files, "prices of a later auction", _of_first_auction(table))
     units = table.readable(_unit_of, unit)
     # An hour that clocks skip has a row, and no price.
     real = [
@@ -93,29 +88,28 @@ def read_prices(table: CsvTable, files: FileColumns) -> None:
     table.rows, units = list(compress(table.rows, real)), list(compress(units, real))
     begins = localized([begin for begin, _ in units], zone, [row.place for row in table.rows])
     ends = [_end_of(begin, end, zone) for begin, (_, end) in zip(begins, units, strict=True)]
-    prices = [value / 1000.0 for value in table.readings(price)]
+    values = [value / 1000.0 for value in table.readings(price)]
     known = _take_earlier(table, files, price)
-    repeated = []
-    for begin, *new in zip(begins, ends, prices, table.rows, strict=True):
-        _, value, row = known.setdefault(begin, _Price(*new))
-        if row is new[2]:
-            continue
-        if math.isnan(value):
-            known[begin] = _Price(*new)
-        elif new[1] == value or math.isnan(new[1]):
-            repeated.append((1, "prices that an earlier row has", new[2].place))
-        else:
-            cells = [one.cells[price] for one in (new[2], row)]
-            raise DataError(
-                f"{new[2].place}: the price at {begin} is {cells[0]}, in {row.place} {cells[1]}"
-            )
-    files.omissions += repeated
-    table.rows = [one.row for one in known.values()]
-    areas = sorted({row.cells["area"] for row in table.rows if table.has("area")})
+    rows = [*table.rows, *(one.row for one in known.values())]
+    areas = sorted({row.cells["area"] for row in rows}) if table.has("area") else []
     if len(areas) > 1:
         raise DataError(f"{table.path}: prices of one area are needed, got those of {areas}")
-    clock = clock_of(table, list(known), None, [one.end for one in known.values()])
-    files.clocks[table.path] = clock
+    ones = list(zip(begins, map(_Price, ends, values, table.rows), strict=True))
+    new = [known.setdefault(begin, one) is one for begin, one in ones]
+    for begin, one in compress(ones, map(operator.not_, new)):
+        old = known[begin]
+        if math.isnan(old.value):
+            known[begin] = one
+        elif one.value != old.value and not math.isnan(one.value):
+            raise DataError(
+                f"{one.row.place}: the price at {begin} is {one.row.cells[price]}, and "
+                f"{old.row.cells[price]} in {old.row.place}"
+            )
+    _leave_out(table, files, "prices at times that another row has", new)
+    table.rows = [one.row for one in known.values()]
+    files.clocks[table.path] = clock = clock_of(
+        table, list(known), None, [one.end for one in known.values()]
+    )
     files.add("price", table, [known[time].value for time in clock.times])
 
 
@@ -125,6 +119,19 @@ class _Price(NamedTuple):
     end: datetime
     value: float
     row: Row
+
+
+def _of_first_auction(table: CsvTable) -> list[bool]:
+    """Return for each row whether it is of the first auction, or of an area that has one alone."""
+    numbers = table.texts("sequence") if table.has("sequence") else [""] * len(table.rows)
+    return [_SEQUENCE.sub("", number.lower()) in ("", "1") for number in numbers]
+
+
+def _leave_out(table: CsvTable, files: FileColumns, why: str, kept: Sequence[bool]) -> None:
+    """Leave rows out of a table and count them."""
+    if not all(kept):
+        files.omissions.append((kept.count(False), why, table.rows[kept.index(False)].place))
+        table.rows = list(compress(table.rows, kept))
 
 
 def _take_earlier(table: CsvTable, files: FileColumns, price: str) -> dict[datetime, _Price]:

@@ -1,7 +1,7 @@
 """ForecastBench: a question set and a resolution set, two files that are read together.
 
 A resolution belongs to the question with its id and source; each resolution date is a question of
-its own, a horizon, on the same event. Fields may hold `"N/A"`, for no value. Questions from markets have no
+its own, a horizon, on the same event. `"N/A"` stands for no value. Questions from markets have no
 dates of their own: the date they resolved on leaks the answer and is not shown; the others are
 shown with the value they start from, a number or a text, as of the day the set was frozen.
 Combinations of two questions (a list as id) are not read.
