@@ -14,8 +14,8 @@ from tokengym.envs.intake.quoting import quoted
 EARLIEST_YEAR, LATEST_YEAR = 1900, 2199
 """Years of a plausible time: one outside them was written or read wrongly."""
 TIME_FORMS = (
-    "an ISO 8601 time, a compact one (YYYYMMDD, YYYYMMDDHHMM, YYYYMMDDHHMMSS) or an epoch, of the "
-    f"years {EARLIEST_YEAR} to {LATEST_YEAR}"
+    "an ISO 8601 time, YYYYMMDD[HHMM[SS]] or an epoch, of the years "
+    f"{EARLIEST_YEAR} to {LATEST_YEAR}"
 )
 """What `read_time` reads, for errors."""
 

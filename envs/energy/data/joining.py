@@ -9,7 +9,7 @@ import operator
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
-from itertools import compress
+from itertools import compress, repeat
 from pathlib import Path
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
@@ -107,16 +107,16 @@ def read_prices(table: CsvTable, files: FileColumns) -> None:
             )
     _leave_out(table, files, "prices at times that another row has", new)
     table.rows = [one.row for one in known.values()]
-    files.clocks[table.path] = clock = clock_of(
-        table, list(known), None, [one.end for one in known.values()]
-    )
+    stated = [one.end for one in known.values() if one.end is not None]
+    clock = clock_of(table, list(known), None, stated if len(stated) == len(known) else None)
+    files.clocks[table.path] = clock
     files.add("price", table, [known[time].value for time in clock.times])
 
 
 class _Price(NamedTuple):
-    """A row of prices: until when, in money per kWh, and where."""
+    """A row of prices: until when if it says so, in money per kWh, and where."""
 
-    end: datetime
+    end: datetime | None
     value: float
     row: Row
 
@@ -141,12 +141,12 @@ def _take_earlier(table: CsvTable, files: FileColumns, price: str) -> dict[datet
         return {}
     del files.tables["price"]
     clock, values = files.clocks.pop(earlier.path), files.columns.pop("price")
-    rows = map(_Price, clock.ends or (), values, earlier.rows)
+    rows = map(_Price, clock.ends or repeat(None), values, earlier.rows)
     return dict(zip(clock.times, rows, strict=True))
 
 
 def _unit_of(row: Row, column: str) -> tuple[datetime, datetime]:
-    """Return when a market time unit begins and ends, as clocks show it.
+    """Return when a market time unit begins and ends, as clocks show it; no end is its beginning.
 
     `fold` of the beginning is 1 where it is marked as standard time.
     """
@@ -155,7 +155,7 @@ def _unit_of(row: Row, column: str) -> tuple[datetime, datetime]:
     try:
         begin, end = (
             datetime.strptime(part[:16].replace("/", "."), "%d.%m.%Y %H:%M")
-            for part in (begins, ends)
+            for part in (begins, ends or begins)
         )
     except ValueError as error:
         form = "a market time unit like 31/12/2025 23:00 - 01/01/2026 00:00"
@@ -163,10 +163,10 @@ def _unit_of(row: Row, column: str) -> tuple[datetime, datetime]:
     return begin.replace(fold=int("(" in begins and "EST)" not in begins)), end
 
 
-def _end_of(begin: datetime, end: datetime, zone: ZoneInfo) -> datetime:
-    """Return the first time after another at which clocks show an end; an hour later if none is."""
+def _end_of(begin: datetime, end: datetime, zone: ZoneInfo) -> datetime | None:
+    """Return the first time after another at which clocks show an end, if there is one."""
     shown = (end.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
-    return next((time for time in shown if time > begin), begin + timedelta(hours=1))
+    return next((time for time in shown if time > begin), None)
 
 
 def join(files: FileColumns) -> None:
