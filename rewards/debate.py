@@ -82,7 +82,8 @@ def original(
 
     Args:
         right: 1 if the final label of every target is right, else 0; or the chance of it.
-        validity: share of the claims that are true, in [0, 1]; 0 if there are none.
+        validity: share of the claims that are true, in [0, 1], of those that are false or tell the
+            judge anything; 0 if none of them is true, so that filler earns nothing.
         judge_loss: half-Brier of a judge that sees only the verified claims.
         first_loss: half-Brier B₀ of the report before the challenge.
         final_loss: half-Brier B₁ of the report after it.

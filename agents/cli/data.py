@@ -162,6 +162,9 @@ def scores(
         f"with {summary.citations:,} citations among them",
         f"CD{recipe.window} of {summary.cd:,}: {summary.disruptive:,} above 0.1, "
         f"{summary.consolidating:,} below -0.1; z-scores of {summary.novelty:,}",
+        f"{summary.unreferenced:,} works have no reference in the source: their CD{recipe.window}, "
+        f"mCD{recipe.window} and DI_{least_shared} are empty, since every citer would count as one "
+        f"that ignores the references. Of {summary.incomplete:,} the window is not complete.",
         ", ".join(map(str, tables)),
     )
 

@@ -31,8 +31,11 @@ from tokengym.envs.disruption.literature import (
     normalised,
     order_posterior,
 )
+from tokengym.envs.intake.near import is_filler
 
 FLOOR = 1e-6
+LEAST_EVIDENCE = 0.02
+"""By how much evidence moves the probability of a label at least."""
 
 
 class Judge(ABC):
@@ -85,6 +88,29 @@ class Judge(ABC):
                 counted.append(claim)
                 covered |= about
         return Verified(tuple(counted), len(claims) - len(true))
+
+    def evidence_among(self, claims: Sequence[Claim], targets: Sequence[Target]) -> list[Claim]:
+        """Return verified claims without filler; none if together they tell the judge nothing.
+
+        Filler is what any paper could be quoted for: words without content, and claims that alone
+        move no probability by `LEAST_EVIDENCE`.
+        """
+        found = [
+            claim
+            for claim in claims
+            if not (isinstance(claim, Quote) and is_filler(claim.words))
+            and self._moves([claim], targets)
+        ]
+        return found if self._moves(found, targets) else []
+
+    def _moves(self, claims: Sequence[Claim], targets: Sequence[Target]) -> bool:
+        return any(
+            abs(told - held) >= LEAST_EVIDENCE
+            for target in targets
+            for told, held in zip(
+                self.believe(claims, target), self.believe((), target), strict=True
+            )
+        )
 
 
 class Verified(NamedTuple):

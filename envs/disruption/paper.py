@@ -14,10 +14,11 @@ from tokengym.envs.disruption.labels import (
     novelty_label,
 )
 from tokengym.envs.intake.text import clean, clean_line
+from tokengym.envs.intake.times import LATEST_YEAR
 
 LabelRule = Literal["threshold", "percentile"]
 NoveltyScale = Literal["z", "share"]
-LAST_YEAR = 9999
+LAST_YEAR = LATEST_YEAR
 MOST_CITATIONS = 2**31 - 1
 _TEXTS = {"title": clean_line, "abstract": clean, "primary_field": clean_line}
 """How each text of a paper is cleaned, whoever made the record."""
@@ -157,7 +158,7 @@ class Paper:
 
     def _check_count(self, name: str, value: object, most: int) -> None:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-            raise self._error(f"{name} must be a whole number >= 0, got {value!r:.60}")
+            raise self._error(f"{name} must be a whole number from 0 to {most}, got {value!r:.60}")
 
     def _check_disruption(self) -> None:
         score, label = self.cd_index, self.disruption_label

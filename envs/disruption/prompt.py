@@ -215,7 +215,8 @@ def _score(case: Case) -> str:
             f"Score: {terms['correctness'].high:g} if {labels} right and "
             f"{terms['correctness'].low:g} if not. Claims{' of the second answer' * case.debated} "
             f"earn up to {terms['reasoning'].high:g}: the share of them that is true, times how "
-            "near they bring the judge to the truth. The probabilities earn up to "
+            "near they bring the judge to the truth; one that tells it nothing does not count. The "
+            "probabilities earn up to "
             f"{terms['adaptation'].high:g} by the Brier score, so state what you believe.{both} A "
             "reply in another form ends the episode at the lowest score."
         )

@@ -44,6 +44,7 @@ def scores_of(
     final: PredictorAnswer,
     verdicts: Sequence[Probabilities],
     truths: Sequence[Probabilities],
+    true: int,
     false: int,
     reward: str,
 ) -> AnswerScores:
@@ -54,6 +55,7 @@ def scores_of(
         final: the answer after it.
         verdicts: the judge's probabilities for each target.
         truths: what the reports on each target are scored against.
+        true: how many of the final claims the judge heard.
         false: how many of the final claims do not hold.
         reward: a name of `debate.REWARDS`.
     """
@@ -68,7 +70,7 @@ def scores_of(
         ended += debate.contradiction(final.labels[k], final.reports[k]) * share
     if reward == "original":
         joint = math.prod(truth[k] for truth, k in zip(truths, final.labels, strict=True))
-        validity = 1.0 - false / len(final.claims) if final.claims else 0.0
+        validity = true / (true + false) if true else 0.0
         terms = debate.original(joint, validity, judged, before, after)
         return AnswerScores(before, after, terms)
     terms = {

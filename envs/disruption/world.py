@@ -112,7 +112,8 @@ class DisruptionWorld(World[CompiledDebate]):
             helping. At `private` the kind decides, and an adversary is the only choice.
         reward: `proper`, as above, or `original`, as the debate was first described:
             R_correctness (1 if all final labels are right, else -1) + R_reasoning (0 to 0.3, the
-            share of true claims times what the judge makes of them) + R_adaptation (0 to 0.2, both
+            share of true claims times what the judge makes of them; claims that tell the judge
+            nothing count neither way) + R_adaptation (0 to 0.2, both
             reports by their Brier scores), in [-1, 1.5]; less form where malformed.
         bounded: rescale the predictor's total R to (R + 2) / 4, in [0, 1].
         data: papers to play, from JSON lines or folders of `tokengym data papers` with its splits.
@@ -349,11 +350,13 @@ class DisruptionWorld(World[CompiledDebate]):
         heard = self._argument.claims if self._argument is not None else ()
         granted = [claim for claim in heard if claim.holds(known)]
         claims, false = compiled.judge.verify(final.claims, compiled.evidence, granted)
+        if self.reward == "original":
+            claims = tuple(compiled.judge.evidence_among(claims, self.targets))
         verdicts = [compiled.judge.believe(claims, target) for target in self.targets]
         change = debate.misleading if compiled.case.aim == "adversary" else debate.helping
 
         def scored(truths: Sequence[Probabilities]) -> AnswerScores:
-            return scores_of(first, final, verdicts, truths, false, self.reward)
+            return scores_of(first, final, verdicts, truths, len(claims), false, self.reward)
 
         scores = scored(compiled.truths)
         validity = 1.0 - false / len(final.claims) if final.claims else 0.0

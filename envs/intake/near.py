@@ -20,6 +20,8 @@ _SMALL = re.compile(
     "|was|we|were|what|when|where|whether|which|who|will|with|would"
 )
 _ENDING = re.compile(r"(?<=\w{3})(?:(?:er|ing|ed)?s?)$")
+_LEAST_CONTENT = 3
+"""Letters of a word that says something by itself."""
 _LEAST_WORDS = 4
 """Texts with fewer words are near only if all their words are the same."""
 _LEAST_LETTERS = 6
@@ -38,6 +40,12 @@ def content_words(text: str) -> frozenset[str]:
     """Return the words of a text that carry it, without endings; all of them if none does."""
     words = normal_form(text).split()
     return frozenset(_stem(w) for w in words if not _SMALL.fullmatch(w)) or frozenset(words)
+
+
+def is_filler(text: str) -> bool:
+    """Return whether no word of a text carries it: all are small or of one or two letters."""
+    words = normal_form(text).split()
+    return all(len(word) < _LEAST_CONTENT or _SMALL.fullmatch(word) for word in words)
 
 
 def hash_words(words: str | Iterable[str]) -> int:

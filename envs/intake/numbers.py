@@ -3,6 +3,13 @@
 import math
 import re
 
+_MISSING = re.compile(
+    r"|[-\u2013\u2014.?]+|<na>|#?n/?a|n\.a\.|#n/a n/a|n/e|[-+]?nan|\(?null\)?|#null!|none|nil|\\n"
+    r"|unknown|unavailable|undefined|missing|not available|no ?(?:data|value)"
+    r"|-?1\.#(?:ind|qnan)|#(?:value|ref|num|div/0)!|#name\?"
+)
+"""What stands for no value in a cell, in lower case: as spreadsheets, databases, pandas, R, Home
+Assistant and statistical offices write it."""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 _WHOLE_AS_FLOAT = re.compile(r"\d+\.0", re.ASCII)
 
@@ -24,6 +31,21 @@ def read_number(value: object) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a cell or field stands for no value."""
+    if isinstance(value, str):
+        return _MISSING.fullmatch(value.strip().lower()) is not None
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def read_share(value: object) -> float | None:
+    """Return a number as `read_number` does; text with a percent sign is that many hundredths."""
+    if isinstance(value, str) and value.rstrip().endswith("%"):
+        percent = read_number(value.rstrip()[:-1])
+        return None if percent is None else percent / 100.0
+    return read_number(value)
 
 
 def whole_number(value: object) -> int | None:

@@ -5,23 +5,26 @@ import io
 import math
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.files import LONGEST_ROW, open_unpacked, read_whole
 from tokengym.envs.intake.names import name_unknown, repeated
-from tokengym.envs.intake.numbers import read_number, whole_number
+from tokengym.envs.intake.numbers import is_missing, read_number, whole_number
 from tokengym.envs.intake.text import clean_line
 
 Source = str | Path
 """The path of a file."""
-
+T = TypeVar("T")
 
 MOST_WHOLE = 1_000_000
 """Largest whole number in a table, unless a column has a bound of its own."""
+MOST_DAMAGED = 0.1
+"""Share of rows, or one row, whose cell in a column may be unreadable; with more, the file is taken
+for one in another form and refused."""
 _DELIMITERS = ",;\t|"
 _QUOTED = re.compile(r'"[^"]*"')
 _DECIMAL = re.compile(r"[-+]?\d*([.,])\d+(?:[eE][-+]?\d+)?", re.ASCII)
@@ -149,6 +152,26 @@ class Row(NamedTuple):
         return value
 
 
+def excuse(bad: Sequence[Row], rows: int, read: Callable[[Row, str], object], column: str) -> None:
+    """Raise the error of the first of some unreadable rows if they are more than may be.
+
+    Args:
+        bad: the rows.
+        rows: how many there are in all.
+        read: raises the error of a row.
+        column: whose cells are unreadable.
+
+    Raises:
+        DataError: if they are more than one and more than `MOST_DAMAGED` of all.
+    """
+    if len(bad) > max(1, MOST_DAMAGED * rows):
+        try:
+            read(bad[0], column)
+        except DataError as error:
+            share = f"{len(bad)} of {rows} rows are unreadable, more than {MOST_DAMAGED:.0%}"
+            raise DataError(f"{error}; {share}") from error
+
+
 class CsvTable:
     """A CSV file with a header. Cells are text; the methods of `Row` convert them to numbers.
 
@@ -164,6 +187,8 @@ class CsvTable:
         header: names of the columns, see `column_name`.
         rows: the rows below it, at least one.
         asked: names of columns that were asked for, there or not.
+        notes: which cells hold no number, a sentence for each column that was read.
+        dropped: rows left out as they were read: how many, why, and the place.
 
     Raises:
         DataError: if it cannot be read, names a column twice, has numbers with both decimal signs,
@@ -173,6 +198,8 @@ class CsvTable:
     def __init__(self, path: Source, first: str = "") -> None:
         self.path = path
         self.asked: set[str] = set()
+        self.notes: list[str] = []
+        self.dropped: list[tuple[int, str, str]] = []
         content = read_text(path)
         delimiter = delimiter_of(content.partition("\n")[0])
         try:
@@ -239,6 +266,45 @@ class CsvTable:
                 f"{self.path}, line 1: the column {names[0]!r} is missing, got {self.header}"
             )
         return name
+
+    def readings(self, *names: str) -> list[float]:
+        """Return the first column named one of `names` as numbers, NaN where a cell has none.
+
+        Raises:
+            DataError: if there is no such column, or too many of its cells are unreadable.
+        """
+        name = self.require(*names)
+        values = [row.find_number(name) for row in self.rows]
+        empty = [row for row, value in zip(self.rows, values, strict=True) if math.isnan(value)]
+        words = [row for row in empty if row.cells[name]]
+        excuse(
+            [row for row in words if not is_missing(row.cells[name])], len(values), Row.number, name
+        )
+        if words:
+            first = f"the first is {words[0].cells[name]!r} in line {words[0].line}"
+            self.notes.append(f"{len(words)} cells of {name} hold a word and no number, {first}")
+        return values
+
+    def readable(self, read: Callable[[Row, str], T], *names: str) -> list[T]:
+        """Return what `read` finds in the first column named one of `names`, row by row.
+
+        Rows of which it cannot read the cell are left out of the table.
+
+        Raises:
+            DataError: if there is no such column, or too many of its cells are unreadable.
+        """
+        name, bad = self.require(*names), list[Row]()
+        found: list[tuple[Row, T]] = []
+        for row in self.rows:
+            try:
+                found.append((row, read(row, name)))
+            except DataError:
+                bad.append(row)
+        excuse(bad, len(self.rows), read, name)
+        why = f"{name} is unreadable, first {bad[0].cells[name]!r}" if bad else ""
+        self.dropped += [(1, why, row.place) for row in bad]
+        self.rows = [row for row, _ in found]
+        return [value for _, value in found]
 
     def name_unused(self) -> str:
         """Name the columns that nobody asked for; see `name_unknown`."""

@@ -8,14 +8,30 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.intake.numbers import read_identifier
+from tokengym.envs.intake.quoting import quoted
 
-TIME_FORMS = "an ISO 8601 time or an epoch"
+EARLIEST_YEAR, LATEST_YEAR = 1900, 2199
+"""Years of a plausible time: one outside them was written or read wrongly."""
+TIME_FORMS = (
+    "an ISO 8601 time, YYYYMMDD[HHMM[SS]] or an epoch, of the years "
+    f"{EARLIEST_YEAR} to {LATEST_YEAR}"
+)
 """What `read_time` reads, for errors."""
 
 _SECONDS_BELOW = 1e11
 """Epochs below it are seconds (until the year 5138), from it on milliseconds (since 1973)."""
 _EPOCH = re.compile(r"\d{9,16}(\.\d+)?", re.ASCII)
 """An epoch as text, as cells of a table have it."""
+_COMPACT = re.compile(
+    r"((?:19|2[01])\d{6})(?:[T ]?(\d{4}(?:\d\d)?))?(Z|[+-]\d\d:?\d\d)?", re.ASCII | re.I
+)
+"""A date, maybe a time and an offset, without signs between their parts; see `EARLIEST_YEAR`."""
+_HOURLY = re.compile(
+    r"(?:19|2[01])\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])(?:[01]\d|2[0-3])", re.ASCII
+)
+"""YYYYMMDDHH, which may as well be an epoch of the years 2030 to 2036."""
+_DIGITS = re.compile(r"\d{9}", re.ASCII)
 
 
 def zones_that_change(earlier: datetime, later: datetime, step: timedelta) -> set[str]:
@@ -51,23 +67,49 @@ def _zones() -> tuple[ZoneInfo, ...]:
 
 
 def read_time(value: object) -> datetime:
-    """Return a time: ISO 8601, with the offset it has, or an epoch, in UTC.
+    """Return a time: ISO 8601 or compact, with the offset it has, or an epoch, in UTC.
 
     Args:
-        value: text, or seconds or milliseconds since 1970 as a number.
+        value: text, or a number that means what its digits would mean as text; an epoch is in
+            seconds or milliseconds since 1970.
 
     Raises:
-        ValueError: if it is none of these, or beyond the calendar.
+        ValueError: if it is none of these, may be two of them, or lies outside the plausible years;
+            the message goes on from the name of the value.
     """
-    if isinstance(value, str) and not _EPOCH.fullmatch(value.strip()):
-        return datetime.fromisoformat(value.strip())
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise ValueError(f"a time must be {TIME_FORMS}, got {value!r}")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    text = read_identifier(str(value)) if number or isinstance(value, str) else ""
+    if _HOURLY.fullmatch(text):
+        raise ValueError(f"is {text}, an epoch or YYYYMMDDHH: write YYYYMMDDHHMM or ISO 8601")
     try:
-        epoch = float(value)
-        return datetime.fromtimestamp(epoch if abs(epoch) < _SECONDS_BELOW else epoch / 1e3, UTC)
-    except (OverflowError, OSError) as error:
-        raise ValueError(f"{value!r} is beyond the calendar") from error
+        found = _read(text)
+        if EARLIEST_YEAR <= found.year <= LATEST_YEAR:
+            return found
+        cause = None
+    except (ValueError, OverflowError, OSError) as error:
+        cause = error
+    raise ValueError(f"must be {TIME_FORMS}, got {quoted(value)}") from cause
+
+
+def _read(text: str) -> datetime:
+    """Return a time of any year.
+
+    Raises:
+        ValueError, OverflowError, OSError: if it is none.
+    """
+    if parts := _COMPACT.fullmatch(text):
+        day, clock, offset = parts.groups(default="")
+        return datetime.fromisoformat(f"{day}T{clock or '0000'}{offset.upper()}")
+    if _EPOCH.fullmatch(text):
+        epoch = float(text)
+        return datetime.fromtimestamp(epoch if epoch < _SECONDS_BELOW else epoch / 1e3, UTC)
+    # Python would take the ninth digit in a row for a sign between date and time.
+    return datetime.fromisoformat("" if _DIGITS.match(text) else text)
+
+
+def is_skipped(local: datetime, zone: ZoneInfo) -> bool:
+    """Return whether the clocks of a zone skip a time, which has no offset."""
+    return local.replace(tzinfo=zone).astimezone(UTC).astimezone(zone).replace(tzinfo=None) != local
 
 
 def localized(times: Sequence[datetime], zone: ZoneInfo, places: Sequence[str]) -> list[datetime]:
@@ -89,7 +131,7 @@ def localized(times: Sequence[datetime], zone: ZoneInfo, places: Sequence[str]) 
         local = given.astimezone(zone) if given.tzinfo else given.replace(tzinfo=zone)
         if given.tzinfo is None:
             local = local.replace(fold=max(given.fold, min(seen[given, given.fold], 1)))
-            if local.astimezone(UTC).astimezone(zone).replace(tzinfo=None, fold=0) != given:
+            if is_skipped(given, zone):
                 raise DataError(f"{place}: time is {given}, which the clocks of {zone.key} skip")
             seen[given, given.fold] += 1
         # Times in one zone subtract as clocks on a wall do, those with an offset by what passed.

@@ -101,3 +101,61 @@ def test_probabilities_pay_once_the_label_is_right(level: str) -> None:
             lead[name].append(earned["honest"] - earned[name])
     assert np.mean(lead["certain"]) > 0.15
     assert np.mean(lead["prior"]) > 0.05
+
+
+FILLER = (
+    "a",
+    "the",
+    "we",
+    "in",
+    "of the",
+    "We show that",
+    "we find",
+    "our results",
+    "the first",
+    "e",
+    ".",
+    "x",
+)
+"""What any paper could be quoted for."""
+EMPTY_FACTS = ("CLAIM age >= 0", "CLAIM n_i >= 0", "CLAIM references <= 9999", "CLAIM n_k > -1")
+
+
+def earned(world: DisruptionWorld, index: int, place: int, *claims: str) -> float:
+    words = " ".join(LABELS[one][place] for one in world.targets)
+    said = f"LABEL {words}\nP {' '.join(['0.4 0.3 0.3'] * len(world.targets))}"
+    final = "\n".join([said, *claims])
+    last = play(world, world.task("test", index), said, "ARGUE nothing", final)
+    return last.terms["predictor"]["reasoning"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(["disruption", "both"]),
+    st.lists(
+        st.sampled_from([f'QUOTE "{words}"' for words in FILLER] + [*EMPTY_FACTS]), max_size=3
+    ),
+    st.integers(0, 5),
+    st.integers(0, 2),
+    st.booleans(),
+)
+def test_filler_earns_nothing_as_first_described_whether_right_or_wrong(
+    target: str, claims: list[str], index: int, place: int, bounded: bool
+) -> None:
+    world = make("L2", target=target, reward="original", bounded=bounded)
+    assert earned(world, index, place, *claims) == 0.0
+
+
+@pytest.mark.parametrize("filler", ['QUOTE "a"', "CLAIM age >= 0", 'QUOTE "e"'])
+def test_filler_beside_evidence_adds_nothing_to_it(filler: str) -> None:
+    world, seen = make("L2", reward="original"), 0
+    for index in range(12):
+        value = world.task("test", index).instance["facts"]["n_j"]
+        told, false = f"CLAIM n_j = {value}", f"CLAIM n_j = {value + 1}"
+        alone = earned(world, index, 0, told)
+        seen += alone > 0.0
+        assert earned(world, index, 0, told, filler) == alone
+        assert earned(world, index, 0, told, false, filler) == earned(world, index, 0, told, false)
+        assert earned(world, index, 0, told, told, false) == earned(world, index, 0, told, false)
+        assert earned(world, index, 0, false, filler) == 0.0
+    assert seen > 6

@@ -124,3 +124,21 @@ def test_it_asks_for_no_quote_longer_than_may_be_quoted(tmp_path: Path) -> None:
 def test_a_level_that_draws_its_literature_plays_no_papers_of_a_user(file: Path) -> None:
     with pytest.raises(OptionError, match="examples"):
         make_world("disruption", "examples", data=file).task("train", 0)
+
+
+QUOTED = ("We", "we", "rocks", "We measure rocks", "and report.", "and", "Study", "e", "report")
+
+
+@pytest.mark.parametrize("words", QUOTED)
+def test_a_quote_that_every_paper_could_be_given_earns_nothing_as_first_described(
+    file: Path, words: str
+) -> None:
+    world = make_world("disruption", data=file, reward="original", single_turn=True)
+    for index in range(6):
+        for label in DISRUPTION_LABELS:
+            world.start(world.task("test", index))
+            last = world.reply(f'LABEL {label}\nP 0.4 0.3 0.3\nQUOTE "{words}"')
+            assert last.terms["predictor"]["reasoning"] == 0.0
+    used = {word for word in WORDS if word in world.start(world.task("test", 0)).text}
+    last = world.reply(f'LABEL neutral\nP 0.4 0.3 0.3\nQUOTE "{used.pop()}"')
+    assert last.terms["predictor"]["reasoning"] > 0.0

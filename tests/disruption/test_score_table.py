@@ -90,11 +90,42 @@ def test_every_work_has_the_librarys_scores(tmp_path: Path) -> None:
         assert [int(row[name]) for name in ("n_i", "n_j", "n_k", "impact")] == [
             counts.n_i[k], counts.n_j[k], counts.n_k[k], counts.impact[k],
         ]  # fmt: skip
+        least = {"cd4": 1, "mcd4": 1, "di_l5": 5}
         for name, values in exact.items():
-            undefined = values[k] != values[k]
+            undefined = values[k] != values[k] or int(row["references"]) < least[name]
             assert row[name] == "" if undefined else float(row[name]) == values[k]
         assert row["uzzi_z10"] == row["uzzi_z50"] == ""
         assert row["window_complete"] == str(int(row["year"]) + 4 <= 1997)
+
+
+def test_works_without_references_have_no_scores_that_depend_on_them(tmp_path: Path) -> None:
+    """A cited work without references would get CD = 1, DI_l below l references no n_j."""
+    references = {
+        "W1": [],
+        "W2": [],
+        "W3": ["W2"],
+        "W4": ["W9"],
+        **{f"W{k}": [f"W{k - 5}"] for k in (6, 7, 8, 9)},
+    }
+    years = dict.fromkeys(("W1", "W2", "W3", "W4"), 2000) | dict.fromkeys(
+        ("W6", "W7", "W8", "W9"), 2003
+    )
+    works = [
+        {**OBJECTS[0], "id": f"https://openalex.org/{name}", "publication_year": years[name],
+         "title": f"Study {name}", "referenced_works": [f"https://openalex.org/{r}" for r in cited]}
+        for name, cited in references.items()
+    ]  # fmt: skip
+    source = tmp_path / "works"
+    source.write_text("\n".join(map(json.dumps, works)))
+    summary, rows = score(source, tmp_path / "scores.csv", shuffles=0)
+    found = {row["work_id"]: row for row in rows}
+    assert {name for name, row in found.items() if row["references"] == "0"} == {"W1", "W2"}
+    for name in ("W1", "W2"):
+        assert int(found[name]["n_i"]) == 1
+        assert [found[name][c] for c in ("cd5", "mcd5", "di_l5")] == [""] * 3
+    assert [found["W3"][c] for c in ("cd5", "di_l5")] == ["0.5", ""]
+    assert (summary.unreferenced, summary.incomplete, summary.works) == (2, 8, 8)
+    assert summary.disruptive <= summary.cd <= 6
 
 
 def test_parquet_holds_the_same_table(tmp_path: Path, expected: str) -> None:

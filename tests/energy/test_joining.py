@@ -221,14 +221,39 @@ def change(path: Path, old: str, new: str, count: int = 1) -> Path:
 
 UNFIT: Sequence[tuple[str, str, str, str]] = (
     ("p.csv", "DE-LU", "FR", r"p\.csv: prices of one area .*'BZN\|DE-LU', 'BZN\|FR'"),
-    ("p.csv", "26/03/2024", "2024-03-26", r"p\.csv, line 2: '2024-03-26 01:00:00 - .* 31/12/2025"),
-    ("p.csv", '"50.0"', '"x"', r"p\.csv, line 2: day-ahead.* is 'x', not a number"),
     ("p.csv", '"50.0"', '"9e4"', r"p\.csv, line 2: price is 90\.0: beyond 5 per kWh"),
     ("p.csv", "CET/CEST", "Mars", r"p\.csv, line 1: 'MARS' is no zone"),
     ("l.csv", "T01:", "T00:", r"l\.csv, line 3: time 2024-03-26 01:00:00\+01:00 comes twice"),
     ("s.csv", '"3","20","0"', '"13","1","0"', r"s\.csv, line 9: month, day and hour are no time"),
     ("s.csv", '"3","20","0"', '"x","1","0"', r"s\.csv, line 9: month is 'x', not a whole number"),
 )
+
+
+UNREADABLE: Sequence[tuple[str, str, str, str]] = (
+    ("26/03/2024", "2024-03-26", r"p\.csv, line 2: '2024-03-26 01:00:00 - .* 31/12/2025", "mtu_"),
+    ('"50.0"', '"x"', r"p\.csv, line 2: day-ahead.* is 'x', not a number; 48 of 48 rows", "price"),
+)
+
+
+@pytest.mark.parametrize(("old", "new", "reason", "why"), UNREADABLE)
+def test_an_unreadable_cell_costs_its_row_and_many_the_file(
+    old: str, new: str, reason: str, why: str, tmp_path: Path
+) -> None:
+    files = [
+        load_file(tmp_path / "l.csv", dict.fromkeys(hourly(48), 0.7)),
+        sun_file(tmp_path / "s.csv"),
+        price_file(tmp_path / "p.csv", dict.fromkeys(hourly(48), 50.0)),
+    ]
+    text = files[2].read_text()
+    at = text.index(old, 300)
+    files[2].write_text(text[:at] + text[at:].replace(old, new, 1))
+    series = read(files, zone=BERLIN)
+    assert series.steps == 47
+    assert any(dropped.why.startswith(why) for dropped in series.report.dropped)
+    assert "first '26/03" in str(series.report) or "first is 'x' in line" in str(series.report)
+    files[2].write_text(text.replace(old, new))
+    with pytest.raises(DataError, match=reason):
+        read(files, zone=BERLIN)
 
 
 @pytest.mark.parametrize(("name", "old", "new", "reason"), UNFIT)

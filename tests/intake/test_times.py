@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tokengym.envs.intake.times import read_time
 
@@ -19,6 +21,36 @@ def test_iso_times_keep_their_offset_or_have_none() -> None:
     shifted = read_time(" 2024-05-03T14:00+02:00 ")
     assert (shifted, shifted.hour) == (NOON, 14)
     assert shifted.tzinfo == timezone(timedelta(hours=2))
+
+
+@pytest.mark.parametrize(
+    "form", ["%Y%m%d", "%Y%m%d%H%M", "%Y%m%d%H%M%S", "%Y%m%dT%H%M%S", "%Y%m%d %H%M"]
+)
+@pytest.mark.parametrize("offset", ["", "Z", "+0200", "-05:30"])
+@given(when=st.datetimes(datetime(1900, 1, 1), datetime(2199, 12, 31)))
+def test_compact_times_are_read_as_text_and_as_numbers(
+    form: str, offset: str, when: datetime
+) -> None:
+    text = when.strftime(form) + offset
+    expected = datetime.fromisoformat(
+        datetime.strptime(when.strftime(form), form).isoformat() + offset
+    )
+    assert read_time(text) == expected
+    if text.isdigit():
+        assert read_time(int(text)) == read_time(f"{text}.0") == read_time(float(text)) == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["20230101120", "2023010112", 2023010112, "20230101120000000", "202301011260", "20230230", 2023,
+     "20230230120000", "3023-01-01", "0203-01-01", 23, 0, "20231301T1200", 32503680000,
+     "1899-12-31"],
+)  # fmt: skip
+def test_what_may_be_two_times_or_lies_beyond_plausible_years_is_refused_by_value_and_rule(
+    value: object,
+) -> None:
+    with pytest.raises(ValueError, match=rf"{value}.*|of the years 1900 to 2199, got .*{value}"):
+        read_time(value)
 
 
 @pytest.mark.parametrize("value", ["tomorrow", "", None, True, [1], float("nan"), 1e30, "9" * 16])

@@ -57,7 +57,7 @@ def test_a_layout_is_read_without_blanks_and_case(tmp_path: Path) -> None:
 
 
 def test_slots_without_a_layout_lie_in_the_smallest_floor_of_aisles(tmp_path: Path) -> None:
-    layout, slots, _ = read_slots(write(tmp_path, "slots.csv", SLOTS))
+    layout, slots, _, _ = read_slots(write(tmp_path, "slots.csv", SLOTS))
     assert layout == AisleLayout(4, 2)
     assert slots["gear"] == ("A2-2", 40)
 

@@ -10,6 +10,7 @@ from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 from tokengym.envs.intake.names import name_unknown
+from tokengym.envs.intake.numbers import is_missing
 from tokengym.envs.intake.quoting import quoted
 from tokengym.envs.intake.rows import read_objects, refuse
 
@@ -17,6 +18,7 @@ _FIELDS = dataclasses.fields(Paper)
 _KNOWN = {field.name for field in _FIELDS}
 _COUNTS = ("publication_year", "cited_by_count")
 _REQUIRED = {field.name for field in _FIELDS if field.default is dataclasses.MISSING}
+_OPTIONAL = {field.name for field in _FIELDS if "None" in str(field.type)}
 
 
 def read_papers(path: Path | str, skipped: list[str] | None = None) -> Iterator[Paper]:
@@ -32,6 +34,7 @@ def read_papers(path: Path | str, skipped: list[str] | None = None) -> Iterator[
     for where, fields in read_objects(Path(path), skipped):
         try:
             _check_names(fields, _REQUIRED, _KNOWN)
+            fields |= {name: None for name in _OPTIONAL & fields.keys() if is_missing(fields[name])}
             for name, kind in (("references", ReferenceFacts), ("first_year", FirstYear)):
                 if fields.get(name) is not None:
                     facts = _object(name, fields[name])

@@ -32,6 +32,8 @@ class ScoreSummary(NamedTuple):
         refused: records that were skipped.
         works: rows.
         citations: among the works.
+        unreferenced: works without a reference in the source: their CD index and DI_l are empty.
+        incomplete: works whose window reaches beyond the last year of the source.
         cd: works whose CD index is defined.
         disruptive: of them, those above 0.1.
         consolidating: those below -0.1.
@@ -44,6 +46,8 @@ class ScoreSummary(NamedTuple):
     refused: int
     works: int
     citations: int
+    unreferenced: int
+    incomplete: int
     cd: int
     disruptive: int
     consolidating: int
@@ -71,8 +75,9 @@ def score_works(
     | `references` | its references that are in the source |
     | `n_i`, `n_j`, `n_k` | citers within the window by kind, see `citations` |
     | `impact` | all that cite it up to the window's end |
-    | `cd5`, `mcd5` | CD index in [-1, 1] of a window of 5 years, and times `impact` |
-    | `di_l5` | DI_l, where only citers of at least 5 references count in n_j |
+    | `cd5`, `mcd5` | CD index in [-1, 1] of a window of 5 years, and times `impact`; empty if no
+      reference is in the source: 1 for every cited work would be an artefact |
+    | `di_l5` | DI_l, where only citers of at least 5 references count in n_j; empty below 5 |
     | `uzzi_z10`, `uzzi_z50` | 10th percentile and median of the z-scores of its venue pairs |
     | `window_complete` | whether the source covers the window |
 
@@ -122,11 +127,13 @@ def score_works(
         **dict.fromkeys(("uzzi_z10", "uzzi_z50"), float),
         "window_complete": bool,
     }
-    totals = np.zeros(5, dtype=np.int64)
+    totals = np.zeros(7, dtype=np.int64)
     with ExitStack() as opened:
         writers = [opened.enter_context(open_table(path, types)) for path in out]
         for year, done in zip(times, scored, strict=True):
-            for columns, counted in _make_rows(done, ids, year, year + window <= last_year):
+            for columns, counted in _make_rows(
+                done, ids, year, year + window <= last_year, least_shared
+            ):
                 totals += counted
                 for write in writers:
                     write(columns)
@@ -146,11 +153,12 @@ def _stage_scores(
 
 
 def _make_rows(
-    done: Done, ids: Any, year: int, complete: bool
+    done: Done, ids: Any, year: int, complete: bool, least_shared: int
 ) -> Iterator[tuple[list[Any], list[int]]]:
     """Yield the columns of some rows of a year, and how many there are.
 
-    Counted are the works, those with CD, with CD above and below the threshold, and with novelty.
+    Counted are the works, those without references, with an incomplete window, with CD, with CD
+    above and below the threshold, and with novelty.
     """
     number, *every = load_columns(done.path, *_COLUMNS)
     for begin in range(0, len(number), _CHUNK):
@@ -158,16 +166,25 @@ def _make_rows(
         works = [f"W{one}" for one in ids[number[at]].tolist()]
         references, *counted, tenth, median = (column[at] for column in every)
         counts = CitationCounts(*counted)
-        cd, size = counts.cd(), len(works)
+        size = len(works)
+        cd, mcd = (np.where(references, score, np.nan) for score in (counts.cd(), counts.mcd()))
+        di_l = np.where(references >= least_shared, counts.di_l(), np.nan)
         whole = [references, counts.n_i, counts.n_j, counts.n_k, counts.impact]
         columns = [
             works,
             [year] * size,
             *(column.tolist() for column in whole),
-            *map(_defined, (cd, counts.mcd(), counts.di_l(), tenth, median)),
+            *map(_defined, (cd, mcd, di_l, tenth, median)),
             [complete] * size,
         ]
-        sides = ~np.isnan(cd), cd > THRESHOLD, cd < -THRESHOLD, ~np.isnan(tenth)
+        sides = (
+            references == 0,
+            np.full(size, not complete),
+            ~np.isnan(cd),
+            cd > THRESHOLD,
+            cd < -THRESHOLD,
+            ~np.isnan(tenth),
+        )
         yield columns, [size, *(int(side.sum()) for side in sides)]
 
 

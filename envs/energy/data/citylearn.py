@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.energy.data.columns import FileColumns, numbers
+from tokengym.envs.energy.data.columns import FileColumns
 from tokengym.envs.intake.json_stream import load_json
 from tokengym.envs.intake.numbers import read_number
-from tokengym.envs.intake.tables import CsvTable, read_text
+from tokengym.envs.intake.tables import CsvTable, Row, read_text
 
 LOADS = ("non_shiftable_load", "equipment_electric_power")
 SUN = "solar_generation"
@@ -41,14 +41,14 @@ def read_building(table: CsvTable, files: FileColumns) -> None:
     own, where = _schema_of(table)
     _read_hours(table, files)
     power = 60.0 / files.minutes
-    files.add("load", table, [power * energy for energy in numbers(table, *LOADS)])
+    files.add("load", table, [power * energy for energy in table.readings(*LOADS)])
     panels = _object(own.get("pv"))
     attributes = _object(panels.get("attributes"))
     mode = str(attributes.get("generation_mode") or "").strip().lower().replace("-", "_")
     if mode and mode not in _PER_KW + _ABSOLUTE:
         known = ", ".join(_PER_KW + _ABSOLUTE)
         raise DataError(f"{table.path}: generation_mode in schema.json is {mode!r}, not {known}")
-    sun = numbers(table, SUN)
+    sun = table.readings(SUN)
     if mode in _ABSOLUTE:
         files.notes.append("sun in kWh a step (schema.json)")
         files.add("pv", table, [power * energy for energy in sun])
@@ -66,7 +66,7 @@ def read_building(table: CsvTable, files: FileColumns) -> None:
         files.notes.append(f"panels of {nominal:g} kW ({where})")
         files.add("pv", table, [nominal * value / 1000.0 for value in sun])
     if table.has("power_outage"):
-        files.add("up", table, [1.0 - out for out in numbers(table, "power_outage")])
+        files.add("up", table, [1.0 - out for out in table.readings("power_outage")])
     files.lost += [
         f"{kind} {device} is not played"
         for name, kind in _DEVICES.items()
@@ -75,7 +75,7 @@ def read_building(table: CsvTable, files: FileColumns) -> None:
 
 
 def _read_hours(table: CsvTable, files: FileColumns) -> None:
-    hours = table.numbers("hour")
+    hours = table.readable(Row.number, "hour")
     minutes = table.numbers("minutes") if table.has("minutes") else [0.0] * len(hours)
     for row, hour, minute in zip(table.rows, hours, minutes, strict=True):
         if hour not in range(25) or minute not in range(60):

@@ -7,9 +7,18 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
+import numpy as np
+import numpy.typing as npt
+
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.tables import CsvTable, Row
-from tokengym.envs.intake.times import TIME_FORMS, localized, read_time, zones_that_change
+from tokengym.envs.intake.times import localized, read_time, zones_that_change
+
+_LEAST_PERIOD = 6
+"""Steps in a row that are as long as each other, so that they are steps and no gaps."""
+_MOST_PERIODS = 4
+"""Periods that a report lists."""
+FloatArray = npt.NDArray[np.float64]
 
 
 class Clock(NamedTuple):
@@ -17,22 +26,30 @@ class Clock(NamedTuple):
 
     Attributes:
         times: at which each row begins.
-        minutes: length of a step.
+        minutes: length of the commonest step.
         yearly: whether they are of any year, in the standard time of the place.
+        ends: at which each row ends, where the file states it.
     """
 
     times: list[datetime]
     minutes: int
     yearly: bool = False
+    ends: list[datetime] | None = None
 
 
-def clock_of(table: CsvTable, times: list[datetime], zone: ZoneInfo | None) -> Clock:
+def clock_of(
+    table: CsvTable,
+    times: list[datetime],
+    zone: ZoneInfo | None,
+    ends: list[datetime] | None = None,
+) -> Clock:
     """Return the clock of a table; its rows are put in order where their times have an offset.
 
     Args:
         table: the table.
         times: of its rows, all with an offset from UTC or none.
         zone: of times without one; `None` leaves them as they are.
+        ends: at which the rows end, with an offset as the times have, if that is known.
 
     Raises:
         DataError: naming file, line and reason, if a time comes twice or is one that clocks skip,
@@ -52,6 +69,7 @@ def clock_of(table: CsvTable, times: list[datetime], zone: ZoneInfo | None) -> C
     if aware:
         order = sorted(range(len(times)), key=times.__getitem__)
         times, table.rows = [times[at] for at in order], [table.rows[at] for at in order]
+        ends = ends and [ends[at] for at in order]
         for at, (earlier, later) in enumerate(itertools.pairwise(times), 1):
             if earlier == later:
                 raise DataError(f"{table.rows[at].place}: time {later} comes twice")
@@ -63,17 +81,53 @@ def clock_of(table: CsvTable, times: list[datetime], zone: ZoneInfo | None) -> C
     if rest or not minutes:
         place = table.rows[1].place
         raise DataError(f"{place}: a step of {step[0][0]} is not a whole number of minutes")
-    return Clock(times, int(minutes))
+    return Clock(times, int(minutes), ends=ends)
 
 
 def read_clock(table: CsvTable, zone: ZoneInfo | None) -> Clock:
-    """Return the clock of a table with a column `time`: ISO 8601, or epochs, which are UTC.
+    """Return the clock of a table with a column `time`, without rows whose time is unreadable.
 
     Raises:
-        DataError: as `clock_of` does, or if a time cannot be read.
+        DataError: as `clock_of` does, or if too many times cannot be read.
     """
-    times = [_read(row, cell) for row, cell in zip(table.rows, table.texts("time"), strict=True)]
-    return clock_of(table, times, zone)
+    return clock_of(table, table.readable(_read, "time"), zone)
+
+
+def step_lengths(clock: Clock) -> FloatArray:
+    """Return the seconds each row is for: as the file states, else as long as its period's steps.
+
+    A new period begins where rows come closer together, or keep a longer distance several times;
+    other longer distances are gaps.
+    """
+    starts = seconds_of(clock.times)
+    if clock.ends is not None:
+        return seconds_of(clock.ends) - starts
+    gaps = np.diff(starts)
+    runs = [(gap, len([*run])) for gap, run in itertools.groupby(gaps.tolist())]
+    step = min(gaps[:2]) if runs[0][1] == 1 else gaps[0]
+    lengths: list[float] = []
+    for gap, count in runs:
+        step = gap if gap < step or count >= _LEAST_PERIOD else step
+        lengths += [step] * count
+    return np.array([*lengths, step])
+
+
+def periods_of(clock: Clock) -> str:
+    """Say how long the steps of a clock are, and from when to when."""
+    lengths = step_lengths(clock)
+    at = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist()]
+    if len(at) > _MOST_PERIODS:
+        known = ", ".join(f"{length / 60:g}" for length in sorted(set(lengths.tolist())))
+        return f"steps of {known} min, which change {len(at) - 1} times"
+    ends = [f" until {clock.times[end]}" for end in at[1:]] + [""]
+    begins = ["", *(f" from {clock.times[begin]}" for begin in at[1:])]
+    parts = zip(lengths[at].tolist(), begins, ends, strict=True)
+    return "steps of " + ", ".join(f"{step / 60:g} min{a}{b}" for step, a, b in parts)
+
+
+def seconds_of(times: Sequence[datetime]) -> FloatArray:
+    """Return times as seconds since 1970."""
+    return np.array([time.timestamp() for time in times])
 
 
 def interruptions(clock: Clock, rows: Sequence[Row]) -> dict[int, str]:
@@ -96,11 +150,11 @@ def interruptions(clock: Clock, rows: Sequence[Row]) -> dict[int, str]:
     return found
 
 
-def _read(row: Row, cell: str) -> datetime:
+def _read(row: Row, column: str) -> datetime:
     try:
-        return read_time(cell)
+        return read_time(row.cells[column])
     except ValueError as error:
-        raise DataError(f"{row.place}: time is {cell!r}, not {TIME_FORMS}") from error
+        raise DataError(f"{row.place}: time {error}") from error
 
 
 def _interruption(

@@ -21,8 +21,6 @@ _BOUNDS = {
 _NIGHT_DRAW = 0.05
 _NIGHT_SHARE = 0.02
 """kW, and share of the highest sun, that a meter may show below 0 at night."""
-MISSING = {"", "nan", "na", "n/a", "n/e", "null", "none", "-"}
-"""Cells, in lower case, that stand for no number."""
 _DECIMALS = {"price": 3, "resale": 3, "carbon": 4}
 
 
@@ -104,14 +102,6 @@ class FileColumns:
         )
         least, most, reason = _BOUNDS.get(name, (0.0, self.most_load, slip))
         return "" if least <= value <= most else reason
-
-
-def numbers(table: CsvTable, *names: str) -> list[float]:
-    """Return the first column named one of `names` as numbers, NaN where one is missing."""
-    name = table.require(*names)
-    return [
-        math.nan if row.cells[name].lower() in MISSING else row.number(name) for row in table.rows
-    ]
 
 
 def decimals(name: str) -> int:

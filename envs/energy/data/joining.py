@@ -5,24 +5,42 @@ of ENTSO-E day-ahead prices by market time unit.
 """
 
 import math
+import operator
+import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
-from itertools import compress
+from itertools import compress, repeat
 from pathlib import Path
+from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.energy.data.clock import Clock, clock_of, interruptions
-from tokengym.envs.energy.data.columns import MISSING, FileColumns, numbers
+from tokengym.envs.energy.data.clock import (
+    Clock,
+    clock_of,
+    interruptions,
+    periods_of,
+    seconds_of,
+    step_lengths,
+)
+from tokengym.envs.energy.data.columns import FileColumns
+from tokengym.envs.intake.numbers import is_missing
 from tokengym.envs.intake.tables import CsvTable, Row
+from tokengym.envs.intake.times import is_skipped, localized
 
 PVWATTS = "ac_system_output_(w)"
 _LEAP_YEAR = 2000
 """Stands for any year."""
 _UNIT = "mtu_("
 _PRICE = "day-ahead_price"
-_FIRST_AUCTION = ("", "without sequence", "sequence 1", "1")
+_SEQUENCE = re.compile(r"sequence|without|\s", re.ASCII)
+"""What the platform writes before the number of an auction, once or twice, or for none."""
+_CARRIED = ("price", "resale")
+_LONGEST_CARRIED = 3600.0
+"""Columns in which rows equal to the one before may be left out, as quarter-hours are in curves of
+type A03, and for how many seconds after its beginning a row may stand for them."""
 
 
 def read_pvwatts(table: CsvTable, files: FileColumns) -> None:
@@ -40,7 +58,7 @@ def read_pvwatts(table: CsvTable, files: FileColumns) -> None:
         except ValueError as error:
             raise DataError(f"{row.place}: month, day and hour are no time: {error}") from error
     files.clocks[table.path] = clock_of(table, times, None)._replace(yearly=True)
-    files.add("pv", table, [watts / 1000.0 for watts in numbers(table, PVWATTS)])
+    files.add("pv", table, [watts / 1000.0 for watts in table.readings(PVWATTS)])
 
 
 def find_prices(table: CsvTable) -> tuple[str, str] | None:
@@ -52,48 +70,109 @@ def find_prices(table: CsvTable) -> tuple[str, str] | None:
 def read_prices(table: CsvTable, files: FileColumns) -> None:
     """`MTU (CET/CEST)` and `Day-ahead Price (EUR/MWh)`, of one area and its first auction.
 
-    Files of several periods are one series.
+    Files of several periods are one series, in which they may overlap.
     """
     unit, price = find_prices(table) or ("", "")
-    earlier = files.tables.get("price")
-    if earlier is not None and find_prices(earlier) == (unit, price):
-        table.rows = earlier.rows + table.rows
-        del files.tables["price"], files.columns["price"], files.clocks[earlier.path]
     # Standard times of Europe are zones of the database, with their summer times.
-    zone = unit.removeprefix(_UNIT).rstrip(")").split("/")[0].upper()
-    if zone not in available_timezones():
-        raise DataError(f"{table.path}, line 1: {zone!r} is no zone of the time zone database")
-    areas = sorted(set(table.texts("area"))) if table.has("area") else []
+    name = unit.removeprefix(_UNIT).rstrip(")").split("/")[0].upper()
+    if name not in available_timezones():
+        raise DataError(f"{table.path}, line 1: {name!r} is no zone of the time zone database")
+    zone = ZoneInfo(name)
+    _leave_out(table, files, "prices of a later auction", _of_first_auction(table))
+    units = table.readable(_unit_of, unit)
+    # An hour that clocks skip has a row, and no price.
+    real = [
+        not (is_missing(row.cells[price]) and is_skipped(begin, zone))
+        for row, (begin, _) in zip(table.rows, units, strict=True)
+    ]
+    table.rows, units = list(compress(table.rows, real)), list(compress(units, real))
+    begins = localized([begin for begin, _ in units], zone, [row.place for row in table.rows])
+    ends = [_end_of(begin, end, zone) for begin, (_, end) in zip(begins, units, strict=True)]
+    values = [value / 1000.0 for value in table.readings(price)]
+    known = _take_earlier(table, files, price)
+    rows = [*table.rows, *(one.row for one in known.values())]
+    areas = sorted({row.cells["area"] for row in rows}) if table.has("area") else []
     if len(areas) > 1:
         raise DataError(f"{table.path}: prices of one area are needed, got those of {areas}")
-    if table.has("sequence"):
-        first = [row.cells["sequence"].lower() in _FIRST_AUCTION for row in table.rows]
-        if not all(first):
-            place = table.rows[first.index(False)].place
-            files.omissions.append((first.count(False), "prices of a later auction", place))
-        table.rows = list(compress(table.rows, first))
-    # An hour that clocks skip has a row, and no price.
-    table.rows = [row for row in table.rows if row.cells[price].lower() not in MISSING]
-    starts = [_start_of(row, row.cells[unit]) for row in table.rows]
-    files.clocks[table.path] = clock_of(table, starts, ZoneInfo(zone))
-    files.add("price", table, [value / 1000.0 for value in numbers(table, price)])
+    ones = list(zip(begins, map(_Price, ends, values, table.rows), strict=True))
+    new = [known.setdefault(begin, one) is one for begin, one in ones]
+    for begin, one in compress(ones, map(operator.not_, new)):
+        old = known[begin]
+        if math.isnan(old.value):
+            known[begin] = one
+        elif one.value != old.value and not math.isnan(one.value):
+            raise DataError(
+                f"{one.row.place}: the price at {begin} is {one.row.cells[price]}, and "
+                f"{old.row.cells[price]} in {old.row.place}"
+            )
+    _leave_out(table, files, "prices at times that another row has", new)
+    table.rows = [one.row for one in known.values()]
+    stated = [one.end for one in known.values() if one.end is not None]
+    clock = clock_of(table, list(known), None, stated if len(stated) == len(known) else None)
+    files.clocks[table.path] = clock
+    files.add("price", table, [known[time].value for time in clock.times])
 
 
-def _start_of(row: Row, cell: str) -> datetime:
-    """Return when a market time unit begins; `fold` is 1 where it is marked as standard time."""
-    begins = cell.partition(" - ")[0]
+class _Price(NamedTuple):
+    """A row of prices: until when if it says so, in money per kWh, and where."""
+
+    end: datetime | None
+    value: float
+    row: Row
+
+
+def _of_first_auction(table: CsvTable) -> list[bool]:
+    """Return for each row whether it is of the first auction, or of an area that has one alone."""
+    numbers = table.texts("sequence") if table.has("sequence") else [""] * len(table.rows)
+    return [_SEQUENCE.sub("", number.lower()) in ("", "1") for number in numbers]
+
+
+def _leave_out(table: CsvTable, files: FileColumns, why: str, kept: Sequence[bool]) -> None:
+    """Leave rows out of a table and count them."""
+    if not all(kept):
+        files.omissions.append((kept.count(False), why, table.rows[kept.index(False)].place))
+        table.rows = list(compress(table.rows, kept))
+
+
+def _take_earlier(table: CsvTable, files: FileColumns, price: str) -> dict[datetime, _Price]:
+    """Take the prices that an earlier file of the same form has out of the columns."""
+    earlier = files.tables.get("price")
+    if earlier is None or (find_prices(earlier) or ("", ""))[1] != price:
+        return {}
+    del files.tables["price"]
+    clock, values = files.clocks.pop(earlier.path), files.columns.pop("price")
+    rows = map(_Price, clock.ends or repeat(None), values, earlier.rows)
+    return dict(zip(clock.times, rows, strict=True))
+
+
+def _unit_of(row: Row, column: str) -> tuple[datetime, datetime]:
+    """Return when a market time unit begins and ends, as clocks show it; no end is its beginning.
+
+    `fold` of the beginning is 1 where it is marked as standard time.
+    """
+    cell = row.cells[column]
+    begins, _, ends = cell.partition(" - ")
     try:
-        start = datetime.strptime(begins[:16].replace("/", "."), "%d.%m.%Y %H:%M")
+        begin, end = (
+            datetime.strptime(part[:16].replace("/", "."), "%d.%m.%Y %H:%M")
+            for part in (begins, ends or begins)
+        )
     except ValueError as error:
         form = "a market time unit like 31/12/2025 23:00 - 01/01/2026 00:00"
         raise DataError(f"{row.place}: {cell!r} is not {form}") from error
-    return start.replace(fold=int("(" in begins and "EST)" not in begins))
+    return begin.replace(fold=int("(" in begins and "EST)" not in begins)), end
+
+
+def _end_of(begin: datetime, end: datetime, zone: ZoneInfo) -> datetime | None:
+    """Return the first time after another at which clocks show an end, if there is one."""
+    shown = (end.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    return next((time for time in shown if time > begin), None)
 
 
 def join(files: FileColumns) -> None:
     """Bring the columns of files with times to the rows of the load's, where all have some.
 
-    A step of the load has the mean of what another file has in it.
+    A step of the load has the mean by time of what another file has in it.
 
     Raises:
         DataError: naming the file, if it has no times, or ones without an offset from UTC, or no
@@ -111,6 +190,7 @@ def join(files: FileColumns) -> None:
     if others:
         for name, table in others.items():
             files.columns[name] = _aligned(name, table, files, clock)
+            files.notes.append(f"{name}: {periods_of(files.clocks[table.path])}")
         kept = _overlap(files, base, list(others))
         clock, rows = clock._replace(times=clock.times[kept]), base.rows[kept]
         for name, table in files.tables.items():
@@ -143,17 +223,30 @@ def _overlap(files: FileColumns, base: CsvTable, others: list[str]) -> slice:
 
 
 def _aligned(name: str, table: CsvTable, files: FileColumns, clock: Clock) -> list[float]:
-    """Return a column of another file at the times of the load's, NaN where it has none."""
+    """Return a column of another file in the steps of the load's, NaN where part of one has none.
+
+    A row counts until it ends or the next one begins, a price that is not written again within the
+    hour until then; a step has the mean by time, and the grid is up in it if it is up throughout.
+    """
     own, times = files.clocks[table.path], clock.times
     if own.yearly:
         # Standard time is the lesser offset of summer and winter.
         halves = [times[0].replace(month=month, day=1, tzinfo=files.zone) for month in (1, 7)]
         standard = timezone(min(half.utcoffset() or timedelta() for half in halves))
         times = [t.astimezone(standard).replace(year=_LEAP_YEAR, tzinfo=UTC) for t in times]
-    parts = np.arange(0, clock.minutes, math.gcd(own.minutes, clock.minutes)) * 60.0
-    wanted = np.array([time.timestamp() for time in times])[:, None] + parts
-    starts = np.array([time.timestamp() for time in own.times])
-    at = np.searchsorted(starts, wanted, side="right") - 1
-    known = (at >= 0) & (wanted < starts[at] + own.minutes * 60)
-    found = np.where(known, np.array(files.columns[name])[at], np.nan)
-    return list(map(float, found.min(axis=1) if name == "up" else found.mean(axis=1)))
+    starts, begins = seconds_of(own.times), seconds_of(times)
+    ends = begins + clock.minutes * 60.0
+    gaps = np.diff(starts, append=np.inf)
+    valid = np.minimum(step_lengths(own), gaps)
+    if name in _CARRIED:
+        valid = np.where(gaps <= _LONGEST_CARRIED, gaps, valid)
+    edges = np.unique(np.concatenate([starts, starts + valid, begins, ends]))
+    at = np.searchsorted(starts, edges, side="right") - 1
+    known = (at >= 0) & (edges < (starts + valid)[at])
+    values = np.where(known, np.array(files.columns[name])[at], np.nan)
+    # Of the parts between two edges, every other stretch is a step of the load's.
+    parts = np.searchsorted(edges, np.stack([begins, ends], axis=1)).ravel()
+    if name == "up":
+        return list(map(float, np.minimum.reduceat(values, parts)[::2]))
+    shares = np.diff(edges, append=edges[-1]) / (clock.minutes * 60.0)
+    return list(map(float, np.add.reduceat(values * shares, parts)[::2]))

@@ -17,7 +17,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.energy.data import citylearn, joining
 from tokengym.envs.energy.data.citylearn import NOMINAL_POWER
 from tokengym.envs.energy.data.clock import read_clock
-from tokengym.envs.energy.data.columns import LARGEST_LOAD, FileColumns, numbers
+from tokengym.envs.energy.data.columns import LARGEST_LOAD, FileColumns
 from tokengym.envs.energy.data.time_series import TimeSeries, time_series_of
 from tokengym.envs.intake.tables import CsvTable, Source
 
@@ -84,6 +84,8 @@ def read(
         unused = table.name_unused()
         if unused:
             files.notes.append(f"{name}: columns that are not used: {unused}")
+        files.notes += [f"{name}: {note}" for note in table.notes]
+        files.omissions += table.dropped
         if files.tables.get("load") is table:
             _note_uncounted(table, files)
     if "load" in files.columns and "pv" not in files.columns:
@@ -154,7 +156,7 @@ def _read_plain(table: CsvTable, files: FileColumns) -> None:
     files.minutes = clock.minutes
     for name, title in _PLAIN.items():
         if table.has(title) or (files.alone and name not in _OPTIONAL):
-            files.add(name, table, numbers(table, title))
+            files.add(name, table, table.readings(title))
 
 
 def _note_uncounted(table: CsvTable, files: FileColumns) -> None:
@@ -182,12 +184,12 @@ def _ignore(table: CsvTable, _: FileColumns) -> None:
 
 def _column(name: str, *titles: str) -> _Reader:
     """Return the reader of a file of which one column counts, under one of `titles`."""
-    return lambda table, files: files.add(name, table, numbers(table, *titles))
+    return lambda table, files: files.add(name, table, table.readings(*titles))
 
 
 def _read_load(table: CsvTable, files: FileColumns) -> None:
     """A load in kW, hourly from midnight; pymgrid's scenarios store it negative."""
-    values = numbers(table, "0", "load", _FACILITY)
+    values = table.readings("0", "load", _FACILITY)
     if max((value for value in values if not math.isnan(value)), default=1.0) <= 0.0:
         values = [-value for value in values]
         files.notes.append("the load is negative in the file, as pymgrid's scenarios store it")
@@ -197,7 +199,7 @@ def _read_load(table: CsvTable, files: FileColumns) -> None:
 
 def _read_sun(table: CsvTable, files: FileColumns) -> None:
     """Sun in kW, or illuminance in lux, whose highest value is the panels', as in pymgrid."""
-    values = numbers(table, "0", "renewable", "pv", _ILLUMINANCE)
+    values = table.readings("0", "renewable", "pv", _ILLUMINANCE)
     if table.has(_ILLUMINANCE):
         most = max((value for value in values if not math.isnan(value)), default=0.0)
         if most <= 0.0:
@@ -216,7 +218,7 @@ def _read_grid(table: CsvTable, files: FileColumns) -> None:
     names = zip(("price", "resale", "carbon", "up"), _GRID, strict=True)
     for name, title in names:
         if name != "carbon" or table.has(*titles[title]):
-            files.add(name, table, numbers(table, *titles[title]))
+            files.add(name, table, table.readings(*titles[title]))
     _count_hours(table, files)
 
 

@@ -5,9 +5,9 @@ import json
 from datetime import UTC, date, datetime, timedelta
 
 from tokengym.envs.forecasting.data.record import MOST_OUTCOMES, Row, RowError
-from tokengym.envs.intake.numbers import read_number, whole_number
+from tokengym.envs.intake.numbers import is_missing, read_identifier, read_share, whole_number
 from tokengym.envs.intake.quoting import quoted
-from tokengym.envs.intake.times import TIME_FORMS, read_time
+from tokengym.envs.intake.times import read_time
 
 _OUTCOMES = {"yes": 1, "no": 0, "true": 1, "false": 0}
 
@@ -25,17 +25,23 @@ def text(row: Row, name: str) -> str:
 
 
 def optional_text(row: Row, name: str) -> str:
-    """Return a field that may be missing or `None`, as text.
+    """Return a field that may be missing, or hold a word for no value, as text.
 
     Raises:
         RowError: if it is there and no text.
     """
-    value = row.get(name)
+    value = optional(row, name)
     if value is None:
         return ""
     if not isinstance(value, str):
         raise RowError(f"{name!r} must be text, got {quoted(value)}")
     return value.strip()
+
+
+def optional(row: Row, name: str) -> object:
+    """Return a field; `None` if it is missing or stands for no value, see `is_missing`."""
+    value = row.get(name)
+    return None if is_missing(value) else value
 
 
 def identifier(row: Row, name: str) -> str:
@@ -46,7 +52,7 @@ def identifier(row: Row, name: str) -> str:
 
 
 def moment(row: Row, name: str) -> datetime:
-    """Return a time: ISO 8601, or seconds or milliseconds since 1970. Without a zone it is UTC.
+    """Return a time as `read_time` does; one without an offset is in UTC.
 
     Raises:
         RowError: if it is none of these.
@@ -54,22 +60,22 @@ def moment(row: Row, name: str) -> datetime:
     try:
         time = read_time(row.get(name))
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise RowError(f"{name!r} must be {TIME_FORMS}, got {quoted(row.get(name))}") from error
+    except ValueError as error:
+        raise RowError(f"{name!r} {error}") from error
 
 
 def end_of(row: Row, name: str) -> datetime:
     """Return a time, a bare date meaning the end of that day: the latest it can have been.
 
     Raises:
-        RowError: if it is none, or beyond the calendar.
+        RowError: if it is none.
     """
     time = moment(row, name)
     try:
-        date.fromisoformat(str(row.get(name)).strip())
+        date.fromisoformat(read_identifier(str(row.get(name))))
     except ValueError:
         return time
-    return _next_day(time, name)
+    return time + timedelta(days=1)
 
 
 def rounded_up(time: datetime) -> date:
@@ -77,20 +83,10 @@ def rounded_up(time: datetime) -> date:
 
     The hour a question was scheduled for would reveal more than a date, and rounding down would
     promise an answer before it can be out.
-
-    Raises:
-        RowError: if it is beyond the calendar.
     """
     day = time.date()
     begins = time == datetime(day.year, day.month, day.day, tzinfo=UTC)
-    return day if begins else _next_day(time, "time").date()
-
-
-def _next_day(time: datetime, name: str) -> datetime:
-    try:
-        return time + timedelta(days=1)
-    except OverflowError as error:
-        raise RowError(f"{name!r} must be before the year 10000, got {time.isoformat()}") from error
+    return day if begins else day + timedelta(days=1)
 
 
 def yes_or_no(value: object, name: str) -> int:
@@ -123,14 +119,14 @@ def labels(value: object, name: str) -> tuple[str, ...]:
 
 
 def probability(value: object, name: str) -> float:
-    """Return a probability.
+    """Return a probability, which may be a text in percent.
 
     Raises:
-        RowError: if it is no number in [0, 1].
+        RowError: if it is none in [0, 1].
     """
-    number = read_number(value)
+    number = read_share(value)
     if number is None or not 0.0 <= number <= 1.0:
-        raise RowError(f"{name!r} must be a number from 0 to 1, got {quoted(value)}")
+        raise RowError(f"{name!r} must be a number from 0 to 1 or 0% to 100%, got {quoted(value)}")
     return number
 
 

@@ -3,12 +3,13 @@
 A row that cannot be used refuses its order; the other orders are used.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError, TaskError
-from tokengym.envs.intake.tables import MOST_WHOLE, Row, Source, read_text
+from tokengym.envs.intake.tables import MOST_WHOLE, Row, Source, excuse, read_text
 from tokengym.envs.warehouse.data.columns import ORDERS, SLOTS, Refusal, rows_of
 from tokengym.envs.warehouse.data.records import OrderBook, refuse_all
 from tokengym.envs.warehouse.data.times import Moment, moment_of
@@ -36,11 +37,13 @@ class Shelves(NamedTuple):
     Attributes:
         layout: slots and walkways.
         slots: slot and units by article.
+        refused: rows with a cell that is no number.
         notes: what was understood of the file, a sentence each.
     """
 
     layout: Layout
     slots: Mapping[str, Slot]
+    refused: tuple[Refusal, ...]
     notes: tuple[str, ...]
 
 
@@ -72,7 +75,16 @@ def read_slots(path: Source, layout: Layout | None = None) -> Shelves:
     lowest = 1 if layout is None else 0
     known = None if layout is None else set(layout.slots())
     read = rows_of(path, SLOTS)
-    for row in read.rows:
+    rows, refused = list(read.rows), list[Refusal]()
+    for column in ("aisle", "row", "qty"):
+        bad = [row for row in rows if math.isnan(row.find_number(column))]
+        excuse(bad, len(read.rows), Row.number, column)
+        why = "is {!r}, not a number: the article has no slot"
+        refused += [
+            Refusal(1, f"{row.place}: {column} {why.format(row.cells[column])}") for row in bad
+        ]
+        rows = [row for row in rows if row not in bad]
+    for row in rows:
         sku = row.text("sku")
         cell = Cell(row.whole("aisle", 0), row.whole("row", lowest))
         if sku in slots:
@@ -89,7 +101,7 @@ def read_slots(path: Source, layout: Layout | None = None) -> Shelves:
             layout = AisleLayout(most[0] + 1, most[1])
         except TaskError as error:
             raise DataError(f"{path}: {error}") from error
-    return Shelves(layout, slots, read.notes)
+    return Shelves(layout, slots, tuple(refused), read.notes)
 
 
 def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) -> OrderBook:
@@ -104,7 +116,7 @@ def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) 
     Raises:
         DataError: naming file, line and reason: if the file is no such CSV, or no order is left.
     """
-    layout, slots, notes = read_slots(slots_path, layout)
+    layout, slots, unplaced, notes = read_slots(slots_path, layout)
     read = rows_of(path, ORDERS)
     by_order: dict[str, list[Row]] = {}
     for row in read.rows:
@@ -133,7 +145,7 @@ def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) 
         layout,
         stock,
         tuple(orders),
-        refused=tuple(refused),
+        refused=(*unplaced, *refused),
         read=len(read.rows),
         notes=(*notes, *read.notes),
     )

@@ -8,9 +8,13 @@ from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.tables import Row
+from tokengym.envs.intake.times import EARLIEST_YEAR, LATEST_YEAR, read_time
 
 _WEEK = re.compile(r"\d{4}-?W\d{2}(-?[1-7])?", re.ASCII | re.IGNORECASE)
 _MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,9}(\.0)?", re.ASCII)
+_DATE = re.compile(r"(19|2[01])\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(\.0)?", re.ASCII)
+"""YYYYMMDD, as no number of a period is written."""
 _EPOCH = datetime(1970, 1, 1)
 _DAY_MINUTES = 24 * 60
 _FORMS = "a whole number, a time like 2024-05-03 08:15, a date, a month or an ISO week 2024-W05"
@@ -36,17 +40,20 @@ def read_moment(cell: str) -> Moment:
     Raises:
         ValueError: if the cell is in none of the forms.
     """
-    if re.fullmatch(r"-?\d{1,9}(\.0)?", cell, re.ASCII):
+    if _NUMBER.fullmatch(cell) and not _DATE.fullmatch(cell):
         return Moment("number", int(float(cell)))
     try:
-        if _WEEK.fullmatch(cell):
+        week, month = _WEEK.fullmatch(cell), _MONTH.fullmatch(cell)
+        if (week or month) and not EARLIEST_YEAR <= int(cell[:4]) <= LATEST_YEAR:
+            raise ValueError(f"must be of the years {EARLIEST_YEAR} to {LATEST_YEAR}")
+        if week:
             return Moment("week", (date.fromisoformat(cell.upper()).toordinal() - 1) // 7)
-        if _MONTH.fullmatch(cell):
+        if month:
             first = date.fromisoformat(f"{cell}-01")
             return Moment("month", 12 * first.year + first.month)
-        moment = datetime.fromisoformat(cell)
-    except ValueError:
-        raise ValueError(f"{cell!r} is not {_FORMS}") from None
+        moment = read_time(cell)
+    except ValueError as error:
+        raise ValueError(f"{cell!r} is not {_FORMS}: it {error}") from None
     kind = "time" if moment.tzinfo is None else "zoned"
     plain = moment if moment.tzinfo is None else moment.astimezone(UTC)
     minutes = plain.replace(tzinfo=None) - _EPOCH

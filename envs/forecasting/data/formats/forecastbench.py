@@ -1,19 +1,18 @@
 """ForecastBench: a question set and a resolution set, two files that are read together.
 
 A resolution belongs to the question with its id and source; each resolution date is a question of
-its own, a horizon, on the same event. `"N/A"` means missing. Questions from markets have no
+its own, a horizon, on the same event. `"N/A"` stands for no value. Questions from markets have no
 dates of their own: the date they resolved on leaks the answer and is not shown; the others are
 shown with the value they start from, a number or a text, as of the day the set was frozen.
 Combinations of two questions (a list as id) are not read.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.record import Parsed, Place, QuestionRecord, Row, RowError
-from tokengym.envs.intake.numbers import read_number
+from tokengym.envs.intake.numbers import is_missing, read_number, read_share
 
-_MISSING = "N/A"
 _QUESTION = {"freeze_datetime", "source", "question"}
 _RESOLUTION = {"resolved_to", "resolution_date", "source"}
 
@@ -68,12 +67,12 @@ def _record(question: Row, resolution: Row) -> QuestionRecord:
         raise RowError("not resolved")
     source, key, due = _join_key(question)
     date = fields.text(resolution, "resolution_date")
-    from_market = question.get("resolution_dates") in (_MISSING, None)
+    from_market = is_missing(question.get("resolution_dates"))
     words = fields.text(question, "question")
     filled = words.replace("{resolution_date}", date).replace("{forecast_due_date}", due)
-    criteria = _known(question, "resolution_criteria")
+    criteria = fields.optional_text(question, "resolution_criteria")
     parts = (
-        _known(question, "background"),
+        fields.optional_text(question, "background"),
         f"Resolution: {criteria}" if criteria else "",
         "" if from_market else _start(question),
     )
@@ -98,20 +97,15 @@ def _start(question: Row) -> str:
     """Return the value that a question of a series starts from, when the set was frozen."""
     value = question.get("freeze_datetime_value")
     number = read_number(value)
-    start = _known({"value": value}, "value") if number is None else f"{number:.10g}"
+    start = fields.optional_text({"value": value}, "value") if number is None else f"{number:.10g}"
     frozen = fields.moment(question, "freeze_datetime")
     if not start or frozen > fields.moment(question, "forecast_due_date"):
         return ""
-    about = _known(question, "freeze_datetime_value_explanation")
+    about = fields.optional_text(question, "freeze_datetime_value_explanation")
     return f"Value on {frozen.date()}: {start}{about and f' ({about})'}"
-
-
-def _known(row: Mapping[str, object], name: str) -> str:
-    value = fields.optional_text(row, name)
-    return "" if value == _MISSING else value
 
 
 def _price(question: Row) -> tuple[float, float] | None:
     """Return the market's price when the question set was frozen, a number or a text."""
-    price = read_number(question.get("freeze_datetime_value"))
+    price = read_share(question.get("freeze_datetime_value"))
     return (1.0 - price, price) if price is not None and 0.0 <= price <= 1.0 else None

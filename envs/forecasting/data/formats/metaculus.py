@@ -43,7 +43,7 @@ def records(row: Row) -> list[Parsed]:
 
 def _record(question: Mapping[str, object], event: str, title: str) -> QuestionRecord:
     labels, outcome = _outcomes(question)
-    resolved = question.get("actual_resolve_time") is not None
+    resolved = fields.optional(question, "actual_resolve_time") is not None
     background = (
         prefix + fields.optional_text(question, name)
         for prefix, name in _PARTS

@@ -35,12 +35,13 @@ def records(row: Row) -> list[Parsed]:
     if missing:
         raise RowError(f"a question needs {', '.join(REQUIRED)}: this one lacks {missing}")
     question = fields.text(row, "question")
-    closed = "resolves_at" if row.get("closed_at") is None else "closed_at"
+    closed = "resolves_at" if fields.optional(row, "closed_at") is None else "closed_at"
     labels, outcome, ordered = _outcomes(row)
+    event = fields.optional(row, "event")
     return [
         QuestionRecord(
             key=fields.identifier(row, "id"),
-            event=question if row.get("event") is None else fields.identifier(row, "event"),
+            event=question if event is None else fields.identifier(row, "event"),
             question=question,
             background=fields.optional_text(row, "background"),
             asked_at=fields.moment(row, "asked_at"),
@@ -48,8 +49,8 @@ def records(row: Row) -> list[Parsed]:
             resolves_by=fields.rounded_up(fields.moment(row, "resolves_at")),
             labels=labels,
             outcome=outcome,
-            price=_price(row.get("price"), len(labels)),
-            sources=_sources(row.get("sources")),
+            price=_price(fields.optional(row, "price"), len(labels)),
+            sources=_sources(fields.optional(row, "sources")),
             ordered=ordered,
         )
     ]
@@ -58,8 +59,8 @@ def records(row: Row) -> list[Parsed]:
 def _outcomes(row: Row) -> tuple[tuple[str, ...], int, bool]:
     """Return the names of the outcomes, the index of the real one, and whether they are ordered."""
     outcome = row.get("outcome")
-    if row.get("thresholds") is not None:
-        if row.get("outcomes") is not None:
+    if fields.optional(row, "thresholds") is not None:
+        if fields.optional(row, "outcomes") is not None:
             raise RowError("a question has 'outcomes' or 'thresholds', not both")
         thresholds = read_thresholds(row["thresholds"], "thresholds")
         number = read_number(outcome)
@@ -67,10 +68,11 @@ def _outcomes(row: Row) -> tuple[tuple[str, ...], int, bool]:
             raise RowError(f"'outcome' must be a number, got {quoted(outcome)}")
         labels = name_ranges(thresholds, fields.optional_text(row, "unit"))
         return labels, range_of(number, thresholds), True
-    if row.get("outcomes") is None:
+    if fields.optional(row, "outcomes") is None:
         return (), fields.yes_or_no(outcome, "outcome"), False
     labels = fields.labels(row["outcomes"], "outcomes")
-    ordered = row.get("ordered") is not None and bool(fields.yes_or_no(row["ordered"], "ordered"))
+    given = fields.optional(row, "ordered")
+    ordered = given is not None and bool(fields.yes_or_no(given, "ordered"))
     return labels, _which(outcome, labels), ordered
 
 
@@ -129,5 +131,5 @@ def _source(item: object) -> Source:
         raise RowError(f"a source must be a text or an object, got {quoted(item)}")
     for misspelt in [] if "date" in item else meant_for("date", item):
         raise RowError(f"a source has the field {quoted(misspelt)}: is 'date' meant?")
-    dated = None if item.get("date") is None else fields.end_of(item, "date")
+    dated = None if fields.optional(item, "date") is None else fields.end_of(item, "date")
     return Source(fields.text(item, "text"), dated)

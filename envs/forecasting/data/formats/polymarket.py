@@ -32,7 +32,7 @@ def records(row: Row) -> list[Parsed]:
     if not _MARKET.issubset(row):
         event = fields.identifier(row, "id")
         return each_part(row["markets"], "markets", lambda market: _record(market, event))
-    events = fields.structured(row["events"], "events") if row.get("events") else None
+    events = fields.structured(row["events"], "events") if fields.optional(row, "events") else None
     first = events[0] if isinstance(events, list) and events else None
     event = fields.identifier(first, "id") if isinstance(first, dict) else ""
     return [_record(row, event)]
@@ -46,13 +46,13 @@ def _record(row: Row, event: str) -> QuestionRecord:
     yes_no = [label.casefold() for label in labels]
     if set(yes_no) == {"yes", "no"}:
         labels, outcome = (), int(yes_no[outcome] == "yes")
-    closed = next((name for name in _CLOSED if row.get(name) is not None), _CLOSED[0])
+    closed = next((name for name in _CLOSED if fields.optional(row, name) is not None), _CLOSED[0])
     return question(
         row,
         outcome,
         fields.end_of(row, closed),
         background="description",
-        asked="createdAt" if row.get("startDate") is None else "startDate",
+        asked="createdAt" if fields.optional(row, "startDate") is None else "startDate",
         labels=labels,
         event=event and f"event {event}",
     )

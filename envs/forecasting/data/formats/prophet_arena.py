@@ -59,7 +59,7 @@ def records(row: Row) -> list[Parsed]:
 
 def _sources(row: Row) -> tuple[Source, ...]:
     """Return the sources in the order of their ranking."""
-    if not row.get("sources"):
+    if not fields.optional(row, "sources"):
         return ()
     items = fields.structured(row["sources"], "sources")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
@@ -80,7 +80,7 @@ def _rank(item: Mapping[str, object], place: int) -> float:
 
 def _source(item: Mapping[str, object]) -> Source:
     parts = (fields.optional_text(item, "title"), fields.optional_text(item, "summary"))
-    name = next((name for name in _DATES if item.get(name)), None)
+    name = next((name for name in _DATES if fields.optional(item, name)), None)
     dated = None if name is None else fields.end_of(item, name)
     return Source("\n".join(filter(None, parts)), dated)
 
@@ -88,7 +88,7 @@ def _source(item: Mapping[str, object]) -> Source:
 def _prices(row: Row) -> Mapping[str, object]:
     """Return the market data by market; empty for rows of older files."""
     for name in ("market_data", "market_info"):
-        if row.get(name):
+        if fields.optional(row, name):
             data = fields.structured(row[name], name)
             if isinstance(data, dict):
                 return data
