@@ -31,7 +31,6 @@ SPEC = WorldSpec(
             proved=False,
         ),
     },
-    warm_up=("L1",),
     exploitability="tokengym.envs.disruption.exploitability:exploitability",
     training={"label": "expected"},
     # Scripted predictors do not change their minds: a challenger would have nothing to learn.
