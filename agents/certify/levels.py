@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tokengym.agents.analysis.evaluate import (
+    best_known,
     earned,
     find_best_blind,
     play_all,
@@ -195,7 +196,7 @@ def check(
     _, blind = find_best_blind(world, drawn["validation"] or tested, role, others)
     blind_T = earned(play_all(world, tested, {**others, role: blind}, seed), role)
     not_simple = {"oracle", *world.spec.planners}
-    best = world.spec.reachable.get(world.level) if world.generates else None
+    best = best_known(world)
     reach_T = None if best is None else earned_T.get(best.policy)
     rules = [name for name in earned_T if name not in not_simple]
     limits = [world.optimum(task)[role] for task in tested]

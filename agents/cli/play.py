@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from tokengym.agents.analysis.evaluate import best_known
 from tokengym.agents.analysis.evaluate import earned as earned_by
 from tokengym.agents.cli.options import Playing, WorldName
 from tokengym.agents.command_options import said_of, takes
@@ -195,7 +196,12 @@ def _show_oracle(
     }
     rng = np.random.default_rng(record.task.index)
     best = play_episode(world.fork(), record.task, policies, rng)
-    typer.secho("The oracle, which knows the Task's answer:", fg="cyan", bold=True)
+    declared, first = best_known(world), world.spec.roles[0]
+    if declared is not None and declared.policy == _ORACLE and role == first:
+        knows = f"which reads only what {first} is shown ({declared.method})"
+    else:
+        knows = "which may use the Task's hidden answer"
+    typer.secho(f"The oracle, {knows}:", fg="cyan", bold=True)
     for turn, reply in zip(best.turns, best.replies, strict=False):
         if turn.role == role:
             typer.secho(f"> {reply}", fg="green")
