@@ -75,7 +75,7 @@ def test_a_mean_is_of_all_rows_or_is_not_published() -> None:
     _, (_, wrong, noisy) = table_rows(teaches([told, inapplicable]))
     assert wrong.endswith(" (1 of 2)")
     assert noisy.endswith(" (2 of 2)")
-    with pytest.raises(SystemExit, match="missing are slow$"):
+    with pytest.raises(SystemExit, match=r"missing are slow$"):
         teaches([told, made(Products(), "slow", patience=1e-9), inapplicable])
 
 
