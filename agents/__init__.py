@@ -1,7 +1,7 @@
 """Policies, rollouts, evaluation, training and the `tokengym` command.
 
 What is named here is imported when it is first used; all but `Estimate`, `evaluate` and `play` need
-`pip install tokengym[tinker]`.
+the extra `tinker`, see docs/install.md.
 """
 
 if __name__ != "tokengym.agents":

@@ -16,9 +16,9 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
+from benchmarks.means import mean_of_all
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.agents.certify.certificate import Certificate, read_certificate
 from tokengym.agents.certify.finding import Severity, Status
@@ -95,16 +95,33 @@ def summary(certificates: Iterable[Certificate]) -> str:
 
 
 def teaches(certificates: Iterable[Certificate]) -> str:
-    """Return a row for each package: the mean share of groups that teach nothing, by who plays."""
-    shares: dict[str, dict[str, list[float]]] = defaultdict(lambda: {check: [] for check in TAUGHT})
+    """Return a row for each package: the mean share of groups that teach nothing, by who plays.
+
+    Raises:
+        SystemExit: if a check was not finished, by the environments.
+    """
+    by_package = defaultdict(list)
     for made in certificates:
-        for check, share in without(made).items():
-            shares[made.package][check].append(share.value)
+        by_package[made.package].append(made)
     rows = [
-        (package, *(f"{fmean(of):.2f} ({len(of)})" if of else "" for of in found.values()))
-        for package, found in sorted(shares.items())
+        (package, *(mean_of_all(shares(of, check), len(of)) for check in TAUGHT))
+        for package, of in sorted(by_package.items())
     ]
     return markdown_table(("package", "four wrong replies", "eight noisy solutions"), rows)
+
+
+def shares(certificates: Sequence[Certificate], check: str) -> dict[str, float | None]:
+    """Return a check's shares of groups by environment, `None` where it was not finished.
+
+    Left out are environments where the check does not apply or can decide nothing.
+    """
+    found: dict[str, float | None] = {}
+    for made in certificates:
+        (one,) = (one for one in made.findings if one.check == check)
+        if one.estimate is not None or "--patience" in one.found:
+            name = command(made.target, made.options)
+            found[name] = None if one.estimate is None else one.estimate.value
+    return found
 
 
 def common(rows: Sequence[Row]) -> str:

@@ -82,13 +82,12 @@ def smooth(values: np.ndarray) -> np.ndarray:
 def row(world: str, label: str, runs: Sequence[RunFolder]) -> tuple[str, ...]:
     """Return a row of the table: the seeds' values side by side."""
     role, outcomes = spec(world).roles[0], [run.outcome for run in runs]
-    finished = [outcome for outcome in outcomes if outcome is not None]
-    paid = [outcome.skill_on_outcomes(role) for outcome in finished]
+    paid = [outcome and outcome.skill_on_outcomes(role) for outcome in outcomes]
     return (
         *(world, f"`{label}`", str(len(runs))),
         ", ".join(f"{curve(run, world)[-10:].mean():.3f}" for run in runs),
-        ", ".join(str(skill.after) for skill in paid if skill is not None),
-        ", ".join(str(outcome.skill(role).after) for outcome in finished),
+        ", ".join(str(skill.after) if skill else "not measured" for skill in paid),
+        ", ".join(str(one.skill(role).after) if one else "not measured" for one in outcomes),
     )
 
 

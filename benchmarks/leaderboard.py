@@ -90,11 +90,13 @@ def table(found: dict[str, list[Row]]) -> str:
         cells = [_skill(skills[place]) if place in skills else "" for place in places]
         mean = np.mean([value["value"] for value in values]) if len(values) == len(places) else None
         malformed = np.mean([row.result["malformed"]["value"] for row in results])
-        shown = "" if mean is None else f"{mean:.2f}"
+        # Means are of all worlds, or there is none.
+        shown = ("", "") if mean is None else (f"{mean:.2f}", f"{malformed:.0%}")
         order = -np.inf if mean is None else float(mean)
-        rows.append((order, (name, shown, *cells, f"{malformed:.0%}")))
+        rows.append((order, (name, shown[0], *cells, shown[1])))
     rows.sort(key=lambda row: -row[0])
-    header = ("policy", "mean", *(spec(world).short_name for world, _ in places), "malformed")
+    worlds = [spec(world).short_name for world, _ in places]
+    header = ("policy", f"mean of {len(worlds)}", *worlds, f"malformed, mean of {len(worlds)}")
     return markdown_table(header, [row for _, row in rows])
 
 

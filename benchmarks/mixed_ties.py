@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from tokengym.agents.analysis.evaluate import play_all, scripted_opponents
 from tokengym.agents.analysis.markdown import markdown_table, write_block
-from tokengym.agents.analysis.search import DISHONEST
 from tokengym.envs import World, baselines, make_world, spec, specs
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
@@ -45,7 +44,7 @@ def as_models_write(policy: Policy) -> Policy:
 
 def simple_policies(world: World) -> Mapping[str, Policy]:
     """Return the simple baselines of a world by name, with decimals as models write them."""
-    not_simple = {*DISHONEST, *world.spec.planners}
+    not_simple = {"oracle", *world.spec.planners}
     known = baselines(world.spec).items()
     return {name: as_models_write(policy) for name, policy in known if name not in not_simple}
 

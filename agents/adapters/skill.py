@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from tokengym.agents.analysis.evaluate import earned, play_each
+from tokengym.agents.analysis.evaluate import best_known, earned, play_each
 from tokengym.agents.evaluation.worlds import SkillEnds
 from tokengym.envs.adapters.start import Rollout, Rollouts
 from tokengym.envs.core.task import Task
@@ -51,7 +51,7 @@ def measure_scales(rollouts: Rollouts, tasks: Sequence[Task]) -> tuple[str, list
     """Play the ends of skill on Tasks; returns the blind policy's name, and the scale of each."""
     world, role = rollouts.world, rollouts.role
     ends = SkillEnds.measure(world, tasks, role, rollouts.opponents).used
-    best = world.spec.reachable.get(world.level) if world.generates else None
+    best = best_known(world)
     if best is None:
         reachable = [math.nan] * len(tasks)
     elif best.policy == "oracle":

@@ -8,6 +8,7 @@ import numpy as np
 
 from tokengym.agents.executors import IN_PROCESS, Executor
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
+from tokengym.envs.core.spec import Reachable
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
@@ -67,6 +68,14 @@ def draw_tasks(world: World, split: str, count: int, executor: Executor = IN_PRO
 
 def _draw(world: World, split: str, indices: Sequence[int]) -> list[Task]:
     return [world.task(split, index) for index in indices]
+
+
+def best_known(world: World) -> Reachable | None:
+    """Return the best policy known that reads only what a world's Turns say, if one is declared.
+
+    None is known for a user's data.
+    """
+    return world.spec.reachable.get(world.level) if world.generates else None
 
 
 def blind_policies(world: World) -> Mapping[str, Policy]:

@@ -89,7 +89,7 @@ def _facts(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> list[tupl
     facts.append(("steps", f"{len(steps)}"))
     if dead:
         facts.append(("dead groups", f"{sum(dead) / len(dead):.1%}"))
-    return [*facts, ("seconds", f"{sum(row.seconds for row in steps):,.0f}")]
+    return [*facts, ("seconds of training alone", f"{sum(row.seconds for row in steps):,.0f}")]
 
 
 def _records(run: RunFolder, side: RoleReport, name: str) -> list[RolloutRecord]:

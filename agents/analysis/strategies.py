@@ -4,16 +4,20 @@ They are made of the replies of a world's own simple policies, so they fit any w
 of lines of any replies, each number is mixed with another rule's, scaled, shifted, and changed by
 weighted numbers of the text that is answered, of which the turn's is the first; above a threshold
 of such a number, another strategy replies. Shares are changed in log-odds, so they stay shares.
+`search_space` chooses the best of many by successive halving, then by changing parameters.
 """
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+T = TypeVar("T")
+Who = TypeVar("Who")
 
 _NUMBER = re.compile(r"(?<![A-Za-z0-9_.])[+-]?[0-9]+(?:\.[0-9]+)?")
 _MOST_LINES = 4
@@ -29,6 +33,15 @@ _KINDS = {"rule": 0.45, "lines": 0.25, "number": 0.1, "nonsense": 0.08, "copy": 
 _SURE = 1e-3
 """Shares nearer to 0 or 1 are taken for this near."""
 _NONSENSE = ("", "I cannot say.", "?", "0", "1 2 3", "DONE\n" * 50)
+
+_KEPT = 0.1
+"""Share of the strategies that each round but the last keeps."""
+_SHARES = (0.1, 0.3, 1.0)
+"""Of the Tasks, what these rounds play."""
+_FEWEST = 5
+"""Tasks on which strategies are compared at least."""
+_ROUNDS, _PARENTS, _VARIANTS = 8, 3, 4
+"""Rounds in which parameters are varied, of how many strategies, and variants of each."""
 
 Replies = Mapping[str, Sequence[str]]
 """What each simple rule replied in an episode of the same Task, by its name."""
@@ -222,6 +235,48 @@ class StrategySpace(NamedTuple):
             return None
         place = 0 if 0 in self.places and rng.random() < 0.5 else int(rng.choice(list(self.places)))
         return place, float(rng.choice(self.places[place])), self.draw(rng, depth)
+
+
+class Candidate(NamedTuple, Generic[Who]):
+    """A strategy, or anybody else who replies, with the returns on the first Tasks."""
+
+    who: Who
+    returns: list[float]
+
+
+class Trials(NamedTuple, Generic[T, Who]):
+    """Tasks to try strategies on, and what one earns on a Task."""
+
+    tasks: Sequence[T]
+    earn: Callable[[T, Who], float]
+
+    def halved(self, several: Iterable[Who]) -> list[Candidate[Who]]:
+        """Return those of several that earn most on all Tasks, the best one first."""
+        left = [Candidate(who, []) for who in several]
+        for share in _SHARES:
+            left = self.best(left, math.ceil(_KEPT * len(left)), share)
+        return left
+
+    def best(
+        self, candidates: Sequence[Candidate[Who]], kept: int, share: float = 1.0
+    ) -> list[Candidate[Who]]:
+        """Return the candidates that earn most on the first Tasks, a share of them."""
+        upto = max(math.ceil(share * len(self.tasks)), _FEWEST)
+        for who, returns in candidates:
+            returns += [self.earn(task, who) for task in self.tasks[len(returns) : upto]]
+        return sorted(candidates, key=lambda one: -math.fsum(one.returns[:upto]))[:kept]
+
+
+def search_space(
+    trials: Trials[T, Strategy], space: StrategySpace, count: int, rng: np.random.Generator
+) -> Candidate[Strategy]:
+    """Return the best of as many strategies of a space, its parameters varied, with its returns."""
+    left = trials.halved([space.draw(rng) for _ in range(count)])
+    for _ in range(_ROUNDS):
+        left = trials.best(left, _PARENTS)
+        varied = [one.who.vary(rng) for one in left for _ in range(_VARIANTS)]
+        left += trials.best([Candidate(strategy, []) for strategy in varied], _PARENTS, 0.3)
+    return trials.best(left, 1)[0]
 
 
 def _numbers(text: str, turn: int = 0) -> list[float]:

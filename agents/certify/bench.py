@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from tokengym.agents.analysis.search import Candidate, Trials
+from tokengym.agents.analysis.strategies import Candidate, Trials
 from tokengym.agents.certify.source import (
     Episode,
     Place,

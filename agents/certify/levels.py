@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tokengym.agents.analysis.evaluate import (
+    best_known,
     earned,
     find_best_blind,
     play_all,
@@ -20,7 +21,6 @@ from tokengym.agents.analysis.evaluate import (
     scripted_opponents,
     well_formed,
 )
-from tokengym.agents.analysis.search import DISHONEST, Search, search
 from tokengym.agents.certify.checks import FEW_TASKS, broken
 from tokengym.agents.certify.sources.worlds import TokengymWorld
 from tokengym.agents.settings import plain
@@ -37,7 +37,6 @@ from tokengym.envs.tokens.episode import Episode
 from tokengym.rewards.bounds import GRID, Range
 from tokengym.rewards.chance import against_optimum
 from tokengym.rewards.estimates import Estimate, Floats, mean_estimate
-from tokengym.rewards.skill import Yardstick
 from tokengym.rewards.ties import tie_counts
 
 GROUP_SIZES = (2, 4, 8, 16)
@@ -97,16 +96,12 @@ class LevelCertificate:
         returns: what each scripted policy earns; scripts play the other roles.
         blind: what a policy earns that ignores the Task, the one that is best on the validation
             Tasks; `null` where the world names none.
-        simple: the best simple baseline.
+        simple: the best simple baseline of the world's own; other simple rules may earn more.
         reached_by: the best policy known that reads only what the Turns say; `None` where the
             world declares none, it was left out, or the Tasks are a user's.
         reachable: what that earns; `None` without one.
-        headroom: (reachable - simple) / (reachable - blind), paired by Task, where simple is the
-            best of that baseline, the rule that was found and the blind policy; `None` without a
-            reachable policy that earns more than the blind one.
         optimum: mean over the Tasks of the best expected return.
         exact: whether that is the optimum, rather than a bound of it, on every Task.
-        search: what a search for a better rule found; `None` without one.
         ties: rates of groups of `max(GROUP_SIZES)` rollouts of the noisy policy, or the random one,
             by name, with bootstrap intervals; see `TieCounts.intervals`.
         exploitability: by role, what a best response to the other roles' scripts gains; empty where
@@ -128,10 +123,8 @@ class LevelCertificate:
     simple: str
     reached_by: Reachable | None
     reachable: Estimate | None
-    headroom: Estimate | None
     optimum: Estimate
     exact: bool
-    search: Search | None
     ties: Mapping[str, Estimate]
     exploitability: Mapping[str, Estimate]
     malformed: float | None
@@ -155,8 +148,6 @@ def check(
     tasks: int = 40,
     seed: int = 0,
     keep: Keep | None = None,
-    strategies: int = 0,
-    chosen_on: int = 200,
     ties: float = 0.5,
 ) -> LevelCertificate:
     """Certify one level.
@@ -168,13 +159,10 @@ def check(
             12 are enough where the world makes its Tasks up.
         seed: seed of the policies' randomness.
         keep: takes all episodes that were played, if they are wanted.
-        strategies: how many of them to search for one that earns more than the honest rules; 0
-            for no search.
-        chosen_on: validation Tasks that the search chooses on, or all where there are fewer.
         ties: largest share of the noisy policy's groups of eight in which all rewards may be equal.
 
     Raises:
-        OptionError: if there are fewer than two test Tasks, or a search has no two to choose on.
+        OptionError: if there are fewer than two test Tasks.
         RewardRangeError: if a reward leaves its declared range; the world itself refuses it.
     """
     # Of Tasks that the world makes up, `split_of` says more than a comparison with many others.
@@ -207,17 +195,10 @@ def check(
     # Chosen on other Tasks: the best of many on these owes much of its lead to chance.
     _, blind = find_best_blind(world, drawn["validation"] or tested, role, others)
     blind_T = earned(play_all(world, tested, {**others, role: blind}, seed), role)
-    honest_T = {name: values for name, values in earned_T.items() if name not in DISHONEST}
-    simple_T = {name: honest_T[name] for name in honest_T if name not in world.spec.planners}
-    best = world.spec.reachable.get(world.level) if world.generates else None
+    not_simple = {"oracle", *world.spec.planners}
+    best = best_known(world)
     reach_T = None if best is None else earned_T.get(best.policy)
-    simple = max(simple_T, key=lambda name: float(simple_T[name].mean()))
-    hunt, best_simple_T = None, max(blind_T, simple_T[simple], key=np.mean)
-    if strategies:
-        rules = {name: policies[name] for name in simple_T}
-        size = {"strategies": strategies, "tasks": chosen_on, "seed": seed}
-        hunt, found_T = search(world, rules, records, honest_T, reach_T, **size)
-        best_simple_T = max(best_simple_T, found_T, key=np.mean)
+    rules = [name for name in earned_T if name not in not_simple]
     limits = [world.optimum(task)[role] for task in tested]
     limit_T, exact = np.array([at.value for at in limits]), all(at.exact for at in limits)
     counts = tie_counts(np.array([_returns(group, role) for group in groups]))
@@ -248,27 +229,17 @@ def check(
         unit="expected" if expected else "realised",
         returns={name: mean_estimate(values.tolist()) for name, values in earned_T.items()},
         blind=mean_estimate(blind_T.tolist()),
-        simple=simple,
+        simple=max(rules, key=lambda name: float(earned_T[name].mean())),
         reached_by=None if reach_T is None else best,
         reachable=None if reach_T is None else mean_estimate(reach_T.tolist()),
-        headroom=None if reach_T is None else _headroom(blind_T, best_simple_T, reach_T, seed),
         optimum=mean_estimate(limit_T.tolist()),
         exact=exact,
-        search=hunt,
         ties=tied,
         exploitability=import_object(gain)(world, tested) if gain else {},
         malformed=1.0 - float(np.mean(in_form)) if in_form else None,
         episode_bytes=mean_estimate([_bytes(world, record, role) for record in records[grouped]]),
         broken={contract: what for contract, what in found.items() if what},
     )
-
-
-def _headroom(blind_T: Floats, simple_T: Floats, reach_T: Floats, seed: int) -> Estimate | None:
-    """Return what is left of the way from blind to reachable; `None` if there is no way."""
-    if reach_T.mean() <= blind_T.mean():
-        return None
-    ends = Yardstick(tuple(blind_T.tolist()), tuple(reach_T.tolist()), "")
-    return ends.skill(simple_T, generator("headroom", seed)).rest
 
 
 def random_bytes(world: World, turn: Turn, rng: np.random.Generator) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from tokengym.agents.analysis.evaluate import best_known
 from tokengym.agents.analysis.evaluate import earned as earned_by
 from tokengym.agents.cli.options import Playing, WorldName
 from tokengym.agents.command_options import said_of, takes
@@ -193,7 +194,12 @@ def _show_oracle(
         other: policy(world.spec.id, player) for other, player in {**others, role: _ORACLE}.items()
     }
     best = play_episode(world.fork(), record.task, policies)
-    typer.secho("The oracle, which knows the Task's answer:", fg="cyan", bold=True)
+    declared, first = best_known(world), world.spec.roles[0]
+    if declared is not None and declared.policy == _ORACLE and role == first:
+        knows = f"which reads only what {first} is shown ({declared.method})"
+    else:
+        knows = "which may use the Task's hidden answer"
+    typer.secho(f"The oracle, {knows}:", fg="cyan", bold=True)
     for turn, reply in zip(best.turns, best.replies, strict=False):
         if turn.role == role:
             typer.secho(f"> {reply}", fg="green")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tokengym.agents.analysis.evaluate import find_best_blind, play_all
+from tokengym.agents.analysis.evaluate import best_known, find_best_blind, play_all
 from tokengym.agents.evaluation.models import ModelPlayer
 from tokengym.agents.evaluation.play_missing import Failures, WantedRollouts
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segment
@@ -212,7 +212,7 @@ async def _references(session: TrainingSession, role: str) -> References:
         ends = Yardstick(played[blind_name][unit], played["oracle"][unit], blind_name)
         return References(lines, ends, reachable=reachable, oracle_replies=replies)
 
-    best = spec.reachable.get(job.world.level) if job.world.generates else None
+    best = best_known(job.world)
     reachable = "" if best is None else best.policy
     on_outcomes = in_unit(0)
     if not all(expected for _, expected in played.values()):

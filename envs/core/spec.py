@@ -1,6 +1,7 @@
 """What a world declares about itself before it is loaded."""
 
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -12,10 +13,6 @@ from tokengym.rewards.control import FlatFloor
 
 WORLD_ID = re.compile(r"([\w-]+/[\w-]+)-v(\d+)", re.ASCII)
 """How an id reads: `namespace/Name-vN`."""
-
-
-WARM_UP = 0.02
-"""The most headroom of a level that is a warm-up."""
 
 
 def short_name(world_id: str) -> str:
@@ -68,8 +65,7 @@ class WorldSpec:
         reachable: by level, the best policy known that reads only what the Turns say. It holds for
             the Tasks that the world generates, not for a user's data.
         retired: levels that there were once, with what to take in place of each.
-        warm_up: levels where a simple policy is within `WARM_UP` of the way from the best blind
-            policy to `reachable`.
+        warm_up: no longer used, to be left out.
         training: options of the world in training, such as exact probabilities for labels.
         opponents: by role, who plays it when nobody was named for it: a baseline's name, or `model`
             for the trainer's untrained model. Else the first of `scripted`, `random`, `null` that
@@ -94,8 +90,7 @@ class WorldSpec:
     Raises:
         OptionError: if the id does not read `namespace/Name-vN`, there is no role or level, a turn
             limit is below 1, a range is missing or too many, an opponent's role is unknown, a
-            policy or method of `reachable` is empty, `reachable` or `warm_up` has an unknown level,
-            or a level is in `warm_up` but not in `reachable`.
+            policy or method of `reachable` is empty, or `reachable` has an unknown level.
     """
 
     id: str
@@ -153,11 +148,9 @@ class WorldSpec:
                 raise OptionError(
                     f"{self.id}: reachable of {level} needs a policy and a method, got {best}"
                 )
-        if not set(self.warm_up) <= set(stated):
-            raise OptionError(
-                f"{self.id}: warm_up must be of the levels in reachable, {stated}, "
-                f"got {list(self.warm_up)}"
-            )
+        if self.warm_up:
+            unused = f"{self.id}: warm_up is no longer used, and goes with a later version"
+            warnings.warn(unused, DeprecationWarning, stacklevel=3)
 
     def __repr__(self) -> str:
         """Show id, levels and roles."""

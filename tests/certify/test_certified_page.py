@@ -2,10 +2,17 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
+import pytest
+
+from benchmarks.certified_table import TAUGHT, teaches
+from tests.certify.synthetic import QUICK, Products
 from tests.docs.pages import ROOT
 from tokengym.agents.analysis.markdown import read_block, table_rows
+from tokengym.agents.certify.certificate import Certificate, certify
 from tokengym.agents.certify.finding import Severity
+from tokengym.agents.certify.source import Episode, Place, Source
 
 PAGE = ROOT / "docs" / "certified.md"
 ROWS = [json.loads(line) for line in PAGE.with_suffix(".jsonl").read_text().splitlines()]
@@ -48,7 +55,28 @@ def test_the_page_says_how_many_groups_teach_nothing() -> None:
         ):
             told = [row[check] for row in rows if check in row]
             mean = sum(told) / max(len(told), 1)
-            assert cell == (f"{mean:.2f} ({len(told)})" if told else "")
+            assert cell == (f"{mean:.2f} ({len(told)} of {len(rows)})" if told else "")
+            if package.startswith("tokengym"):
+                assert len(told) == len(rows)
+
+
+def test_a_mean_is_of_all_rows_or_is_not_published() -> None:
+    """An environment whose check ran out of time is missing; one without right replies is not."""
+
+    class Unknown(Products):
+        def start(self, place: Place) -> Episode:
+            return replace(super().start(place), reference=())
+
+    def made(source: Source, name: str, patience: float = 60.0) -> Certificate:
+        settings = replace(QUICK, patience=patience)
+        return certify(source, name, settings, only=TAUGHT)
+
+    told, inapplicable = made(Products(), "told"), made(Unknown(), "inapplicable")
+    _, (_, wrong, noisy) = table_rows(teaches([told, inapplicable]))
+    assert wrong.endswith(" (1 of 2)")
+    assert noisy.endswith(" (2 of 2)")
+    with pytest.raises(SystemExit, match=r"missing are slow$"):
+        teaches([told, made(Products(), "slow", patience=1e-9), inapplicable])
 
 
 def test_each_environment_has_its_findings_by_class() -> None:

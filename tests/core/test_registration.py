@@ -45,8 +45,6 @@ BEST = tokengym.Reachable("oracle", "exact posterior", proved=True)
         ({"reachable": {"hard": BEST}}, "reachable.*'easy'.*'hard'"),
         ({"reachable": {"easy": BEST._replace(policy="")}}, "reachable of easy .* policy"),
         ({"reachable": {"easy": BEST._replace(method="")}}, "reachable of easy .* method"),
-        ({"reachable": {"easy": BEST}, "warm_up": ("hard",)}, "warm_up.*'easy'.*'hard'"),
-        ({"warm_up": ("easy",)}, "warm_up.*reachable.*'easy'"),
     ],
 )
 def test_a_declaration_that_contradicts_itself_is_refused(
@@ -54,6 +52,11 @@ def test_a_declaration_that_contradicts_itself_is_refused(
 ) -> None:
     with pytest.raises(OptionError, match=message):
         replace(SPEC, **change)
+
+
+def test_a_declared_warm_up_is_accepted_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match=f"{SPEC.id}: warm_up is no longer used"):
+        replace(SPEC, warm_up=("easy",))
 
 
 @pytest.mark.parametrize("field", ["entry_point", "baselines"])

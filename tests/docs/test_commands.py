@@ -225,8 +225,23 @@ def python(reader: Reader, arguments: list[str]) -> str:
     return shown
 
 
+def wheel(reader: Reader, arguments: list[str]) -> str:
+    """Only the flags: the build tools are not installed here, and `.ci/installs` builds it."""
+    shown = reader.run_python("-m", "pip", "wheel", "--help")
+    assert arguments[-1] == "."
+    missing = [word for word in arguments if word.startswith("--") and word not in shown]
+    assert not missing, f"pip wheel has no {missing}"
+    return ""
+
+
 def install(reader: Reader, arguments: list[str]) -> str:
     """A package that the page wrote or names is installed; the extras that a page names exist."""
+    if arguments[0] == "torch":
+        assert "--index-url https://download.pytorch.org/whl/cpu" in " ".join(arguments)
+        return ""
+    if (built := re.match(r"\$\(ls (.*)\)", arguments[0])) is not None:
+        assert built[1] == "dist/tokengym-*.whl", "where the page built it"
+        arguments = [arguments[0].replace(built[0], "tokengym")]
     if (ROOT / arguments[0]).is_dir() and arguments[0] != "-e":
         shutil.copytree(ROOT / arguments[0], reader.folder / arguments[0])
     if len(arguments) == 1 and (reader.folder / arguments[0]).is_dir():
@@ -283,6 +298,7 @@ RULES: Mapping[tuple[str, ...], Rule] = {
     ("export",): export,
     ("python",): python,
     ("pip", "install"): install,
+    ("pip", "wheel"): wheel,
 }
 
 

@@ -20,7 +20,7 @@ _NAMED = {"log_path", "session_name", "base_url"}
 """Fields of `config.json` that name a folder or an address."""
 _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Id of a session of a service, which a service without a seed makes up."""
-_LASTED = re.compile(r"in [\d,]+ s;|<dt>seconds</dt><dd>[\d,]+")
+_LASTED = re.compile(r"in [\d,]+ s;|<dt>seconds of training alone</dt><dd>[\d,]+")
 """How long a run took, in its report."""
 ROUNDING = 1e-3
 """How far numbers may lie apart where the sums of a batch depend on who else is in it."""

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from tokengym.agents.analysis.search import Trials, search_space
-from tokengym.agents.analysis.strategies import Strategy, StrategySpace
+from tokengym.agents.analysis.strategies import Strategy, StrategySpace, Trials, search_space
 from tokengym.agents.certify.bench import CANARIES, NUMBER, TEXTS, Bench, Blind, Untold, shown
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import Place, Policy, Trace, say

@@ -1,0 +1,34 @@
+"""What can be reached at a level: declared by every level, and exact only where it is proved."""
+
+import pytest
+
+from tokengym.envs.registry import baselines, make_world, spec
+
+REACHABLE = {
+    **{("energy", level): False for level in ("small", "operations", "comfort")},
+    **{("warehouse", level): True for level in ("pick_small", "stock", "lease")},
+    **{("warehouse", level): False for level in ("pick_online", "inventory_lost", "full")},
+    ("warehouse", "full_volatile"): False,
+    ("forecast", "easy"): True,
+    ("disruption", "L2"): False,
+}
+"""By world and level, whether a policy that knows only what is shown can earn the optimum."""
+
+
+@pytest.mark.parametrize("case", REACHABLE, ids="-".join)
+def test_exact_means_that_what_is_shown_suffices(case: tuple[str, str]) -> None:
+    world = make_world(*case)
+    optimum = world.optimum(world.task("test", 0))
+    assert optimum[spec(case[0]).roles[0]].exact is REACHABLE[case]
+
+
+@pytest.mark.parametrize("name", ["forecast", "energy", "warehouse", "disruption"])
+def test_every_level_says_what_can_be_reached_and_by_which_baseline(name: str) -> None:
+    declared, known = spec(name), baselines(name)
+    assert set(declared.reachable) == set(declared.levels)
+    assert {best.policy for best in declared.reachable.values()} <= known.keys()
+    assert set(declared.planners) <= known.keys()
+    for level, best in declared.reachable.items():
+        world = make_world(name, level, **declared.check_options)
+        limit = world.optimum(world.task("test", 0))[declared.roles[0]]
+        assert best.proved <= limit.exact, f"only an exact optimum proves {level}'s {best}"
