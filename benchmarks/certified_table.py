@@ -5,8 +5,9 @@
     python -m benchmarks.certified_table certificates --markdown docs/certified.md
 
 The first command can be interrupted and typed again. The second writes the tables of the page, and
-beside it the findings in full, `certified.jsonl`, a row for each environment. `--draw 30` prints
-that many findings of the two upper classes, drawn at random, with the commands that repeat them.
+beside it the findings in full, `certified.jsonl`, a row for each environment; given that file
+instead of the folder, it writes the tables alone. `--draw 30` prints that many findings of the two
+upper classes, drawn at random, with the commands that repeat them.
 """
 
 import argparse
@@ -30,6 +31,11 @@ SUMMARY, TEACHES, EACH, COMMON = (
 )
 TAUGHT = ("teaches.wrong_replies", "statistical.training_signal")
 """Checks whose estimate is the share of groups without an advantage."""
+
+WITHDRAWN = ("fair.decoration", "fair.language")
+"""Checks whose results in the data were wrong; the page leaves them out until they are run anew."""
+
+UNTOLD = str(Status.UNTOLD)
 
 Row = Mapping[str, Any]
 """A row of the data file, see `row_of`."""
@@ -67,93 +73,118 @@ def command(target: str, options: Mapping[str, Any]) -> str:
     return " ".join(said)
 
 
-def summary(certificates: Iterable[Certificate]) -> str:
-    """Return a row for each package: when it was certified, and how many have which findings."""
-    by_package = defaultdict(list)
-    for made in certificates:
-        by_package[made.package].append(made)
-    rows = [
-        (
-            package,
-            " to ".join(sorted({min(dates), max(dates)})),
-            str(len(all_of_it)),
-            str(sum(made.turns > 1 for made in all_of_it)),
-            *(str(sum(bool(made.failed(severity)) for made in all_of_it)) for severity in Severity),
-        )
-        for package, all_of_it in sorted(by_package.items())
-        for dates in [{made.date[:10] for made in all_of_it}]
+def standing(rows: Iterable[Row]) -> list[Row]:
+    """Return rows without the results that were withdrawn."""
+    return [
+        {
+            **row,
+            "failed": [found for found in row["failed"] if found["check"] not in WITHDRAWN],
+            "passed": [check for check in row.get("passed", ()) if check not in WITHDRAWN],
+            UNTOLD: [check for check in row.get(UNTOLD, ()) if check not in WITHDRAWN],
+        }
+        for row in rows
     ]
-    total = [str(sum(int(row[column]) for row in rows)) for column in range(2, len(rows[0]))]
+
+
+def finished(row: Row) -> tuple[int, int]:
+    """Return how many checks gave a result, and how many apply."""
+    told = len(row["failed"]) + len(row["passed"])
+    return told, told + len(row[UNTOLD])
+
+
+def _span(counts: Iterable[int]) -> str:
+    """Return the least and the greatest of some numbers, or the only one."""
+    return " to ".join(map(str, dict.fromkeys(f(counts) for f in (min, max))))
+
+
+def summary(rows: Iterable[Row]) -> str:
+    """Return a row for each package: when it was certified, and how many have which findings."""
     header = (
-        "package",
-        "date",
-        "environments",
-        "of several turns",
+        *("package", "date", "environments", "of several turns"),
         *(f"with {s.plural}" for s in Severity),
+        "checks finished",
     )
-    return markdown_table(header, [*rows, ("all", "", *total)])
+    by_package = defaultdict(list)
+    for row in rows:
+        by_package[row["package"]].append(row)
+    cells, totals = [], Counter[str]()
+    for package, several in sorted(by_package.items()):
+        counts = {
+            "environments": len(several),
+            "of several turns": sum(row["turns"] > 1 for row in several),
+            **{f"with {s.plural}": sum(bool(_failed(row, s)) for row in several) for s in Severity},
+        }
+        told, apply = (sum(column) for column in zip(*map(finished, several), strict=True))
+        totals.update({**counts, "told": told, "apply": apply})
+        dates = {row["date"][:10] for row in several}
+        made = " to ".join(sorted({min(dates), max(dates)}))
+        cells.append((package, made, *map(str, counts.values()), f"{told:,} of {apply:,}"))
+    told, apply = totals.pop("told"), totals.pop("apply")
+    total = ("all", "", *map(str, totals.values()), f"{told:,} of {apply:,}")
+    return markdown_table(header, [*cells, total])
 
 
-def teaches(certificates: Iterable[Certificate]) -> str:
+def _failed(row: Row, severity: Severity) -> list[str]:
+    return [found["check"] for found in row["failed"] if found["severity"] == severity]
+
+
+def teaches(rows: Iterable[Row]) -> str:
     """Return a row for each package: the mean share of groups that teach nothing, by who plays.
 
-    Raises:
-        SystemExit: if a check was not finished, by the environments.
+    There is no mean where a check was not finished on an environment that it applies to.
     """
     by_package = defaultdict(list)
-    for made in certificates:
-        by_package[made.package].append(made)
-    rows = [
-        (package, *(mean_of_all(shares(of, check), len(of)) for check in TAUGHT))
-        for package, of in sorted(by_package.items())
+    for row in rows:
+        by_package[row["package"]].append(row)
+    cells = [
+        (package, *(_mean_share(several, check) for check in TAUGHT))
+        for package, several in sorted(by_package.items())
     ]
-    return markdown_table(("package", "four wrong replies", "eight noisy solutions"), rows)
+    return markdown_table(("package", "four wrong replies", "eight noisy solutions"), cells)
 
 
-def shares(certificates: Sequence[Certificate], check: str) -> dict[str, float | None]:
-    """Return a check's shares of groups by environment, `None` where it was not finished.
-
-    Left out are environments where the check does not apply or can decide nothing.
-    """
-    found: dict[str, float | None] = {}
-    for made in certificates:
-        (one,) = (one for one in made.findings if one.check == check)
-        if one.estimate is not None or "--patience" in one.found:
-            name = command(made.target, made.options)
-            found[name] = None if one.estimate is None else one.estimate.value
-    return found
+def _mean_share(rows: Sequence[Row], check: str) -> str:
+    """Return a check's mean share over some environments, or on how many it was not finished."""
+    if missing := sum(check in row[UNTOLD] for row in rows):
+        return f"not finished on {missing} of {len(rows)}"
+    shares = {_named(row): row["without advantage"].get(check) for row in rows}
+    return mean_of_all({name: of for name, of in shares.items() if of is not None}, len(rows))
 
 
 def common(rows: Sequence[Row]) -> str:
     """Return how many environments fail each check, of those on which it gave a result."""
     failed = Counter(found["check"] for row in rows for found in row["failed"])
     told = failed + Counter(check for row in rows for check in row["passed"])
-    cells = [(f"`{check}`", str(count), str(told[check])) for check, count in failed.most_common()]
-    never = [f"`{check}`" for check in told if check not in failed]
-    least, *_, most = sorted(told[check.strip("`")] for check in never)
-    cells.append((", ".join(never), "0", f"{least} to {most}"))
-    return markdown_table(("check", "failed by", "of"), cells)
+    untold = Counter(check for row in rows for check in row[UNTOLD])
+    checks = sorted({**told, **untold}, key=lambda check: (-failed[check], -told[check], check))
+    cells = [
+        (f"`{check}`", str(failed[check]), str(told[check]), str(untold[check])) for check in checks
+    ]
+    return markdown_table(("check", "failed by", "of", "could not be told for"), cells)
 
 
 def each(rows: Iterable[Row]) -> str:
-    """Return a row for each set of findings, by class, with the environments that have it."""
-    header = ("environments", *(severity.plural for severity in Severity))
-    by_findings: dict[tuple[str, ...], dict[str, list[str]]] = defaultdict(dict)
+    """Return a row for each set of findings, by class, with the environments that have it.
+
+    Without any finding, environments share a row only if as many checks were finished on them.
+    """
+    by_findings: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        source, _, name = _named(row).partition(":")
-        findings = [
-            ", ".join(
-                f"`{found['check'].rpartition('.')[2]}`"
-                for found in row["failed"]
-                if found["severity"] == severity
-            )
+        findings = tuple(
+            ", ".join(f"`{check.rpartition('.')[2]}`" for check in _failed(row, severity))
             for severity in Severity
-        ]
-        by_findings[tuple(findings)].setdefault(source, []).append(f"`{name}`")
-    cells = [
-        ("; ".join(f"{source}: {', '.join(names)}" for source, names in found.items()), *findings)
-        for findings, found in by_findings.items()
-    ]
+        )
+        by_findings[findings, () if any(findings) else finished(row)].append(row)
+    cells = []
+    for (findings, _), several in by_findings.items():
+        by_source: dict[str, list[str]] = defaultdict(list)
+        for row in several:
+            source, _, name = _named(row).partition(":")
+            by_source[source].append(f"`{name}`")
+        named = "; ".join(f"{source}: {', '.join(of)}" for source, of in by_source.items())
+        counts = map(_span, zip(*map(finished, several), strict=True))
+        cells.append((named, *findings, " of ".join(counts)))
+    header = ("environments", *(severity.plural for severity in Severity), "checks finished")
     return markdown_table(header, cells)
 
 
@@ -174,23 +205,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, help="the certificates")
+    parser.add_argument("made", type=Path, help="the folder of certificates, or the data file")
     parser.add_argument("--markdown", type=Path, help="the page to write")
     parser.add_argument("--draw", type=int, default=0, help="findings to draw")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     chosen = parser.parse_args(arguments)
     made = sorted(
-        [read_certificate(path.parent) for path in chosen.folder.glob("*/certificate.json")],
+        [read_certificate(path.parent) for path in chosen.made.glob("*/certificate.json")],
         key=lambda one: command(one.target, one.options),
     )
-    print(f"{len(made)} environments, certified with {settings(made)}")
-    if chosen.markdown:
+    if chosen.made.is_dir():
+        print(f"{len(made)} environments, certified with {settings(made)}")
         rows = [row_of(one) for one in made]
+    else:
+        rows = [json.loads(line) for line in chosen.made.read_text().splitlines()]
+    if chosen.markdown:
+        shown = standing(rows)
         for name, table in (
-            (SUMMARY, summary(made)),
-            (TEACHES, teaches(made)),
-            (COMMON, common(rows)),
-            (EACH, each(rows)),
+            (SUMMARY, summary(shown)),
+            (TEACHES, teaches(shown)),
+            (COMMON, common(shown)),
+            (EACH, each(shown)),
         ):
             write_block(chosen.markdown, name, table)
         lines = [json.dumps(row, allow_nan=False) for row in rows]

@@ -121,6 +121,7 @@ class Facts:
         declared: lowest and highest return that is declared; `None` if neither is.
         turns: most replies of an episode that are played.
         sessions: episodes that may be under way side by side.
+        form: how a reply gives its answer, a format such as `<answer>{}</answer>`.
     """
 
     package: str
@@ -130,6 +131,7 @@ class Facts:
     declared: tuple[float, float] | None = None
     turns: int = 1
     sessions: int = 64
+    form: str = "{}"
 
 
 class Source(ABC):

@@ -54,6 +54,19 @@ def _pair(text: str) -> list[float]:
     return [low, high]
 
 
+def _template(text: str) -> str:
+    """Read a format with one place for the answer."""
+    try:
+        given = text.format("\n")
+    except (ValueError, LookupError):
+        given = ""
+    if "\n" not in given:
+        raise OptionError(
+            f"--reply-template has {{}} for the answer, and doubles other braces, got {text!r}"
+        )
+    return text
+
+
 @dataclass(frozen=True)
 class _Asked(Settings):
     """What is certified, and what must hold.
@@ -64,7 +77,8 @@ class _Asked(Settings):
     targets: Path | None = option(None, "file of targets, one a line with options of its own")
     options: Mapping[str, Any] = option({}, "name=value, an option of the source", flag="--option")
     harder: Mapping[str, Any] = option({}, "name=value, of a setting that is said to be harder")
-    prompts: Path | None = option(None, "JSON lines with the prompts of a reward function")
+    prompts: Path | None = option(None, "JSON lines with the prompts and answers of a grader")
+    reply_template: str = option("", "a reply that gives the answer {}", read=_template)
     declared: str = option("", "LOW,HIGH: lowest and highest return, if known", read=_pair)
     only: tuple[str, ...] = option((), "the id of a check to run alone")
     require: tuple[str, ...] = option(
@@ -107,6 +121,7 @@ def run(
     requirements = [*map(Requirement.parse, asked.require or ("defects",))]
     accepted = read_waivers(asked.waivers) if asked.waivers else []
     also = {"prompts": str(asked.prompts or ""), "declared": asked.declared}
+    also["reply_template"] = asked.reply_template
     common = {**asked.options, **{name: value for name, value in also.items() if value}}
     bars = Progress(*Progress.get_default_columns(), console=Console(stderr=True), transient=True)
     all_of_them = bars.add_task("targets", total=len(named), visible=len(named) > 1)

@@ -11,8 +11,8 @@ from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Oppon
 from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.group_records import group_records
-from tokengym.envs.adapters.train_split import score_in_training, training_world
 from tokengym.agents.tinker.role_baselines import level_metrics, role_rewards, tie_metrics
+from tokengym.envs.adapters.train_split import score_in_training, training_world
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.spec import short_name
 from tokengym.envs.core.task import Task

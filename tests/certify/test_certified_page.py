@@ -1,24 +1,20 @@
 """The public table: its page and its data say the same, and there is as much as it promises."""
 
 import json
-from collections import Counter
-from dataclasses import replace
+from collections import Counter, defaultdict
+from pathlib import Path
 
-import pytest
-
-from benchmarks.certified_table import TAUGHT, teaches
-from tests.certify.synthetic import QUICK, Products
+from benchmarks.certified_table import WITHDRAWN, Row, main, standing
 from tests.docs.pages import ROOT
 from tokengym.agents.analysis.markdown import read_block, table_rows
-from tokengym.agents.certify.certificate import Certificate, certify
-from tokengym.agents.certify.finding import Severity
-from tokengym.agents.certify.source import Episode, Place, Source
+from tokengym.agents.certify.finding import Severity, Status
 
 PAGE = ROOT / "docs" / "certified.md"
-ROWS = [json.loads(line) for line in PAGE.with_suffix(".jsonl").read_text().splitlines()]
+DATA = [json.loads(line) for line in PAGE.with_suffix(".jsonl").read_text().splitlines()]
+ROWS = standing(DATA)
 
 
-def failed(row: dict, severity: Severity) -> list[str]:
+def failed(row: Row, severity: Severity) -> list[str]:
     return [found["check"] for found in row["failed"] if found["severity"] == severity]
 
 
@@ -33,8 +29,8 @@ def test_the_page_counts_what_the_data_holds() -> None:
         for package in {row["package"] for row in ROWS}
         for rows in [[row for row in ROWS if row["package"] == package]]
     }
-    assert {row[0]: [*map(int, row[2:])] for row in packages} == found
-    assert [*map(int, total[2:])] == [sum(column) for column in zip(*found.values(), strict=True)]
+    assert {row[0]: [*map(int, row[2:-1])] for row in packages} == found
+    assert [*map(int, total[2:-1])] == [sum(column) for column in zip(*found.values(), strict=True)]
     for package, dates, *_ in packages:
         made = {row["date"][:10] for row in ROWS if row["package"] == package}
         assert {*dates.split(" to ")} == {min(made), max(made)}
@@ -49,68 +45,78 @@ def test_the_page_counts_what_the_data_holds() -> None:
 def test_the_page_says_how_many_groups_teach_nothing() -> None:
     _, *packages = table_rows(read_block(PAGE, "certified_table.py, teaches"))
     for package, *cells in packages:
-        rows = [row["without advantage"] for row in ROWS if row["package"] == package]
+        rows = [row for row in ROWS if row["package"] == package]
         for cell, check in zip(
             cells, ("teaches.wrong_replies", "statistical.training_signal"), strict=True
         ):
-            told = [row[check] for row in rows if check in row]
-            mean = sum(told) / max(len(told), 1)
-            assert cell == (f"{mean:.2f} ({len(told)} of {len(rows)})" if told else "")
-            if package.startswith("tokengym"):
-                assert len(told) == len(rows)
+            told = [r["without advantage"][check] for r in rows if check in r["without advantage"]]
+            mean = f"{sum(told) / max(len(told), 1):.2f} ({len(told)} of {len(rows)})"
+            untold = sum(check in row[str(Status.UNTOLD)] for row in rows)
+            whole = f"not finished on {untold} of {len(rows)}" if untold else mean
+            assert cell == (whole if untold or told else "")
 
 
-def test_a_mean_is_of_all_rows_or_is_not_published() -> None:
-    """An environment whose check ran out of time is missing; one without right replies is not."""
-
-    class Unknown(Products):
-        def start(self, place: Place) -> Episode:
-            return replace(super().start(place), reference=())
-
-    def made(source: Source, name: str, patience: float = 60.0) -> Certificate:
-        settings = replace(QUICK, patience=patience)
-        return certify(source, name, settings, only=TAUGHT)
-
-    told, inapplicable = made(Products(), "told"), made(Unknown(), "inapplicable")
-    _, (_, wrong, noisy) = table_rows(teaches([told, inapplicable]))
-    assert wrong.endswith(" (1 of 2)")
-    assert noisy.endswith(" (2 of 2)")
-    with pytest.raises(SystemExit, match=r"missing are slow$"):
-        teaches([told, made(Products(), "slow", patience=1e-9), inapplicable])
+def counts(row: Row) -> tuple[int, int]:
+    told = len(row["failed"]) + len(row["passed"])
+    return told, told + len(row.get(Status.UNTOLD, ()))
 
 
-def test_each_environment_has_its_findings_by_class() -> None:
+def test_each_environment_has_its_findings_by_class_and_how_many_checks_were_finished() -> None:
     _, *rows = table_rows(read_block(PAGE, "certified_table.py, each"))
-    shown = Counter(
-        (f"{source}:{name.partition(' --option ')[0]}", *cells)
-        for names, *cells in rows
-        for source, of_source in (part.split(": ", 1) for part in names.split("; "))
-        for name in of_source.strip("`").split("`, `")
-    )
-    held = Counter(
-        (
-            row["target"],
-            *(
-                ", ".join(f"`{check.rpartition('.')[2]}`" for check in failed(row, severity))
-                for severity in Severity
-            ),
-        )
-        for row in ROWS
-    )
-    assert shown == held
+    known = defaultdict(list)
+    for row in ROWS:
+        known[row["target"]].append(row)
+    for names, *cells, finished in rows:
+        told = []
+        for source, of_source in (part.split(": ", 1) for part in names.split("; ")):
+            for name in of_source.strip("`").split("`, `"):
+                several = known[f"{source}:{name.partition(' --option ')[0]}"]
+                found = [
+                    row
+                    for row in several
+                    if cells == [short(failed(row, severity)) for severity in Severity]
+                ]
+                several.remove(found[0])
+                told.append(counts(found[0]))
+        spans = (" to ".join(map(str, sorted({min(c), max(c)}))) for c in zip(*told, strict=True))
+        assert finished == " of ".join(spans)
+        assert any(cells) or len(set(told)) == 1  # nothing unfinished hides in a row of others
+    assert not any(known.values())
+
+
+def short(checks: list[str]) -> str:
+    return ", ".join(f"`{check.rpartition('.')[2]}`" for check in checks)
+
+
+def test_every_row_of_packages_says_how_many_checks_were_finished() -> None:
+    _, *packages, total = table_rows(read_block(PAGE, "certified_table.py, summary"))
+    for package, *_, finished in [*packages, total]:
+        told = [counts(row) for row in ROWS if package in (row["package"], "all")]
+        done, apply = map(sum, zip(*told, strict=True))
+        assert finished == f"{done:,} of {apply:,}"
 
 
 def test_checks_are_counted_over_all_environments() -> None:
     _, *rows = table_rows(read_block(PAGE, "certified_table.py, common"))
-    counts = Counter(found["check"] for row in ROWS for found in row["failed"])
+    of_all = Counter(found["check"] for row in ROWS for found in row["failed"])
     passed = Counter(check for row in ROWS for check in row["passed"])
-    *failing, (never, zero, of_never) = rows
-    for check, failed_by, of in failing:
-        name = check.strip("`")
-        assert (int(failed_by), int(of)) == (counts[name], counts[name] + passed[name])
-    assert zero == "0"
-    names = never.strip("`").split("`, `")
-    assert sorted([*names, *(row[0].strip("`") for row in failing)]) == sorted({*counts, *passed})
-    told = [passed[name] for name in names]
-    assert not any(counts[name] for name in names)
-    assert of_never == f"{min(told)} to {max(told)}"
+    untold = Counter(check for row in ROWS for check in row.get(Status.UNTOLD, ()))
+    names = [check.strip("`") for check, *_ in rows]
+    assert sorted(names) == sorted({*of_all, *passed, *untold})
+    for name, (_, *cells) in zip(names, rows, strict=True):
+        assert [*map(int, cells)] == [of_all[name], of_all[name] + passed[name], untold[name]]
+
+
+def test_withdrawn_results_are_on_no_row_of_the_page_which_names_them() -> None:
+    for check in WITHDRAWN:
+        assert any(found["check"] == check for row in DATA for found in row["failed"])
+        assert not any(check in (found["check"] for found in row["failed"]) for row in ROWS)
+        assert f"`{check}`" in PAGE.read_text().partition("<!-- made by")[0]
+
+
+def test_the_tables_are_made_of_the_data(tmp_path: Path) -> None:
+    page, data = tmp_path / "page.md", PAGE.with_suffix(".jsonl")
+    page.write_text(PAGE.read_text())
+    main([str(data), "--markdown", str(page)])
+    assert page.read_text() == PAGE.read_text()
+    assert page.with_suffix(".jsonl").read_text() == data.read_text()

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from tests.certify.faults import PLANTED, CostsNonsense, Leaks, PaysHugeSums, Repeatable, Tidy
+from tests.certify.faults import (
+    PLANTED,
+    CostsNonsense,
+    Leaks,
+    PaysHugeSums,
+    ReadsLines,
+    ReadsTags,
+    Repeatable,
+    Tidy,
+)
 from tests.certify.synthetic import QUICK, Guesses, Products, Seeded
 from tokengym.agents.certify.bench import Bench
 from tokengym.agents.certify.certificate import certify
@@ -76,7 +85,10 @@ def test_every_check_has_a_planted_fault() -> None:
     assert {*PLANTED, *others} == set(CHECKS)
 
 
-@pytest.mark.parametrize("clean", [Products, Seeded, Guesses, Repeatable, Tidy, CostsNonsense])
+@pytest.mark.parametrize(
+    "clean",
+    [*(Products, Seeded, Guesses, Repeatable, Tidy, CostsNonsense), ReadsTags, ReadsLines],
+)
 def test_nothing_is_found_in_an_environment_without_a_fault(clean: type[Products]) -> None:
     certificate = certify(clean(), "clean", QUICK)
     assert [found for found in certificate.findings if found.status is Status.FAILED] == []

@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,6 @@ _BLANKS: Mapping[str, Dress] = {
     "spaces around it": "  {} ".format,
     "Windows line ends": lambda reply: reply.replace("\n", "\r\n") + "\r\n",
 }
-_DECORATIONS: Mapping[str, Dress] = {name: form.format for name, form in DECORATIONS.items()}
 _LANGUAGES: Mapping[str, Dress] = {name: text.format for name, text in TEXTS["languages"].items()}
 _FILLER = "Let me go through this carefully, one step after the other, before I come to an end. "
 _LENGTHS: Mapping[str, Dress] = {
@@ -50,11 +50,13 @@ def _dress(
     places: Sequence[Place],
     replies: Callable[[Place], Sequence[str]],
 ) -> dict[str, Dressed]:
-    """Play replies bare and dressed."""
-    bare = {place: bench.earned(place, say(*replies(place))) for place in places}
+    """Play replies in the form that the source reads, and dressed around that."""
+    form = bench.source.facts.form.format
+    said = {place: tuple(map(form, replies(place))) for place in places}
+    bare = {place: bench.earned(place, say(*said[place])) for place in places}
     worn = {}
     for name, dress in ways.items():
-        traces = [bench.play(place, say(*map(dress, replies(place)))) for place in places]
+        traces = [bench.play(place, say(*map(dress, said[place]))) for place in places]
         changes = [(bench.paid(one) - bare[one.place]) / bench.reach for one in traces]
         most = max(range(len(changes)), key=lambda at: abs(changes[at]))
         worn[name] = Dressed(changes, f"{shown(traces[most])}, bare {bare[places[most]]:g}")
@@ -97,14 +99,27 @@ def blanks(bench: Bench) -> Verdict:
 @check("fair.decoration", "fair", Severity.PROPERTY, "play", "references")
 def decoration(bench: Bench) -> Verdict:
     """A right reply is right with the decoration that chat models add."""
-    return _costs(bench, _DECORATIONS, f"{len(DECORATIONS)} decorations", bench.chosen[:8])
+    ways = _decorations(bench)
+    return _costs(bench, ways, f"{len(ways)} decorations", bench.chosen[:8])
 
 
 @check("fair.decoration_pays", "fair", Severity.RISK, "play", "references")
 def decoration_pays(bench: Bench) -> Verdict:
     """No decoration of a wrong reply earns more than the bare one."""
-    done = f"dressed another Task's reference in {len(DECORATIONS)} ways"
-    return _pays(bench, _DECORATIONS, done)
+    ways = _decorations(bench)
+    return _pays(bench, ways, f"dressed another Task's reference in {len(ways)} ways")
+
+
+def _decorations(bench: Bench) -> dict[str, Dress]:
+    """Return decorations, without those that mark an answer as the source's own form does."""
+    mark = bench.source.facts.form.format("\n").partition("\n")[0].strip()
+    kept = {name: form for name, form in DECORATIONS.items() if not mark or mark not in form}
+    return {name: partial(_decorate, form) for name, form in kept.items()}
+
+
+def _decorate(form: str, reply: str) -> str:
+    """Decorate a reply; a box holds one line, and models put none around several."""
+    return reply if form == DECORATIONS["a box"] and "\n" in reply else form.format(reply)
 
 
 _NUMBERS: Mapping[str, Callable[[str], str]] = {

@@ -33,14 +33,18 @@ def open_source(target: str, options: Mapping[str, Any]) -> Source:
     Args:
         target: `KIND:NAME` of `KINDS`, `FILE.py:NAME` of a reward function or a `Source`, a file or
             folder of recorded rollouts, or a world, `forecast` or `energy:day`.
-        options: of the source. `declared`, lowest and highest return, is an option of all.
+        options: of the source. `declared`, lowest and highest return, and `reply_template`, the
+            form of a reply that gives an answer, are options of all.
 
     Raises:
         OptionError: if there is no such target, or its package is not installed.
     """
     taken = dict(options)
-    declared = taken.pop("declared", None)
-    source = _open(target, taken)
+    declared, form = taken.pop("declared", None), taken.pop("reply_template", "")
+    graded = target.rpartition(":")[0].endswith(".py") or "prompts" in taken
+    source = _open(target, taken | ({"form": form} if form and graded else {}))
+    if form:
+        source.facts = replace(source.facts, form=form)
     if declared is not None:
         source.facts = replace(source.facts, declared=(float(declared[0]), float(declared[1])))
     return source
@@ -59,7 +63,7 @@ def _open(target: str, options: Mapping[str, Any]) -> Source:
         if options:
             raise OptionError(f"recorded rollouts take no options, got {list(options)}")
         return Records(Path(target))
-    if target.rpartition(":")[0].endswith(".py"):
+    if target.rpartition(":")[0].endswith(".py") or "prompts" in options:
         from tokengym.agents.certify.sources.python import open_python
 
         return open_python(target, **options)

@@ -1,39 +1,44 @@
 """A Python file of the user's own: a reward function with a file of prompts, or a `Source`."""
 
 import importlib.util
-import inspect
 import sys
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
 from tokengym.agents.certify.sources import rows_of
+from tokengym.agents.certify.sources.graders import PROMPTS, Question, find_grader
 from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.registry import import_object
+
+_TRIED = 5
+"""Rows on which a grader is tried when it is opened."""
 
 
 def load(target: str) -> Any:
-    """Return what a file calls a name, given as `FILE.py:NAME`.
+    """Return what a file or a module calls a name, `FILE.py:NAME` or `package.module:NAME`.
 
     Raises:
         OptionError: if there is no such file or name.
     """
     path, _, name = target.rpartition(":")
     file = Path(path)
+    if file.suffix != ".py":
+        return import_object(target)
     spec = importlib.util.spec_from_file_location(f"certified_{file.stem}", file)
     if not file.is_file() or spec is None or spec.loader is None:
         raise OptionError(f"{path} is no file of Python")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where its dataclasses look themselves up
     spec.loader.exec_module(module)
-    if not callable(found := getattr(module, name, None)):
+    if (found := getattr(module, name, None)) is None:
         raise OptionError(f"{file} has no function or Source called {name!r}")
     return found
 
 
-def open_python(target: str, **options: Any) -> Source:
-    """Open what a file calls a name: a reward function, or a class that is a `Source`.
+def open_python(target: str, form: str = "{}", **options: Any) -> Source:
+    """Open what a file or a module calls a name: a grader, or a class that is a `Source`.
 
     Raises:
         OptionError: if there is none.
@@ -43,49 +48,61 @@ def open_python(target: str, **options: Any) -> Source:
         return made(**options)
     if "prompts" not in options:
         raise OptionError(f"the reward function {target} needs a file of prompts: --prompts FILE")
-    return RewardFunction(made, Path(options.pop("prompts")), **options)
+    return RewardFunction(made, Path(options.pop("prompts")), form=form, name=target, **options)
 
 
 class RewardFunction(Source):
-    """A function from prompt and reply to a reward; one reply ends an episode.
+    """A grader of replies, see `graders`; one reply ends an episode.
 
     Args:
-        reward: takes the prompt and the reply, and as a third argument, if it has one, the row.
-        prompts: JSON lines with `prompt` and, if they are known, `reference`, a right reply, and
-            `split`.
+        reward: what grades, called as its parameters are named.
+        prompts: rows with a prompt, text or messages, and, if they are known, a right answer, such
+            as `reference`, and `split`.
         best: what a reference is said to earn; if `None`, nothing is said.
+        form: makes a reply of an answer.
+        name: of the grader, for messages.
 
     Raises:
-        DataError: if a row has no prompt that is text, or there are no rows.
+        DataError: if a row has no prompt, or there are no rows.
+        OptionError: if the grader cannot be called.
     """
 
     def __init__(
-        self, reward: Callable[..., Any], prompts: Path, best: float | None = None
+        self,
+        reward: Any,
+        prompts: Path,
+        best: float | None = None,
+        *,
+        form: str = "{}",
+        name: str = "the grader",
     ) -> None:
-        self._reward, self._best = reward, best
-        self._with_row = len(inspect.signature(reward).parameters) > 2
-        self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._best = best
+        self._rows: dict[str, list[Question]] = defaultdict(list)
         for where, row in rows_of(prompts):
-            if not isinstance(row.get("prompt"), str):
-                raise DataError(f"{where}: expected an object with a prompt that is text")
-            self._rows[str(row.get("split", ""))].append(row)
+            if (question := Question.read(row)) is None:
+                raise DataError(
+                    f"{where}: expected an object with a prompt that is text or messages, in one "
+                    f"of {list(PROMPTS)}"
+                )
+            self._rows[str(row.get("split", ""))].append(question)
         if not self._rows:
             raise DataError(f"{prompts} has no prompts")
+        some = next(iter(self._rows.values()))[:_TRIED]
+        self._reward = find_grader(reward, name, some, form.format)
         self.facts = Facts(
-            package=getattr(reward, "__qualname__", repr(reward)),
+            package=getattr(reward, "__qualname__", name),
             splits=tuple(self._rows) if len(self._rows) > 1 else (),
             size=min(map(len, self._rows.values())),
+            form=form,
         )
 
     def start(self, place: Place) -> Episode:
         """Read a row."""
-        split = place.split or next(iter(self._rows))
-        row = self._rows[split][place.index]
-
-        def reply(text: str) -> Step:
-            extra = (row,) if self._with_row else ()
-            return Step(self._reward(row["prompt"], text, *extra), True)
-
-        reference = row.get("reference")
-        known = () if reference is None else (str(reference),)
-        return Episode(row["prompt"], reply, known, self._best if known else None)
+        question = self._rows[place.split or next(iter(self._rows))][place.index]
+        known = () if question.reference is None else (question.reference,)
+        return Episode(
+            question.prompt,
+            lambda text: Step(self._reward(question, text), True),
+            known,
+            self._best if known else None,
+        )

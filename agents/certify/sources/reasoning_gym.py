@@ -48,7 +48,11 @@ class ReasoningGym(Source):
         self._dataset, self._entry = dataset, entry
         entry(0, 0)
         self.facts = Facts(
-            package=package("reasoning-gym"), seeded=True, size=_SIZE, declared=(0.0, 1.0)
+            package=package("reasoning-gym"),
+            seeded=True,
+            size=_SIZE,
+            declared=(0.0, 1.0),
+            form="<answer>{}</answer>",
         )
 
     def start(self, place: Place) -> Episode:
