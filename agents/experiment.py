@@ -17,7 +17,7 @@ from tokengym.agents.training.probe import probe, require
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.resume import forget_lost_states, forget_unsaved_steps, mend_run
 from tokengym.agents.training.session import TrainingSession
-from tokengym.agents.training.trainer import check_overrides, train_job
+from tokengym.agents.training.trainer import train_job
 
 
 def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
@@ -30,13 +30,12 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
         progress: where to show how it goes.
 
     Raises:
-        OptionError: if an override does not fit the trainer, another process trains the run, its
-            files are damaged, or the service has none of its states any more.
+        OptionError: if another process trains the run, its files are damaged, or the service has
+            none of its states any more.
         ServiceDiedError: if the local service ended by itself; the run can be resumed.
         ServiceRefusedError: if the service answered with an error, or lacks what the job needs.
     """
-    checked = check_overrides(job)
-    loss = checked.loss_fn if job.config.rolls_out else "cross_entropy"
+    loss = job.config.token_loss if job.config.rolls_out else "cross_entropy"
 
     async def connected() -> RunSummary:
         if not job.target.local:

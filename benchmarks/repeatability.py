@@ -32,7 +32,7 @@ KINDS = {
     "energy": ["train", "energy"],
     "warehouse": ["train", "warehouse"],
     "disruption": ["train", "disruption"],
-    "own loop": ["train", "forecast", "--loop", "own"],
+    "own loop": ["train", "forecast"],
     "async": ["train", "forecast", "--mode", "async"],
     "exact credit": ["train", "energy", "--credit", "exact"],
     "warm start": ["train", "forecast", "--warm-start", "2"],

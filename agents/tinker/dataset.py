@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import chz
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 
-from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.tinker.codec import as_codec, codec_name, recommended_renderer
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT
 from tokengym.agents.tinker.groups import TaskGroupBuilder
@@ -82,7 +81,6 @@ class TaskDataset(RLDataset):
         groups_per_batch: groups in a batch, `n` above, at least 1.
         group: everything about a group but its Task.
         prefetch: draw the Tasks of the next batch in a thread while one is played.
-        rollouts: keeps the groups' rollouts, of a batch as those of a training step.
 
     Raises:
         OptionError: if there is no Task or no group to a batch.
@@ -93,7 +91,6 @@ class TaskDataset(RLDataset):
         tasks: Sequence[Task],
         groups_per_batch: int,
         group: TaskGroupBuilder,
-        rollouts: TrainRollouts | None = None,
         *,
         prefetch: bool = False,
     ) -> None:
@@ -105,7 +102,6 @@ class TaskDataset(RLDataset):
         self._tasks = tasks
         self._groups_per_batch = groups_per_batch
         self._group = group
-        self._rollouts = rollouts
         self._drawer = ThreadPoolExecutor(1, "draw-tasks") if prefetch else None
         self._ahead: tuple[int, Future[list[Task]]] | None = None
 
@@ -123,19 +119,10 @@ class TaskDataset(RLDataset):
             raise IndexError(f"batches are 0 to {len(self) - 1}, got {index}")
         start = index * self._groups_per_batch
         tasks = self._draw(index)
-        groups = [
+        return [
             replace(self._group, task=task, groups_in_batch=len(tasks), number=start + place)
             for place, task in enumerate(tasks)
         ]
-        if self._rollouts is None:
-            return groups
-        record = partial(self._rollouts.write, index)
-        origins = self._rollouts.origins(index, len(groups))
-        recorded = [
-            replace(group, origin=origin, record=record)
-            for group, origin in zip(groups, origins, strict=False)
-        ]
-        return [*recorded, *groups[len(recorded) :]]
 
     def _draw(self, index: int) -> list[Task]:
         """Return the Tasks of a batch and start drawing the next ones, which may run a solver."""
@@ -201,10 +188,6 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         doc="Seconds a reply may take before the other roles continue without it.",
     )
 
-    rollouts: TrainRollouts | None = chz.field(
-        default=None, doc="Keeps the training rollouts as records, see `docs/rollouts.md`."
-    )
-
     prefetch: bool = chz.field(
         default=False, doc="Draw the Tasks of the next batch in a thread while one is played."
     )
@@ -245,7 +228,6 @@ class TaskDatasetBuilder(RLDatasetBuilder):
             tasks,
             self.groups_per_batch,
             self._group(codec, tasks, self.group_size),
-            self.rollouts,
             prefetch=self.prefetch,
         )
         if self.test_size == 0:

@@ -101,36 +101,11 @@ class TrainConfig(
         for level in (self.level, *self.curriculum):
             world_spec.require_level(level)
         self._check_command()
-        self._check_loop()
+        self._check_learning()
         self._check_roles(world_spec.id, world_spec.roles)
         self._check_mixture()
         if self.credit == "exact":
             object.__setattr__(self, "options", {**self.options, "credit": True})
-
-    @property
-    def own_loop(self) -> bool:
-        """Whether the job runs in our own loop, which also counts what a filter drops, and why."""
-        needed = (
-            bool(self._beyond_cookbook),
-            self.command != "train",
-            self.filter == "drop",
-            # The cookbook's loop in mode async depends on time: which Tasks a step trains on, and
-            # how many steps there are.
-            self.mode == "async",
-            # An opponent whose replies are all cut off leaves a later role no turn in a whole step,
-            # and the cookbook's loop nothing to divide.
-            self.role is not None and self.mode == "sync",
-        )
-        return self.loop == "own" or (self.loop == "auto" and any(needed))
-
-    @property
-    def _beyond_cookbook(self) -> list[str]:
-        """What is asked for that the cookbook's loop does not do, for people."""
-        more = ("separate", "lr_warmup", "curriculum", "max_total_tokens")
-        names = [*self.beyond_cookbook(), *(name for name in more if getattr(self, name))]
-        names += ["lr_schedule"] if self.lr_schedule not in (None, "constant") else []
-        beyond = [f"{name}={getattr(self, name)!r}" for name in names]
-        return [*beyond, *(["several worlds"] if self.others else [])]
 
     @property
     def trained_roles(self) -> tuple[str, ...]:
@@ -142,6 +117,11 @@ class TrainConfig(
     def schedule(self) -> Literal["constant", "linear", "cosine"]:
         """How the learning rate changes over the steps."""
         return self.lr_schedule or ("constant" if self.rolls_out else "linear")
+
+    @property
+    def token_loss(self) -> Literal["importance_sampling", "ppo", "cispo"]:
+        """The loss on rollouts; samples of earlier weights want a clipped one."""
+        return self.loss or ("ppo" if self.mode == "async" else "importance_sampling")
 
     @property
     def rolls_out(self) -> bool:
@@ -179,13 +159,7 @@ class TrainConfig(
         if needed is not None and getattr(self, needed) is None:
             raise OptionError(f"tokengym {self.command} needs --{needed}, got none")
 
-    def _check_loop(self) -> None:
-        if self.loop == "cookbook" and (beyond := self._beyond_cookbook):
-            raise OptionError(
-                f"--loop cookbook does not support {', '.join(beyond)}; use --loop auto"
-            )
-        if self.own_loop and self.mode == "stream":
-            raise OptionError("--mode stream is the cookbook's: our own loop does sync and async")
+    def _check_learning(self) -> None:
         if self.curriculum and self.filter == "resample":
             raise OptionError(
                 f"--curriculum {list(self.curriculum)} does not go with --filter resample"

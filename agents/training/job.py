@@ -9,7 +9,7 @@ from typing import Any
 
 import chz
 
-from tokengym.agents.rollouts import RolloutOrigin, TrainRollouts
+from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.agents.tinker.codec import codec_name, codec_named, recommended_renderer, renderer_for
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.dataset import TASKS_A_SEED, TaskDatasetBuilder
@@ -31,6 +31,7 @@ from tokengym.agents.training.earlier_runs import (
 )
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.folder.tensorboard import require_tensorboard
+from tokengym.agents.training.folder.wandb_log import require_wandb
 from tokengym.agents.training.presets import fill_in, is_toy
 from tokengym.envs.adapters.train_split import standardising_notice
 from tokengym.envs.core.errors import OptionError
@@ -106,6 +107,8 @@ class Job:
         """
         if config.tensorboard:
             require_tensorboard()
+        if config.wandb is not None:
+            require_wandb(config.wandb)
         world, evaluated, curriculum = _worlds(config)
         spec, known = world.spec, baselines(world.spec)
         scripts = {role: scripted_opponent(spec, role) for role in spec.roles}
@@ -206,13 +209,12 @@ class Job:
     def warm_start(self) -> "Job":
         """Return the supervised job that comes before this one's reinforcement learning."""
         updates = self.config.warm_start_updates
-        divided = [f"num_substeps={updates}"] if updates > 1 else []
         supervised = self.config.without_rewards(
             steps=self.config.warm_start,
             learning_rate=self.config.warm_start_rate,
             lr_schedule=None,
             lr_warmup=0,
-            overrides=(*self.config.overrides, *divided),
+            substeps=updates,
         )
         return replace(self, config=supervised)
 
@@ -274,14 +276,11 @@ class Job:
             max_tokens=self.max_tokens,
         )
 
-    def dataset(
-        self, opponents: Mapping[str, Opponents], rollouts: TrainRollouts | None = None
-    ) -> TaskDatasetBuilder:
+    def dataset(self, opponents: Mapping[str, Opponents]) -> TaskDatasetBuilder:
         """Return the builder of every step's groups.
 
         Args:
             opponents: by trained role, who plays each other role; not looked at in self-play.
-            rollouts: keeps the rollouts.
         """
         config = self.config
         return TaskDatasetBuilder(
@@ -297,7 +296,6 @@ class Job:
             self_play=config.self_play,
             opponents={} if config.self_play else dict(opponents[self.roles[0]]),
             max_turn_tokens=self.max_tokens,
-            rollouts=rollouts,
             prefetch=True,
         )
 

@@ -1,4 +1,4 @@
-"""Our own loop: batches from a source, updates of one or several policies; resumable."""
+"""The training loop: batches from a source, updates of one or several policies; resumable."""
 
 import asyncio
 import contextlib
@@ -25,23 +25,12 @@ from tokengym.envs.core.errors import OptionError
 
 logger = logging.getLogger(__name__)
 
-_OFF: dict[str, object] = {
-    "eval_every": 0,
-    "evaluator_builders": [],
-    "stream_minibatch_config": None,
-    "remove_constant_reward_groups": False,
-    "compute_post_kl": False,
-    "enable_trace": False,
-    "span_chart_every": 0,
-    "num_groups_to_log": 0,
-}
-"""What only the cookbook's loop does, and how it is turned off."""
 _PLAYED = (
     *("env/all/total_ob_tokens", "env/all/total_ac_tokens"),
     *("tokens/further", "tokens/greedy"),
 )
 """Metrics of a batch that count the tokens read and sampled for it."""
-# The cookbook's constants of Adam: with them both loops make the same updates.
+# The cookbook's constants of Adam: given the same data, its loop makes the same updates.
 _BETA1, _BETA2, _EPSILON = 0.9, 0.95, 1e-8
 
 
@@ -152,7 +141,7 @@ async def train(
     are several.
 
     Args:
-        config: as for the cookbook's loop; its dataset is not looked at.
+        config: in the cookbook's terms; its dataset is not looked at, nor what only its loop does.
         source: of the batches.
         policies: by name, the run in which each policy's checkpoints are recorded.
         seed: of new adapters.
@@ -161,15 +150,7 @@ async def train(
             move every weight by the whole learning rate, however small the signal.
         budget: pays for the steps, of which there are fewer if it does not last.
 
-    Raises:
-        OptionError: if the configuration asks for what only the cookbook's loop does.
     """
-    for name, off in _OFF.items():
-        if getattr(config, name) != off:
-            raise OptionError(
-                f"{name}={getattr(config, name)!r} works only in the cookbook's loop; leave it "
-                "out, or choose what that loop can do"
-            )
     run = Path(config.log_path).name
     usual = ml_log.setup_logging(
         log_dir=config.log_path,

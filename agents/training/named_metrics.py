@@ -1,7 +1,6 @@
 """The figures of a step under the names that the field uses, beside the cookbook's."""
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from tinker_cookbook.utils import ml_log
@@ -49,18 +48,3 @@ def named(metrics: Mapping[str, Any]) -> dict[str, float]:
     found = {name: metrics[key] for name, key in NAMED.items() if key in metrics}
     tokens, seconds = sum(metrics.get(key, 0) for key in _TOKENS), metrics.get("time/total", 0.0)
     return {**found, **({"tokens_per_second": tokens / seconds} if tokens and seconds else {})}
-
-
-@contextlib.contextmanager
-def named_in_cookbook() -> Iterator[None]:
-    """Let the cookbook's loop log the named figures too; it has no place for a logger of ours."""
-    usual = ml_log.setup_logging
-
-    def with_names(*args: Any, **options: Any) -> ml_log.Logger:
-        return NamedMetrics(usual(*args, **options))
-
-    ml_log.setup_logging = with_names
-    try:
-        yield
-    finally:
-        ml_log.setup_logging = usual

@@ -123,8 +123,9 @@ class ScheduleSettings(Settings):
         "more",
         least=1,
     )
-    overrides: tuple[str, ...] = option(
-        (), "name=value, a field of the cookbook's train.Config that no option sets", flag="--set"
+    substeps: int = option(1, "optimizer steps that share the data of a step", least=1)
+    save_every: int = option(
+        10, "steps between checkpoints that are kept; others only resume the run", least=1
     )
 
 
@@ -136,8 +137,9 @@ class RolloutSettings(Settings):
         others: further worlds to train on at once, each in its first role.
     """
 
-    mode: Literal["sync", "stream", "async"] = option(
-        "sync", "sample, then update; update while still sampling; or sample one step ahead"
+    mode: Literal["sync", "async"] = option("sync", "sample, then update; or sample one step ahead")
+    loss: Literal["importance_sampling", "ppo", "cispo"] | None = option(
+        None, "Tinker's loss of a token; ppo in mode async and importance_sampling else"
     )
     others: tuple[MixedWorld, ...] = ()
     mix: str = option(
@@ -179,9 +181,6 @@ class LearningSettings(Settings):
 
     kl: float = option(0.0, "weight of the KL penalty to the policy that it starts from", least=0)
     patience: int = option(5, "steps in a row without signal that end a run; 0 for never", least=0)
-    loop: Literal["auto", "cookbook", "own"] = option(
-        "auto", "which training loop; auto takes the cookbook's wherever it does what is asked"
-    )
     warm_start: int = option(0, "supervised steps on demonstrations before it", least=0)
     warm_start_rate: float | None = option(
         None, "learning rate of the first of them, from which it falls linearly", above=0
@@ -251,16 +250,6 @@ class Algorithm(Settings):
                 f"--credit episode, got --credit {self.credit}"
             )
 
-    def beyond_cookbook(self) -> list[str]:
-        """Return the names of the settings that the cookbook's loop does not support.
-
-        It centres the returns of every group. Its one filter, `remove_constant_reward_groups`, is
-        `drop` by exact equality; it counts nothing.
-        """
-        seams = Algorithm(filter="drop" if self.filter == "drop" else "keep")
-        names = ("estimator", "credit", "filter", "min_spread", "denominator")
-        return [name for name in names if getattr(self, name) != getattr(seams, name)]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DemonstrationSettings(Settings):
@@ -310,6 +299,7 @@ class EvaluationSettings(Settings):
     )
     low_tasks: int = option(128, "held-out Tasks of that evaluation; 0 for none", least=0)
     tensorboard: bool = option(False, "also write the metrics for TensorBoard")
+    wandb: str | None = option(None, "a project of Weights & Biases to log to as well")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,16 +1,13 @@
-"""Training a job: in the cookbook's loop where it suffices, in our own elsewhere; monitored."""
+"""Training a job, monitored."""
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import chz
-import chz.blueprint
 import tinker_cookbook
 from tinker_cookbook.rl import train as cookbook
 from tinker_cookbook.rl.rollout_presets import default_rollout_strategy_for_model
@@ -18,7 +15,6 @@ from tinker_cookbook.rl.rollout_strategy import FailFast
 from tinker_cookbook.rl.types import RLDataset
 
 from tokengym.agents.rollouts import TrainRollouts
-from tokengym.agents.settings import settings_of
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.curriculum import Curriculum, Stage
@@ -32,49 +28,17 @@ from tokengym.agents.training.batches.mixture import MixedSource, WorldMixture
 from tokengym.agents.training.batches.preferences import Preferences
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.budget import TokenBudget
-from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.connection import SAVE_EVERY, Connection, environment_variable
+from tokengym.agents.training.connection import Connection, environment_variable
 from tokengym.agents.training.earlier_runs import Opponents
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
 from tokengym.agents.training.folder.run import RunFolder, Weights
 from tokengym.agents.training.folder.tensorboard import event_writer, write_events
-from tokengym.agents.training.folder.wandb_log import require_wandb
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import BatchSource, train
-from tokengym.agents.training.named_metrics import named_in_cookbook
-from tokengym.agents.training.policy_trainers import PolicyTrainers, service_session
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.session import TrainingSession
-from tokengym.envs.core.errors import OptionError
 
 _POLL_SECONDS = 0.3
-_ASYNC_LOSS = "ppo"
-_SAME = ("base_url", "groups_per_batch", "learning_rate", "lora_rank", "max_tokens", "temperature")
-OWNED: Mapping[str, str] = {
-    **{name: settings_of(TrainConfig)[name].flag for name in _SAME},
-    "async_config": "--mode",
-    "dataset_builder": "--option",
-    "kl_penalty_coef": "--kl",
-    "kl_reference_config": "--kl",
-    "load_checkpoint_path": "--start",
-    "log_path": "--run",
-    "max_steps": "--steps",
-    "model_name": "--model",
-    "remove_constant_reward_groups": "--filter",
-    "renderer_name": "--renderer",
-    "session_name": "--run",
-    "stream_minibatch_config": "--mode",
-}
-"""Fields of the cookbook's configuration that options set, for training and whatever reports it."""
-_FREE_PARTS = {"max_steps_off_policy", "num_minibatches"}
-"""Fields of its parts for modes that no option sets."""
-_NO_SUCH_SETTING = (
-    ValueError,
-    chz.blueprint.ConstructionException,
-    chz.blueprint.ExtraneousBlueprintArg,
-    chz.blueprint.InvalidBlueprintArg,
-    chz.blueprint.MissingBlueprintArg,
-)
 
 
 async def train_job(
@@ -97,15 +61,12 @@ async def train_job(
     done = max(run.saved_steps, default=0)
     rollouts.discard_from(done)
     rollouts.seal(done - 1)
-    dataset = job.dataset(session.opponents, None if job.config.own_loop else rollouts)
+    dataset = job.dataset(session.opponents)
     start = Weights(session.start(state=False), session.start(state=True))
     config = trainer_config(job, run.folder, session.connection, dataset, start)
-    if job.config.own_loop:
-        source = await _source(session, config, dataset, run, rollouts)
-        schedule, warmup = job.config.schedule, job.config.lr_warmup
-        work = train(config, source, policies, job.config.seed, schedule, warmup, budget)
-    else:
-        work = _in_cookbook(config, run, job.config.seed)
+    source = await _source(session, config, dataset, run, rollouts)
+    schedule, warmup = job.config.schedule, job.config.lr_warmup
+    work = train(config, source, policies, job.config.seed, schedule, warmup, budget)
     # The cookbook looks for a repository around itself, and would write the changes in it to the
     # run folder: an environment may lie within somebody's own project.
     package = Path(tinker_cookbook.__file__).resolve().parent
@@ -125,20 +86,6 @@ async def train_job(
         if collapse is not None:
             policy.forget_checkpoints_after(collapse.since)
     return collapse
-
-
-async def _in_cookbook(config: cookbook.Config, run: RunFolder, seed: int) -> None:
-    """Train in the cookbook's loop.
-
-    Of a run that was killed after its last step it says that it is complete, and saves no final
-    weights.
-    """
-    with named_in_cookbook():
-        await cookbook.main(config)
-    if run.final_step < max(run.saved_steps, default=0):
-        async with service_session(config.base_url) as service:
-            policy = await PolicyTrainers.open(service, config, run.policies, seed)
-            await policy.finish(policy.start)
 
 
 def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstrations:
@@ -280,26 +227,10 @@ def _blind_return(job: Job, run: RunFolder) -> float | None:
     return fmean(references[0].yardstick.blind_T)
 
 
-def check_overrides(job: Job) -> cookbook.Config:
-    """Return the trainer's configuration without a service, so that bad overrides fail at once.
-
-    Raises:
-        OptionError: if an override names no field or has no value for it, or asks for Weights &
-            Biases where that is not installed.
-    """
-    nowhere = Connection(job.target.model, None, None)
-    dataset = job.dataset({role: {} for role in job.roles})
-    config = trainer_config(job, Path(), nowhere, dataset, Weights(None, None))
-    # The cookbook logs to Trackio, where that is installed, under the same name.
-    if config.wandb_project and find_spec("trackio") is None:
-        require_wandb(config.wandb_project)
-    return config
-
-
 def trainer_config(
     job: Job, folder: Path, connection: Connection, dataset: TaskDatasetBuilder, start: Weights
 ) -> cookbook.Config:
-    """Return the cookbook's configuration for a job, with its overrides of what it does not own.
+    """Return a job's configuration in the cookbook's terms, in which run folders keep it.
 
     Args:
         job: the job.
@@ -307,16 +238,8 @@ def trainer_config(
         connection: to the service.
         dataset: builds the groups of every step.
         start: weights to begin with, of which there may be none.
-
-    Raises:
-        OptionError: if an override names a field that an option sets, or none, or has no value.
     """
     config = job.config
-    for override in config.overrides:
-        path = re.split("[@=]", override)[0].split(".")
-        owned = [] if path[-1] in _FREE_PARTS else [name for name in path if name in OWNED]
-        if owned:
-            raise OptionError(f"--set {override}: {owned[-1]} is set by {OWNED[owned[-1]]} alone")
     fields: dict[str, Any] = {
         "learning_rate": config.learning_rate,
         "dataset_builder": dataset,
@@ -330,28 +253,23 @@ def trainer_config(
         "log_path": str(folder),
         "session_name": folder.name,
         "base_url": connection.base_url,
+        "loss_fn": config.token_loss,
+        "num_substeps": config.substeps,
+        "wandb_project": config.wandb,
         "eval_every": 0,
-        "save_every": SAVE_EVERY,
+        "save_every": config.save_every,
         "rolling_save_every": job.target.save_interval,
         "rolling_ttl_seconds": job.target.kept_seconds,
         "num_groups_to_log": 0,
         "rollout_json_export": False,
         "ttl_seconds": None,
-        "remove_constant_reward_groups": config.filter == "drop" and not config.own_loop,
     }
     if isinstance(default_rollout_strategy_for_model(connection.model), FailFast):
         fields["rollout_error_tolerance"] = SeededRollouts((config.seed,))
-    if config.mode == "stream":
-        fields["stream_minibatch_config"] = cookbook.StreamMinibatchConfig(
-            groups_per_batch=config.groups_per_batch, num_minibatches=2
-        )
-    elif config.mode == "async":
-        # Samples of earlier weights want a clipped loss. From 0.6 on the cookbook asks for the loss
-        # here, and its default is one whose formula is not published.
-        fields["loss_fn"] = _ASYNC_LOSS
-        named = (
-            {"loss_fn": _ASYNC_LOSS} if "loss_fn" in chz.chz_fields(cookbook.AsyncConfig) else {}
-        )
+    if config.mode == "async":
+        # From 0.6 on the cookbook asks for the loss here as well.
+        known = chz.chz_fields(cookbook.AsyncConfig)
+        named = {"loss_fn": config.token_loss} if "loss_fn" in known else {}
         fields["async_config"] = cookbook.AsyncConfig(
             max_steps_off_policy=2, groups_per_batch=config.groups_per_batch, **named
         )
@@ -360,9 +278,4 @@ def trainer_config(
         fields["kl_reference_config"] = cookbook.KLReferenceConfig(
             base_model=connection.model, load_checkpoint_path=start.sampler
         )
-    blueprint = chz.Blueprint(cookbook.Config).apply(fields)
-    try:
-        return blueprint.make_from_argv(list(config.overrides), allow_hyphens=False)
-    except _NO_SUCH_SETTING as error:
-        reason = str(error).splitlines()[0]
-        raise OptionError(f"{list(config.overrides)} do not fit the trainer: {reason}") from error
+    return cookbook.Config(**fields)

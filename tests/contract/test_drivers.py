@@ -4,6 +4,7 @@ The reference is a loop over the World that is written here and uses nothing of 
 """
 
 import asyncio
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ import pytest
 
 from tests.contract import bargain
 from tokengym.envs import Rollouts, baselines, make_world, play, register, spec, specs
+from tokengym.envs.adapters.config import Mode
 from tokengym.envs.adapters.gymnasium_env import TextEnv
 from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
 from tokengym.envs.adapters.pettingzoo_parallel import TextParallelEnv
@@ -177,7 +179,7 @@ def token_rollouts(case: Case) -> Seen:
     return rollouts(case, "byte")
 
 
-def gymnasium_env(case: Case, mode: str = "text") -> Seen:
+def gymnasium_env(case: Case, mode: Mode = "text") -> Seen:
     """A Gymnasium environment; a mode of tokens has no other way to be cut off than no end."""
     env = TextEnv(case.id, case.world.level, mode=mode, opponents=dict(case.opponents))
     env.reset(seed=11, options={"task": case.task})
@@ -200,7 +202,7 @@ def gymnasium_tokens(case: Case) -> Seen:
     return gymnasium_env(case, "tokens")
 
 
-def agents(case: Case, mode: str = "text") -> Seen:
+def agents(case: Case, mode: Mode = "text") -> Seen:
     """A PettingZoo environment in which all roles are agents, by the loop of its users."""
     env = TextAECEnv(case.id, case.world.level, mode=mode)
     env.reset(seed=5, options={"task": case.task})
@@ -270,8 +272,8 @@ def tinker_env(case: Case) -> Seen:
         await env.initial_observation()
         for text, complete in case.said():
             reader.texts.append(env.coordinator.episode.turn.text)
-            extra = {"stop_reason": "stop" if complete else "length"}
-            step = await env.step(CODEC.write(text), extra=extra)
+            reason = "stop" if complete else "length"
+            step = await env.step(CODEC.write(text), extra={"stop_reason": reason})
             parts = {n[5:]: float(v) for n, v in step.metrics.items() if n.startswith("term/")}
             reader.pay(step.reward, parts)
             if step.episode_done:
@@ -384,7 +386,7 @@ def test_what_is_left_when_a_rollout_is_stopped_is_paid(
 @pytest.mark.parametrize("mode", ["text", "tokens"])
 @pytest.mark.parametrize(("world_id", "level"), HAGGLE)
 def test_an_episode_that_outgrows_its_budget_pays_the_whole_return(
-    world_id: str, level: str, mode: str
+    world_id: str, level: str, mode: Mode
 ) -> None:
     """Wherever a budget ends an episode, every role's rewards are its return, in each adapter."""
     case = case_of(world_id, level, 1, cut=False)
@@ -394,7 +396,7 @@ def test_an_episode_that_outgrows_its_budget_pays_the_whole_return(
             with pytest.warns(UserWarning, match="more than max_tokens"):
                 env.reset(options={"task": case.task})
         else:
-            with_warning(lambda env=env: env.reset(options={"task": case.task}))
+            with_warning(env, case.task)
         paid, done, said = 0.0, False, case.said()
         while not done:
             text = next(said)[0]
@@ -403,7 +405,7 @@ def test_an_episode_that_outgrows_its_budget_pays_the_whole_return(
             paid, done = paid + float(reward), terminated or truncated
         assert paid == env.world.returns[case.role]
         aec = TextAECEnv(case.id, level, mode=mode, max_tokens=budget)
-        with_warning(lambda aec=aec: aec.reset(options={"task": case.task}))
+        with_warning(aec, case.task)
         earned, said = dict.fromkeys(bargain.ROLES, 0.0), case.said()
         for agent in aec.agent_iter():
             _, reward, terminated, truncated, _ = aec.last()
@@ -414,13 +416,11 @@ def test_an_episode_that_outgrows_its_budget_pays_the_whole_return(
         assert earned == dict(aec.world.returns)
 
 
-def with_warning(reset: Callable[[], object]) -> None:
+def with_warning(env: TextEnv | TextAECEnv, task: Task) -> None:
     """Reset an environment whose first text may not fit."""
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        reset()
+        env.reset(options={"task": task})
 
 
 def test_opponents_draw_the_same_whoever_plays_against_them_and_differ_by_task() -> None:

@@ -88,4 +88,4 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(OptionError, match="tokengym sft has no --curriculum"):
         preset("forecast", curriculum=("easy",), command="sft")
     with pytest.raises(OptionError, match="does not support curriculum"):
-        preset("forecast", curriculum=("easy",), loop="cookbook")
+        preset("forecast", curriculum=("easy",), estimator="nosuch")

@@ -141,7 +141,7 @@ def test_a_name_that_is_nobodys_is_refused_before_anything_starts(
 
 def test_a_kill_leaves_all_policies_at_one_step(tmp_path: Path, served: dict[str, Any]) -> None:
     # Replies that are cut off make quick steps.
-    sizes = {"steps": 200, "max_tokens": 16, "overrides": ("rolling_save_every=1",)}
+    sizes = {"steps": 200, "max_tokens": 16, "save_every": 1}
     config = job(self_play=True, separate=True, **sizes, **served)
     RunFolder(tmp_path).write_config(config)
     command, printed = ["resume", "--yes", str(tmp_path)], tmp_path / "printed.txt"

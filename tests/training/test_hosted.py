@@ -74,7 +74,7 @@ def test_a_dry_run_shows_the_group_that_the_run_begins_with(
     monkeypatch.chdir(tmp_path)
     words = ["train", "forecast", "--steps", "1", "--evaluation-tasks", "2", "--seed", "3"]
     words += ["--model", served["model"], "--base-url", served["base_url"], "--groups", "2"]
-    words += ["--option", "prompt=terse", "--max-tokens", "12", "--loop", "own"]
+    words += ["--option", "prompt=terse", "--max-tokens", "12"]
     prices = ["--price-read", "1", "--price-written", "10", "--price-trained", "100"]
     shown = CliRunner().invoke(app, [*words, "--dry-run", *prices], catch_exceptions=False)
     assert shown.exit_code == 0

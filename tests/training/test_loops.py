@@ -1,8 +1,8 @@
-"""Laws of the choice of loop: which serves what, and that a job of every kind reports."""
+"""Laws of the loop: a job of every kind runs to its report, and goes on where it ended."""
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -42,7 +42,6 @@ def test_a_job_of_every_kind_runs_to_its_report(
     tmp_path: Path, served: dict[str, Any], settings: TrainConfig, change: dict[str, Any]
 ) -> None:
     chosen = replace(settings, **served, **change)
-    assert chosen.own_loop
     rows = run(chosen, tmp_path)
     assert [row["step"] for row in rows] == list(range(chosen.steps))
     for row in rows:
@@ -57,11 +56,8 @@ def test_a_job_of_every_kind_runs_to_its_report(
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "outcome.json"}
 
 
-@pytest.mark.parametrize("loop", ["own", "cookbook"])
-def test_both_loops_log_the_named_figures(
-    tmp_path: Path, served: dict[str, Any], loop: Literal["own", "cookbook"]
-) -> None:
-    settings = replace(ENERGY, **served, loop=loop, rollout_share=1.0)
+def test_a_step_logs_the_named_figures(tmp_path: Path, served: dict[str, Any]) -> None:
+    settings = replace(ENERGY, **served, rollout_share=1.0)
     (row,) = run(settings, tmp_path)
     returns = [
         record.total
@@ -79,8 +75,8 @@ def test_both_loops_log_the_named_figures(
         assert row[name] == row[f"env/all/{name}"] == ties[name]  # type: ignore[literal-required]
 
 
-@pytest.mark.parametrize("kind", [{"loop": "own"}, {"command": "sft"}], ids=str)
-def test_a_job_in_our_own_loop_goes_on_where_it_ended(
+@pytest.mark.parametrize("kind", [{}, {"command": "sft"}], ids=str)
+def test_a_job_goes_on_where_it_ended(
     tmp_path: Path, served: dict[str, Any], kind: dict[str, Any]
 ) -> None:
     settings = replace(FORECAST, **served, **kind)
@@ -91,39 +87,14 @@ def test_a_job_in_our_own_loop_goes_on_where_it_ended(
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"estimator": "leave_one_out"},
-        {"credit": "turn"},
-        {"filter": "drop"},
-        {"filter": "resample"},
-        {"min_spread": 0.01},
-        {"denominator": "live"},
-        {"lr_schedule": "cosine"},
-        {"lr_warmup": 1},
-        {"loop": "own"},
-    ],
-)
-def test_our_own_loop_serves_what_the_cookbook_has_no_seam_for(change: dict[str, Any]) -> None:
-    assert not FORECAST.own_loop
-    assert replace(FORECAST, **change).own_loop
-
-
-@pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"loop": "mine"}, "loop"),
-        ({"loop": "cookbook", "estimator": "remax"}, "estimator='remax'"),
-        ({"loop": "cookbook", "filter": "resample"}, "filter='resample'"),
-        ({"loop": "cookbook", "min_spread": 0.1}, "min_spread=0.1"),
-        ({"loop": "cookbook", "lr_schedule": "linear"}, "lr_schedule='linear'"),
-        ({"loop": "cookbook", "lr_warmup": 3}, "lr_warmup=3"),
         ({"lr_warmup": -1}, "--lr-warmup must be at least 0"),
-        ({"loop": "own", "mode": "stream"}, "--mode stream"),
+        ({"mode": "stream"}, "mode"),
         ({"estimator": "grpo"}, "estimator"),
     ],
 )
-def test_what_a_loop_cannot_do_is_refused_by_name(change: dict[str, Any], named: str) -> None:
+def test_what_cannot_be_done_is_refused_by_name(change: dict[str, Any], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         replace(FORECAST, **change)
 
@@ -144,12 +115,6 @@ def test_self_play_takes_every_estimator_credit_and_filter(
     assert row["groups/drawn"] >= 4  # two Tasks, both roles of each
     for role in ("predictor/", "challenger/") if separate else ("",):
         assert row[f"{role}optim/skipped"] or abs(row[f"{role}optim/kl_sample_train_v1"]) < 1e-3
-
-
-def test_the_cookbooks_filter_is_its_own_option() -> None:
-    dropping = replace(FORECAST, loop="cookbook", filter="drop")
-    assert not dropping.own_loop
-    assert dropping.beyond_cookbook() == []
 
 
 def test_exact_credit_is_asked_of_the_world() -> None:

@@ -165,7 +165,7 @@ def test_a_job_learns_what_earns_more(tmp_path: Path, served: dict[str, Any]) ->
         **served,
         command="dpo",
         preferences=str(rolled),
-        overrides=("num_substeps=2",),
+        substeps=2,
     )
     write_rollouts(rolled, preset("forecast", **TINY, **served), [0.1, 0.9])
     outcome, shown = run_job(config, tmp_path / "run")

@@ -49,8 +49,7 @@ class _InterruptedError(Exception):
 def test_an_interrupted_run_ends_as_one_that_was_not(
     tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    rolling = ("rolling_save_every=1",)
-    config = replace(FORECAST, **served, **change, steps=3, overrides=rolling)
+    config = replace(FORECAST, **served, **change, steps=3, save_every=1)
     whole, broken = tmp_path / "a" / "run", tmp_path / "b" / "run"
     run_job(config, whole)
     save = PolicyTrainers.save

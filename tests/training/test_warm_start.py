@@ -66,7 +66,7 @@ def test_a_warm_start_killed_after_its_last_step_saves_its_final_weights(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     """They are what is trained on, and not the model as it was."""
-    rates = {"learning_rate": 1e-3, "warm_start_rate": 3e-3, "overrides": ("save_every=1",)}
+    rates = {"learning_rate": 1e-3, "warm_start_rate": 3e-3, "save_every": 1}
     asked = job(warm_start=2, demonstrations="empirical", **rates, **served)
     whole, _ = run_job(asked, tmp_path)
     supervised = RunFolder(tmp_path).warm_start

@@ -52,11 +52,6 @@ def _not_promised(connection: Connection, config: TrainConfig) -> list[str]:
             "Without --deterministic the last digits of a log-probability may depend on what else "
             "the service computes at the time, and weights with them; in float32 they do."
         )
-    if config.mode != "sync" and not config.own_loop:
-        sentences.append(
-            f"mode={config.mode!r} in the cookbook's loop trains on groups in the order in which "
-            "they end, which depends on time."
-        )
     return sentences
 
 
