@@ -40,7 +40,9 @@ def found(law: Law, count: int = 1000) -> Strategy:
     """The best strategy on the chosen Tasks."""
     texts = [["a {} b {} c".format(*shown)] for shown in CHOSEN]
     space = StrategySpace.of(texts, [replies(shown) for shown in CHOSEN])
-    trials = Trials(CHOSEN, lambda shown, strategy: earned(law, shown, strategy))
+    trials = Trials[tuple[int, int], Strategy](
+        CHOSEN, lambda shown, strategy: earned(law, shown, strategy)
+    )
     return search_space(trials, space, count, generator("strategies", 1)).who
 
 

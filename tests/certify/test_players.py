@@ -56,6 +56,14 @@ def test_a_harder_setting_has_to_be_harder_for_the_policy(solver: str) -> None:
     assert found(Large(), APART, solver, Products()).status is Status.FAILED
 
 
+def test_headroom_says_whose_policy_leaves_it(solver: str) -> None:
+    scripted = found(Products(), "statistical.headroom", "noisy")
+    assert scripted.found.endswith("of the range more than noisy (a script of ours)")
+    own = found(Large(), "statistical.headroom", solver)
+    assert own.status is Status.PASSED
+    assert own.found.endswith(f"of the range more than {solver}")
+
+
 def test_of_scripts_and_without_a_harder_setting_it_is_not_told(solver: str) -> None:
     assert found(Products(), APART, "noisy", Large()).status is Status.UNTOLD
     assert found(Products(), APART, solver).status is Status.INAPPLICABLE
