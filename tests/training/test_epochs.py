@@ -66,7 +66,7 @@ def test_the_command_and_the_builder_go_through_data_alike(data: str) -> None:
 def test_worlds_without_end_have_no_epochs(data: str) -> None:
     size = make_world("forecast", data=data).size("train")
     assert size is not None
-    taught = job(data, command="sft")  # a step has groups × rollouts examples
+    taught = job(data, command="sft")  # a step has an example for every rollout
     said = [taught.epoch_begun(step) for step in range(6)]
     assert len([one for one in said if one]) == -(-6 * GROUPS * SIZE // size) - 1 > 0
     made = Job.resolve(preset("forecast"))
