@@ -14,7 +14,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-from tests.neighbours.reference import WORLDS, play_own
+from tests.neighbours.reference import SPLITS, WORLDS, paid_by, play_own
 from tokengym.agents.adapters.trl import (
     WorldRollouts,
     WorldTools,
@@ -145,11 +145,12 @@ def test_the_log_probabilities_are_those_of_the_model(tmp_path: Path, tokenizer:
             assert batch["logprobs"][row][at] == pytest.approx(wanted, abs=1e-3)
 
 
+@pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("world", WORLDS)
-def test_the_tools_of_an_environment_play_the_same_episode(world: str) -> None:
-    own = play_own(world, split="test", index=4)
+def test_the_tools_of_an_environment_play_the_same_episode(world: str, split: str) -> None:
+    own = play_own(world, split=split, index=4, **paid_by(world, split))
     tools = environment_factory(Rollouts(world))()
-    assert tools.reset(split="test", index=4, prompt="ignored") == own.texts[0]
+    assert tools.reset(split=split, index=4, prompt="ignored") == own.texts[0]
     for reply, text in zip(own.replies, own.texts[1:], strict=True):
         assert tools.reply(reply) == (text or "The episode is over.")
     assert tools.get_reward() == sum(own.rewards)
