@@ -9,6 +9,7 @@ import tokengym  # noqa: F401
 from tokengym.envs import Task, baselines, make_world, specs
 
 WORLDS = ("forecast", "warehouse", "energy", "disruption")
+SPLITS = ("train", "test")
 LEVELS = [(row.short_name, level) for row in specs().values() for level in row.levels]
 
 
@@ -48,6 +49,11 @@ def play_own(
         played.rewards.append(float(reward))
         done = terminated or truncated
     return played
+
+
+def paid_by(world: str, split: str) -> dict[str, Any]:
+    """Return the options by which an adapter pays a split; our own Env must be told them."""
+    return dict(make_world(world).spec.training) if split == "train" else {}
 
 
 def task_of(world: str, level: str | None = None, split: str = "test", index: int = 0) -> Task:

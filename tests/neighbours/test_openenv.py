@@ -25,7 +25,7 @@ from openenv import GenericEnvClient
 from openenv.validation import Level, Verdict, run_validation
 
 from tests.neighbours.commands import OPTIONS, PLAYED, TASKS, Served
-from tests.neighbours.reference import LEVELS, WORLDS, play_own, task_of
+from tests.neighbours.reference import LEVELS, SPLITS, WORLDS, play_own, task_of
 from tokengym.agents.adapters.openenv import WorldEnvironment, build_app
 from tokengym.agents.adapters.openenv_package import write_package
 from tokengym.envs import Rollout, Rollouts, baselines, make_world
@@ -113,13 +113,17 @@ def test_a_client_of_the_wire_plays_the_same_episode(
     shows("group", world)
 
 
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("reward", ["return", "share"])
 @pytest.mark.parametrize(("world", "level"), LEVELS)
-def test_every_level_is_reset_and_stepped_in_process(world: str, level: str) -> None:
+def test_every_level_is_reset_and_stepped_in_process(
+    world: str, level: str, reward: str, split: str
+) -> None:
     from tokengym.agents.adapters.openenv import ReplyAction
 
-    environment = WorldEnvironment(Rollouts(world, level))
-    observation = environment.reset(split="test", index=0)
-    assert observation.task_id == task_of(world, level).fingerprint
+    environment = WorldEnvironment(Rollouts(world, level), reward=reward)
+    observation = environment.reset(split=split, index=0)
+    assert observation.task_id == task_of(world, level, split).fingerprint
     while not observation.done:
         observation = environment.step(ReplyAction(text="", metadata={"finish_reason": "length"}))
         assert observation.reward is not None

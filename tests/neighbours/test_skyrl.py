@@ -11,27 +11,28 @@ import skyrl_gym
 from skyrl_gym.envs.registration import registry
 
 from tests.neighbours.commands import OPTIONS, PLAYED, TASKS, Served
-from tests.neighbours.reference import LEVELS, WORLDS, play_own, task_of
+from tests.neighbours.reference import LEVELS, SPLITS, WORLDS, paid_by, play_own, task_of
 from tokengym.agents.adapters.skyrl import WorldTextEnv
 
 
-def make(world: str, level: str | None = None, index: int = 0) -> Any:
+def make(world: str, level: str | None = None, index: int = 0, split: str = "test") -> Any:
     """Make an environment as SkyRL's generator does: by an id, with the row's extras."""
     name = f"tokengym-{world}-{level}"
     if name not in registry:
         named = world if level is None else f"{world}:{level}"
         skyrl_gym.register(name, WorldTextEnv, {"rollouts": named})
-    extras = {"split": "test", "index": index}
+    extras = {"split": split, "index": index}
     return skyrl_gym.make(name, env_config=None, extras=extras)
 
 
+@pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("world", WORLDS)
 def test_an_episode_of_skyrl_is_the_same_episode(
-    world: str, shows: Callable[[str, str], None]
+    world: str, split: str, shows: Callable[[str, str], None]
 ) -> None:
-    own = play_own(world, index=1)
+    own = play_own(world, split=split, index=1, **paid_by(world, split))
     for _ in range(3):  # a group on one Task
-        env = make(world, index=1)
+        env = make(world, index=1, split=split)
         messages, info = env.init([])
         texts, rewards, done = [messages[-1]["content"]], [], False
         assert info["task_id"] == own.task_id

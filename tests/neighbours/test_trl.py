@@ -1,7 +1,9 @@
 """Worlds in TRL: the same tokens and rewards, and two GRPO steps on the starting policy."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-from tests.neighbours.reference import WORLDS, play_own
+from tests.neighbours.reference import SPLITS, WORLDS, paid_by, play_own
 from tokengym.agents.adapters.trl import (
     WorldRollouts,
     WorldTools,
@@ -73,7 +75,10 @@ def test_two_steps_of_grpo_train_on_the_tokens_as_sampled(
         rollout_func=recorded,
     )
     before = [p.detach().clone() for p in trainer.model.parameters()]
-    trainer.train()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        trainer.train()
+    assert len(proper_score_warnings(seen)) == (rollouts.world.spec.calibration is not None)
     assert trainer.state.global_step == 2
     assert len(batches) == 2
     for prompts, batch in batches:
@@ -140,11 +145,12 @@ def test_the_log_probabilities_are_those_of_the_model(tmp_path: Path, tokenizer:
             assert batch["logprobs"][row][at] == pytest.approx(wanted, abs=1e-3)
 
 
+@pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("world", WORLDS)
-def test_the_tools_of_an_environment_play_the_same_episode(world: str) -> None:
-    own = play_own(world, split="test", index=4)
+def test_the_tools_of_an_environment_play_the_same_episode(world: str, split: str) -> None:
+    own = play_own(world, split=split, index=4, **paid_by(world, split))
     tools = environment_factory(Rollouts(world))()
-    assert tools.reset(split="test", index=4, prompt="ignored") == own.texts[0]
+    assert tools.reset(split=split, index=4, prompt="ignored") == own.texts[0]
     for reply, text in zip(own.replies, own.texts[1:], strict=True):
         assert tools.reply(reply) == (text or "The episode is over.")
     assert tools.get_reward() == sum(own.rewards)
@@ -160,13 +166,16 @@ def test_two_steps_with_an_environment_factory(tmp_path: Path, tokenizer: Any) -
     ).read_text()
     rows = task_rows(rollouts, "train", 4)
     rows = rows.map(lambda row: {"prompt": [{"role": "user", "content": "Reply with the tool.\n"}]})
-    trainer = GRPOTrainer(
-        model=model(),
-        args=settings(tmp_path, max_completion_length=32),
-        train_dataset=rows,
-        processing_class=tokenizer,
-        environment_factory=environment_factory(rollouts),
-    )
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        trainer = GRPOTrainer(
+            model=model(),
+            args=settings(tmp_path, max_completion_length=32),
+            train_dataset=rows,
+            processing_class=tokenizer,
+            environment_factory=environment_factory(rollouts),
+        )
+    assert len(proper_score_warnings(seen)) == 1  # its default divides by the deviation
     trainer.train()
     assert trainer.state.global_step == 2
     (name,) = [
@@ -174,6 +183,44 @@ def test_two_steps_with_an_environment_factory(tmp_path: Path, tokenizer: Any) -
     ]
     assert 0.0 <= trainer.state.log_history[0][name] <= 1.0
     assert all("frac_reward_zero_std" in row for row in trainer.state.log_history[:2])
+
+
+def proper_score_warnings(seen: list[warnings.WarningMessage]) -> list[str]:
+    return [str(one.message) for one in seen if "proper score" in str(one.message)]
+
+
+@pytest.mark.parametrize(
+    ("world", "scaling", "count"),
+    [
+        ("forecast", {}, 1),
+        ("disruption", {"scale_rewards": True}, 1),
+        ("forecast", {"multi_objective_aggregation": "normalize_then_sum"}, 1),
+        ("forecast", {"scale_rewards": "none"}, 0),
+        ("forecast", {"scale_rewards": False}, 0),
+        ("forecast", {"scale_rewards": "batch"}, 0),
+        ("energy", {}, 0),
+    ],
+    ids=str,
+)
+def test_a_trainer_that_standardises_a_proper_score_is_warned_of_once(
+    world: str, scaling: dict[str, Any], count: int, tmp_path: Path
+) -> None:
+    trainer = SimpleNamespace(args=settings(tmp_path, **scaling))
+    for name in ("scale_rewards", "multi_objective_aggregation"):
+        setattr(trainer, name, getattr(trainer.args, name))
+    made = Rollouts(world, codec=CODEC, prompt="terse")
+    play, factory = WorldRollouts(made, max_reply_tokens=8), environment_factory(made)
+
+    def environments(args: GRPOConfig) -> list[WorldTools]:
+        """As the trainer makes them: nothing is handed over."""
+        return [factory() for _ in range(3)]
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            play([], trainer)
+            environments(trainer.args)
+    assert len(proper_score_warnings(seen)) == count
 
 
 @pytest.mark.parametrize("codec", [None, "byte"])

@@ -24,7 +24,14 @@ from tests.neighbours.commands import (
     json_lines,
     run_command,
 )
-from tests.neighbours.reference import LEVELS, WORLDS, play_own, replies_by_text
+from tests.neighbours.reference import (
+    LEVELS,
+    SPLITS,
+    WORLDS,
+    paid_by,
+    play_own,
+    replies_by_text,
+)
 from tests.neighbours.scripted_model import scripted_model
 from tokengym.envs import baselines, make_world
 
@@ -43,13 +50,14 @@ def roll_out(env: Any, row: Any, url: str, count: int = 1, **sampling: Any) -> l
     return list(played["outputs"])
 
 
+@pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_rollout_of_verifiers_is_the_same_episode(
-    world: str, shows: Callable[[str, str], None]
+    world: str, split: str, shows: Callable[[str, str], None]
 ) -> None:
-    own = play_own(world, split="test", index=1)
-    env = vf.load_environment(ID, world=world, tasks=1, evaluation_tasks=2)
-    row = env.get_eval_dataset()[1]
+    own = play_own(world, split=split, index=1, **paid_by(world, split))
+    env = vf.load_environment(ID, world=world, tasks=2, evaluation_tasks=2)
+    row = (env.get_eval_dataset() if split == "test" else env.get_dataset())[1]
     assert row["info"]["task_id"] == own.task_id
     assert [message["content"] for message in row["prompt"]] == own.texts[:1]
     answers = replies_by_text(own)
@@ -94,7 +102,7 @@ def test_retrain_loads_a_world_by_its_id_and_plays_a_group(
     bridge = pytest.importorskip("retrain.verifiers_bridge", reason="retrain is not installed")
     from retrain.config import TrainConfig
 
-    own = play_own(world, split="train", index=0)
+    own = play_own(world, split="train", index=0, **paid_by(world, "train"))
     config = TrainConfig()
     config.environment_provider = "verifiers"
     config.environment_id = ID

@@ -1,6 +1,7 @@
 """Worlds as agent loops of verl: the same episodes, token for token, without a GPU or a server."""
 
 import asyncio
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,10 +46,12 @@ class Scripted:
         return TokenOutput(token_ids=tokens, log_probs=[-float(len(seen))] * len(tokens))
 
 
-def loop_of(loop: Any, server: Scripted) -> Any:
+def loop_of(loop: Any, server: Scripted, **algorithm: Any) -> Any:
     """Make the agent loop as verl's worker does, from the YAML of its settings."""
     data: dict[str, Any] = {}
-    config = OmegaConf.create({"actor_rollout_ref": {"rollout": LENGTHS}, "data": data})
+    config = OmegaConf.create(
+        {"actor_rollout_ref": {"rollout": LENGTHS}, "data": data, "algorithm": algorithm}
+    )
     return hydra.utils.instantiate(
         config=loop,
         trainer_config=DictConfigWrap(config=config),
@@ -60,6 +63,31 @@ def loop_of(loop: Any, server: Scripted) -> Any:
         data_config=DictConfigWrap(config.data),
         tools=ToolListWrap([]),
     )
+
+
+@pytest.mark.parametrize(
+    ("world", "algorithm", "count"),
+    [
+        ("forecast", {"adv_estimator": "grpo", "norm_adv_by_std_in_grpo": True}, 1),
+        ("forecast", {"adv_estimator": "grpo", "norm_adv_by_std_in_grpo": False}, 0),
+        ("forecast", {"adv_estimator": "rloo", "norm_adv_by_std_in_grpo": True}, 0),
+        ("energy", {"adv_estimator": "grpo", "norm_adv_by_std_in_grpo": True}, 0),
+    ],
+    ids=str,
+)
+def test_a_trainer_that_standardises_a_proper_score_is_warned_of_once(
+    world: str, algorithm: dict[str, Any], count: int
+) -> None:
+    settings = {"_target_": TARGET, "rollouts": {"world": world, "prompt": "terse"}, "codec": CODEC}
+
+    async def loops() -> None:
+        for _ in range(3):
+            loop_of(settings, Scripted([]), **algorithm)
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        asyncio.run(loops())
+    assert sum("proper score" in str(one.message) for one in seen) == count
 
 
 @pytest.mark.parametrize("world", WORLDS)

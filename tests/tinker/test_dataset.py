@@ -1,7 +1,10 @@
 """A dataset is the same batches of Tasks every time, drawn when they are asked for."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import chz
@@ -9,7 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder, TaskRange
+from tests.forecasting.questions_file import plain, write_lines
+from tokengym.agents.tinker.dataset import (
+    TASKS_A_SEED,
+    TaskDataset,
+    TaskDatasetBuilder,
+    TaskRange,
+    number_in_epochs,
+)
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.envs.core.task import Task
@@ -139,3 +149,51 @@ def test_any_sequence_of_tasks_will_do() -> None:
     tasks: tuple[Task, ...] = (world.task("validation", 0), world.task("validation", 5))
     dataset = TaskDataset(tasks, 1, TaskGroupBuilder(tasks[0], "byte", 2))
     assert prints(dataset, 1) == [tasks[1].fingerprint]
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 60), st.integers(0, 9), st.integers(0, 5))
+def test_every_epoch_has_every_example_once(count: int, seed: int, epoch: int) -> None:
+    places = range(epoch * count, (epoch + 1) * count)
+    assert sorted(number_in_epochs(place, count, seed) for place in places) == list(range(count))
+
+
+def test_own_data_come_mixed_in_another_order_for_every_epoch_and_seed(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "q.jsonl", [plain(number) for number in range(300)])
+    world = make_world("forecast", data=path)
+    size = world.size("train")
+    assert size is not None
+
+    def order(seed: int) -> list[int]:
+        made, _ = build(
+            options={"data": path}, first_task=seed * TASKS_A_SEED, n_batches=3 * size,
+            groups_per_batch=1,
+        )  # fmt: skip
+        return [made.get_batch(index)[0].task.index for index in range(3 * size)]
+
+    orders = [order(seed) for seed in (0, 1, 7)]
+    assert order(1) == orders[1]  # as a resumed run builds it
+    epochs = [places[k : k + size] for places in orders for k in range(0, 3 * size, size)]
+    assert all(sorted(epoch) == list(range(size)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 9
+    for epoch in epochs:
+        rising = sum(a < b for a, b in pairwise(epoch)) / (size - 1)
+        assert 0.35 < rising < 0.65  # .5 where it is mixed, 1 in the order of the file
+    batches = [Counter(epoch[k : k + 8]) for epoch in epochs for k in range(0, size - 8, 8)]
+    assert len({frozenset(batch) for batch in batches}) == len(batches)
+
+
+@pytest.mark.parametrize("world", ["forecast", "energy:small"])
+def test_tasks_that_a_world_makes_up_come_in_the_order_of_their_indices(world: str) -> None:
+    made = make_world(world)
+    for first in (0, 5, 3 * TASKS_A_SEED + 2):
+        drawn = list(TaskRange(made, "train", 3, first))
+        assert drawn == [made.task("train", first + k) for k in range(3)]
+
+
+def test_a_test_set_holds_each_task_once(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "q.jsonl", [plain(number) for number in range(60)])
+    _, test = build(options={"data": path}, test_size=1000)
+    assert test is not None
+    indices = [group.task.index for group in test.get_batch(0)]
+    assert indices == list(range(make_world("forecast", data=path).size("test") or 0))

@@ -223,9 +223,9 @@ def shown(text: str) -> str:
 
 
 def earned(task: Task, reply: str) -> float:
-    """The return of a forecast."""
-    world = make_world("forecast")
-    world.start(task)
+    """The return of a forecast in training."""
+    world = make_world("forecast", label="expected")
+    world.start(world.adopt(task))
     world.reply(reply)
     return world.returns["forecaster"]
 

@@ -10,6 +10,8 @@ from tinker_cookbook.rl.types import TrajectoryGroup
 from tests.training.rollouts import group_of, groups, rollout
 from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
 from tokengym.agents.training.batches.datums import turn_table
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.rewards.advantages import (
     group_standardised,
@@ -146,3 +148,21 @@ def test_one_rollout_has_no_spread_however_many_its_neighbours_have(choices: Alg
     assert not found[0].any()
     assert not found[2].any()
     assert found[1].any()
+
+
+@pytest.mark.parametrize(
+    ("world", "estimator", "noticed"),
+    [
+        ("forecast", "group_standardised", True),
+        ("disruption", "group_standardised", True),
+        ("forecast", "group_centred", False),
+        ("forecast", "leave_one_out", False),
+        ("energy", "group_standardised", False),
+    ],
+)
+def test_a_run_that_standardises_a_proper_score_says_so(
+    world: str, estimator: str, noticed: bool
+) -> None:
+    notice = Job.resolve(preset(world, estimator=estimator)).estimator_notice
+    assert (notice is not None) == noticed
+    assert not noticed or "take group_centred" in str(notice)
