@@ -6,6 +6,7 @@ from dataclasses import replace
 from tokengym.agents.analysis.report import Table
 from tokengym.agents.analysis.run_report import write_report
 from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
+from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.run_async import run_async
 from tokengym.agents.training.budget import TokenBudget
 from tokengym.agents.training.connection import Connection
@@ -30,8 +31,8 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
         progress: where to show how it goes.
 
     Raises:
-        OptionError: if another process trains the run, its files are damaged, or the service has
-            none of its states any more.
+        OptionError: if another process trains the run, its files are damaged, answers in its data
+            have changed, or the service has none of its states any more.
         ServiceDiedError: if the local service ended by itself; the run can be resumed.
         ServiceRefusedError: if the service answered with an error, or lacks what the job needs.
     """
@@ -49,6 +50,9 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
     with run.lock():
         for notice in mend_run(run, job.target):
             progress.say(notice)
+        if not all(part.world.generates for part in (job, *job.others)):
+            anew = "restore them, or train in a new folder (--run)"
+            require_same_answers(run.rollouts.read(), str(run.folder), anew)
         run.write_config(job.config)
         progress.say(f"run folder: {run.folder}")
         opened = Connection.open(job.target, run.service_folder, job.config.seed)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tokengym.agents.cli.shown import show
+from tokengym.agents.rollouts import RolloutRecord, evaluation_segment
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
@@ -28,6 +29,7 @@ def compare(
 
     read = [(run, run.finished, run.config) for run in map(RunFolder, runs)]
     _require_one_test([config for *_, config in read])
+    _require_one_answer([run for run, *_ in read])
     rows = []
     for run, outcome, config in read:
         for role in outcome.references:
@@ -109,6 +111,23 @@ def _require_one_test(several: list[TrainConfig]) -> None:
                 raise OptionError(
                     f"runs to compare need one set of opponents of {role}, got {ours} and {theirs}"
                 )
+
+
+def _require_one_answer(runs: Sequence[RunFolder]) -> None:
+    """Refuse runs whose held-out Tasks had different answers.
+
+    Raises:
+        OptionError: with their number.
+    """
+    first: dict[object, RolloutRecord] = {}
+    for run in runs:
+        rows = list(run.rollouts.read(evaluation_segment("after")))
+        known = [first.setdefault((r.world, r.level, r.role, r.origin.group), r) for r in rows]
+        if differ := sum(not one.is_of(row) for one, row in zip(known, rows, strict=True)):
+            raise OptionError(
+                f"{differ} of {len(rows)} answers in {run.folder} differ from those in "
+                f"{runs[0].folder}: tokengym evaluate, with --policy for each run, plays them again"
+            )
 
 
 def _test_part(config: TrainConfig, name: str) -> object:

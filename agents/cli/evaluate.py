@@ -33,6 +33,7 @@ class _Asked(Settings):
     price_read: float | None = option(None, "dollars per million tokens read")
     price_written: float | None = option(None, "dollars per million tokens written")
     out: Path | None = option(None, "the folder to create or to resume")
+    again: bool = option(False, "play Tasks again whose answers have changed", flag="--again")
     as_json: bool = option(False, "print JSON, not tables", flag="--json")
 
 
@@ -77,7 +78,7 @@ def evaluate(
     try:
         with progress_bars() as progress:
             results = run_evaluation(
-                config, folder, asked.concurrency, progress, patience, executor
+                config, folder, asked.concurrency, progress, patience, executor, asked.again
             )
     except (KeyboardInterrupt, EndpointError) as error:
         stopped = isinstance(error, KeyboardInterrupt)

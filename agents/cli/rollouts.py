@@ -10,8 +10,9 @@ from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.command_options import takes
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.formats import prompts, results, write_rows
+from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.rollouts.selection import RolloutSelection, demonstrations, preferences
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.errors import OptionError, TokengymError
 
 _FOLDER = "rollouts"
 
@@ -47,6 +48,11 @@ def rollouts(
         said.pop("least", None)
     selection = RolloutSelection(steps=_range(steps), **said)
     chosen = filter(selection.holds, log.read())
+    if write in ("sft", "preferences"):
+        try:
+            require_same_answers(log.read(), str(folder), "they teach what was paid then")
+        except TokengymError as error:
+            typer.echo(str(error), err=True)
     count = write_rows(_rows(chosen, write, least, margin), out)
     for note in log.notes:
         typer.echo(note, err=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from tokengym.agents.evaluation.chat_answer import ChatAnswer
 from tokengym.agents.loopback import bypass_proxies
 from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import TokengymError
@@ -31,6 +32,8 @@ _TRIES_OF_HUNG = 2
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0
 _LONGEST_DELAY = 120.0
 """Seconds between two tries; the last one is the most that a server may ask for."""
+_UNREADABLE = (ValueError, LookupError, TypeError, RecursionError)
+"""What reading JSON of another form than expected raises."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class RequestError(TokengymError):
     Attributes:
         what: what happened, in a few words.
         reason: what the server said, or how it failed.
-        status: of the answer; `None` if there was none, or one that cannot be read.
+        status: of the answer; `None` if there was none.
         delay: seconds that the server asks to wait; `None` if it does not say.
     """
 
@@ -89,7 +92,8 @@ class RequestError(TokengymError):
     @property
     def may_pass(self) -> bool:
         """Whether a later try may be answered."""
-        return self.status is None or self.status in _BUSY or self.status >= 500
+        status = self.status
+        return status is None or status < 400 or status in _BUSY or status >= 500
 
 
 class ChatClient:
@@ -130,10 +134,8 @@ class ChatClient:
         assert self._session is not None
         await self._session.close()
 
-    async def complete(
-        self, body: Mapping[str, Any], *, retries: int | None = None
-    ) -> dict[str, Any]:
-        """Return the answer to a request, which has a message.
+    async def complete(self, body: Mapping[str, Any], *, retries: int | None = None) -> ChatAnswer:
+        """Return the answer to a request.
 
         Args:
             body: the request.
@@ -167,10 +169,10 @@ class ChatClient:
             async with self._session.get(f"{url}/models", proxy=self._proxies[url]) as response:
                 listed = json.loads(await response.read())["data"]
                 return [str(model["id"]) for model in listed]
-        except (aiohttp.ClientError, TimeoutError, ValueError, LookupError, TypeError):
+        except (aiohttp.ClientError, TimeoutError, *_UNREADABLE):
             return []
 
-    async def _try(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def _try(self, body: Mapping[str, Any]) -> ChatAnswer:
         """Send a request once.
 
         Raises:
@@ -194,14 +196,10 @@ class ChatClient:
                 f"status {response.status}", _reason(content), response.status, _delay(response)
             )
         try:
-            answer: dict[str, Any] = json.loads(content)
-            text = answer["choices"][0]["message"].get("content")
-            if not isinstance(text, str | None):
-                raise TypeError(text)
-        except (ValueError, LookupError, TypeError, AttributeError):
+            return ChatAnswer.read(content)
+        except _UNREADABLE:
             shown = repr(content[:200].decode("utf-8", "replace"))
-            raise RequestError("broken answer", shown) from None
-        return answer
+            raise RequestError("broken answer", shown, response.status) from None
 
     async def _next_url(self) -> str:
         """Return the address that was asked longest ago, as soon as its rate allows."""
@@ -228,7 +226,7 @@ def _reason(content: bytes) -> str:
     text = content.decode("utf-8", "replace")
     try:
         said = json.loads(text)["error"]
-    except (ValueError, LookupError, TypeError):
+    except _UNREADABLE:
         return text
     return str(said.get("message", said)) if isinstance(said, dict) else str(said)
 
@@ -238,7 +236,7 @@ def _delay(response: "ClientResponse") -> float | None:
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = response.headers.get(name, "")
         seconds: float | None = None
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             seconds = parsedate_to_datetime(text).timestamp() - time()
         with suppress(ValueError):
             seconds = float(text) * unit

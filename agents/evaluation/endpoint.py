@@ -6,6 +6,7 @@ wrong with every request stops, with the sentence that helps.
 
 import asyncio
 import os
+import sys
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from tokengym.agents.evaluation.chat_answer import ChatAnswer
 from tokengym.agents.evaluation.chat_client import (
     KEY_VARIABLE,
     PATIENCE,
@@ -26,6 +28,7 @@ from tokengym.agents.rollouts import (
     RolloutRecord,
     record_episode,
 )
+from tokengym.envs.adapters.start import is_complete
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.episode import DecodedReply, OpponentPolicy, TextEpisode
 from tokengym.envs.core.errors import OptionError, TokengymError
@@ -37,7 +40,6 @@ from tokengym.envs.core.world import World
 PREFIX = "openai:"
 ENDPOINT_TOKENS = 1024
 """Most tokens of an endpoint's reply, unless asked otherwise."""
-_CUT_OFF = "length"
 REFUSALS = ("refusal", "content_filter")
 """Ends of a reply by which a model or its provider declines."""
 _PROBE = [{"role": "user", "content": "Reply with the word yes."}]
@@ -90,6 +92,7 @@ class Endpoint:
         max_tokens: most tokens of a reply.
         limit: the name of the parameter that limits a reply's tokens.
         answered: whether it has ever answered: if so, a failure is not of every request.
+        others: models that it says have answered, and that were not asked for.
     """
 
     client: ChatClient
@@ -99,6 +102,7 @@ class Endpoint:
     max_tokens: int
     limit: str = "max_tokens"
     answered: bool = False
+    others: set[str] = field(default_factory=set)
     _probing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
@@ -145,16 +149,19 @@ class Endpoint:
             what = f"{REFUSED} ({error.what})" if error.of_conversation else error.what
             reason = shorten(_writable(f"{what}: {error.reason}"), _LONGEST_REASON)
             return _Answer(None, {"finish": reason})
-        choice, usage = answer["choices"][0], answer.get("usage") or {}
-        refusal = choice["message"].get("refusal")
-        finish = "refusal" if refusal else choice.get("finish_reason")
-        text = _writable(choice["message"].get("content") or refusal or "")
-        noted = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
-        return _Answer(DecodedReply(text, finish != _CUT_OFF), {"finish": finish, **noted})
+        finish = "refusal" if answer.refusal else answer.finish_reason
+        complete = is_complete(finish) or finish in REFUSALS
+        other = None if answer.model == self.model else answer.model
+        if other is not None and other not in self.others:
+            self.others.add(other)
+            print(f"{self.policy}: another model answers, {other}", file=sys.stderr)
+        noted = answer.model_dump(include={"prompt_tokens", "completion_tokens"})
+        noted |= {"finish": finish, "model": other}
+        return _Answer(DecodedReply(answer.text, complete), noted)
 
     async def _complete(
         self, messages: list[dict[str, str]], retries: int | None = None
-    ) -> dict[str, Any]:
+    ) -> ChatAnswer:
         limit, sampling = self.limit, {"model": self.model, "temperature": self.temperature}
         body = {**sampling, "messages": messages, limit: self.max_tokens}
         try:
@@ -190,9 +197,9 @@ class Endpoint:
             return EndpointError(
                 f"{what}. {KEY_VARIABLE} {state}: set it to a key of this endpoint"
             )
-        if error.status is None:
+        if error.status is None or error.status < 400:
             urls = " and ".join(self.client.urls)
-            return EndpointError(f"{what}. Is a server running at {urls}?")
+            return EndpointError(f"{what}. Is a server running at {urls}, and of this API?")
         models = await self.client.models()
         if self.model not in models[:_MODELS_SHOWN] and models:
             shown = ", ".join(models[:_MODELS_SHOWN])

@@ -97,6 +97,7 @@ class WantedRollouts:
         segment: of the log.
         first: number of the first Task's group.
         known: groups and members that another segment holds.
+        anew: whether those that the segment holds are played again.
     """
 
     tasks: Sequence[Task]
@@ -105,6 +106,7 @@ class WantedRollouts:
     segment: str
     first: int = 0
     known: Set[tuple[int, int]] = frozenset()
+    anew: bool = False
 
     def saved(self, origin: RolloutOrigin, role: str) -> Iterator[RolloutRecord]:
         """Yield those of a player that the segment holds, as they stand in it.
@@ -120,14 +122,14 @@ class WantedRollouts:
                 and record.origin == replace(origin, group=group, member=member)
                 and 0 <= group - self.first < len(self.tasks)
                 and member < self.count
-                and record.fingerprint == self.tasks[group - self.first].fingerprint
+                and record.is_of(self.tasks[group - self.first])
             ):
                 yield record
 
     def places(self, player: Player) -> set[tuple[int, int]]:
         """Return groups and members of those that are saved; lost ones are played again."""
         saved = self.saved(player.origin, player.role)
-        return {row.origin.place for row in saved if not row.lost}
+        return set() if self.anew else {row.origin.place for row in saved if not row.lost}
 
     def parts(self, ranges: Sequence[range], known: Set[tuple[int, int]]) -> "list[WantedRollouts]":
         """Return what is missing of some ranges of Tasks, each range as a part of the segment."""
@@ -214,7 +216,10 @@ class PolicyRollouts:
     def wanted(self, world: EvaluatedWorld) -> WantedRollouts:
         """Return the rollouts of a world."""
         segment = self.folder.segment(world.place, self.policy, self.config)
-        return WantedRollouts(world.tasks, self.config.rollouts, self.folder.rollouts, segment)
+        # A script may know all of a user's data, such as a base rate, and is played for nothing.
+        anew = self.policy in world.baselines and not world.world.generates
+        of = world.tasks, self.config.rollouts, self.folder.rollouts
+        return WantedRollouts(*of, segment, anew=anew)
 
     async def play(self, world: EvaluatedWorld, player: Player, at_once: asyncio.Semaphore) -> None:
         """Play what is missing in a world; the semaphore bounds the rollouts under way."""

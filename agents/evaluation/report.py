@@ -51,6 +51,8 @@ def _warnings(row: PolicyResult, name: str) -> Iterator[str]:
     """Yield what a reader must know before any figure of a policy."""
     if warning := form_warning(row.malformed.value, row.cut_off.value, row.prompt):
         yield f"{name} in {_name(row)}: {warning}."
+    for model, count in row.other_models.items():
+        yield f"{name} in {_name(row)}: {count} replies are of another model, {model}."
     if row.failures:
         reasons = ", ".join(f"{count} {reason}" for reason, count in row.failures.items())
         yield (

@@ -55,6 +55,8 @@ class PolicyResult:
         failures: by reason, how many rollouts the endpoint ended.
         lost: how many of them are left out of all figures but tokens and cost, since the endpoint
             gave no answer; the rest of a conversation that it refused counts as empty replies.
+        other_models: by name, how many replies the endpoint says are of another model than was
+            asked for.
         pass_at: by k, the chance that one of k rollouts of a Task succeeds.
         scores: how the world's field scores the policy, by name; see `WorldSpec.scores`.
         prompt_tokens: tokens read; `None` where not counted.
@@ -82,6 +84,7 @@ class PolicyResult:
     refused: Estimate
     failures: Mapping[str, int]
     lost: int
+    other_models: Mapping[str, int]
     pass_at: Mapping[int, Estimate]
     scores: Mapping[str, float | Estimate]
     prompt_tokens: int | None
@@ -289,6 +292,7 @@ def policy_result(
         refused=share("refused"),
         failures=dict(sorted(table.failures.items())),
         lost=int(sum(table.columns["lost"])),
+        other_models=dict(sorted(table.other_models.items())),
         pass_at={k: pass_at_k(succeeded_TK, k) for k in _powers(rollouts)},
         scores=_scores(table, world, rollouts),
         prompt_tokens=read,

@@ -38,12 +38,14 @@ class RolloutTable:
         columns: by name, a number of each rollout; NaN where it is not known.
         ends: what the world reported at the end of each.
         failures: by reason, how many rollouts the endpoint ended.
+        other_models: by name, how many replies are of a model that was not asked for.
     """
 
     first: RolloutRecord
     columns: dict[str, "array[float]"] = field(default_factory=dict)
     ends: list[Mapping[str, float | None]] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
+    other_models: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def read(cls, records: Iterable[RolloutRecord], violation: str) -> Self:
@@ -79,6 +81,7 @@ class RolloutTable:
         for name, value in row.items():
             self.columns.setdefault(name, array("d")).append(value)
         self.ends.append(metrics)
+        self.other_models.update(turn.model for turn in own if turn.model is not None)
         if record.failure is not None:
             self.failures[record.failure.partition(":")[0]] += 1
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 from tokengym.agents.evaluation.chat_client import PATIENCE, Patience
 from tokengym.agents.evaluation.config import EvaluationConfig
@@ -17,6 +18,7 @@ from tokengym.agents.evaluation.results import (
 from tokengym.agents.evaluation.rollout_table import Returns, RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.executors import IN_PROCESS, Executor
+from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.envs.core.errors import OptionError
 
 
@@ -27,6 +29,7 @@ def run_evaluation(
     progress: Progress = lambda what, done, total: None,
     patience: Patience = PATIENCE,
     executor: Executor = IN_PROCESS,
+    again: bool = False,
 ) -> Results:
     """Play the missing rollouts, then write and return the results.
 
@@ -41,10 +44,12 @@ def run_evaluation(
         patience: how long endpoints may take, and how often they may fail.
         executor: draws Tasks, and plays scripts and endpoints, in shards; models are sampled by a
             service, for this process.
+        again: whether to play Tasks again whose answers have changed.
 
     Raises:
         UnknownWorldError, OptionError, ModelError: if the folder holds another evaluation, or a
-            world, a policy, a role or an opponent is unknown or cannot be had.
+            world, a policy, a role or an opponent is unknown or cannot be had, or answers in it
+            have changed.
         EndpointError: if an endpoint fails for good. What was played is kept.
     """
     folder.rollouts.gather()
@@ -55,6 +60,10 @@ def run_evaluation(
             "--out, or give the same arguments again"
         )
     worlds = [EvaluatedWorld.resolve(place, config, executor) for place in config.worlds]
+    for world, name in () if again else product(worlds, config.policies):
+        saved = folder.rollouts.read(folder.segment(world.place, name, config))
+        mend = "--again plays these Tasks again, or name another folder with --out"
+        require_same_answers(saved, str(folder.folder), mend, world.world)
     each = replace(patience, rate=patience.rate and patience.rate / executor.workers)
     policies = [resolve_policy(name, config, worlds, concurrency, each) for name in config.policies]
     if not goes_on:
@@ -76,7 +85,8 @@ def results_of(
     for world in worlds:
         for policy in config.policies:
             records = folder.rollouts.read(folder.segment(world.place, policy, config))
-            table = RolloutTable.read(records, world.world.spec.violation)
+            kept = (record for record in records if record.origin.group < len(world.tasks))
+            table = RolloutTable.read(kept, world.world.spec.violation)
             returns.append(table.returns(config.rollouts))
             results.append(policy_result(table, world, config))
     return Results.of([WorldResult.of(world) for world in worlds], results, returns)

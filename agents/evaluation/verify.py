@@ -200,6 +200,8 @@ class Replays:
         if (task.fingerprint, task.index) != (record.fingerprint, record.index):
             yield "it is of another Task"
             return
+        if not record.is_of(task):
+            yield "the Task's answer, or an option that decides the reward, has changed"
         try:
             again = replay(self.world(record), task, record)
         except TokengymError as error:

@@ -69,6 +69,7 @@ class TurnRecord:
         completion_tokens: tokens written; `None` where not counted.
         finish: why sampling ended, by the sampler's or endpoint's word, or why there is no reply;
             `None` if not known.
+        model: the model that replied, where an endpoint names another one than was asked for.
         reward: what the record's role earned by this turn.
         terms: the named parts of that reward.
         metrics: what the world reported about the turn; at the end, about the episode.
@@ -85,6 +86,7 @@ class TurnRecord:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     finish: str | None = None
+    model: str | None = None
     reward: float = 0.0
     terms: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, float | None] = field(default_factory=dict)
@@ -143,6 +145,8 @@ class RolloutRecord:
         split: split of the Task.
         index: index of the Task in its split.
         fingerprint: names the Task's instance.
+        answer_fingerprint: names its answer and the options that decide the reward; empty in
+            records of version 0.2 and before.
         role: whose rollout it is.
         turns: the replies of all roles, in order.
         stop_reason: why the episode ended.
@@ -162,6 +166,12 @@ class RolloutRecord:
     stop_reason: str
     total: float
     advantage: float | None = None
+    answer_fingerprint: str = ""
+
+    def is_of(self, task: "Task | RolloutRecord") -> bool:
+        """Whether it was paid by the answer of a Task, or of another's, as far as is known."""
+        answers = self.answer_fingerprint, task.answer_fingerprint
+        return self.fingerprint == task.fingerprint and ("" in answers or len({*answers}) == 1)
 
     @property
     def own_turns(self) -> list[TurnRecord]:
@@ -233,6 +243,7 @@ class RolloutRecord:
                 RolloutOrigin(**{field.name: data[field.name] for field in fields(RolloutOrigin)}),
                 turns=tuple(TurnRecord.from_dict(turn) for turn in data["turns"]),
                 total=data["return"],
+                answer_fingerprint=data.get("answer_fingerprint", ""),
                 **{name: data[name] for name in _SAME_IN_JSON},
             )
         except (KeyError, TypeError) as error:
@@ -276,6 +287,7 @@ def record_episode(
         "" if reason is None else reason.value,
         sum(turn.reward for turn in turns),
         advantage,
+        task.answer_fingerprint,
     )
 
 

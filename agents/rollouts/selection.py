@@ -179,6 +179,7 @@ def _groups(records: Iterable[RolloutRecord]) -> Iterator[list[RolloutRecord]]:
     groups: dict[tuple[object, ...], list[RolloutRecord]] = {}
     for record in records:
         origin = record.origin
-        key = (origin.kind, origin.step, origin.policy, record.role, record.fingerprint)
+        task = record.role, record.fingerprint, record.answer_fingerprint
+        key = (origin.kind, origin.step, origin.policy, task)
         groups.setdefault(key, []).append(record)
     yield from groups.values()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import tinker
 
 from tokengym.agents.rollouts import RolloutRecord
+from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.rollouts.selection import best_of_groups, preferred
 from tokengym.agents.service import CHECKPOINT_SCHEME
 from tokengym.agents.tinker.codec import codec_name, renderer_for
@@ -242,7 +243,7 @@ class SavedRollouts(NamedTuple):
             codec: by which they must have been read and written.
 
         Raises:
-            OptionError: if they are of another codec.
+            OptionError: if they are of another codec, or answers have changed since.
         """
         written = codec_of(run.config)
         if written != codec.name:
@@ -256,6 +257,8 @@ class SavedRollouts(NamedTuple):
             for record in run.rollouts.read()
             if record.origin.kind == "train" and (record.world, record.level, record.role) == place
         ]
+        again = "give those of the run, or play these Tasks again with tokengym train"
+        require_same_answers(records, str(run.folder), again, world)
         described = (
             f"the run in {run.folder} kept {len(records)} training rollouts of the {role} at level "
             f"{world.level!r} of {world.spec.id}"

@@ -52,7 +52,7 @@ def is_complete(finish_reason: str | None) -> bool:
             (Anthropic), `STOP` or `MAX_TOKENS` (Google), `model_length` (Inspect); `None` if it is
             not known. Only the known names of a reply that was cut off count as one.
     """
-    return finish_reason is None or finish_reason.lower() not in _CUT_OFF
+    return str(finish_reason).lower() not in _CUT_OFF
 
 
 class Rollouts:

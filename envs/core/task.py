@@ -1,7 +1,7 @@
 """A Task: one problem as frozen data, JSON both ways, hashable and picklable.
 
 What the problem *is* (`instance`) is kept apart from what is known about it but never shown
-(`answer`: drawn outcomes, optimum, reference values). Only the instance is fingerprinted.
+(`answer`: drawn outcomes, optimum, reference values), and each has a fingerprint.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
 
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+_FOR_BASELINES = ("plan", "base_rate")
 _FIELDS = ("world", "level", "split", "index", "options", "instance", "answer")
 
 
@@ -97,6 +98,17 @@ class Task(Immutable):
     def fingerprint(self) -> str:
         """32 hexadecimal digits that name the instance, whatever its split, level or index."""
         return fingerprint(self.world, self.instance_json)
+
+    @cached_property
+    def answer_fingerprint(self) -> str:
+        """32 hexadecimal digits that name the answer and the options that decide the reward.
+
+        A `plan` and a `base_rate`, which are for baselines, do not count. Numbers with a point
+        count to seven digits: the last ones differ between processors.
+        """
+        answer = json.loads(self.answer_json, parse_float=lambda text: f"{float(text):.7g}")
+        answer = {name: value for name, value in answer.items() if name not in _FOR_BASELINES}
+        return fingerprint(self.world, canonical_json([answer, self.options]))
 
     def to_json(self) -> str:
         """Return the Task as one line of JSON; `from_json` gives an equal Task back."""

@@ -38,7 +38,7 @@ def forecast_scores(
     others = [(event, end) for event, end in pairs if end.get("label") is None]
     scores: dict[str, float | Estimate] = {}
     if any(end.get("probability") is not None for _, end in yes_no):
-        scores |= _verify(yes_no, rng)
+        scores |= _verify(yes_no, rng, tasks[0].answer.get("base_rate"))
     if others:
         scores["score, several outcomes"] = _mean(
             [(event, end.get("score") or 0.0) for event, end in others]
@@ -51,16 +51,15 @@ def forecast_scores(
 
 
 def _verify(
-    pairs: Sequence[tuple[str, Metrics]], rng: np.random.Generator
+    pairs: Sequence[tuple[str, Metrics]], rng: np.random.Generator, rate: float | None
 ) -> dict[str, float | Estimate]:
     events, ends = zip(*pairs, strict=True)
     outcomes = np.array([end["label"] for end in ends], np.float64)
-    rates = [end.get("base_rate") for end in ends]
     figures = verify_forecasts(
         np.array([end.get("probability") for end in ends], np.float64),
         outcomes,
         events,
-        float(outcomes.mean()) if None in rates else np.array(rates, np.float64),
+        float(outcomes.mean()) if rate is None else np.full(len(outcomes), rate),
         rng,
     )
     scores: dict[str, float | Estimate] = {

@@ -26,6 +26,7 @@ class Endpoint:
         together: requests that must be under way at once before the first is answered.
         fault: from the request to how it goes wrong, if it does: `drop` closes the connection,
             `hang` never answers, and `break` answers with something else.
+        body: from the request to the whole body of an answer, where that is not OpenAI's.
         models: names that the server lists.
         gives_up_after: number of answers after which every request is refused; `None` for never.
         asked: bodies of the requests that were answered.
@@ -38,6 +39,7 @@ class Endpoint:
     rejects: Callable[[dict[str, Any]], tuple[int, str] | None] = lambda body: None
     refuses: str = ""
     fault: Callable[[dict[str, Any]], str] = lambda body: ""
+    body: Callable[[dict[str, Any]], bytes | None] = lambda body: None
     models: list[str] = field(default_factory=list)
     together: int = 1
     gives_up_after: int | None = None
@@ -76,6 +78,8 @@ class Endpoint:
             waited += 0.001
         await asyncio.sleep(0)
         self._now -= 1
+        if (whole := self.body(body)) is not None:
+            return web.Response(body=whole, content_type="application/json")
         text, finish, refusal = self.answer(body)
         message = {"role": "assistant", "content": text, "refusal": refusal}
         return web.json_response(

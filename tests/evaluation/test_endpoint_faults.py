@@ -173,7 +173,7 @@ def test_more_failures_than_allowed_stop_and_say_why(tmp_path: Path) -> None:
 def test_an_endpoint_that_never_answers_ends_the_evaluation(fault: str, tmp_path: Path) -> None:
     with (
         serving(Endpoint(forecast, fault=lambda body: fault)) as endpoint,
-        pytest.raises(EndpointError, match="Is a server running at http"),
+        pytest.raises(EndpointError, match=r"Is a server running at http.*, and of this API\?"),
     ):
         run(endpoint, tmp_path, patience=Patience(timeout=0.2, retries=0))
     assert list(EvaluationFolder(tmp_path).rollouts.read()) == []

@@ -3,6 +3,8 @@
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,6 @@ from rich.console import Console
 
 from tokengym.agents.experiment import run_experiment
 from tokengym.agents.rollouts import (
-    RolloutOrigin,
     SampledTokens,
     TurnExchange,
     record_episode,
@@ -38,19 +39,22 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
     return [row for row in map(json.loads, lines) if "progress/batch" in row]
 
 
-def write_rollouts(folder: Path, config: TrainConfig, forecasts: Sequence[float]) -> Job:
-    """Write a run that kept one group of forecasts, said as its policy would sample them."""
+def write_rollouts(
+    folder: Path, config: TrainConfig, forecasts: Sequence[float], groups: int = 1
+) -> Job:
+    """Write a run that kept groups of forecasts, said as its policy would sample them."""
     job, run = Job.resolve(config), RunFolder(folder)
     run.write_config(config)
-    task = job.world.task("train", 0)
-    for member, forecast in enumerate(forecasts):
+    common = job.origin("train", config.model, {})
+    for group, (member, forecast) in product(range(groups), enumerate(forecasts)):
+        task = job.world.task("train", group)
         episode = Episode(job.world.fork(), task, job.codec)
         asked, tokens = episode.turn, list(job.codec.write(f"Probability: {forecast}"))
         read = len(episode.observation)
         turn = episode.act(tokens, "stop")
         exchange = TurnExchange(asked, episode.reply, turn, turn)
         sampled = SampledTokens(tokens, [-1.0] * len(tokens), [""] * len(tokens), read)
-        origin = RolloutOrigin("train", step=0, member=member, policy=config.model)
+        origin = replace(common, step=0, group=group, member=member)
         record = record_episode(origin, task, job.roles[0], [exchange], sampled=[sampled])
         run.rollouts.append(train_segment(0), [record])
     return job
