@@ -5,7 +5,7 @@ import io
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -262,13 +262,16 @@ class CsvTable:
         Rows without a cell that it can read are left out of the table.
 
         Raises:
-            DataError: if there is no such column, or too many of its cells are unreadable.
+            DataError: if there is no such column, too many of its cells are unreadable, or no row
+                is left.
         """
         name = self.require(*names)
         found = list(zip(self.rows, self._read(read, name), strict=True))
         lost = [row for row, value in found if value is None]
         self.dropped += [(1, f"{name} is {row.cells[name]!r}", row.place) for row in lost]
         self.rows = [row for row, value in found if value is not None]
+        if not self.rows:
+            raise DataError(f"{self.path}: no row with a readable {name} is left")
         return [value for _, value in found if value is not None]
 
     def _read(self, read: Callable[[Row, str], T], name: str) -> list[T | None]:
