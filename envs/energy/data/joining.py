@@ -92,8 +92,7 @@ def read_prices(table: CsvTable, files: FileColumns) -> None:
     if len(areas) > 1:
         raise DataError(f"{table.path}: prices of one area are needed, got those of {areas}")
     again = len(known) + len(begins)
-    for begin, *fields in zip(begins, ends, values, table.rows, strict=True):
-        one = _Price(*fields)
+    for begin, one in zip(begins, map(_Price, ends, values, table.rows), strict=True):
         old = known.setdefault(begin, one)
         if math.isnan(old.value):
             known[begin] = one
