@@ -95,22 +95,13 @@ class Judge(ABC):
         Filler is what any paper could be quoted for: words without content, and claims that alone
         move no probability by `LEAST_EVIDENCE`.
         """
-        found = [
-            claim
-            for claim in claims
-            if not (isinstance(claim, Quote) and is_filler(claim.words))
-            and self._moves([claim], targets)
-        ]
+        words = [c for c in claims if not (isinstance(c, Quote) and is_filler(c.words))]
+        found = [claim for claim in words if self._moves([claim], targets)]
         return found if self._moves(found, targets) else []
 
     def _moves(self, claims: Sequence[Claim], targets: Sequence[Target]) -> bool:
-        return any(
-            abs(told - held) >= LEAST_EVIDENCE
-            for target in targets
-            for told, held in zip(
-                self.believe(claims, target), self.believe((), target), strict=True
-            )
-        )
+        told, held = ([self.believe(heard, t) for t in targets] for heard in (claims, ()))
+        return bool(np.abs(np.subtract(told, held)).max() >= LEAST_EVIDENCE)
 
 
 class Verified(NamedTuple):

@@ -110,11 +110,9 @@ class DisruptionWorld(World[CompiledDebate]):
             latter two exist for the synthetic literature only.
         challenger: what the challenger is paid for: an `adversary` for misleading, a `critic` for
             helping. At `private` the kind decides, and an adversary is the only choice.
-        reward: `proper`, as above, or `original`, as the debate was first described:
-            R_correctness (1 if all final labels are right, else -1) + R_reasoning (0 to 0.3, the
-            share of true claims times what the judge makes of them; claims that tell the judge
-            nothing count neither way) + R_adaptation (0 to 0.2, both
-            reports by their Brier scores), in [-1, 1.5]; less form where malformed.
+        reward: `proper`, as above, or `original`: R_correctness (1 if all final labels are right,
+            else -1) + R_reasoning (0 to 0.3, the true share of claims that tell the judge anything,
+            times what it makes of them) + R_adaptation (0 to 0.2, both reports by Brier scores).
         bounded: rescale the predictor's total R to (R + 2) / 4, in [0, 1].
         data: papers to play, from JSON lines or folders of `tokengym data papers` with its splits.
             Without the target's label they are left out; the judge is fitted to those of train.

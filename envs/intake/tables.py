@@ -5,7 +5,7 @@ import io
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -152,26 +152,6 @@ class Row(NamedTuple):
         return value
 
 
-def excuse(bad: Sequence[Row], rows: int, read: Callable[[Row, str], object], column: str) -> None:
-    """Raise the error of the first of some unreadable rows if they are more than may be.
-
-    Args:
-        bad: the rows.
-        rows: how many there are in all.
-        read: raises the error of a row.
-        column: whose cells are unreadable.
-
-    Raises:
-        DataError: if they are more than one and more than `MOST_DAMAGED` of all.
-    """
-    if len(bad) > max(1, MOST_DAMAGED * rows):
-        try:
-            read(bad[0], column)
-        except DataError as error:
-            share = f"{len(bad)} of {rows} rows are unreadable, more than {MOST_DAMAGED:.0%}"
-            raise DataError(f"{error}; {share}") from error
-
-
 class CsvTable:
     """A CSV file with a header. Cells are text; the methods of `Row` convert them to numbers.
 
@@ -273,38 +253,47 @@ class CsvTable:
         Raises:
             DataError: if there is no such column, or too many of its cells are unreadable.
         """
-        name = self.require(*names)
-        values = [row.find_number(name) for row in self.rows]
-        empty = [row for row, value in zip(self.rows, values, strict=True) if math.isnan(value)]
-        words = [row for row in empty if row.cells[name]]
-        excuse(
-            [row for row in words if not is_missing(row.cells[name])], len(values), Row.number, name
-        )
-        if words:
-            first = f"the first is {words[0].cells[name]!r} in line {words[0].line}"
-            self.notes.append(f"{len(words)} cells of {name} hold a word and no number, {first}")
-        return values
+        found = self._read(Row.number, self.require(*names))
+        return [math.nan if value is None else value for value in found]
 
     def readable(self, read: Callable[[Row, str], T], *names: str) -> list[T]:
         """Return what `read` finds in the first column named one of `names`, row by row.
 
-        Rows of which it cannot read the cell are left out of the table.
+        Rows without a cell that it can read are left out of the table.
 
         Raises:
-            DataError: if there is no such column, or too many of its cells are unreadable.
+            DataError: if there is no such column, too many of its cells are unreadable, or no row
+                is left.
         """
-        name, bad = self.require(*names), list[Row]()
-        found: list[tuple[Row, T]] = []
+        name = self.require(*names)
+        found = list(zip(self.rows, self._read(read, name), strict=True))
+        lost = [row for row, value in found if value is None]
+        self.dropped += [(1, f"{name} is {row.cells[name]!r}", row.place) for row in lost]
+        self.rows = [row for row, value in found if value is not None]
+        if not self.rows:
+            raise DataError(f"{self.path}: no row with a readable {name} is left")
+        return [value for _, value in found if value is not None]
+
+    def _read(self, read: Callable[[Row, str], T], name: str) -> list[T | None]:
+        """Return what `read` finds in a column, `None` where it is missing or unreadable."""
+        found: list[T | None] = []
+        errors = []
         for row in self.rows:
             try:
-                found.append((row, read(row, name)))
-            except DataError:
-                bad.append(row)
-        excuse(bad, len(self.rows), read, name)
-        why = f"{name} is unreadable, first {bad[0].cells[name]!r}" if bad else ""
-        self.dropped += [(1, why, row.place) for row in bad]
-        self.rows = [row for row, _ in found]
-        return [value for _, value in found]
+                found.append(None if is_missing(row.cells[name]) else read(row, name))
+            except DataError as error:
+                found.append(None)
+                errors.append(error)
+        if len(errors) > max(1, MOST_DAMAGED * len(found)):
+            share = (
+                f"{len(errors)} of {len(found)} rows are unreadable, more than {MOST_DAMAGED:.0%}"
+            )
+            raise DataError(f"{errors[0]}; {share}") from errors[0]
+        words = [r for r, v in zip(self.rows, found, strict=True) if v is None and r.cells[name]]
+        if words:
+            first = f"the first is {words[0].cells[name]!r} in line {words[0].line}"
+            self.notes.append(f"{len(words)} cells of {name} hold nothing that is read, {first}")
+        return found
 
     def name_unused(self) -> str:
         """Name the columns that nobody asked for; see `name_unknown`."""

@@ -13,10 +13,7 @@ from tokengym.envs.intake.quoting import quoted
 
 EARLIEST_YEAR, LATEST_YEAR = 1900, 2199
 """Years of a plausible time: one outside them was written or read wrongly."""
-TIME_FORMS = (
-    "an ISO 8601 time, YYYYMMDD[HHMM[SS]] or an epoch, of the years "
-    f"{EARLIEST_YEAR} to {LATEST_YEAR}"
-)
+TIME_FORMS = "an ISO 8601 time, YYYYMMDD[HHMM[SS]] or an epoch, of the years 1900 to 2199"
 """What `read_time` reads, for errors."""
 
 _SECONDS_BELOW = 1e11
@@ -24,14 +21,11 @@ _SECONDS_BELOW = 1e11
 _EPOCH = re.compile(r"\d{9,16}(\.\d+)?", re.ASCII)
 """An epoch as text, as cells of a table have it."""
 _COMPACT = re.compile(
-    r"((?:19|2[01])\d{6})(?:[T ]?(\d{4}(?:\d\d)?))?(Z|[+-]\d\d:?\d\d)?", re.ASCII | re.I
+    r"((?:19|2[01])\d{6})(?:[T ]?(\d{4}(?:\d\d)?))?(Z|[+-]\d\d:?\d\d)?", re.I | re.A
 )
 """A date, maybe a time and an offset, without signs between their parts; see `EARLIEST_YEAR`."""
-_HOURLY = re.compile(
-    r"(?:19|2[01])\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])(?:[01]\d|2[0-3])", re.ASCII
-)
+_HOURLY = re.compile(r"(19|2[01])\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])([01]\d|2[0-3])", re.ASCII)
 """YYYYMMDDHH, which may as well be an epoch of the years 2030 to 2036."""
-_DIGITS = re.compile(r"\d{9}", re.ASCII)
 
 
 def zones_that_change(earlier: datetime, later: datetime, step: timedelta) -> set[str]:
@@ -82,29 +76,29 @@ def read_time(value: object) -> datetime:
     if _HOURLY.fullmatch(text):
         raise ValueError(f"is {text}, an epoch or YYYYMMDDHH: write YYYYMMDDHHMM or ISO 8601")
     try:
-        found = _read(text)
-        if EARLIEST_YEAR <= found.year <= LATEST_YEAR:
-            return found
-        cause = None
+        return _read(text)
     except (ValueError, OverflowError, OSError) as error:
-        cause = error
-    raise ValueError(f"must be {TIME_FORMS}, got {quoted(value)}") from cause
+        raise ValueError(f"must be {TIME_FORMS}, got {quoted(value)}") from error
 
 
 def _read(text: str) -> datetime:
-    """Return a time of any year.
+    """Return a time of a plausible year.
 
     Raises:
         ValueError, OverflowError, OSError: if it is none.
     """
     if parts := _COMPACT.fullmatch(text):
         day, clock, offset = parts.groups(default="")
-        return datetime.fromisoformat(f"{day}T{clock or '0000'}{offset.upper()}")
-    if _EPOCH.fullmatch(text):
+        found = datetime.fromisoformat(f"{day}T{clock or '0000'}{offset.upper()}")
+    elif _EPOCH.fullmatch(text):
         epoch = float(text)
-        return datetime.fromtimestamp(epoch if epoch < _SECONDS_BELOW else epoch / 1e3, UTC)
-    # Python would take the ninth digit in a row for a sign between date and time.
-    return datetime.fromisoformat("" if _DIGITS.match(text) else text)
+        found = datetime.fromtimestamp(epoch if epoch < _SECONDS_BELOW else epoch / 1e3, UTC)
+    else:
+        # Python would take the ninth digit in a row for a sign between date and time.
+        found = datetime.fromisoformat("" if text[:9].isdigit() else text)
+    if not EARLIEST_YEAR <= found.year <= LATEST_YEAR:
+        raise ValueError(f"it is of the year {found.year}")
+    return found
 
 
 def is_skipped(local: datetime, zone: ZoneInfo) -> bool:

@@ -136,7 +136,8 @@ def test_quarters_left_out_as_equal_to_the_one_before_last_until_the_next(
     end = SWITCH + 24 * HOUR
     every = priced(SWITCH, end, QUARTER)
     kept = [price for price in every if price[0].minute not in (15, 30)]
-    held = [(t, a[0] - t, cell) for (t, _, cell), a in zip(kept, [*kept[1:], (end,)], strict=True)]
+    stops = [*(t for t, _, _ in kept[1:]), end]
+    held = [(t, stop - t, cell) for (t, _, cell), stop in zip(kept, stops, strict=True)]
     write = price_file if stated else plain_prices
     series = joined(
         load_file(tmp_path / "load.csv", steps(SWITCH, end, step)),
@@ -172,7 +173,7 @@ def test_an_empty_quarter_leaves_its_hour_out_and_is_not_carried_over(tmp_path: 
     load = load_file(tmp_path / "load.csv", steps(SWITCH, SWITCH + 24 * HOUR, HOUR))
     series = joined(load, price_file(tmp_path / "p.csv", prices))
     assert [(row.rows, row.why) for row in series.report.dropped] == [(1, "price missing")]
-    (said,) = (note for note in series.report.notes if "word" in note)
+    (said,) = (note for note in series.report.notes if "the first is" in note)
     assert "the first is 'n/e' in line 23" in said
 
 
@@ -192,8 +193,19 @@ def test_files_may_overlap_where_they_agree_or_one_has_no_price_yet(tmp_path: Pa
         (again,) = series.report.dropped
         assert (again.rows, again.why) == (56, "prices at times that another row has")
     other = [(t, v, 999.0) for t, v, _ in prices[40:]]
-    with pytest.raises(DataError, match=r"b\.csv, line 2: the price at 2025-10-01 10:00.* is 999"):
+    with pytest.raises(
+        DataError,
+        match=r"the price at 2025-10-01 10:00.* is 999\.0 in .*b\.csv, line 2, and .*a\.csv",
+    ):
         joined(load, files[0], price_file(files[1], other))
+
+
+def test_a_file_of_later_auctions_alone_is_refused(tmp_path: Path) -> None:
+    end = SWITCH + 24 * HOUR
+    load = load_file(tmp_path / "load.csv", steps(SWITCH, end, HOUR))
+    path = price_file(tmp_path / "p.csv", priced(SWITCH, end, QUARTER), "Sequence Sequence 2")
+    with pytest.raises(DataError, match=r"p\.csv: no row with a readable mtu_.* is left"):
+        joined(load, path)
 
 
 def test_later_auctions_are_left_out_under_every_name_the_platform_gives(tmp_path: Path) -> None:

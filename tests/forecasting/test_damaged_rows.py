@@ -34,7 +34,7 @@ DAMAGED: dict[str, bytes] = {
     "400 digits in price": written("price", HUGE),
     "5000 digits": written("outcome", ENDLESS),
     "infinity": encoded(asked_at=float("inf")),
-    "not a number": encoded(price=float("nan")),
+    "not a number": encoded(outcome=float("nan")),
     "deep": written("sources", DEEP),
     "bad bytes": encoded(question="Will x?").replace(b"Will x?", b"Will \xff\xfe?"),
     "half a character": encoded(question="Will \ud83d rise?"),

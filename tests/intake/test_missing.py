@@ -82,17 +82,27 @@ def test_a_slot_without_a_number_costs_its_row_and_many_the_file(tmp_path: Path)
     header = "order_id,release_min,due_min,sku,qty,value"
     orders.write_text("\n".join([header, *(f"O{k},{k},{k + 9},s{k},1,2" for k in range(20))]))
     for count in (1, 2, 3):
-        spoiled = [f"s{k},{k},1,unknown" if k < count else cells[k] for k in range(20)]
+        spoiled = [f"s{k},{k},1,many" if k < count else cells[k] for k in range(20)]
         slots.write_text("\n".join(["sku,aisle,row,qty", *spoiled]))
         if count == 3:
-            with pytest.raises(DataError, match=r"line 2: qty is 'unknown'.* 3 of 20 rows"):
+            with pytest.raises(
+                DataError, match=r"line 2: qty is 'many', not a number; 3 of 20 rows"
+            ):
                 read([orders, slots])
             continue
-        with pytest.warns(UserWarning, match=r"slots\.csv, line 2: qty is 'unknown', not a number"):
+        with pytest.warns(UserWarning, match=r"slots\.csv, line 2: qty is 'many'"):
             book = read([orders, slots])
         assert isinstance(book, OrderBook)
         assert len(book.orders) == 20 - count
         assert sum(refusal.rows for refusal in book.refused) == 2 * count
+
+
+def test_slots_of_which_none_has_a_number_are_refused(tmp_path: Path) -> None:
+    slots, orders = tmp_path / "slots.csv", tmp_path / "orders.csv"
+    slots.write_text("sku,aisle,row,qty\na,0,1,unknown\nb,1,1,\n")
+    orders.write_text("order_id,release_min,due_min,sku,qty,value\nO,0,9,a,1,2\n")
+    with pytest.raises(DataError, match=r"slots\.csv: no row with a readable qty is left"):
+        read([orders, slots])
 
 
 def test_compact_periods_and_times_are_dates_in_the_warehouse(tmp_path: Path) -> None:

@@ -131,9 +131,8 @@ def score_works(
     with ExitStack() as opened:
         writers = [opened.enter_context(open_table(path, types)) for path in out]
         for year, done in zip(times, scored, strict=True):
-            for columns, counted in _make_rows(
-                done, ids, year, year + window <= last_year, least_shared
-            ):
+            complete = year + window <= last_year
+            for columns, counted in _make_rows(done, ids, year, complete, least_shared):
                 totals += counted
                 for write in writers:
                     write(columns)
@@ -177,14 +176,8 @@ def _make_rows(
             *map(_defined, (cd, mcd, di_l, tenth, median)),
             [complete] * size,
         ]
-        sides = (
-            references == 0,
-            np.full(size, not complete),
-            ~np.isnan(cd),
-            cd > THRESHOLD,
-            cd < -THRESHOLD,
-            ~np.isnan(tenth),
-        )
+        bare, open_ended = references == 0, np.full(size, not complete)
+        sides = bare, open_ended, ~np.isnan(cd), cd > THRESHOLD, cd < -THRESHOLD, ~np.isnan(tenth)
         yield columns, [size, *(int(side.sum()) for side in sides)]
 
 

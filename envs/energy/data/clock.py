@@ -16,8 +16,8 @@ from tokengym.envs.intake.times import localized, read_time, zones_that_change
 
 _LEAST_PERIOD = 6
 """Steps in a row that are as long as each other, so that they are steps and no gaps."""
-_MOST_PERIODS = 4
-"""Periods that a report lists."""
+_MOST_CHANGES = 4
+"""Changes of the step that a report lists."""
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -37,19 +37,13 @@ class Clock(NamedTuple):
     ends: list[datetime] | None = None
 
 
-def clock_of(
-    table: CsvTable,
-    times: list[datetime],
-    zone: ZoneInfo | None,
-    ends: list[datetime] | None = None,
-) -> Clock:
+def clock_of(table: CsvTable, times: list[datetime], zone: ZoneInfo | None) -> Clock:
     """Return the clock of a table; its rows are put in order where their times have an offset.
 
     Args:
         table: the table.
         times: of its rows, all with an offset from UTC or none.
         zone: of times without one; `None` leaves them as they are.
-        ends: at which the rows end, with an offset as the times have, if that is known.
 
     Raises:
         DataError: naming file, line and reason, if a time comes twice or is one that clocks skip,
@@ -69,7 +63,6 @@ def clock_of(
     if aware:
         order = sorted(range(len(times)), key=times.__getitem__)
         times, table.rows = [times[at] for at in order], [table.rows[at] for at in order]
-        ends = ends and [ends[at] for at in order]
         for at, (earlier, later) in enumerate(itertools.pairwise(times), 1):
             if earlier == later:
                 raise DataError(f"{table.rows[at].place}: time {later} comes twice")
@@ -81,7 +74,7 @@ def clock_of(
     if rest or not minutes:
         place = table.rows[1].place
         raise DataError(f"{place}: a step of {step[0][0]} is not a whole number of minutes")
-    return Clock(times, int(minutes), ends=ends)
+    return Clock(times, int(minutes))
 
 
 def read_clock(table: CsvTable, zone: ZoneInfo | None) -> Clock:
@@ -93,41 +86,36 @@ def read_clock(table: CsvTable, zone: ZoneInfo | None) -> Clock:
     return clock_of(table, table.readable(_read, "time"), zone)
 
 
-def step_lengths(clock: Clock) -> FloatArray:
-    """Return the seconds each row is for: as the file states, else as long as its period's steps.
+def spans_of(clock: Clock) -> tuple[FloatArray, FloatArray]:
+    """Return when each row begins, in seconds since 1970, and for how many seconds it is.
 
-    A new period begins where rows come closer together, or keep a longer distance several times;
-    other longer distances are gaps.
+    It is for as long as the file states, else as the steps of its period: a new one begins where
+    rows come closer together, or keep a longer distance several times; other distances are gaps.
     """
-    starts = seconds_of(clock.times)
-    if clock.ends is not None:
-        return seconds_of(clock.ends) - starts
-    gaps = np.diff(starts)
-    runs = [(gap, len([*run])) for gap, run in itertools.groupby(gaps.tolist())]
-    step = min(gaps[:2]) if runs[0][1] == 1 else gaps[0]
-    lengths: list[float] = []
-    for gap, count in runs:
+    starts, *ends = (
+        np.array([time.timestamp() for time in times])
+        for times in (clock.times, clock.ends)
+        if times
+    )
+    if ends:
+        return starts, ends[0] - starts
+    gaps = np.diff(starts).tolist()
+    step, lengths = min(gaps[:2]), list[float]()
+    for gap, run in itertools.groupby(gaps):
+        count = len(list(run))
         step = gap if gap < step or count >= _LEAST_PERIOD else step
         lengths += [step] * count
-    return np.array([*lengths, step])
+    return starts, np.array([*lengths, step])
 
 
 def periods_of(clock: Clock) -> str:
     """Say how long the steps of a clock are, and from when to when."""
-    lengths = step_lengths(clock)
-    at = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist()]
-    if len(at) > _MOST_PERIODS:
-        known = ", ".join(f"{length / 60:g}" for length in sorted(set(lengths.tolist())))
-        return f"steps of {known} min, which change {len(at) - 1} times"
-    ends = [f" until {clock.times[end]}" for end in at[1:]] + [""]
-    begins = ["", *(f" from {clock.times[begin]}" for begin in at[1:])]
-    parts = zip(lengths[at].tolist(), begins, ends, strict=True)
-    return "steps of " + ", ".join(f"{step / 60:g} min{a}{b}" for step, a, b in parts)
-
-
-def seconds_of(times: Sequence[datetime]) -> FloatArray:
-    """Return times as seconds since 1970."""
-    return np.array([time.timestamp() for time in times])
+    _, lengths = spans_of(clock)
+    said, changes = f"steps of {lengths[0] / 60:g} min", np.flatnonzero(np.diff(lengths)) + 1
+    for at in changes[:_MOST_CHANGES].tolist():
+        said += f" until {clock.times[at]}, {lengths[at] / 60:g} min from {clock.times[at]}"
+    more = len(changes) - _MOST_CHANGES
+    return said + f" and {more} changes more" * (more > 0)
 
 
 def interruptions(clock: Clock, rows: Sequence[Row]) -> dict[int, str]:

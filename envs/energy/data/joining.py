@@ -5,9 +5,7 @@ of ENTSO-E day-ahead prices by market time unit.
 """
 
 import math
-import operator
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import compress, repeat
 from pathlib import Path
@@ -17,14 +15,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import numpy as np
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.energy.data.clock import (
-    Clock,
-    clock_of,
-    interruptions,
-    periods_of,
-    seconds_of,
-    step_lengths,
-)
+from tokengym.envs.energy.data.clock import Clock, clock_of, interruptions, periods_of, spans_of
 from tokengym.envs.energy.data.columns import FileColumns
 from tokengym.envs.intake.numbers import is_missing
 from tokengym.envs.intake.tables import CsvTable, Row
@@ -78,7 +69,13 @@ def read_prices(table: CsvTable, files: FileColumns) -> None:
     if name not in available_timezones():
         raise DataError(f"{table.path}, line 1: {name!r} is no zone of the time zone database")
     zone = ZoneInfo(name)
-    _leave_out(table, files, "prices of a later auction", _of_first_auction(table))
+    if table.has("sequence"):
+        numbers = [_SEQUENCE.sub("", number.lower()) for number in table.texts("sequence")]
+        first = [number in ("", "1") for number in numbers]
+        if not all(first):
+            place = table.rows[first.index(False)].place
+            files.omissions.append((first.count(False), "prices of a later auction", place))
+        table.rows = list(compress(table.rows, first))
     units = table.readable(_unit_of, unit)
     # An hour that clocks skip has a row, and no price.
     real = [
@@ -94,23 +91,23 @@ def read_prices(table: CsvTable, files: FileColumns) -> None:
     areas = sorted({row.cells["area"] for row in rows}) if table.has("area") else []
     if len(areas) > 1:
         raise DataError(f"{table.path}: prices of one area are needed, got those of {areas}")
-    ones = list(zip(begins, map(_Price, ends, values, table.rows), strict=True))
-    new = [known.setdefault(begin, one) is one for begin, one in ones]
-    for begin, one in compress(ones, map(operator.not_, new)):
-        old = known[begin]
+    again = len(known) + len(begins)
+    for begin, one in zip(begins, map(_Price, ends, values, table.rows), strict=True):
+        old = known.setdefault(begin, one)
         if math.isnan(old.value):
             known[begin] = one
         elif one.value != old.value and not math.isnan(one.value):
-            raise DataError(
-                f"{one.row.place}: the price at {begin} is {one.row.cells[price]}, and "
-                f"{old.row.cells[price]} in {old.row.place}"
-            )
-    _leave_out(table, files, "prices at times that another row has", new)
+            here, there = (f"{row.cells[price]} in {row.place}" for row in (one.row, old.row))
+            raise DataError(f"{table.path}: the price at {begin} is {here}, and {there}")
+    if again > len(known):
+        why = "prices at times that another row has"
+        files.omissions.append((again - len(known), why, str(table.path)))
+    known = dict(sorted(known.items()))
     table.rows = [one.row for one in known.values()]
     stated = [one.end for one in known.values() if one.end is not None]
-    clock = clock_of(table, list(known), None, stated if len(stated) == len(known) else None)
-    files.clocks[table.path] = clock
-    files.add("price", table, [known[time].value for time in clock.times])
+    clock = clock_of(table, list(known), None)
+    files.clocks[table.path] = clock._replace(ends=stated if len(stated) == len(known) else None)
+    files.add("price", table, [one.value for one in known.values()])
 
 
 class _Price(NamedTuple):
@@ -119,19 +116,6 @@ class _Price(NamedTuple):
     end: datetime | None
     value: float
     row: Row
-
-
-def _of_first_auction(table: CsvTable) -> list[bool]:
-    """Return for each row whether it is of the first auction, or of an area that has one alone."""
-    numbers = table.texts("sequence") if table.has("sequence") else [""] * len(table.rows)
-    return [_SEQUENCE.sub("", number.lower()) in ("", "1") for number in numbers]
-
-
-def _leave_out(table: CsvTable, files: FileColumns, why: str, kept: Sequence[bool]) -> None:
-    """Leave rows out of a table and count them."""
-    if not all(kept):
-        files.omissions.append((kept.count(False), why, table.rows[kept.index(False)].place))
-        table.rows = list(compress(table.rows, kept))
 
 
 def _take_earlier(table: CsvTable, files: FileColumns, price: str) -> dict[datetime, _Price]:
@@ -234,19 +218,22 @@ def _aligned(name: str, table: CsvTable, files: FileColumns, clock: Clock) -> li
         halves = [times[0].replace(month=month, day=1, tzinfo=files.zone) for month in (1, 7)]
         standard = timezone(min(half.utcoffset() or timedelta() for half in halves))
         times = [t.astimezone(standard).replace(year=_LEAP_YEAR, tzinfo=UTC) for t in times]
-    starts, begins = seconds_of(own.times), seconds_of(times)
-    ends = begins + clock.minutes * 60.0
+    starts, valid = spans_of(own)
     gaps = np.diff(starts, append=np.inf)
-    valid = np.minimum(step_lengths(own), gaps)
-    if name in _CARRIED:
-        valid = np.where(gaps <= _LONGEST_CARRIED, gaps, valid)
-    edges = np.unique(np.concatenate([starts, starts + valid, begins, ends]))
+    held = (gaps <= _LONGEST_CARRIED) & (name in _CARRIED)
+    stops = starts + np.where(held, gaps, np.minimum(valid, gaps))
+    begins = np.array([time.timestamp() for time in times])
+    ends = begins + clock.minutes * 60.0
+    edges = np.unique(np.concatenate([starts, stops, begins, ends]))
     at = np.searchsorted(starts, edges, side="right") - 1
-    known = (at >= 0) & (edges < (starts + valid)[at])
+    known = (at >= 0) & (edges < stops[at])
     values = np.where(known, np.array(files.columns[name])[at], np.nan)
     # Of the parts between two edges, every other stretch is a step of the load's.
     parts = np.searchsorted(edges, np.stack([begins, ends], axis=1)).ravel()
-    if name == "up":
-        return list(map(float, np.minimum.reduceat(values, parts)[::2]))
     shares = np.diff(edges, append=edges[-1]) / (clock.minutes * 60.0)
-    return list(map(float, np.add.reduceat(values * shares, parts)[::2]))
+    reduced = (
+        np.minimum.reduceat(values, parts)
+        if name == "up"
+        else np.add.reduceat(values * shares, parts)
+    )
+    return list(map(float, reduced[::2]))

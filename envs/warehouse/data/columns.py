@@ -104,22 +104,32 @@ class Rows(NamedTuple):
     Attributes:
         rows: the rows, their cells under the usual names of the columns, identifiers as shown.
         notes: what was understood of the file, a sentence each.
+        dropped: rows left out: how many, why, and the place.
     """
 
     rows: Sequence[Row]
     notes: tuple[str, ...]
+    dropped: Sequence[tuple[int, str, str]]
 
 
-def rows_of(path: Source, columns: Sequence[str]) -> Rows:
+def rows_of(path: Source, columns: Sequence[str], numbers: Sequence[str] = ()) -> Rows:
     """Read the rows of a CSV file.
 
+    Args:
+        path: the file.
+        columns: names of the columns.
+        numbers: those that must hold a number; rows that have none are left out.
+
     Raises:
-        DataError: if the file cannot be read, or its header lacks a column.
+        DataError: if the file cannot be read, its header lacks a column, or too many rows lack a
+            number.
     """
     table = CsvTable(path)
     if _missing(table.header, columns):
         raise DataError(describe(path))
     found = {column: table.require(*NAMES.get(column, (column,))) for column in columns}
+    for column in numbers:
+        table.readable(Row.number, found[column])
     rows = []
     for row in table.rows:
         cells = {column: row.cells[name] for column, name in found.items()}
@@ -127,7 +137,7 @@ def rows_of(path: Source, columns: Sequence[str]) -> Rows:
         rows.append(row._replace(cells=cells))
     unused = table.name_unused()
     note = f"{Path(path).name}: columns that are not used: {unused}"
-    return Rows(rows, (note,) if unused else ())
+    return Rows(rows, (note,) if unused else (), table.dropped)
 
 
 def _missing(header: Sequence[str] | set[str], needed: Sequence[str]) -> list[str]:

@@ -3,13 +3,12 @@
 A row that cannot be used refuses its order; the other orders are used.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError, TaskError
-from tokengym.envs.intake.tables import MOST_WHOLE, Row, Source, excuse, read_text
+from tokengym.envs.intake.tables import MOST_WHOLE, Row, Source, read_text
 from tokengym.envs.warehouse.data.columns import ORDERS, SLOTS, Refusal, rows_of
 from tokengym.envs.warehouse.data.records import OrderBook, refuse_all
 from tokengym.envs.warehouse.data.times import Moment, moment_of
@@ -74,17 +73,8 @@ def read_slots(path: Source, layout: Layout | None = None) -> Shelves:
     slots: dict[str, Slot] = {}
     lowest = 1 if layout is None else 0
     known = None if layout is None else set(layout.slots())
-    read = rows_of(path, SLOTS)
-    rows, refused = list(read.rows), list[Refusal]()
-    for column in ("aisle", "row", "qty"):
-        bad = [row for row in rows if math.isnan(row.find_number(column))]
-        excuse(bad, len(read.rows), Row.number, column)
-        why = "is {!r}, not a number: the article has no slot"
-        refused += [
-            Refusal(1, f"{row.place}: {column} {why.format(row.cells[column])}") for row in bad
-        ]
-        rows = [row for row in rows if row not in bad]
-    for row in rows:
+    read = rows_of(path, SLOTS, SLOTS[1:])
+    for row in read.rows:
         sku = row.text("sku")
         cell = Cell(row.whole("aisle", 0), row.whole("row", lowest))
         if sku in slots:
@@ -101,7 +91,8 @@ def read_slots(path: Source, layout: Layout | None = None) -> Shelves:
             layout = AisleLayout(most[0] + 1, most[1])
         except TaskError as error:
             raise DataError(f"{path}: {error}") from error
-    return Shelves(layout, slots, tuple(refused), read.notes)
+    refused = tuple(Refusal(rows, f"{place}: {why}") for rows, why, place in read.dropped)
+    return Shelves(layout, slots, refused, read.notes)
 
 
 def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) -> OrderBook:
