@@ -5,6 +5,7 @@ import json
 import pickle
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from tokengym.envs.core.replay import record_replies, replay
 from tokengym.envs.core.task import canonical_json, to_plain_json
 from tokengym.envs.core.task_drawing import Unusable, draw_usable
 from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.rewards.bounds import Range, RewardRangeError
 
 PLAIN = st.recursive(
     st.none()
@@ -247,6 +249,16 @@ def test_a_stop_pays_all_that_is_left_and_says_why(count: int) -> None:
         assert sum(last.terms.get(role, {}).values()) == last.rewards.get(role, 0.0)
     assert (last.terminated, last.truncated, last.stop_reason) == (False, True, "abandoned")
     assert (last.text, last.role) == ("Over.", "second")  # of the world's own last Turn
+
+
+def test_a_world_cannot_end_with_a_return_outside_of_its_range() -> None:
+    narrow = replace(DUET, return_range={**DUET.return_range, "second": Range(0.0, 2.0)})
+    world = Duet(narrow, "short")
+    world.start(world.task())
+    for number in range(5):
+        world.reply("x" * (number + 1))
+    with pytest.raises(RewardRangeError, match="return of 'second'"):
+        world.reply("x" * 6)
 
 
 def test_a_world_says_where_it_is_and_refuses_what_is_not_its() -> None:

@@ -210,6 +210,8 @@ def test_rows_of_every_layout_keep_their_lines_and_numbers(packed: bool, tmp_pat
     assert rows(page, common=False)[0] == (1, 3, one, True)
     own = '{"title": "x", "data": [1]}'
     assert rows(own) == [(1, 1, json.loads(own), False)]
+    right, wrong = rows('[{"a": 1}, nope, {"a": 2}]')
+    assert (right, wrong[:2], wrong[3]) == ((1, 1, one, True), (2, 1), True)
     assert rows("[3]") == [(1, 1, "a row must be an object, got 3", True)]
     assert rows("a;b\n1;2\n;\n3\n", tables=True) == [
         (1, 2, {"a": "1", "b": "2"}, False),

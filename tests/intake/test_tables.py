@@ -74,6 +74,11 @@ def test_a_cell_that_is_no_number_is_named_with_its_line(tmp_path: Path) -> None
     read = table(tmp_path, "a,b\n1,2\n\n3,nan\n")
     with pytest.raises(DataError, match=r"data\.csv, line 4: b is 'nan', not a number"):
         read.numbers("b")
+    with pytest.raises(DataError, match=r"b is 'nan', not a number$"):
+        read.numbers("b")
+    hint = r"a is '1,5', not a number \(decimal commas need semicolons between columns\)$"
+    with pytest.raises(DataError, match=hint):
+        table(tmp_path, 'a,b\n"1,5",2\n').numbers("a")
     with pytest.raises(DataError, match=r"data\.csv, line 1: the column 'c' is missing"):
         read.texts("c")
     with pytest.raises(DataError, match=r"data\.csv, line 4: b is 'nan', not a number above 0"):
