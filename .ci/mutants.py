@@ -63,10 +63,12 @@ def main() -> int:
     if failed := [result.output for result in results if not was_tried(result)]:
         sys.exit(f"{len(failed)} bugs were not tried: {failed[0]}")
     killed = sum(result.is_killed for result in results) / len(results)
+    late = sum(result.output == "timeout" for result in results)
     error = math.sqrt(killed * (1.0 - killed) / len(results))
     print(
         f"{chosen.package}: the tests notice {killed:.0%} ± {error:.0%} of {len(results)} bugs "
-        f"(of {len(everything):,}); the floor is {floor['killed']:.0%}"
+        f"(of {len(everything):,}), {late} of them by running out of time; "
+        f"the floor is {floor['killed']:.0%}"
     )
     return int(killed < floor["killed"])
 

@@ -1,5 +1,8 @@
 """Laws of nearness to the form: graded, bounded, and nothing to gain from repetition or length."""
 
+from difflib import SequenceMatcher
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,3 +62,42 @@ def test_prose_seldom_ties(replies: list[str]) -> None:
 def test_a_megabyte_is_graded_at_once() -> None:
     for piece in ("a", " ", "\n", "Probability: ", "0"):
         assert nearness(piece * 1_000_000, FORM) < 0.01
+
+
+@pytest.mark.parametrize("filler", [0, 1, 2, 9])
+def test_the_last_lines_count_as_the_first_do(filler: int) -> None:
+    forms = ("LABEL neutral", "P 0.00 0.00 0.00")
+    answer, between = ["LABEL neutral", "P 0.20 0.30"], ["so it goes"] * filler
+    first, last = (
+        nearness("\n".join(lines), *forms) for lines in (answer + between, between + answer)
+    )
+    assert first == last
+    # In the middle of a long reply nobody looks for it.
+    hidden = nearness("\n".join(["so it goes"] * 9 + answer + ["so it goes"] * 9), *forms)
+    assert hidden < nearness("\n".join(["so it goes"] * 18 + answer), *forms)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Probability: 0.6",
+        "PROBABILITY:  0.65x",
+        "Prob 0.5",
+        "0.5",
+        "Probability: 0.65 or so, I think",
+    ],
+)
+@pytest.mark.parametrize("more", ["", "x" * 18, "x" * 100])
+def test_a_grade_is_half_the_beginning_and_half_the_likeness_over_what_is_superfluous(
+    line: str, more: str
+) -> None:
+    form = FORM.lower()
+    read = " ".join("".join("0" if sign.isdigit() else sign for sign in line.lower()).split())
+    begun = read[: 2 * len(form)]
+    same = [length for length in range(len(form) + 1) if begun[:length] == form[:length]]
+    alike = max(same) / len(form)
+    ratio = SequenceMatcher(None, begun, form, autojunk=False).ratio()
+    text = f"{line}\n{more}" if more else line
+    superfluous = max(0, len(text) - len(form) - 1)
+    wanted = (0.5 * alike + 0.5 * ratio) / (1.0 + superfluous / (4.0 * len(form)))
+    assert nearness(text, FORM) == pytest.approx(wanted)

@@ -14,6 +14,7 @@ from tokengym.envs.core.grammar import (
     complaint,
     last_match,
     number,
+    share,
     statements,
 )
 
@@ -228,3 +229,34 @@ def test_time_is_linear(piece: str) -> None:
 def test_only_the_last_lines_of_a_reply_are_read() -> None:
     assert last_match(COMMAND, "BATTERY 1\n" + "so\n\n" * (MOST_LINES - 1)) is not None
     assert last_match(COMMAND, "BATTERY 1\n" + "so\n\n" * MOST_LINES) is None
+
+
+@pytest.mark.parametrize(
+    ("matched", "percent", "value"),
+    [
+        *(("42", "%", 0.42), ("250", " %", 2.5), ("0.42", "", 0.42), ("-3", "%", -0.03)),
+        *(("+ 4", "", 4.0), ("- 4.5", "", -4.5), ("-\t.5", "%", -0.005), ("1e2", "%", 1.0)),
+    ],
+)
+def test_a_share_is_a_number_or_so_many_hundredths(
+    matched: str, percent: str, value: float
+) -> None:
+    assert share(matched, percent) == pytest.approx(value)
+    if not percent:
+        assert number(matched) == value
+
+
+def test_a_complaint_names_the_last_line_its_place_and_the_form() -> None:
+    hint = " Expected: BATTERY <power>"
+    cases = {
+        "": f"Malformed reply: it was empty.{hint}",
+        "<think>\nBATTERY 1": f"Malformed reply: its thinking holds no answer.{hint}",
+        "so\nit\n\n": f"Malformed reply: no line matched; line 2 reads 'it'.{hint}",
+        "a\tb": f"Malformed reply: no line matched; line 1 reads 'a?b'.{hint}",
+        "é'": f'Malformed reply: no line matched; line 1 reads "\\\\xe9\'".{hint}',
+        "x" * 61: f"Malformed reply: no line matched; line 1 reads '{'x' * 60}'.{hint}",
+    }
+    for text, said in cases.items():
+        assert complaint(text, "BATTERY <power>") == said
+    cut = complaint("BATTERY 1", "BATTERY <power>", complete=False)
+    assert cut == f"Malformed reply: it was cut off before it ended.{hint}"

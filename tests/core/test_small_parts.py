@@ -25,6 +25,7 @@ from tokengym.envs.core.reward_checks import pay_terms
 from tokengym.envs.core.seeding import SPLITS, generator, split_of
 from tokengym.envs.core.split_windows import Windows
 from tokengym.envs.core.table_files import open_table, require_table
+from tokengym.envs.core.templates import MissingError, figure, templates
 from tokengym.rewards.bounds import RewardRangeError
 
 STEP = 2**-16
@@ -43,7 +44,7 @@ def test_windows_are_split_in_the_order_given_and_listed_in_that_of_time(
     # As many to validation as to test, and as near to 15 % as whole windows are.
     held_out = given_order.count("test")
     assert given_order.count("validation") == held_out
-    assert held_out == 1 or abs(held_out - 0.15 * len(starts)) <= 0.5
+    assert held_out == max(1, round(0.15 * len(starts)))
     train = len(starts) - 2 * held_out
     assert given_order == train * ["train"] + held_out * ["validation"] + held_out * ["test"]
     assert train > 0
@@ -271,3 +272,24 @@ def test_equal_shares_of_draws_fall_to_the_splits_that_state_them() -> None:
     for split, share in (("train", 0.7), ("validation", 0.15), ("test", 0.15)):
         error = 4.0 * (share * (1.0 - share) / 20_000) ** 0.5
         assert abs(found[split] / 20_000 - share) < error
+
+
+def test_templates_write_figures_and_plurals_and_refuse_names_that_are_missing(
+    tmp_path: Path,
+) -> None:
+    text = (
+        "{% macro told(n) %}\n  {{ n | figure }}, {{ n | counted('hour') }}{{ more }}\n"
+        "{% endmacro %}"
+        "{% macro wrong() %}{{ absent }}{% endmacro %}"
+    )
+    (tmp_path / "page.jinja").write_text(text)
+    page = templates(tmp_path, more="!")("page")
+    assert [str(page.told(n)).strip() for n in (0, 1, 2)] == [
+        "0, 0 hours!",
+        "1, 1 hour!",
+        "2, 2 hours!",
+    ]
+    assert figure(0.1 + 0.2) == "0.3"
+    assert figure(1 / 3) == "0.333333333333"
+    with pytest.raises(MissingError, match="absent"):
+        page.wrong()

@@ -70,14 +70,34 @@ def test_a_table_without_rows_or_with_ragged_ones_is_refused(
         table(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    ("text", "hinted"), [("a,b\n1,5,2\n", True), ("a,b\n1\n", False), ("a;b\n1;2;3\n", False)]
+)
+def test_cells_too_many_between_commas_may_be_decimals(
+    tmp_path: Path, text: str, hinted: bool
+) -> None:
+    with pytest.raises(DataError, match="cells under 2 columns") as raised:
+        table(tmp_path, text)
+    assert ("separate columns by semicolons" in str(raised.value)) == hinted
+
+
 def test_a_cell_that_is_no_number_is_named_with_its_line(tmp_path: Path) -> None:
     read = table(tmp_path, "a,b\n1,2\n\n3,nan\n")
     with pytest.raises(DataError, match=r"data\.csv, line 4: b is 'nan', not a number"):
         read.numbers("b")
+    with pytest.raises(DataError, match=r"b is 'nan', not a number$"):
+        read.numbers("b")
+    hint = r"a is '1,5', not a number \(decimal commas need semicolons between columns\)$"
+    with pytest.raises(DataError, match=hint):
+        table(tmp_path, 'a,b\n"1,5",2\n').numbers("a")
     with pytest.raises(DataError, match=r"data\.csv, line 1: the column 'c' is missing"):
         read.texts("c")
     with pytest.raises(DataError, match=r"data\.csv, line 4: b is 'nan', not a number above 0"):
         read.rows[1].positive("b")
+    assert read.rows[0].positive("a") == 1.0
+    for zero in ("0", "-1"):
+        with pytest.raises(DataError, match=f"a is '{zero}', not a number above 0"):
+            table(tmp_path, f"a,b\n{zero},2\n").rows[0].positive("a")
     with pytest.raises(DataError, match=r"data\.csv, line 2: a is '1', not a whole number >= 2"):
         read.rows[0].whole("a", 2)
 
