@@ -25,6 +25,7 @@ from tokengym.agents.service.engine.memory import (
     cache_bytes,
     memory_of,
     resident_bytes,
+    spill_bytes,
 )
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
@@ -44,9 +45,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tokengym.agents.service.config import ServiceConfig
+    from tokengym.agents.service.engine.parking import Parking
 
 UNNAMED_ADAPTERS = 32
-"""Unnamed adapters that are held, in memory or on disk; older ones are forgotten."""
+"""Unnamed adapters of a session that are held, in memory or on disk; older ones are forgotten."""
 
 
 class ServedModel:
@@ -58,6 +60,7 @@ class ServedModel:
         config: ServiceConfig,
         checkpoints: CheckpointStore,
         new_seed: Callable[[], int],
+        parking: Parking,
     ) -> None:
         self.base_model = base = load_base_model(
             directory, config.device, config.precision, config.trust_remote_code
@@ -83,6 +86,7 @@ class ServedModel:
             base.vocabulary,
             base.context,
             new_seed,
+            parking,
         )
         self.adapter_cache = AdapterCache(
             base.sampled,
@@ -90,6 +94,7 @@ class ServedModel:
             config.state_dir / "unnamed" / base.fingerprint,
             int(ADAPTERS * spare),
             UNNAMED_ADAPTERS,
+            spill_bytes(config.state_dir),
             prefixes.forget,
         )
         if apart:

@@ -63,7 +63,7 @@ def _held(base_model: BaseModel, root: Path, dropped: list[str]) -> AdapterCache
     """A cache of two adapters of rank 2 in memory, and five in all."""
     two = 2 * adapter_bytes(base_model.trained, LoraSpec(2))
     return AdapterCache(
-        base_model.sampled, CheckpointStore(root), root / "unnamed", two, 5, dropped.append
+        base_model.sampled, CheckpointStore(root), root / "unnamed", two, 5, 1 << 40, dropped.append
     )
 
 

@@ -26,6 +26,7 @@ from tokengym.agents.service.engine.losses import (
     token_losses,
 )
 from tokengym.agents.service.engine.packing import check_ids
+from tokengym.agents.service.engine.parking import Parking
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from tokengym.agents.service.engine.packing import PackedBatch, Tokens
 
 
+STATES = 5
+"""Tensors of an adapter's size that a run may hold: weights, two gradients and two moments."""
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 # Within them a step with finite gradients is finite: Adam divides by eps where a gradient is zero,
 # and by 1 - beta in its first step.
@@ -80,13 +83,29 @@ class LossResult:
 
 
 class AdapterTraining(LoraAdapter):
-    """One training run: an adapter and its optimizer."""
+    """One training run: an adapter and its optimizer.
+
+    Attributes:
+        former: gradients that were accumulated before the request in progress, by parameter.
+        most: bytes that it holds at most.
+    """
 
     optimizer: torch.optim.AdamW
 
     def __init__(self, *adapter: Any) -> None:
         super().__init__(*adapter)
+        self.former: dict[str, torch.Tensor | None] = {}
+        self.most = STATES * sum(parameter.nbytes for parameter in self.parameters.values())
         self.reset_optimizer()
+
+    def held(self) -> dict[str, torch.Tensor]:
+        """Return all tensors that it holds, by parameter and part."""
+        tensors: dict[str, torch.Tensor] = {}
+        for name, parameter in self.parameters.items():
+            parts = {"gradient": parameter.grad, "former": self.former.get(name)}
+            parts |= {"weight": parameter, **self.optimizer.state.get(parameter, {})}
+            tensors |= {f"{name}.{part}": one for part, one in parts.items() if one is not None}
+        return tensors
 
     def reset_optimizer(self, tensors: Mapping[str, torch.Tensor] = MappingProxyType({})) -> None:
         """Clear gradients and moments, then load the moments that are among `tensors`."""
@@ -120,6 +139,7 @@ class Trainer:
         vocabulary: tokens it knows.
         context: tokens it can read.
         new_seed: gives the seed of an adapter whose specification names none.
+        parking: what runs give way to others by, those of other models too.
 
     Attributes:
         runs: the runs by id.
@@ -131,8 +151,10 @@ class Trainer:
         vocabulary: int,
         context: int,
         new_seed: Callable[[], int] = random_seed,
+        parking: Parking | None = None,
     ) -> None:
         self._forward = forward
+        self._parking = parking or Parking()
         self._new_seed = new_seed
         self._vocabulary = vocabulary
         self._context = context
@@ -142,47 +164,52 @@ class Trainer:
         """Create a run with a fresh adapter."""
         if run_id in self.runs:
             raise BadRequestError(f"training run must be new, {run_id!r} exists")
-        self.runs[run_id] = AdapterTraining(self._forward.model, spec, self._new_seed)
+        self._parking.use(run_id, run := AdapterTraining(self._forward.model, spec, self._new_seed))
+        self.runs[run_id] = run
 
     def delete(self, run_id: str) -> None:
         """Free a run, if it is held."""
         self.runs.pop(run_id, None)
+        self._parking.remove(run_id)
         # It may be the one whose tensors they hold.
         for layer in lora_layers(self._forward.model).values():
             layer.adapter = None
 
     def run(self, run_id: str) -> AdapterTraining:
-        """Return a run.
+        """Return a run, which is in memory until the operation ends or pauses.
 
         Raises:
             UnknownResourceError: if there is none.
         """
         if run_id not in self.runs:
             raise UnknownResourceError(f"training run {run_id!r} is not held by this service")
+        self._parking.use(run_id, self.runs[run_id])
         return self.runs[run_id]
 
     def forward_backward(self, run_id: str, request: LossRequest) -> Pieces[LossResult]:
         """Compute the targets' log-probabilities and losses; unless forward_only, add gradients.
 
-        A piece is a batch that fits into the memory. No other operation on the run may come between
-        them, while those on other runs may.
+        A piece is a batch that fits into the memory. Operations on other runs may come in between.
         """
         run = self.run(run_id)
         self._check(request)
-        former = [(parameter, parameter.grad) for parameter in run.parameters.values()]
-        for parameter, _ in former:
+        run.former = {name: parameter.grad for name, parameter in run.parameters.items()}
+        for parameter in run.parameters.values():
             parameter.grad = None
         try:
-            result = yield from self._compute(run, request)
+            result = yield from self._compute(run_id, run, request)
         except BaseException:
-            for parameter, gradient in former:
-                parameter.grad = gradient
+            for name, parameter in run.parameters.items():
+                parameter.grad = run.former[name]
             raise
-        for parameter, gradient in former:
-            if parameter.grad is None:
-                parameter.grad = gradient
-            elif gradient is not None:
-                parameter.grad.add_(gradient)
+        else:
+            for name, parameter in run.parameters.items():
+                if parameter.grad is None:
+                    parameter.grad = run.former[name]
+                elif (gradient := run.former[name]) is not None:
+                    parameter.grad.add_(gradient)
+        finally:
+            run.former = {}
         return result
 
     def optim_step(self, run_id: str, step: AdamParams) -> dict[str, float]:
@@ -237,7 +264,9 @@ class Trainer:
             ):
                 check_ids(f"datum {index}: {name}", ids, self._vocabulary)
 
-    def _compute(self, run: AdapterTraining, request: LossRequest) -> Pieces[LossResult]:
+    def _compute(
+        self, run_id: str, run: AdapterTraining, request: LossRequest
+    ) -> Pieces[LossResult]:
         count = len(request.data)
         logprobs: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
         losses: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
@@ -247,9 +276,9 @@ class Trainer:
             batches = self._forward.plan([datum.tokens for datum in request.data])
         for branches in batches:
             yield sum(len(branch.tokens) - branch.shared for branch in branches)
-            run.attach()
-            resume_with(run.attach)
-            with learning():
+            with self._parking.using(run_id, run), learning():
+                run.attach()
+                resume_with(run.attach)
                 with self._forward.running(branches) as (batch, hidden):
                     targets = _targets(request, batch)
                     self._add_gradients(request, targets, hidden)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-SESSION_CHECK_S = 60.0
+SESSION_CHECK_S = 10.0
 KEY_HEADER = "X-API-Key"
 CONNECTIONS: web.AppKey[Connections] = web.AppKey("connections", Connections)
 
@@ -66,9 +66,7 @@ async def _lifetime(app: web.Application) -> AsyncIterator[None]:
 async def _end_silent_sessions(service: Service) -> None:
     while True:
         await asyncio.sleep(SESSION_CHECK_S)
-        for session_id in service.registry.silent_sessions():
-            log.info("session %s has been silent and is ended", session_id)
-            service.finish_session(session_id, "no heartbeat")
+        await service.end_silent_sessions()
 
 
 @web.middleware

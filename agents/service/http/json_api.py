@@ -57,7 +57,7 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
     # Who sends it is known when it is read.
     coming = min(limit, request.content_length or limit)
     coming = coming if coming > JSON_BYTES else 0
-    give_back = service.ledger.take(READING, coming, "a request", waits=True)
+    give_back = service.ledger.take(READING, coming, "a request")
     try:
         async with asyncio.timeout(BODY_S):
             async for piece in request.content.iter_any():
