@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tokengym.agents.service.config import ServiceConfig
-    from tokengym.agents.service.engine.parking import Parking
 
 UNNAMED_ADAPTERS = 32
 """Unnamed adapters of a session that are held, in memory or on disk; older ones are forgotten."""
@@ -60,7 +59,6 @@ class ServedModel:
         config: ServiceConfig,
         checkpoints: CheckpointStore,
         new_seed: Callable[[], int],
-        parking: Parking,
     ) -> None:
         self.base_model = base = load_base_model(
             directory, config.device, config.precision, config.trust_remote_code
@@ -86,7 +84,6 @@ class ServedModel:
             base.vocabulary,
             base.context,
             new_seed,
-            parking,
         )
         self.adapter_cache = AdapterCache(
             base.sampled,

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from tokengym.agents.service.engine.adapters import LoraAdapter, random_seed
+from tokengym.agents.service.engine.adapters import random_seed
 from tokengym.agents.service.engine.compute_thread import Pieces, resume_with
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.losses import (
@@ -26,7 +25,7 @@ from tokengym.agents.service.engine.losses import (
     token_losses,
 )
 from tokengym.agents.service.engine.packing import check_ids
-from tokengym.agents.service.engine.parking import Parking
+from tokengym.agents.service.engine.training_runs import AdapterTraining, Parking
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
 if TYPE_CHECKING:
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     from tokengym.agents.service.engine.packing import PackedBatch, Tokens
 
 
-STATES = 5
-"""Tensors of an adapter's size that a run may hold: weights, two gradients and two moments."""
-ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 # Within them a step with finite gradients is finite: Adam divides by eps where a gradient is zero,
 # and by 1 - beta in its first step.
 ADAM_RANGES = {
@@ -82,55 +78,6 @@ class LossResult:
     metrics: dict[str, float]
 
 
-class AdapterTraining(LoraAdapter):
-    """One training run: an adapter and its optimizer.
-
-    Attributes:
-        former: gradients that were accumulated before the request in progress, by parameter.
-        most: bytes that it holds at most.
-    """
-
-    optimizer: torch.optim.AdamW
-
-    def __init__(self, *adapter: Any) -> None:
-        super().__init__(*adapter)
-        self.former: dict[str, torch.Tensor | None] = {}
-        self.most = STATES * sum(parameter.nbytes for parameter in self.parameters.values())
-        self.reset_optimizer()
-
-    def held(self) -> dict[str, torch.Tensor]:
-        """Return all tensors that it holds, by parameter and part."""
-        tensors: dict[str, torch.Tensor] = {}
-        for name, parameter in self.parameters.items():
-            parts = {"gradient": parameter.grad, "former": self.former.get(name)}
-            parts |= {"weight": parameter, **self.optimizer.state.get(parameter, {})}
-            tensors |= {f"{name}.{part}": one for part, one in parts.items() if one is not None}
-        return tensors
-
-    def reset_optimizer(self, tensors: Mapping[str, torch.Tensor] = MappingProxyType({})) -> None:
-        """Clear gradients and moments, then load the moments that are among `tensors`."""
-        for parameter in self.parameters.values():
-            parameter.grad = None
-        self.optimizer = torch.optim.AdamW(self.parameters.values(), lr=0.0)
-        for name, parameter in self.parameters.items():
-            state = {
-                # AdamW wants its step counter on the CPU.
-                part: tensors[key] if part == "step" else tensors[key].to(parameter)
-                for part in ADAM_STATE
-                if (key := f"adam.{name}.{part}") in tensors
-            }
-            if state:
-                self.optimizer.state[parameter] = state
-
-    def optimizer_tensors(self) -> dict[str, torch.Tensor]:
-        """Return the optimizer's state on the CPU, by parameter and part."""
-        return {
-            f"adam.{name}.{part}": value.detach().cpu().contiguous()
-            for name, parameter in self.parameters.items()
-            for part, value in self.optimizer.state.get(parameter, {}).items()
-        }
-
-
 class Trainer:
     """All training runs of one base model.
 
@@ -139,10 +86,10 @@ class Trainer:
         vocabulary: tokens it knows.
         context: tokens it can read.
         new_seed: gives the seed of an adapter whose specification names none.
-        parking: what runs give way to others by, those of other models too.
 
     Attributes:
         runs: the runs by id.
+        parking: by which they give way to others.
     """
 
     def __init__(
@@ -151,10 +98,9 @@ class Trainer:
         vocabulary: int,
         context: int,
         new_seed: Callable[[], int] = random_seed,
-        parking: Parking | None = None,
     ) -> None:
         self._forward = forward
-        self._parking = parking or Parking()
+        self.parking = Parking()
         self._new_seed = new_seed
         self._vocabulary = vocabulary
         self._context = context
@@ -164,13 +110,13 @@ class Trainer:
         """Create a run with a fresh adapter."""
         if run_id in self.runs:
             raise BadRequestError(f"training run must be new, {run_id!r} exists")
-        self._parking.use(run_id, run := AdapterTraining(self._forward.model, spec, self._new_seed))
+        self.parking.use(run_id, run := AdapterTraining(self._forward.model, spec, self._new_seed))
         self.runs[run_id] = run
 
     def delete(self, run_id: str) -> None:
         """Free a run, if it is held."""
         self.runs.pop(run_id, None)
-        self._parking.remove(run_id)
+        self.parking.remove(run_id)
         # It may be the one whose tensors they hold.
         for layer in lora_layers(self._forward.model).values():
             layer.adapter = None
@@ -183,7 +129,7 @@ class Trainer:
         """
         if run_id not in self.runs:
             raise UnknownResourceError(f"training run {run_id!r} is not held by this service")
-        self._parking.use(run_id, self.runs[run_id])
+        self.parking.use(run_id, self.runs[run_id])
         return self.runs[run_id]
 
     def forward_backward(self, run_id: str, request: LossRequest) -> Pieces[LossResult]:
@@ -276,7 +222,7 @@ class Trainer:
             batches = self._forward.plan([datum.tokens for datum in request.data])
         for branches in batches:
             yield sum(len(branch.tokens) - branch.shared for branch in branches)
-            with self._parking.using(run_id, run), learning():
+            with self.parking.using(run_id, run), learning():
                 run.attach()
                 resume_with(run.attach)
                 with self._forward.running(branches) as (batch, hidden):

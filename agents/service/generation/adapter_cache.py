@@ -26,7 +26,7 @@ from tokengym.agents.service.engine.checkpoints import (
 )
 from tokengym.agents.service.engine.compute_thread import client_of
 from tokengym.agents.service.engine.linear import lora_layers
-from tokengym.agents.service.engine.parking import clear_spill
+from tokengym.agents.service.engine.training_runs import clear_spill
 from tokengym.agents.service.errors import UnknownResourceError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class AdapterCache:
         self._pins: Counter[str] = Counter()
         self._current = BASE
         # Unnamed adapters belong to sessions, and no session outlives the service.
-        clear_spill(spill, SUFFIX)
+        clear_spill(spill)
 
     def put(self, key: str, weights: LoraWeights) -> None:
         """Hold an unnamed adapter under `key`."""

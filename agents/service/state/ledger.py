@@ -22,42 +22,19 @@ class Ledger:
 
     Attributes:
         requests: bytes that requests and results hold.
+        runs: bytes that each training run may come to hold; others give way to the one in use.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._held: Counter[str] = Counter()
-        # Most bytes of each training run: others give way to the one in use.
-        self._runs: dict[str, int] = {}
+        self.runs: dict[str, int] = {}
         self.requests = 0
 
     @property
     def for_runs(self) -> int:
         """Bytes that training runs may hold in memory."""
         return self._capacity - self.requests
-
-    def add_run(self, run_id: str, size: int, what: str) -> None:
-        """Note a training run, of which requests leave room for one at a time.
-
-        Args:
-            run_id: of the run.
-            size: bytes that it may come to hold.
-            what: it is, as errors name it.
-
-        Raises:
-            NoRoomError: if it cannot fit.
-            OverloadedError: if it does not fit now.
-        """
-        self._check(size, what)
-        if size > self.for_runs:
-            raise OverloadedError(
-                f"{what} needs {_mib(size)}, and requests leave {_mib(self.for_runs)} for now"
-            )
-        self._runs[run_id] = size
-
-    def end_run(self, run_id: str) -> None:
-        """Forget a training run."""
-        self._runs.pop(run_id, None)
 
     def take(self, client: str, size: int, what: str) -> Callable[[], None]:
         """Count `size` bytes as held by a client's request, and return what gives them back.
@@ -71,8 +48,8 @@ class Ledger:
             NoRoomError: if they cannot fit.
             OverloadedError: if they do not fit now.
         """
-        self._check(size, what)
-        free = self.for_runs - max(self._runs.values(), default=0)
+        self.check(size, what)
+        free = self.for_runs - max(self.runs.values(), default=0)
         left = max((SHARE * free - self._held[client]) // (SHARE + 1), 0)
         if size > left:
             raise OverloadedError(
@@ -89,9 +66,13 @@ class Ledger:
 
         return give_back
 
-    def _check(self, size: int, what: str) -> None:
-        most = self._capacity * SHARE // (SHARE + 1)
-        if size > most:
+    def check(self, size: int, what: str) -> None:
+        """Check that `size` bytes for one thing can fit.
+
+        Raises:
+            NoRoomError: if they cannot.
+        """
+        if size > (most := self._capacity * SHARE // (SHARE + 1)):
             raise NoRoomError(
                 f"{what} must take at most {_mib(most)}, got {_mib(size)}; raise --memory"
             )

@@ -15,8 +15,7 @@ from tokengym.agents.service.engine.adapters import LoraSpec, adapter_bytes
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.compute_thread import WHOLE, ComputeThread, client_of
 from tokengym.agents.service.engine.memory import clients_bytes, spill_bytes
-from tokengym.agents.service.engine.parking import Parking
-from tokengym.agents.service.engine.trainer import STATES
+from tokengym.agents.service.engine.training_runs import STATES, Parking, clear_spill
 from tokengym.agents.service.errors import BadRequestError, GoneError, OverloadedError
 from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.served_model import ServedModel
@@ -46,18 +45,19 @@ class Service:
         self.checkpoints = CheckpointStore(config.state_dir)
         self.seeds = SeedSource.open(config.seed, config.state_dir)
         self.registry = Registry(self.seeds.session_id)
-        self.parking = Parking(
-            config.state_dir / "parked", lambda: self.ledger.for_runs, self.registry.is_silent
-        )
         self._most_spilled = spill_bytes(config.state_dir)
         self.models = [
-            ServedModel(path, config, self.checkpoints, self.seeds.adapter, self.parking)
+            ServedModel(path, config, self.checkpoints, self.seeds.adapter)
             for path in config.models
         ]
         self.named = dict(zip(config.names, self.models, strict=False))
         self.compute = ComputeThread()
         capacity = clients_bytes(self.models[0].base_model.device, config.memory_bytes)
         self.ledger = Ledger(capacity)
+        folder = clear_spill(config.state_dir / "parked")
+        self.parking = Parking(folder, lambda: self.ledger.for_runs, self.registry.is_silent)
+        for model in self.models:
+            model.trainer.parking = self.parking
         self.futures = FutureStore(capacity // 4)
         self._samples: dict[str, Future[SampleResult]] = {}
 
@@ -261,7 +261,7 @@ class Service:
         run = self.registry.runs.pop(run_id, None)
         if run is not None:
             run.requests.end(f"training run {run_id!r} has ended")
-            self.ledger.end_run(run_id)
+            self.ledger.runs.pop(run_id, None)
             self.call(client_of(run_id), partial(run.model.trainer.delete, run_id), size=1)
 
     def call(
@@ -338,7 +338,8 @@ class Service:
             size = STATES * adapter_bytes(model.base_model.trained, spec)
             if self.parking.written > self._most_spilled:
                 raise OverloadedError("the files of training runs leave no room for more for now")
-            self.ledger.add_run(run_id, size, f"a training run of rank {spec.rank}")
+            self.ledger.check(size, f"a training run of rank {spec.rank}")
+            self.ledger.runs[run_id] = size
             work_done = self._forget_on_failure(run_id, self.call(session_id, work, size=1))
             creation, requests = self.futures.add(work_done), RequestOrder(self.futures)
             run = RunRecord(run_id, model, spec, requests, creation)
@@ -350,7 +351,7 @@ class Service:
             return await work
         except BaseException:
             self.registry.runs.pop(run_id, None)
-            self.ledger.end_run(run_id)
+            self.ledger.runs.pop(run_id, None)
             raise
 
 
