@@ -5,6 +5,7 @@ Compute thread only.
 
 from __future__ import annotations
 
+import re
 import secrets
 import sys
 from collections import OrderedDict
@@ -21,6 +22,8 @@ from tokengym.atomic_write import replacing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+# The name of a file of what does not fit in memory, or of one that was being written.
+OURS = re.compile(r"\.?[0-9a-f]{16}(\.|\Z)")
 STATES = 5
 """Tensors of an adapter's size that a run may hold: weights, two gradients and two moments."""
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
@@ -92,7 +95,6 @@ class Parking:
         silent: whether the client of a run is silent.
 
     Attributes:
-        held: bytes that the runs in memory hold, the one used last as many as it may.
         written: bytes of the files.
     """
 
@@ -108,7 +110,12 @@ class Parking:
         # The file, the tensors that are empty meanwhile, and their bytes.
         self._parked: dict[str, tuple[Path, dict[str, torch.Tensor], int]] = {}
         self._pinned: set[str] = set()
-        self.held = self.written = 0
+        self.written = 0
+
+    @property
+    def held(self) -> int:
+        """Bytes that runs hold in memory."""
+        return sum(run.nbytes for run in list(self._runs.values()))
 
     def use(self, run_id: str, run: AdapterTraining) -> None:
         """Have a run in memory, with room to grow; it may give way again in the next operation."""
@@ -134,17 +141,16 @@ class Parking:
     def make_room(self, run_id: str = "", most: int = 0) -> None:
         """Let runs give way until the others and `most` bytes for `run_id` fit in the limit."""
         sizes = {name: run.nbytes for name, run in self._runs.items() if name != run_id}
-        self.held = most + sum(sizes.values())
+        over = most + sum(sizes.values()) - self._limit()
         for name in sorted(sizes, key=lambda name: not self._silent(name)):
-            if sizes[name] and name not in self._pinned and self.held > self._limit():
+            if sizes[name] and name not in self._pinned and over > 0:
                 self._park(name, sizes[name])
-                self.held -= sizes[name]
+                over -= sizes[name]
 
     def remove(self, run_id: str) -> None:
         """Forget a run that has ended, if it is known."""
         self._runs.pop(run_id, None)
         self._forget_file(run_id)
-        self.held = sum(run.nbytes for run in self._runs.values())
 
     def _park(self, run_id: str, size: int) -> None:
         file, tensors = self._folder / secrets.token_hex(8), self._runs[run_id].held()
@@ -167,6 +173,6 @@ def clear_spill(folder: Path) -> Path:
     """Return a folder for what does not fit in memory; an earlier service's files in it go."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
-        if not old.is_dir():
+        if OURS.match(old.name) and not old.is_dir():
             old.unlink()
     return folder

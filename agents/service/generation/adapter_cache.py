@@ -22,9 +22,9 @@ from tokengym.agents.service.engine.checkpoints import (
     SUFFIX,
     CheckpointPath,
     CheckpointStore,
-    write_atomically,
 )
 from tokengym.agents.service.engine.compute_thread import client_of
+from tokengym.agents.service.engine.durable_write import write_atomically
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.training_runs import clear_spill
 from tokengym.agents.service.errors import UnknownResourceError

@@ -79,7 +79,7 @@ async def _handle_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "body"
-        response = error_response(422, f"{where}: {first['msg']}, got {first['input']!r}"[:1000])
+        response = error_response(422, f"{where}: {first['msg']}, got {first['input']!r}")
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         response = error_response(400, f"body must be JSON: {error}")
     except web.HTTPException as error:

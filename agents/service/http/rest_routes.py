@@ -208,7 +208,7 @@ def _run_json(service: Service, record: dict[str, Any]) -> dict[str, Any]:
         "last_request_time": sound[0][1].created if sound else record["created"],
         "last_checkpoint": last["weights"],
         "last_sampler_checkpoint": last["sampler_weights"],
-        "user_metadata": record["user_metadata"],
+        "user_metadata": record.get("user_metadata"),
     }
 
 

@@ -138,6 +138,12 @@ class Service:
         self.futures.get(request_id).add_done_callback(lambda _: give_back())
         return request_id
 
+    def pass_over(self, run_id: Any, seq_id: Any) -> None:
+        """Let a run's requests go on that follow one which is refused, if that has a number."""
+        run = self.registry.runs.get(run_id) if isinstance(run_id, str) else None
+        if run is not None and isinstance(seq_id, int) and seq_id > 0:
+            run.requests.admit(seq_id, lambda: asyncio.sleep(0))
+
     def open_sampler(
         self, session_id: str, seq_id: int, name: str | None, model_path: str | None
     ) -> SamplerRecord:
