@@ -27,7 +27,9 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
     Action space:
         `Tokens(codec.vocab_size, max_tokens)` or `UnicodeText`. Any content is a legal reply.
     Reward:
-        a multiple of 2⁻¹⁶ within the world's declared range.
+        a multiple of 2⁻¹⁶ within the world's declared range. Where it depends on an outcome, it is
+        that of the outcome drawn, on the train split too; `label="expected"` pays exact
+        probabilities, as training does.
     Starting state:
         a Task of `split`, drawn by the environment's generator, or the one in
         `reset(options={"task": task})` or `reset(options={"split": ..., "index": ...})`.

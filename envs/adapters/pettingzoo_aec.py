@@ -28,7 +28,9 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
     the next observation begins with the present one and the action), in mode `text` what is new. An
     agent that has not been addressed yet observes nothing: no tokens, or the empty string.
 
-    All agents end together. Rewards are multiples of 2^-16 within the world's declared ranges.
+    All agents end together. Rewards are multiples of 2^-16 within the world's declared ranges. They
+    depend on the outcome drawn, on the train split too, unless an option such as `label="expected"`
+    says otherwise.
 
     Args:
         world: id of the world.

@@ -104,8 +104,10 @@ async def read_body(request: web.Request, model: type[Model], limit: int = JSON_
         BadRequestError: if a field is longer than requests need it.
     """
     body = await read_bytes(request, limit)
+    sent = None
     with suppress(ValueError):
-        _check_fields(request, from_json(body, allow_partial=True))
+        sent = from_json(body, allow_partial=True)
+    _check_fields(request, sent)
     return model.model_validate_json(body)
 
 
