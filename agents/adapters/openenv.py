@@ -6,10 +6,13 @@ from hmac import compare_digest
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from openenv.core.env_server import Action, Environment, Observation, State, create_app
 from openenv.core.env_server.types import EnvironmentMetadata
 from pydantic import Field
+from pydantic_core import PydanticSerializationError
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -249,6 +252,15 @@ def _refused(_request: Any, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": str(error)}, 400)
 
 
+def _invalid(_request: Any, error: Any) -> JSONResponse:
+    """Answer a body that is not what is asked for; what it held, such as NaN, may be no JSON."""
+    wrong = error.detail if isinstance(error, HTTPException) else error.errors()
+    if isinstance(wrong, list):
+        where = ".".join(map(str, wrong[0]["loc"]))
+        wrong = ascii(f"{where}: {wrong[0]['msg']}, got {wrong[0]['input']!r}")[1:-1]
+    return JSONResponse({"detail": wrong}, getattr(error, "status_code", 422))
+
+
 def build_app(
     rollouts: Playable,
     *,
@@ -278,4 +290,7 @@ def build_app(
     )
     app.add_middleware(OwnSite, listening=host, key=key)
     app.add_exception_handler(TokengymError, _refused)
+    app.add_exception_handler(PydanticSerializationError, _refused)
+    for kind in (RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _invalid)
     return app

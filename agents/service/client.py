@@ -22,6 +22,7 @@ from tokengym.agents.loopback import bypass_proxies
 from tokengym.agents.service.config import KEY_VARIABLE, ServiceConfig
 from tokengym.agents.service.errors import ServiceDiedError, StartupError
 from tokengym.agents.service.http.crash_stub import Tombstone
+from tokengym.agents.service.state.folder import make_private
 from tokengym.agents.settings import typed_words
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class LocalService:
 
     def start(self) -> None:
         """Start the child and wait until it listens."""
-        self.state_dir.mkdir(parents=True, exist_ok=True)
+        make_private(self.state_dir)
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         arguments = [*typed_words(self._config), "--parent", str(os.getpid())]
         # The key goes through the environment: a command line is visible to every user.

@@ -25,6 +25,7 @@ from tokengym.agents.service.engine.memory import (
     cache_bytes,
     memory_of,
     resident_bytes,
+    spill_bytes,
 )
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from tokengym.agents.service.config import ServiceConfig
 
 UNNAMED_ADAPTERS = 32
-"""Unnamed adapters that are held, in memory or on disk; older ones are forgotten."""
+"""Unnamed adapters of a session that are held, in memory or on disk; older ones are forgotten."""
 
 
 class ServedModel:
@@ -90,6 +91,7 @@ class ServedModel:
             config.state_dir / "unnamed" / base.fingerprint,
             int(ADAPTERS * spare),
             UNNAMED_ADAPTERS,
+            spill_bytes(config.state_dir),
             prefixes.forget,
         )
         if apart:

@@ -63,7 +63,7 @@ def _held(base_model: BaseModel, root: Path, dropped: list[str]) -> AdapterCache
     """A cache of two adapters of rank 2 in memory, and five in all."""
     two = 2 * adapter_bytes(base_model.trained, LoraSpec(2))
     return AdapterCache(
-        base_model.sampled, CheckpointStore(root), root / "unnamed", two, 5, dropped.append
+        base_model.sampled, CheckpointStore(root), root / "unnamed", two, 5, 1 << 40, dropped.append
     )
 
 
@@ -84,6 +84,60 @@ def test_as_many_are_held_as_there_may_be_however_often_they_are_reloaded(
         adapter_cache.acquire("s:1")
     for number in (0, 2, 3, 4, 5):
         adapter_cache.acquire(f"s:{number}")
+
+
+def _put(cache: AdapterCache, adapter: LoraAdapter, *keys: str) -> None:
+    for key in keys:
+        cache.put(key, adapter.export())
+
+
+def test_no_session_takes_anothers_adapter_away(base_model: BaseModel, tmp_path: Path) -> None:
+    adapter_cache = _held(base_model, tmp_path, [])
+    adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
+    _put(adapter_cache, adapter, "quiet:0", "other:0", *(f"busy:{number}" for number in range(20)))
+    assert adapter_cache.status()["unnamed_adapters"] == 7
+    for key in ("quiet:0", "other:0", "busy:15", "busy:19"):
+        adapter_cache.acquire(key)
+    with pytest.raises(UnknownResourceError, match=r"busy:14.*more than 5 newer"):
+        adapter_cache.acquire("busy:14")
+
+
+def test_bytes_are_bounded_at_the_cost_of_who_has_most_but_not_of_a_last_one(
+    base_model: BaseModel, tmp_path: Path
+) -> None:
+    one = adapter_bytes(base_model.trained, LoraSpec(2))
+    dropped: list[str] = []
+    adapter_cache = AdapterCache(
+        base_model.sampled,
+        CheckpointStore(tmp_path),
+        tmp_path / "unnamed",
+        one,
+        100,
+        4 * one,
+        dropped.append,
+    )
+    adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
+    _put(adapter_cache, adapter, "a:0", "b:0", "a:1", "a:2")
+    assert dropped == []
+    # A large one counts as what it is.
+    _put(adapter_cache, LoraAdapter(base_model.trained, LoraSpec(4, seed=1)), "b:1")
+    assert dropped == ["a:0", "a:1"]
+    assert adapter_cache.written <= 4 * one
+    _put(adapter_cache, adapter, "c:0")
+    assert dropped == ["a:0", "a:1", "b:0"]
+    # Everybody has one: all stay, however many bytes that are.
+    _put(adapter_cache, adapter, *(f"{session}:0" for session in "defgh"))
+    assert dropped == ["a:0", "a:1", "b:0"]
+    # An older one that is used outlives those that are not, the newest stays even if it is not.
+    adapter_cache.acquire("h:0")
+    _put(adapter_cache, adapter, "h:1")
+    assert dropped[3:] == []
+    adapter_cache.release("h:0")
+    assert dropped[3:] == ["h:0"]
+    for key in ("a:2", "b:1", *(f"{session}:0" for session in "cdefg"), "h:1"):
+        adapter_cache.drop(key)
+    assert adapter_cache.written == 0
+    assert list((tmp_path / "unnamed").iterdir()) == []
 
 
 def test_what_is_in_use_is_never_dropped(base_model: BaseModel, tmp_path: Path) -> None:

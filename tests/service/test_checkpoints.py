@@ -124,7 +124,7 @@ def test_a_damaged_checkpoint_is_named_and_the_others_are_listed(tmp_path: Path)
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"created": 1}', b"[" * 100_000])
 def test_a_damaged_record_hides_no_other_run(tmp_path: Path, content: bytes) -> None:
     store = CheckpointStore(tmp_path)
-    record = {"training_run_id": RUN, "created": INFO.created}
+    record = {"base_model": "model", "lora": {"rank": 4}}
     store.write_run(RUN, record)
     store.write_run("b:train:1", record)
     (tmp_path / "runs" / "b+train+1" / "run.json").write_bytes(content)
@@ -205,7 +205,7 @@ def test_a_copy_is_a_checkpoint_of_another_store(tmp_path: Path) -> None:
         copy_checkpoint(PATH.uri, here, there)
     theirs, store = CheckpointStore(there), CheckpointStore(here)
     store.save(PATH, {"x": torch.ones(2)}, INFO, overwrite=False)
-    store.write_run(RUN, {"training_run_id": RUN})
+    store.write_run(RUN, {"base_model": "model", "lora": {"rank": 4}})
     copy = CheckpointPath.parse(copy_checkpoint(PATH.uri, here, there))
     assert copy_checkpoint(PATH.uri, here, there) == copy.uri
     loaded, info = theirs.load(copy)

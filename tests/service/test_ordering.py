@@ -95,9 +95,9 @@ def test_the_number_of_a_request_that_is_refused_is_passed_over_at_once() -> Non
         ordering = RequestOrder(futures, gap_s=3600.0)
         done: list[int] = []
         late = ordering.admit(3, _work(3, done))
-        ordering.pass_over(2)
+        ordering.admit(2, lambda: asyncio.sleep(0))
         assert done == []
-        ordering.pass_over(1)
+        ordering.admit(1, lambda: asyncio.sleep(0))
         assert await futures.get(late) == 3
         assert done == [3]
 

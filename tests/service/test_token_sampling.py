@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tokengym.agents.service.generation.token_sampling import (
@@ -93,6 +93,22 @@ def test_top_p_keeps_the_fewest_likeliest_that_reach_p(logits: list[float], p: f
     above = weights[weights > unlikeliest + 1e-6].sum()
     assert above < p + 1e-4
     np.testing.assert_allclose(shares[kept], weights[kept] / weights[kept].sum(), atol=2.5 / GRID)
+
+
+@settings(deadline=None)
+@given(logit_lists, st.integers(1, 8), st.floats(0.05, 0.99))
+def test_top_p_counts_among_the_tokens_that_top_k_keeps(
+    logits: list[float], k: int, p: float
+) -> None:
+    weights = np.sort(_softmax(np.array(logits)))[::-1]
+    kept = weights[:k] / weights[:k].sum()
+    before = np.cumsum(kept) - kept
+    # Rounding may decide where tokens are as likely as each other, or reach p exactly.
+    assume(np.abs(before - p).min() > 1e-4 and (np.diff(weights) < -1e-4).all())
+    expected = np.where(before < p, kept, 0.0)
+    shares = np.sort(_shares(logits, TokenSampling(0, top_k=k, top_p=p)))[::-1]
+    assert np.count_nonzero(shares[len(kept) :]) == 0
+    np.testing.assert_allclose(shares[: len(kept)], expected / expected.sum(), atol=1.5 / GRID)
 
 
 @settings(deadline=None)

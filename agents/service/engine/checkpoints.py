@@ -11,13 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import re
-import secrets
 import shutil
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -27,13 +25,18 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
+from tokengym.agents.service.engine.durable_write import (
+    LEFTOVER,
+    PART,
+    sync_directory,
+    write_atomically,
+)
 from tokengym.agents.service.errors import (
     BadRequestError,
     ConflictingNameError,
     DamagedFileError,
     UnknownResourceError,
 )
-from tokengym.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,8 +49,6 @@ RUN_RULE = re.compile(r"[A-Za-z0-9-]{1,64}:train:[0-9]{1,9}\Z")
 MIN_TTL, MAX_TTL = 3600, 10 * 366 * 86400
 SUFFIX = ".safetensors"
 RECORD = "run.json"
-# Ends the name of a file while it is written; a dot begins it, which no checkpoint's name does.
-PART = ".part"
 # How many copies of a checkpoint's tensors are in memory while safetensors writes them.
 _COPIES = 3
 
@@ -160,7 +161,8 @@ class CheckpointStore:
         self._root = root / "runs"
         self._root.mkdir(parents=True, exist_ok=True)
         for leftover in self._root.rglob(f".*{PART}"):
-            leftover.unlink()
+            if leftover.is_file() and LEFTOVER.match(leftover.name):
+                leftover.unlink()
 
     def save(
         self,
@@ -212,6 +214,7 @@ class CheckpointStore:
         with _sound(f"checkpoint {path.uri}"), safe_open(file, framework="pt") as opened:
             fields = json.loads(opened.metadata()["checkpoint"])["info"]
             info = CheckpointInfo(**fields, created_at=file.stat().st_mtime)
+            checked_ttl(info.ttl_seconds)
         if info.expired and not allow_expired:
             raise UnknownResourceError(f"checkpoint {path.uri} expired at {info.expires}")
         return info
@@ -229,7 +232,7 @@ class CheckpointStore:
         """
         file = path.existing(self._root)
         file.unlink()
-        _sync_directory(file.parent)
+        sync_directory(file.parent)
 
     def listing(self, run_id: str | None = None) -> list[tuple[CheckpointPath, CheckpointInfo]]:
         """List the checkpoints of a run, or of all, newest first; removes expired ones.
@@ -242,7 +245,7 @@ class CheckpointStore:
                 info = self.info(path, allow_expired=True)
             except DamagedFileError as error:
                 damage = {DAMAGED: str(error)}
-                written = path.existing(self._root).stat().st_mtime
+                written = path.file(self._root).stat().st_mtime
                 info = CheckpointInfo("", "", {}, False, user_metadata=damage, created_at=written)
             if info.expired:
                 self.delete(path)
@@ -278,15 +281,21 @@ class CheckpointStore:
             try:
                 records.append(_record(file))
             except DamagedFileError as error:
-                log.warning("%s", error)
+                log.warning("skipped: %s", error)
         return sorted(records, key=lambda record: str(record["created"]), reverse=True)
 
     def _paths(self, run_id: str | None) -> Iterator[CheckpointPath]:
         folders = [_run_folder(self._root, run_id)] if run_id else sorted(self._root.iterdir())
         for folder in folders:
             for kind in KINDS:
-                for file in sorted((folder / kind).glob(f"*{SUFFIX}")):
-                    yield CheckpointPath(folder.name.replace("+", ":"), kind, file.stem)
+                for file in sorted((folder / kind).glob("*")):
+                    with suppress(BadRequestError, OSError):
+                        path = CheckpointPath(folder.name.replace("+", ":"), kind, file.stem)
+                        if path.file(self._root) == file and file.is_file():
+                            yield path
+                            continue
+                    if not LEFTOVER.match(file.name):
+                        log.warning("skipped: %r is no checkpoint", str(file))
 
 
 def copy_checkpoint(uri: str, source: Path, target: Path) -> str:
@@ -335,9 +344,13 @@ def _check_run_id(run_id: str) -> None:
 
 def _record(file: Path) -> dict[str, Any]:
     with _sound(f"record {str(file)!r}"):
+        if not file.is_file():
+            raise ValueError("it is no file")
         record: dict[str, Any] = json.loads(file.read_bytes())
-        if "training_run_id" not in record:
-            raise ValueError("it names no training run")
+        if _run_folder(file.parent.parent, record["training_run_id"]) != file.parent:
+            raise ValueError("it is of another training run")
+        if not isinstance(record["base_model"], str) or not isinstance(record["lora"]["rank"], int):
+            raise ValueError("it names no model and rank")
         return {**record, "created": _text(file.stat().st_mtime)}
 
 
@@ -346,7 +359,15 @@ def _sound(what: str) -> Iterator[None]:
     """Raise an error that `what` is damaged if reading it fails."""
     try:
         yield
-    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (
+        SafetensorError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        OSError,
+    ) as error:
         raise DamagedFileError(f"{what} is damaged: {error}") from error
 
 
@@ -372,23 +393,5 @@ def checked_ttl(seconds: float | None) -> float | None:
 
 
 def _text(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
-
-
-def write_atomically(target: Path, content: bytes) -> None:
-    """Write a file with `write_whole`, creating its folder if necessary, and sync the folder."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PART}")
-    write_whole(target, content, part)
-    _sync_directory(target.parent)
-
-
-def _sync_directory(folder: Path) -> None:
-    # Without this a power cut can undo the rename although the file itself is on disk.
-    if os.name == "nt":
-        return  # Windows opens no folder; its file system keeps a journal of names.
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    # A file may bear any time.
+    return datetime.fromtimestamp(min(max(seconds, 0.0), 2e11), UTC).isoformat()

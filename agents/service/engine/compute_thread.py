@@ -41,6 +41,11 @@ REMEMBERED = 1024
 log = logging.getLogger(__name__)
 
 
+def client_of(owned_id: str) -> str:
+    """Return the session that a training run or sampler belongs to: time is shared among them."""
+    return owned_id.split(":", 1)[0]
+
+
 class Source(Protocol):
     """Work of several clients, such as sampling."""
 

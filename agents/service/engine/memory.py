@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ from tokengym.agents.service.engine.linear import Adapter, lora_layers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 PROBE_TOKENS = 64
 # Splitting a batch into smaller parts than this gains nothing.
@@ -80,6 +82,11 @@ def clients_bytes(device: torch.device, limit: int | None) -> int:
     """Return how many bytes clients may hold, once the models are read; see `CLIENTS`."""
     limit = memory_of(device) if limit is None else limit
     return max(4 * LEAST_BATCH, int(CLIENTS * (limit - resident_bytes(device))))
+
+
+def spill_bytes(folder: Path) -> int:
+    """Return how many bytes of files may take what does not fit in memory."""
+    return shutil.disk_usage(folder).free // 4
 
 
 def resident_bytes(device: torch.device) -> int:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from tokengym.agents.service.engine.adapters import LoraAdapter, random_seed
+from tokengym.agents.service.engine.adapters import random_seed
 from tokengym.agents.service.engine.compute_thread import Pieces, resume_with
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.losses import (
@@ -26,6 +25,7 @@ from tokengym.agents.service.engine.losses import (
     token_losses,
 )
 from tokengym.agents.service.engine.packing import check_ids
+from tokengym.agents.service.engine.training_runs import AdapterTraining, Parking
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from tokengym.agents.service.engine.packing import PackedBatch, Tokens
 
 
-ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 # Within them a step with finite gradients is finite: Adam divides by eps where a gradient is zero,
 # and by 1 - beta in its first step.
 ADAM_RANGES = {
@@ -79,39 +78,6 @@ class LossResult:
     metrics: dict[str, float]
 
 
-class AdapterTraining(LoraAdapter):
-    """One training run: an adapter and its optimizer."""
-
-    optimizer: torch.optim.AdamW
-
-    def __init__(self, *adapter: Any) -> None:
-        super().__init__(*adapter)
-        self.reset_optimizer()
-
-    def reset_optimizer(self, tensors: Mapping[str, torch.Tensor] = MappingProxyType({})) -> None:
-        """Clear gradients and moments, then load the moments that are among `tensors`."""
-        for parameter in self.parameters.values():
-            parameter.grad = None
-        self.optimizer = torch.optim.AdamW(self.parameters.values(), lr=0.0)
-        for name, parameter in self.parameters.items():
-            state = {
-                # AdamW wants its step counter on the CPU.
-                part: tensors[key] if part == "step" else tensors[key].to(parameter)
-                for part in ADAM_STATE
-                if (key := f"adam.{name}.{part}") in tensors
-            }
-            if state:
-                self.optimizer.state[parameter] = state
-
-    def optimizer_tensors(self) -> dict[str, torch.Tensor]:
-        """Return the optimizer's state on the CPU, by parameter and part."""
-        return {
-            f"adam.{name}.{part}": value.detach().cpu().contiguous()
-            for name, parameter in self.parameters.items()
-            for part, value in self.optimizer.state.get(parameter, {}).items()
-        }
-
-
 class Trainer:
     """All training runs of one base model.
 
@@ -123,6 +89,7 @@ class Trainer:
 
     Attributes:
         runs: the runs by id.
+        parking: by which they give way to others.
     """
 
     def __init__(
@@ -133,6 +100,7 @@ class Trainer:
         new_seed: Callable[[], int] = random_seed,
     ) -> None:
         self._forward = forward
+        self.parking = Parking()
         self._new_seed = new_seed
         self._vocabulary = vocabulary
         self._context = context
@@ -142,47 +110,52 @@ class Trainer:
         """Create a run with a fresh adapter."""
         if run_id in self.runs:
             raise BadRequestError(f"training run must be new, {run_id!r} exists")
-        self.runs[run_id] = AdapterTraining(self._forward.model, spec, self._new_seed)
+        self.parking.use(run_id, run := AdapterTraining(self._forward.model, spec, self._new_seed))
+        self.runs[run_id] = run
 
     def delete(self, run_id: str) -> None:
         """Free a run, if it is held."""
         self.runs.pop(run_id, None)
+        self.parking.remove(run_id)
         # It may be the one whose tensors they hold.
         for layer in lora_layers(self._forward.model).values():
             layer.adapter = None
 
     def run(self, run_id: str) -> AdapterTraining:
-        """Return a run.
+        """Return a run, which is in memory until the operation ends or pauses.
 
         Raises:
             UnknownResourceError: if there is none.
         """
         if run_id not in self.runs:
             raise UnknownResourceError(f"training run {run_id!r} is not held by this service")
+        self.parking.use(run_id, self.runs[run_id])
         return self.runs[run_id]
 
     def forward_backward(self, run_id: str, request: LossRequest) -> Pieces[LossResult]:
         """Compute the targets' log-probabilities and losses; unless forward_only, add gradients.
 
-        A piece is a batch that fits into the memory. No other operation on the run may come between
-        them, while those on other runs may.
+        A piece is a batch that fits into the memory. Operations on other runs may come in between.
         """
         run = self.run(run_id)
         self._check(request)
-        former = [(parameter, parameter.grad) for parameter in run.parameters.values()]
-        for parameter, _ in former:
+        run.former = {name: parameter.grad for name, parameter in run.parameters.items()}
+        for parameter in run.parameters.values():
             parameter.grad = None
         try:
-            result = yield from self._compute(run, request)
+            result = yield from self._compute(run_id, run, request)
         except BaseException:
-            for parameter, gradient in former:
-                parameter.grad = gradient
+            for name, parameter in run.parameters.items():
+                parameter.grad = run.former[name]
             raise
-        for parameter, gradient in former:
-            if parameter.grad is None:
-                parameter.grad = gradient
-            elif gradient is not None:
-                parameter.grad.add_(gradient)
+        else:
+            for name, parameter in run.parameters.items():
+                if parameter.grad is None:
+                    parameter.grad = run.former[name]
+                elif (gradient := run.former[name]) is not None:
+                    parameter.grad.add_(gradient)
+        finally:
+            run.former = {}
         return result
 
     def optim_step(self, run_id: str, step: AdamParams) -> dict[str, float]:
@@ -237,7 +210,9 @@ class Trainer:
             ):
                 check_ids(f"datum {index}: {name}", ids, self._vocabulary)
 
-    def _compute(self, run: AdapterTraining, request: LossRequest) -> Pieces[LossResult]:
+    def _compute(
+        self, run_id: str, run: AdapterTraining, request: LossRequest
+    ) -> Pieces[LossResult]:
         count = len(request.data)
         logprobs: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
         losses: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
@@ -247,9 +222,9 @@ class Trainer:
             batches = self._forward.plan([datum.tokens for datum in request.data])
         for branches in batches:
             yield sum(len(branch.tokens) - branch.shared for branch in branches)
-            run.attach()
-            resume_with(run.attach)
-            with learning():
+            with self.parking.using(run_id, run), learning():
+                run.attach()
+                resume_with(run.attach)
                 with self._forward.running(branches) as (batch, hidden):
                     targets = _targets(request, batch)
                     self._add_gradients(request, targets, hidden)

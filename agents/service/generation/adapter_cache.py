@@ -1,15 +1,17 @@
 """The weights that sampling clients use: the base model, saved adapters and unnamed copies.
 
 Only the most recently used adapters stay in memory. A named adapter is reloaded from its
-checkpoint, an unnamed one from a file. Of the unnamed ones the last few used are held, in memory or
-in a file, and those with unfinished requests; they end with their session.
+checkpoint, an unnamed one from a file. Of a session's unnamed ones the last few used are held, in
+memory or in a file, and those with unfinished requests; they end with their session. Where all take
+too many bytes, the session with most of them loses its oldest, but nobody the last one saved.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from safetensors.torch import load_file, save
@@ -20,9 +22,11 @@ from tokengym.agents.service.engine.checkpoints import (
     SUFFIX,
     CheckpointPath,
     CheckpointStore,
-    write_atomically,
 )
+from tokengym.agents.service.engine.compute_thread import client_of
+from tokengym.agents.service.engine.durable_write import write_atomically
 from tokengym.agents.service.engine.linear import lora_layers
+from tokengym.agents.service.engine.training_runs import clear_spill
 from tokengym.agents.service.errors import UnknownResourceError
 
 if TYPE_CHECKING:
@@ -32,6 +36,17 @@ if TYPE_CHECKING:
     from torch import nn
 
 BASE = "base"
+
+
+@dataclass
+class _Unnamed:
+    """An unnamed adapter: its size, how many were saved before it, and its file if it has one."""
+
+    spec: LoraSpec
+    nbytes: int
+    saved: int
+    file: Path | None = None
+
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +61,8 @@ class AdapterCache:
         checkpoints: where named adapters are.
         spill: folder of the files of unnamed ones.
         resident: bytes of adapters in memory; the one in use is there whatever its size.
-        unnamed: how many unnamed adapters are held.
+        unnamed: how many unnamed adapters of a session are held.
+        most_bytes: of the unnamed adapters of all sessions.
         on_drop: called with the key of weights that are forgotten.
     """
 
@@ -57,27 +73,28 @@ class AdapterCache:
         spill: Path,
         resident: int,
         unnamed: int,
+        most_bytes: int,
         on_drop: Callable[[str], None],
     ) -> None:
         self._layers = lora_layers(model)
         self._checkpoints = checkpoints
         self._spill = spill
-        self._resident, self._most = resident, unnamed
+        self._resident, self._most, self._most_bytes = resident, unnamed, most_bytes
         self._on_drop = on_drop
         # Both the least recently used first; an unnamed adapter has a file once it left the memory.
         self._adapters: OrderedDict[str, LoraWeights] = OrderedDict()
-        self._unnamed: OrderedDict[str, tuple[Path, LoraSpec] | None] = OrderedDict()
+        self._unnamed: OrderedDict[str, _Unnamed] = OrderedDict()
+        self._saved = self.written = 0
         self._pins: Counter[str] = Counter()
         self._current = BASE
-        spill.mkdir(parents=True, exist_ok=True)
         # Unnamed adapters belong to sessions, and no session outlives the service.
-        for old in spill.glob(f"*{SUFFIX}"):
-            old.unlink()
+        clear_spill(spill)
 
     def put(self, key: str, weights: LoraWeights) -> None:
         """Hold an unnamed adapter under `key`."""
         self._adapters[key] = weights
-        self._unnamed[key] = None
+        self._saved += 1
+        self._unnamed[key] = _Unnamed(weights.spec, weights.nbytes, self._saved)
         self._trim()
 
     def acquire(self, key: str) -> None:
@@ -108,8 +125,10 @@ class AdapterCache:
         if key == self._current:
             self.use(BASE)
         self._on_drop(key)
-        if (held := self._unnamed.pop(key, None)) is not None:
-            held[0].unlink(missing_ok=True)
+        held = self._unnamed.pop(key, None)
+        if held is not None and held.file is not None:
+            held.file.unlink(missing_ok=True)
+            self.written -= held.nbytes
 
     def use(self, key: str) -> None:
         """Switch the sampled module to the weights under `key`."""
@@ -132,9 +151,8 @@ class AdapterCache:
             self._unnamed.move_to_end(key)
         if key in self._adapters:
             self._adapters.move_to_end(key)
-        elif (held := self._unnamed.get(key)) is not None:
-            file, spec = held
-            self._adapters[key] = LoraWeights.from_tensors(load_file(file), spec)
+        elif (held := self._unnamed.get(key)) is not None and held.file is not None:
+            self._adapters[key] = LoraWeights.from_tensors(load_file(held.file), held.spec)
         elif key.startswith(CHECKPOINT_SCHEME):
             tensors, info = self._checkpoints.load(CheckpointPath.parse(key))
             self._adapters[key] = LoraWeights.from_tensors(tensors, LoraSpec(**info.lora))
@@ -146,17 +164,32 @@ class AdapterCache:
         return self._adapters[key]
 
     def _trim(self) -> None:
-        spare = [key for key in self._unnamed if key not in self._pins]
-        for key in spare[: max(0, len(self._unnamed) - self._most)]:
-            log.info("adapter %s is forgotten: %d newer ones are held", key, self._most)
+        while (key := self._surplus()) is not None:
+            log.info("adapter %s is forgotten: its session has newer ones", key)
             self.drop(key)
         over = sum(weights.nbytes for weights in self._adapters.values()) - self._resident
         for key in list(self._adapters)[:-1]:
             if over > 0 and key != self._current:
                 weights = self._adapters.pop(key)
                 over -= weights.nbytes
-                if key in self._unnamed and self._unnamed[key] is None:
+                if (held := self._unnamed.get(key)) is not None and held.file is None:
                     # Another cache of equal weights may write to the same folder.
                     file = self._spill / f"{secrets.token_hex(8)}{SUFFIX}"
                     write_atomically(file, save(weights.to_tensors()))
-                    self._unnamed[key] = (file, weights.spec)
+                    held.file = file
+                    self.written += held.nbytes
+
+    def _surplus(self) -> str | None:
+        """Return an unnamed adapter to forget, if there are too many."""
+        owned: defaultdict[str, dict[str, _Unnamed]] = defaultdict(dict)
+        for key, held in self._unnamed.items():
+            owned[client_of(key)][key] = held
+        full = sum(held.nbytes for held in self._unnamed.values()) > self._most_bytes
+        # By the bytes of a session's adapters, the least recently used that it can do without.
+        spare: dict[int, str] = {}
+        for keys in owned.values():
+            last = max(held.saved for held in keys.values())
+            unused = [k for k, held in keys.items() if held.saved < last and k not in self._pins]
+            if unused and (full or len(keys) > self._most):
+                spare[sum(held.nbytes for held in keys.values())] = unused[0]
+        return spare[max(spare)] if spare else None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-SESSION_CHECK_S = 60.0
+SESSION_CHECK_S = 10.0
 KEY_HEADER = "X-API-Key"
 CONNECTIONS: web.AppKey[Connections] = web.AppKey("connections", Connections)
 
@@ -66,9 +66,7 @@ async def _lifetime(app: web.Application) -> AsyncIterator[None]:
 async def _end_silent_sessions(service: Service) -> None:
     while True:
         await asyncio.sleep(SESSION_CHECK_S)
-        for session_id in service.registry.silent_sessions():
-            log.info("session %s has been silent and is ended", session_id)
-            service.finish_session(session_id, "no heartbeat")
+        await service.end_silent_sessions()
 
 
 @web.middleware
@@ -81,7 +79,7 @@ async def _handle_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "body"
-        response = error_response(422, f"{where}: {first['msg']}, got {first['input']!r}"[:1000])
+        response = error_response(422, f"{where}: {first['msg']}, got {first['input']!r}")
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         response = error_response(400, f"body must be JSON: {error}")
     except web.HTTPException as error:

@@ -5,12 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import pydantic
 from aiohttp import web
+from pydantic_core import from_json
 
-from tokengym.agents.service.errors import TooLargeError, TooSlowError, UnsupportedError
+from tokengym.agents.service.errors import (
+    BadRequestError,
+    OverloadedError,
+    TooLargeError,
+    TooSlowError,
+    UnsupportedError,
+)
 from tokengym.agents.service.state.service import Service
 
 SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
@@ -22,6 +31,11 @@ Route = tuple[str, str, Handler]
 # Parsed JSON takes up to 25 times the memory of its text.
 JSON_BYTES = 1 << 20
 BODY_S = 120.0
+# Of a field, such as text that is kept; the others are held until their request is done, and count.
+FIELD_BYTES = 8192
+CONTENTS = frozenset({"prompt", "messages", "target_prompt_logprobs"})
+# The fields that a request sent, as far as they could be read.
+SENT = "sent"
 # Holds what is being read, in the ledger.
 READING = "reading"
 
@@ -30,7 +44,16 @@ Model = TypeVar("Model", bound=pydantic.BaseModel)
 
 async def respond(handler: Handler, request: web.Request) -> web.StreamResponse:
     """Return the response that a handler's answer stands for."""
-    answer = await handler(request, request.app[SERVICE])
+    service = request.app[SERVICE]
+    try:
+        answer = await handler(request, service)
+    except (TooSlowError, OverloadedError):  # The SDK sends it again.
+        raise
+    except Exception:
+        sent = request.get(SENT)
+        find = sent.get if isinstance(sent, dict) else partial(getattr, sent)
+        service.pass_over(find("model_id", None), find("seq_id", None))
+        raise
     if isinstance(answer, web.StreamResponse):
         return answer
     return web.Response(status=204) if answer is None else web.json_response(answer)
@@ -57,12 +80,14 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
     # Who sends it is known when it is read.
     coming = min(limit, request.content_length or limit)
     coming = coming if coming > JSON_BYTES else 0
-    give_back = service.ledger.take(READING, coming, "a request", waits=True)
+    give_back = service.ledger.take(READING, coming, "a request")
     try:
         async with asyncio.timeout(BODY_S):
             async for piece in request.content.iter_any():
                 body += piece
                 if len(body) > limit:
+                    with suppress(ValueError):
+                        request[SENT] = from_json(bytes(body), allow_partial=True)
                     raise TooLargeError(f"body must be at most {limit} bytes, got more")
     except TimeoutError as error:
         raise TooSlowError(f"body must come within {BODY_S:g} s, got {len(body)} bytes") from error
@@ -72,14 +97,36 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
 
 
 async def read_body(request: web.Request, model: type[Model], limit: int = JSON_BYTES) -> Model:
-    """Parse the body as one of the SDK's request types; unknown fields are an error."""
-    return model.model_validate_json(await read_bytes(request, limit))
+    """Parse the body as one of the SDK's request types; unknown fields are an error.
+
+    Raises:
+        ValidationError: if it is no such request.
+        BadRequestError: if a field is longer than requests need it.
+    """
+    body = await read_bytes(request, limit)
+    sent = None
+    with suppress(ValueError):
+        sent = from_json(body, allow_partial=True)
+    _check_fields(request, sent)
+    return model.model_validate_json(body)
 
 
 async def read_field(request: web.Request, name: str) -> Any:
     """Return one field of a JSON body, or None where there is no such field."""
     body = json.loads(await read_bytes(request, JSON_BYTES))
+    _check_fields(request, body)
     return body.get(name) if isinstance(body, dict) else None
+
+
+def _check_fields(request: web.Request, body: Any) -> None:
+    """Note what was sent, and check that no field but the contents is long: many are kept."""
+    if not isinstance(body, dict):
+        return
+    request[SENT] = body
+    for name, value in body.items():
+        text = name if name in CONTENTS else name + json.dumps(value, ensure_ascii=False)
+        if (size := len(text.encode(errors="surrogatepass"))) > FIELD_BYTES:
+            raise BadRequestError(f"{name[:99]} must have at most {FIELD_BYTES} bytes, got {size}")
 
 
 def pending(request_id: str, **extra: Any) -> dict[str, Any]:
@@ -89,6 +136,7 @@ def pending(request_id: str, **extra: Any) -> dict[str, Any]:
 
 def error_response(status: int, detail: str) -> web.Response:
     """Return an error response: the SDK shows its `detail`, OpenAI's client the error's message."""
+    detail = detail[:1000]
     error = {"message": detail, "type": "invalid_request_error", "param": None, "code": None}
     return web.json_response({"detail": detail, "error": error}, status=status)
 

@@ -9,6 +9,7 @@ from aiohttp import web
 from tinker import types
 
 from tokengym.agents.service.engine.checkpoints import KINDS, CheckpointPath
+from tokengym.agents.service.engine.compute_thread import client_of
 from tokengym.agents.service.engine.external_weights import KIND, file_names, read_file
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.http.json_api import (
@@ -19,7 +20,6 @@ from tokengym.agents.service.http.json_api import (
     read_field,
 )
 from tokengym.agents.service.http.signed_urls import sign_url
-from tokengym.agents.service.state.service import client_of
 
 if TYPE_CHECKING:
     from tokengym.agents.service.engine.checkpoints import CheckpointInfo
@@ -72,7 +72,13 @@ async def _create_session(request: web.Request, service: Service) -> Answer:
 async def _heartbeat(request: web.Request, service: Service) -> Answer:
     body = await read_body(request, types.SessionHeartbeatRequest)
     service.registry.session(body.session_id)
+    service.registry.hear(body.session_id)
     return {"type": "session_heartbeat"}
+
+
+async def _list_sessions(request: web.Request, service: Service) -> Answer:
+    sessions, cursor = _page(request, list(service.registry.sessions)[::-1])
+    return {"sessions": sessions, "cursor": cursor}
 
 
 async def _finish_session(request: web.Request, service: Service) -> None:
@@ -202,7 +208,7 @@ def _run_json(service: Service, record: dict[str, Any]) -> dict[str, Any]:
         "last_request_time": sound[0][1].created if sound else record["created"],
         "last_checkpoint": last["weights"],
         "last_sampler_checkpoint": last["sampler_weights"],
-        "user_metadata": record["user_metadata"],
+        "user_metadata": record.get("user_metadata"),
     }
 
 
@@ -232,6 +238,7 @@ ROUTES: list[Route] = [
     ("POST", "telemetry", _constant(status="accepted")),
     ("POST", "create_session", _create_session),
     ("POST", "session_heartbeat", _heartbeat),
+    ("GET", "sessions", _list_sessions),
     ("POST", "sessions/{session}/finish", _finish_session),
     ("GET", "sessions/{session}", _get_session),
     ("GET", "training_runs", _list_runs),

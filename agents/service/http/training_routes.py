@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from tinker import types
+from tinker.proto import tinker_public_pb2 as pb
 
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, checked_ttl
@@ -15,6 +16,7 @@ from tokengym.agents.service.engine.compute_thread import WHOLE
 from tokengym.agents.service.engine.external_weights import KIND, checked_recipients
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.http.json_api import (
+    SENT,
     Answer,
     Handler,
     Route,
@@ -87,13 +89,10 @@ async def _get_info(request: web.Request, service: Service) -> Answer:
 
 async def _forward_backward(request: web.Request, service: Service) -> Answer:
     body = await read_bytes(request, service.config.max_body_bytes)
-    message = read_loss_message(body)
+    request[SENT] = message = pb.ForwardBackwardRequest()
+    read_loss_message(body, message)
     run_id, seq_id = message.model_id, message.seq_id
-    try:
-        loss = read_loss_request(message)
-    except BadRequestError:
-        service.registry.run(run_id).requests.pass_over(seq_id)
-        raise
+    loss = read_loss_request(message)
     # The work holds the decoded request alone: the body is as large again.
     losses = partial(_losses, run_id, loss)
     request_id = service.train(run_id, seq_id, losses, size=1, nbytes=len(body))

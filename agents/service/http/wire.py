@@ -39,13 +39,12 @@ MAX_SPARSE = 1 << 22
 MIN_TEMPERATURE = 1e-5
 
 
-def read_loss_message(body: bytes) -> Any:
-    """Decode a forward_backward body; returns its `ForwardBackwardRequest`.
+def read_loss_message(body: bytes, message: Any) -> None:
+    """Decode a forward_backward body into a `ForwardBackwardRequest`, as far as it is one.
 
     Raises:
         BadRequestError: if the body is not such a message, or names no training run.
     """
-    message = pb.ForwardBackwardRequest()
     try:
         message.ParseFromString(body)
     except DecodeError as error:
@@ -54,7 +53,6 @@ def read_loss_message(body: bytes) -> Any:
         ) from error
     if not message.model_id:
         raise BadRequestError("a ForwardBackwardRequest needs a model_id, got none")
-    return message
 
 
 def read_loss_request(message: Any) -> LossRequest:

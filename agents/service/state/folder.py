@@ -32,13 +32,14 @@ def own(state_dir: Path) -> Iterator[Callable[[str, int | None], None]]:
     Raises:
         StartupError: if another service owns the directory; says which.
     """
-    state_dir.mkdir(parents=True, exist_ok=True)
+    make_private(state_dir)
     lock, file = FileLock(state_dir / LOCK), state_dir / OWNER
     try:
         lock.acquire(timeout=ORPHAN_S if _is_orphan(_owner(file)) else 0)
     except Timeout:
         owner = _owner(file)
-        by = "process {pid} on {node}, at {url}".format_map(owner) if owner else "another process"
+        known = owner.keys() >= {"pid", "node", "url"}
+        by = "process {pid} on {node}, at {url}".format_map(owner) if known else "another process"
         raise StartupError(
             f"a state directory holds the files of one service, and {str(state_dir)!r} is in use "
             f"by {by}; stop that one, or choose another --state-dir"
@@ -46,7 +47,7 @@ def own(state_dir: Path) -> Iterator[Callable[[str, int | None], None]]:
 
     def note(url: str, parent: int | None) -> None:
         entry = {"pid": os.getpid(), "node": platform.node(), "url": url, "parent": parent}
-        write_whole(file, json.dumps(entry).encode())
+        write_whole(file, json.dumps(entry).encode(), file.with_name(f"{OWNER}.{os.getpid()}"))
 
     try:
         yield note
@@ -55,19 +56,27 @@ def own(state_dir: Path) -> Iterator[Callable[[str, int | None], None]]:
         lock.release()
 
 
+def make_private(folder: Path) -> None:
+    """Create a folder that other users cannot read; one that holds other things stays as it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / LOCK).exists() or not any(folder.iterdir()):
+        folder.chmod(0o700)
+
+
 def _owner(file: Path) -> dict[str, Any]:
-    with suppress(FileNotFoundError):
-        entry: dict[str, Any] = json.loads(file.read_bytes())
-        return entry
+    """Return what is noted of the owner, or nothing if that cannot be read."""
+    with suppress(OSError, ValueError, RecursionError):
+        if file.is_file() and isinstance(entry := json.loads(file.read_bytes()), dict):
+            return entry
     return {}
 
 
 def _is_orphan(owner: dict[str, Any]) -> bool:
     """Return whether the process that a service was started for has ended."""
-    if owner.get("parent") is None:
-        return False
+    parent = owner.get("parent")
     try:
-        os.kill(owner["parent"], 0)
+        # What is damaged may be any number.
+        os.kill(parent if isinstance(parent, int) and 0 < parent < 1 << 31 else os.getpid(), 0)
     except OSError as error:
         return isinstance(error, ProcessLookupError)
     return False

@@ -82,9 +82,9 @@ def _answer(error: BaseException) -> dict[str, str]:
     if isinstance(error, asyncio.CancelledError):
         return {"error": "the request was cancelled", "category": "user"}
     if isinstance(error, ServiceError) and error.status < 500:
-        return {"error": str(error), "category": "user"}
+        return {"error": str(error)[:1000], "category": "user"}
     log.error("a request failed: %s", error, exc_info=error)
-    return {"error": f"{type(error).__name__}: {error}", "category": "server"}
+    return {"error": f"{type(error).__name__}: {error}"[:1000], "category": "server"}
 
 
 def _size(future: asyncio.Future[Any]) -> int:

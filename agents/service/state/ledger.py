@@ -1,4 +1,4 @@
-"""What the requests, results and training runs of clients hold, in bytes, within one limit."""
+"""What the requests and results of clients hold, in bytes, and what they leave to training runs."""
 
 from __future__ import annotations
 
@@ -15,59 +15,67 @@ SHARE = 3
 
 
 class Ledger:
-    """Who holds how many bytes. Event loop only.
+    """Who holds how many bytes. Event loop only, but for what others read of it.
 
     Args:
         capacity: bytes that all may hold.
+
+    Attributes:
+        requests: bytes that requests and results hold.
+        runs: bytes that each training run may come to hold; others give way to the one in use.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        # By client: what requests hold until they are done, and what training runs do.
-        self._held: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+        self._held: Counter[str] = Counter()
+        self.runs: dict[str, int] = {}
+        self.requests = 0
 
     @property
-    def held(self) -> int:
-        """Bytes that are held."""
-        return sum(held.total() for held in self._held.values())
+    def for_runs(self) -> int:
+        """Bytes that training runs may hold in memory."""
+        return self._capacity - self.requests
 
-    def take(self, client: str, size: int, what: str, *, waits: bool) -> Callable[[], None]:
-        """Count `size` bytes as held by a client, and return what gives them back.
+    def take(self, client: str, size: int, what: str) -> Callable[[], None]:
+        """Count `size` bytes as held by a client's request, and return what gives them back.
 
         Args:
             client: who holds them; it leaves a quarter of what is free to others.
             size: bytes.
             what: they are for, as errors name it.
-            waits: whether room for them comes by itself, as for a request. The others leave a
-                quarter of it all to those: who has a training run can use it.
 
         Raises:
-            NoRoomError: if they cannot fit, or do not fit now and it is no use to wait.
+            NoRoomError: if they cannot fit.
             OverloadedError: if they do not fit now.
         """
-        kind, part = self._held[waits], self._capacity
-        if not waits:
-            part = part * SHARE // (SHARE + 1)
-        most = part * SHARE // (SHARE + 1)
-        if size > most:
+        self.check(size, what)
+        free = self.for_runs - max(self.runs.values(), default=0)
+        left = max((SHARE * free - self._held[client]) // (SHARE + 1), 0)
+        if size > left:
+            raise OverloadedError(
+                f"{what} needs {_mib(size)}, and {_mib(left)} are left to this client for now"
+            )
+        self._held[client] += size
+        self.requests += size
+
+        def give_back() -> None:
+            self.requests -= size
+            self._held[client] -= size
+            if not self._held[client]:
+                del self._held[client]
+
+        return give_back
+
+    def check(self, size: int, what: str) -> None:
+        """Check that `size` bytes for one thing can fit.
+
+        Raises:
+            NoRoomError: if they cannot.
+        """
+        if size > (most := self._capacity * SHARE // (SHARE + 1)):
             raise NoRoomError(
                 f"{what} must take at most {_mib(most)}, got {_mib(size)}; raise --memory"
             )
-        free = min(self._capacity - self.held, part - kind.total())
-        left = max((SHARE * free - kind[client]) // (SHARE + 1), 0)
-        if size > left:
-            said = f"{what} needs {_mib(size)}, and {_mib(left)} are left to this client"
-            if waits:
-                raise OverloadedError(f"{said} for now")
-            raise NoRoomError(f"{said}; end others, or raise --memory")
-        kind[client] += size
-
-        def give_back() -> None:
-            kind[client] -= size
-            if not kind[client]:
-                del kind[client]
-
-        return give_back
 
 
 def _mib(size: int) -> str:

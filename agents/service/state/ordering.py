@@ -53,10 +53,6 @@ class RequestOrder:
             self._go_on()
         return self._ids[seq_id]
 
-    def pass_over(self, seq_id: int | None) -> None:
-        """Let those go on that follow a request which is refused."""
-        self.admit(seq_id, lambda: asyncio.sleep(0))
-
     def end(self, reason: str) -> None:
         """Fail the requests that wait for their turn."""
         self._stop_timer()

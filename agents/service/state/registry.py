@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tokengym.agents.service.engine.compute_thread import client_of
 from tokengym.agents.service.errors import BadRequestError, GoneError, UnknownResourceError
 
 if TYPE_CHECKING:
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from tokengym.agents.service.served_model import ServedModel
     from tokengym.agents.service.state.ordering import RequestOrder
 
-# The SDK sends a heartbeat every ten seconds; a laptop may sleep for a while.
-SILENCE_S = 3600.0
+# The SDK sends a heartbeat every ten seconds. Who is silent for a few gives way to others; who is
+# silent for so long that even a laptop has not slept is ended.
+QUIET_S, SILENCE_S = 30.0, 86_400.0
 
 
 @dataclass
@@ -50,7 +52,6 @@ class RunRecord:
         spec: of its adapter.
         requests: for it, in their order.
         creation: request id of the result of its creation.
-        give_back: notes that its memory is free.
     """
 
     id: str
@@ -58,7 +59,6 @@ class RunRecord:
     spec: LoraSpec
     requests: RequestOrder
     creation: str
-    give_back: Callable[[], None]
 
 
 class Registry:
@@ -82,7 +82,7 @@ class Registry:
         return session
 
     def session(self, session_id: str) -> ClientSession:
-        """Return a session and note that its client is alive.
+        """Return a session.
 
         Raises:
             GoneError: if it has finished.
@@ -94,23 +94,37 @@ class Registry:
             raise UnknownResourceError(
                 f"session {session_id!r} is unknown; the service may have been restarted"
             )
-        session = self.sessions[session_id]
-        session.last_seen = time.monotonic()
-        return session
+        return self.sessions[session_id]
+
+    def hear(self, owned_id: str) -> None:
+        """Note that the client of a session, or of what one owns, is alive."""
+        if (session := self.sessions.get(client_of(owned_id))) is not None:
+            session.last_seen = time.monotonic()
+
+    def is_silent(self, owned_id: str, seconds: float = QUIET_S) -> bool:
+        """Return whether the client of a session, or of what one owns, has been silent for long."""
+        session = self.sessions.get(client_of(owned_id))
+        return session is None or session.last_seen < time.monotonic() - seconds
 
     def close_session(self, session_id: str, reason: str) -> ClientSession | None:
-        """Remove a session; returns it, so that the caller can free what it owned."""
-        session = self.sessions.pop(session_id, None)
-        if session is not None:
+        """Remove a session; returns it, so that the caller can free what it owned.
+
+        Raises:
+            UnknownResourceError: if it never existed or belongs to an earlier service process.
+        """
+        session = None
+        if session_id not in self._finished:
+            session = self.session(session_id)
+            del self.sessions[session_id]
             self._finished[session_id] = reason
             while len(self._finished) > 4096:
                 del self._finished[next(iter(self._finished))]
         return session
 
     def silent_sessions(self) -> list[str]:
-        """Return the ids of sessions whose heartbeat has stopped."""
-        limit = time.monotonic() - SILENCE_S
-        return [session.id for session in self.sessions.values() if session.last_seen < limit]
+        """Return the ids of sessions whose heartbeat has stopped, the longest silent first."""
+        held = sorted(self.sessions.values(), key=lambda session: session.last_seen)
+        return [session.id for session in held if self.is_silent(session.id)]
 
     def add_run(self, session_id: str, record: RunRecord) -> None:
         """Add a training run to a session."""
@@ -133,6 +147,7 @@ class Registry:
                 f"training run {run_id!r} is not held: its session ended or the service was "
                 "restarted; resume from a checkpoint"
             )
+        self.hear(run_id)
         return self.runs[run_id]
 
     def sampler(self, sampler_id: str | None) -> SamplerRecord:
@@ -148,4 +163,5 @@ class Registry:
                 f"sampler {sampler_id!r} is not held: its session ended or the service was "
                 "restarted; create a sampling client again"
             )
+        self.hear(sampler_id)
         return self.samplers[sampler_id]

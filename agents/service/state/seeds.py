@@ -8,13 +8,15 @@ Requests in progress at once may arrive in any order; those that are equal then 
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
+import time
 import uuid
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from tokengym.agents.service.engine.adapters import random_seed
-from tokengym.agents.service.engine.checkpoints import write_atomically
+from tokengym.agents.service.engine.durable_write import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +50,10 @@ class SeedSource:
         if seed is None:
             return cls(None)
         file = state_dir / _STARTS
-        start = int(file.read_text()) if file.exists() else 0
+        text = file.read_text(errors="replace")[:20].strip() if file.is_file() else ""
+        # In place of a count that is damaged, a number that no start had.
+        damaged = time.time_ns() if os.path.lexists(file) else 0
+        start = int(text) if text.isdecimal() else damaged
         write_atomically(file, str(start + 1).encode())
         return cls(seed, start)
 

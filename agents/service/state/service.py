@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tokengym.agents.service.engine.adapters import LoraSpec, adapter_bytes
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
-from tokengym.agents.service.engine.compute_thread import WHOLE, ComputeThread
-from tokengym.agents.service.engine.memory import clients_bytes
-from tokengym.agents.service.errors import BadRequestError, GoneError
+from tokengym.agents.service.engine.compute_thread import WHOLE, ComputeThread, client_of
+from tokengym.agents.service.engine.memory import clients_bytes, spill_bytes
+from tokengym.agents.service.engine.training_runs import STATES, Parking, clear_spill
+from tokengym.agents.service.errors import BadRequestError, GoneError, OverloadedError
 from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.service.state.futures import FutureStore
 from tokengym.agents.service.state.ledger import Ledger
 from tokengym.agents.service.state.ordering import RequestOrder
-from tokengym.agents.service.state.registry import Registry, RunRecord, SamplerRecord
+from tokengym.agents.service.state.registry import SILENCE_S, Registry, RunRecord, SamplerRecord
 from tokengym.agents.service.state.seeds import SeedSource
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-STATES = 4
-"""Tensors of an adapter's size that a run holds: its weights, their gradient and two moments."""
-
 log = logging.getLogger(__name__)
 
 
@@ -46,6 +44,8 @@ class Service:
         self.config = config
         self.checkpoints = CheckpointStore(config.state_dir)
         self.seeds = SeedSource.open(config.seed, config.state_dir)
+        self.registry = Registry(self.seeds.session_id)
+        self._most_spilled = spill_bytes(config.state_dir)
         self.models = [
             ServedModel(path, config, self.checkpoints, self.seeds.adapter)
             for path in config.models
@@ -54,8 +54,11 @@ class Service:
         self.compute = ComputeThread()
         capacity = clients_bytes(self.models[0].base_model.device, config.memory_bytes)
         self.ledger = Ledger(capacity)
+        folder = clear_spill(config.state_dir / "parked")
+        self.parking = Parking(folder, lambda: self.ledger.for_runs, self.registry.is_silent)
+        for model in self.models:
+            model.trainer.parking = self.parking
         self.futures = FutureStore(capacity // 4)
-        self.registry = Registry(self.seeds.session_id)
         self._samples: dict[str, Future[SampleResult]] = {}
 
     def start(self) -> None:
@@ -130,10 +133,16 @@ class Service:
         run = self.registry.run(run_id)
         started = partial(work, run.model)
         client = client_of(run_id)
-        give_back = self.ledger.take(client, nbytes, "a training request", waits=True)
+        give_back = self.ledger.take(client, nbytes, "a training request")
         request_id = run.requests.admit(seq_id, lambda: self.call(client, started, size))
         self.futures.get(request_id).add_done_callback(lambda _: give_back())
         return request_id
+
+    def pass_over(self, run_id: Any, seq_id: Any) -> None:
+        """Let a run's requests go on that follow one which is refused, if that has a number."""
+        run = self.registry.runs.get(run_id) if isinstance(run_id, str) else None
+        if run is not None and isinstance(seq_id, int) and seq_id > 0:
+            run.requests.admit(seq_id, lambda: asyncio.sleep(0))
 
     def open_sampler(
         self, session_id: str, seq_id: int, name: str | None, model_path: str | None
@@ -177,11 +186,12 @@ class Service:
             NoRoomError: if the result may be too large.
             OverloadedError: if there is no room for it for now.
         """
-        give_back = self.ledger.take(request.client, request.result_bytes, "a sample", waits=True)
+        give_back = self.ledger.take(request.client, request.result_bytes, "a sample")
         future: Future[SampleResult] = Future()
 
         def submit() -> None:
             try:
+                self.parking.make_room()
                 seeded = self._seeded(model, request)
                 model.adapter_cache.acquire(request.weights)
             except Exception as error:
@@ -241,14 +251,24 @@ class Service:
             if record is not None and record.weights == sampler_id:
                 self.call(session_id, partial(record.model.adapter_cache.drop, sampler_id))
 
+    async def end_silent_sessions(self) -> None:
+        """End sessions silent for a day, and other silent ones while there are too many files."""
+        for session_id in self.registry.silent_sessions():
+            spilled = sum(model.adapter_cache.written for model in self.models)
+            full = spilled + self.parking.written > self._most_spilled
+            if full or self.registry.is_silent(session_id, SILENCE_S):
+                log.info("session %s has been silent and is ended", session_id)
+                self.finish_session(session_id, "no heartbeat")
+                # Its files are gone before the next one is looked at.
+                await self.call(session_id, lambda: None)
+
     def unload(self, run_id: str) -> None:
         """Free a training run; its checkpoints stay on disk."""
         run = self.registry.runs.pop(run_id, None)
         if run is not None:
             run.requests.end(f"training run {run_id!r} has ended")
-            delete, give_back = partial(run.model.trainer.delete, run_id), run.give_back
-            deleted = self.call(client_of(run_id), delete, size=1)
-            deleted.add_done_callback(lambda _: give_back())
+            self.ledger.runs.pop(run_id, None)
+            self.call(client_of(run_id), partial(run.model.trainer.delete, run_id), size=1)
 
     def call(
         self, client: str, operation: Callable[[], Any | Pieces[Any]], size: int = WHOLE
@@ -261,7 +281,8 @@ class Service:
         return {
             "sessions": len(self.registry.sessions),
             "samplers": len(self.registry.samplers),
-            "held_bytes": self.ledger.held,
+            "held_bytes": self.ledger.requests + self.parking.held,
+            "parked_bytes": self.parking.written,
             "models": [model.status() for model in self.models],
         }
 
@@ -317,14 +338,17 @@ class Service:
     ) -> str:
         """Add a run to a session and create it by `work`; returns the request id of the result."""
         self.registry.session(session_id)
+        self.registry.hear(session_id)
         # The SDK sends a request again when its answer was lost.
         if run_id not in self.registry.runs:
             size = STATES * adapter_bytes(model.base_model.trained, spec)
-            what = f"a training run of rank {spec.rank}"
-            give_back = self.ledger.take(session_id, size, what, waits=False)
+            if self.parking.written > self._most_spilled:
+                raise OverloadedError("the files of training runs leave no room for more for now")
+            self.ledger.check(size, f"a training run of rank {spec.rank}")
+            self.ledger.runs[run_id] = size
             work_done = self._forget_on_failure(run_id, self.call(session_id, work, size=1))
             creation, requests = self.futures.add(work_done), RequestOrder(self.futures)
-            run = RunRecord(run_id, model, spec, requests, creation, give_back)
+            run = RunRecord(run_id, model, spec, requests, creation)
             self.registry.add_run(session_id, run)
         return self.registry.runs[run_id].creation
 
@@ -332,14 +356,9 @@ class Service:
         try:
             return await work
         except BaseException:
-            if (run := self.registry.runs.pop(run_id, None)) is not None:
-                run.give_back()
+            self.registry.runs.pop(run_id, None)
+            self.ledger.runs.pop(run_id, None)
             raise
-
-
-def client_of(owned_id: str) -> str:
-    """Return the session that a training run or sampler belongs to: time is shared among them."""
-    return owned_id.split(":", 1)[0]
 
 
 def _same_place(first: str, second: str) -> bool:

@@ -1,0 +1,445 @@
+"""What a request says over HTTP is what sampler and trainer do; a refused one costs nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psutil
+import pytest
+import tinker
+from tinker.proto import tinker_public_pb2 as pb
+from tinker.types import AdamParams, Datum, ModelInput, SamplingParams
+
+from tests.service.toy import sampler_with
+from tokengym.agents.service.config import ServiceConfig
+from tokengym.agents.service.engine import trainer as engine
+from tokengym.agents.service.engine.adapters import LoraSpec
+from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.compute_thread import at_once
+from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.generation.adapter_cache import BASE
+from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
+from tokengym.agents.service.generation.token_sampling import TokenSampling
+from tokengym.agents.service.http import (
+    openai_routes,
+    rest_routes,
+    sampling_routes,
+    training_routes,
+)
+from tokengym.agents.service.http.json_api import CONTENTS, FIELD_BYTES
+from tokengym.agents.service.http.openai_api import ChatRequest, CompletionRequest
+from tokengym.agents.service.state.service import Service
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokengym.agents.service import LocalService
+
+PROMPT = list(range(60, 72))
+TOKENS = list(range(60, 90))
+
+
+@pytest.fixture(scope="module")
+def base_model(model_dir: Path) -> BaseModel:
+    return load_base_model(model_dir, "cpu")
+
+
+def _sampled(base_model: BaseModel, said: dict[str, Any]) -> list[tuple[list[int], bool]]:
+    """The tokens of three samples in this process, and whether a stop ended each."""
+    stop = said["stop"]
+    stops = [stop] if isinstance(stop, str) else stop
+    sampler = sampler_with(base_model, 1 << 20)
+    sampler._decode_text = base_model.decode
+    shape = {name: said[name] for name in ("seed", "temperature", "top_k", "top_p")}
+    request = SampleRequest(
+        BASE,
+        np.array(PROMPT, np.int32),
+        3,
+        TokenSampling(**shape),
+        256 - len(PROMPT) if said["max_tokens"] is None else said["max_tokens"],
+        base_model.eos if stops is None else frozenset(s for s in stops if isinstance(s, int)),
+        tuple(s for s in stops or () if isinstance(s, str)),
+    )
+    future: Future[SampleResult] = Future()
+    sampler.submit(request, future)
+    while sampler.busy:
+        sampler.step()
+    return [(one.tokens.tolist(), one.stopped) for one in future.result().sequences]
+
+
+PLAIN: dict[str, Any] = {
+    "max_tokens": 40,
+    "seed": 5,
+    "stop": [],
+    "temperature": 1.0,
+    "top_k": -1,
+    "top_p": 1.0,
+}
+CHANGES: dict[str, list[Any]] = {
+    "max_tokens": [3, None],
+    "seed": [6, 2**63],
+    "stop": [None, "a", ["zz", "e", "o"], list(range(100, 200))],
+    "temperature": [0, 0.5, 3.0],
+    "top_k": [1, 4],
+    "top_p": [0.02, 0.5],
+}
+
+
+@pytest.mark.parametrize("field", SamplingParams.model_fields)
+def test_every_sampling_field_of_the_wire_is_the_sampler_s(
+    client: Any, service: LocalService, base_model: BaseModel, field: str
+) -> None:
+    sampler = client.create_sampling_client(base_model=service.model_name).result()
+    plain = _sampled(base_model, PLAIN)
+    for value in CHANGES[field]:
+        said = {**PLAIN, field: value}
+        response = sampler.sample(ModelInput.from_ints(PROMPT), 3, SamplingParams(**said)).result()
+        got = [(list(one.tokens), one.stop_reason == "stop") for one in response.sequences]
+        expected = _sampled(base_model, said)
+        assert got == expected
+        if value is not None or field == "max_tokens":
+            assert got != plain
+
+
+USUAL = {
+    "learning_rate": 1e-2,
+    "beta1": 0.9,
+    "beta2": 0.95,
+    "eps": 1e-2,
+    "weight_decay": 0.1,
+    "grad_clip_norm": 0.5,
+}
+OTHER = {
+    "learning_rate": 3e-2,
+    "beta1": 0.2,
+    "beta2": 0.3,
+    "eps": 1e-6,
+    "weight_decay": 5.0,
+    "grad_clip_norm": 0.0,
+}
+
+
+def _trained(base_model: BaseModel, adam: AdamParams) -> list[list[float]]:
+    """Log-probabilities after each of two steps in this process."""
+    forward = packed_forward(base_model.trained, base_model.device, share=True)
+    trainer = engine.Trainer(forward, base_model.vocabulary, base_model.context)
+    trainer.create("run", LoraSpec(8, seed=7))
+    inputs = {"target_tokens": np.array(TOKENS[1:]), "weights": np.ones(29, np.float32)}
+    data = [engine.Datum(np.array(TOKENS[:-1], np.int32), inputs)]
+    found = []
+    for _ in range(2):
+        at_once(trainer.forward_backward("run", engine.LossRequest(data, "cross_entropy")))
+        trainer.optim_step("run", adam)
+        loss = engine.LossRequest(data, "cross_entropy", forward_only=True)
+        found.append(at_once(trainer.forward_backward("run", loss)).logprobs[0].tolist())
+    return found
+
+
+def _datum(**inputs: Any) -> Datum:
+    return Datum(
+        model_input=ModelInput.from_ints(TOKENS[:-1]),
+        loss_fn_inputs={"target_tokens": TOKENS[1:], "weights": [1.0] * 29, **inputs},
+    )
+
+
+def _logprobs(run: Any) -> list[float]:
+    output = run.forward([_datum()], "cross_entropy").result().loss_fn_outputs[0]
+    return list(output["logprobs"].to_numpy().tolist())
+
+
+@pytest.mark.parametrize("field", AdamParams.model_fields)
+def test_every_adam_field_of_the_wire_is_the_trainer_s(
+    run: Any, base_model: BaseModel, field: str
+) -> None:
+    changed = AdamParams(**{**USUAL, field: OTHER[field]})
+    got = []
+    for _ in range(2):
+        run.forward_backward([_datum()], "cross_entropy").result()
+        run.optim_step(changed).result()
+        got.append(_logprobs(run))
+    np.testing.assert_allclose(got, _trained(base_model, changed), atol=1e-5)
+    assert np.abs(np.subtract(got, _trained(base_model, AdamParams(**USUAL)))).max() > 1e-3
+
+
+def _post(service: LocalService, path: str, body: Any, prefix: str = "/api/v1/") -> Any:
+    """The status and the answer to a body, JSON unless it is bytes."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    headers = {"X-API-Key": service.api_key, "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{service.base_url}{prefix}{path}", data, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def _loss_body(run_id: str, number: int) -> bytes:
+    message = pb.ForwardBackwardRequest(model_id=run_id, seq_id=number, loss_fn="cross_entropy")
+    datum = message.data.add()
+    tokens = np.array(TOKENS[:-1], np.int32).tobytes()
+    datum.model_input.add().encoded_text.tokens = tokens
+    tensor = datum.loss_fn_inputs["target_tokens"]
+    tensor.dtype, tensor.dense = pb.DTYPE_INT64, np.array(TOKENS[1:], np.int64).tobytes()
+    tensor.shape.append(29)
+    return bytes(message.SerializeToString())
+
+
+def _wrong_dtype(run_id: str, number: int) -> bytes:
+    message = pb.ForwardBackwardRequest.FromString(_loss_body(run_id, number))
+    message.data[0].loss_fn_inputs["target_tokens"].dtype = 99
+    return bytes(message.SerializeToString())
+
+
+def _picture(run_id: str, number: int) -> bytes:
+    message = pb.ForwardBackwardRequest.FromString(_loss_body(run_id, number))
+    message.data[0].model_input.add().image.data = b"png"
+    return bytes(message.SerializeToString())
+
+
+def _sent(**fields: Any) -> Any:
+    return lambda run_id, number: {"model_id": run_id, "seq_id": number, **fields}
+
+
+LONG = "x" * (FIELD_BYTES + 1)
+REFUSED: dict[str, tuple[str, Any]] = {
+    "a loss of another dtype": ("forward_backward", _wrong_dtype),
+    "a loss of pictures": ("forward_backward", _picture),
+    "a loss that is cut": ("forward_backward", lambda *at: _loss_body(*at) + b"\xff"),
+    "an optimizer without numbers": (
+        "optim_step",
+        _sent(adam_params={"learning_rate": "fast"}),
+    ),
+    "an unknown field": ("optim_step", _sent(adam_params={}, surprise=1)),
+    "no fields": ("optim_step", _sent()),
+    "half a body": (
+        "optim_step",
+        lambda *at: json.dumps(_sent(adam_params={})(*at)).encode()[:-2],
+    ),
+    "long text": ("save_weights", _sent(user_metadata={"note": LONG})),
+    "a megabyte of text": ("save_weights", _sent(user_metadata={"note": "x" * (1 << 20)})),
+    "metadata that is no text": ("save_weights", _sent(user_metadata=[1])),
+    "a name that is a number": ("save_weights_for_sampler", _sent(path=7)),
+    "a short life": (
+        "save_weights_for_sampler",
+        _sent(sampling_session_seq_id=1, ttl_seconds=5),
+    ),
+    "no path": ("save_weights_external", _sent()),
+    "a path that is none": ("load_weights", _sent(path="nowhere", optimizer=True)),
+    "another optimizer": (
+        "load_weights",
+        _sent(path="x", optimizer=True, optimizer_config={"type": "dimuon"}),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_the_one_after_a_refused_request_does_not_wait(
+    service: LocalService, run: Any, kind: str
+) -> None:
+    path, make = REFUSED[kind]
+    began = time.monotonic()
+    status, answer = _post(service, path, make(run.model_id, 1))
+    assert status in (400, 413, 422)
+    assert json.loads(answer)["detail"]
+    status, answer = _post(service, "forward_backward", _loss_body(run.model_id, 2))
+    assert status == 200
+    body = {"request_id": json.loads(answer)["request_id"]}
+    assert _post(service, "retrieve_future", body)[0] == 200
+    assert time.monotonic() - began < 6.0
+
+
+def test_a_refused_sample_delays_no_other(service: LocalService, client: Any) -> None:
+    sampler = client.create_sampling_client(base_model=service.model_name).result()
+    prompt, params = ModelInput.from_ints(PROMPT), SamplingParams(max_tokens=2)
+    began = time.monotonic()
+    for bad in (SamplingParams(top_p=7.0), SamplingParams(max_tokens=10**6)):
+        with pytest.raises((tinker.BadRequestError, tinker.RequestFailedError)):
+            sampler.sample(prompt, 1, bad).result()
+        sampler.sample(prompt, 1, params).result()
+    assert time.monotonic() - began < 6.0
+
+
+def test_refused_requests_change_no_step(run: Any, client: Any, service: LocalService) -> None:
+    clean = client.create_lora_training_client(service.model_name, rank=8, seed=7).result()
+    mask = {"logprobs": [0.0] * 29, "advantages": [1.0] * 29}
+    plain = Datum(
+        model_input=ModelInput.from_ints(TOKENS[:-1]),
+        loss_fn_inputs={"target_tokens": TOKENS[1:], **mask},
+    )
+    masked = Datum(
+        model_input=ModelInput.from_ints(TOKENS[:-1]),
+        loss_fn_inputs={"target_tokens": TOKENS[1:], **mask, "sequence_ratio_mask": [1.0] * 29},
+    )
+    refusals = (
+        # This one fails in the middle of the computation.
+        lambda: run.forward_backward([masked, plain], "gspo"),
+        lambda: run.forward_backward([_datum(advantages=[1.0] * 29)], "cross_entropy"),
+        lambda: run.forward_backward([_datum()], "no_such_loss"),
+        lambda: run.optim_step(AdamParams(beta1=2.0)),
+        lambda: run.save_state("a name/that is none"),
+    )
+    norms: list[list[float]] = [[], []]
+    for _ in range(2):
+        for at, one in enumerate((run, clean)):
+            one.forward_backward([_datum()], "cross_entropy").result()
+            for refused in refusals if one is run else ():
+                with pytest.raises((tinker.APIStatusError, tinker.RequestFailedError)):
+                    refused().result()
+            one.forward_backward([_datum()], "cross_entropy").result()
+            step = one.optim_step(AdamParams(learning_rate=1e-2)).result()
+            norms[at].append(step.metrics["optim/grad_norm"])
+    assert norms[0] == norms[1]
+    assert _logprobs(run) == _logprobs(clean)
+
+
+def _status(service: LocalService) -> Any:
+    request = urllib.request.Request(
+        f"{service.base_url}/api/v1/status", headers={"X-API-Key": service.api_key}
+    )
+    with urllib.request.urlopen(request, timeout=10) as response:
+        return json.loads(response.read())
+
+
+def test_nothing_is_left_of_a_session_that_has_ended(service: LocalService) -> None:
+    before = _status(service)
+    own = tinker.ServiceClient(base_url=service.base_url, api_key=service.api_key)
+    for _ in range(2):
+        run = own.create_lora_training_client(service.model_name, rank=16).result()
+        run.forward_backward([_datum()], "cross_entropy").result()
+        run.optim_step(AdamParams()).result()
+        sampler = run.save_weights_and_get_sampling_client().result()
+        sampler.sample(ModelInput.from_ints(PROMPT), 2, SamplingParams(max_tokens=4)).result()
+    during = _status(service)
+    for count in ("sessions", "samplers", "held_bytes"):
+        assert during[count] > before[count]
+    for count in ("training_runs", "unnamed_adapters", "resident_adapters"):
+        assert during["models"][0][count] == before["models"][0][count] + 2
+    own.close("success").result()
+    deadline = time.monotonic() + 20
+    while _status(service) != before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _status(service) == before
+
+
+def test_many_samplers_of_a_session_have_one_share(model_dir: Path, tmp_path: Path) -> None:
+    import asyncio
+
+    async def play() -> set[str]:
+        config = ServiceConfig(models=(model_dir,), state_dir=tmp_path, memory=0.1, threads=1)
+        service = Service(config)
+        (model,), waiting = service.models, set()
+        for count in (1, 16):
+            session = service.registry.open_session(None, None)
+            for number in range(count):
+                record = service.open_sampler(session.id, number, model.name, None)
+                request = SampleRequest(
+                    BASE, np.array(PROMPT, np.int32), 1, TokenSampling(1), 4, frozenset()
+                )
+                service.sample(record, request, lambda _: b"")
+            waiting.add(session.id)
+        # What the compute thread would do first.
+        service.compute._run_callbacks()
+        assert model.sampler.waiting().keys() == waiting
+        return waiting
+
+    assert len(asyncio.run(play())) == 2
+
+
+def test_a_stop_string_of_any_length_is_seen(base_model: BaseModel) -> None:
+    sampler = sampler_with(base_model, 1 << 20)
+    request = partial(SampleRequest, BASE, np.array(PROMPT, np.int32), 1, TokenSampling(3), 200)
+
+    def play(*stops: str) -> list[int]:
+        future: Future[SampleResult] = Future()
+        sampler.submit(request(frozenset(), stops), future)
+        while sampler.busy:
+            sampler.step()
+        return future.result().sequences[0].tokens.tolist()
+
+    whole = play()
+    assert len(whole) == 200
+    for length in (1, 20, 64, 65, 150):
+        # This sampler's text is its list of tokens.
+        stop = ", ".join(map(str, whole[10 : 10 + length]))
+        assert play(stop) == whole[: 10 + length]
+
+
+CONSTANT = {"client/config", "client/dynamic_config", "telemetry", "forward_backward"}
+
+
+def _routes() -> list[tuple[str, str]]:
+    tables = {
+        "/api/v1/": rest_routes.ROUTES + sampling_routes.ROUTES + training_routes.ROUTES,
+        "/v1/": openai_routes.ROUTES,
+    }
+    return [
+        (prefix, path.replace("{session}", "s"))
+        for prefix, routes in tables.items()
+        for method, path, _ in routes
+        if method == "POST" and path not in CONSTANT
+    ]
+
+
+def _fields() -> set[str]:
+    models = [getattr(tinker.types, name) for name in dir(tinker.types) if name.endswith("Request")]
+    wire = [model for model in models if hasattr(model, "model_fields")]
+    assert len(wire) > 15
+    return {
+        name for model in (*wire, ChatRequest, CompletionRequest) for name in model.model_fields
+    }
+
+
+@pytest.mark.parametrize(("prefix", "path"), _routes())
+def test_no_text_of_the_wire_is_long(service: LocalService, prefix: str, path: str) -> None:
+    assert {"user_metadata", "display_name", "user", "reason", "tags"} <= _fields() | {"reason"}
+    values = [LONG, [LONG], {"a": LONG}, {LONG: 1}, [1] * FIELD_BYTES, {"a": {"b": "é" * 5000}}]
+    for at, name in enumerate(sorted({*_fields(), "reason", "anything"} - CONTENTS)):
+        status, answer = _post(service, path, {name: values[at % len(values)]}, prefix)
+        assert status == 400
+        assert f"{name} must have at most {FIELD_BYTES} bytes, got" in json.loads(answer)["detail"]
+    status, answer = _post(service, path, {LONG: 1}, prefix)
+    assert status == 400
+    assert len(answer) < 3000
+
+
+def test_a_megabyte_in_each_of_many_requests_leaves_nothing(service: LocalService) -> None:
+    process = psutil.Process(service.pid)
+    text = "y" * 1_000_000
+    bodies = [
+        ("create_session", {"tags": [], "sdk_version": "0", "user_metadata": {"note": text}}),
+        ("create_session", {"tags": [text], "sdk_version": "0", "user_metadata": None}),
+        ("sessions/none/finish", {"reason": {"type": text}}),
+        ("retrieve_future", {"request_id": text}),
+    ]
+
+    def play(times: int) -> int:
+        for _ in range(times):
+            for path, body in bodies:
+                assert _post(service, path, body)[0] == 400
+        return int(process.memory_info().rss)
+
+    assert play(20) - play(5) < 16 << 20
+
+
+def test_usual_text_is_kept(service: LocalService) -> None:
+    note = {"note": "é" * 2000}
+    body = {"tags": [], "sdk_version": "0", "user_metadata": note, "display_name": "run " * 50}
+    status, answer = _post(service, "create_session", body)
+    assert status == 200
+    name = json.loads(answer)["session_id"]
+    rest = tinker.RestClient(base_url=service.base_url, api_key=service.api_key)
+    assert rest.get_session(name).result().user_metadata == note
+    assert _post(service, f"sessions/{name}/finish", {"reason": {"type": "success"}})[0] == 204
+    # The first reason stays; a session that never was is named.
+    assert _post(service, f"sessions/{name}/finish", {"reason": {"type": "errored"}})[0] == 204
+    status, answer = _post(service, "sessions/nobody/finish", {})
+    assert status == 404
+    assert "'nobody' is unknown" in json.loads(answer)["detail"]
