@@ -33,7 +33,7 @@ LEVELS = (
     ("energy", "small"),
     ("energy", "genset"),
     ("warehouse", "pick_small"),
-    ("warehouse", "pick_large"),
+    ("warehouse", "pick"),
     ("warehouse", "stock"),
     ("disruption", "L2"),
 )

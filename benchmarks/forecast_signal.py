@@ -1,6 +1,6 @@
 """How much of a forecast's advantage is signal: by outcomes of the label, group size and grid.
 
-    python benchmarks/forecast_signal.py                 the levels easy, medium, hard and expert
+    python benchmarks/forecast_signal.py                 the levels easy, hard and expert
     python benchmarks/forecast_signal.py --tasks 2000 --scatter 0.35
 
 Groups of forecasts scatter around the exact probability, by a normal on the log-odds. The first
@@ -107,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--levels", default="easy,medium,hard,expert", help="names of levels")
+    parser.add_argument("--levels", default="easy,hard,expert", help="names of levels")
     parser.add_argument("--tasks", type=int, default=500, help="yes/no questions of each level")
     parser.add_argument(
         "--scatter", type=float, default=0.7, help="standard deviation of the forecasts' log-odds"
