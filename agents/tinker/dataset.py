@@ -33,7 +33,8 @@ def number_in_epochs(position: int, count: int, seed: int) -> int:
 
 @lru_cache(maxsize=16)
 def _order_of_epoch(count: int, seed: int, epoch: int) -> list[int]:
-    return generator("recorded", seed, epoch).permutation(count).tolist()
+    order: list[int] = generator("recorded", seed, epoch).permutation(count).tolist()
+    return order
 
 
 class TaskRange(Sequence[Task]):
