@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.evaluation.endpoint_runs import forecast, results, run
 from tests.evaluation.endpoint_server import Endpoint, serving
 from tokengym.agents.evaluation import endpoint as endpoints
+from tokengym.agents.evaluation.chat_answer import ChatAnswer
 from tokengym.agents.evaluation.chat_client import Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
@@ -113,7 +114,7 @@ def test_what_is_no_answer_at_all_is_a_broken_one(sent: bytes, server: Endpoint)
     ],
 )
 def test_the_reply_is_its_text_and_never_its_reasoning(sent: Any, text: str) -> None:
-    assert endpoints.ChatAnswer.read(json.dumps(sent).encode()).text == text
+    assert ChatAnswer.read(json.dumps(sent).encode()).text == text
 
 
 @pytest.mark.parametrize(
