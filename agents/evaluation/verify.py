@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from reprlib import repr as shortened
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -66,8 +65,7 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
             continue
         worlds.append(world)
         ends = world.ends.to_dict()
-        stated = {name: recorded.get(name) for name in ends}
-        differences += changes(f"{place.name}: ", ends, stated)
+        differences += changes(f"{place.name}: ", ends, {one: recorded.get(one) for one in ends})
         for policy in config.policies:
             records = list(folder.rollouts.read(folder.segment(place, policy, config)))
             count += len(records)
@@ -99,8 +97,8 @@ def changes(where: str, now: Any, recorded: Any) -> Iterator[str]:
     elif isinstance(now, list) and isinstance(recorded, list) and len(now) == len(recorded):
         for place, pair in enumerate(zip(now, recorded, strict=True)):
             yield from changes(f"{where}{place}.", *pair)
-    elif json.dumps(now) != json.dumps(recorded):
-        yield f"{where[:-1]} is {shortened(now)}, recorded {shortened(recorded)}"
+    elif (new := json.dumps(now)) != (old := json.dumps(recorded)):
+        yield f"{where[:-1]} is {new[:60]}, recorded {old[:60]}"
 
 
 def _changed_cells(folder: Path, results: Results) -> Iterator[str]:
@@ -108,8 +106,7 @@ def _changed_cells(folder: Path, results: Results) -> Iterator[str]:
     with TemporaryDirectory() as again:
         write_tables(Path(again), results)
         for file in sorted(Path(again).iterdir()):
-            kept = folder / file.name
-            if kept.is_file():
+            if (kept := folder / file.name).is_file():
                 lines = (one.read_text(encoding="utf-8").splitlines(True) for one in (file, kept))
                 yield from changes(f"{file.name}.", *(list(csv.DictReader(one)) for one in lines))
 

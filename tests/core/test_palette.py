@@ -18,7 +18,8 @@ def test_margins_are_inches_on_each_side() -> None:
     assert (panel.x0, panel.x1) == pytest.approx((1.0 / 8.0, 1.0 - 0.5 / 8.0))
     assert (panel.y0, panel.y1) == pytest.approx((0.25 / 5.0, 1.0 - 0.75 / 5.0))
     (title,) = made.texts
-    assert (title.get_text(), title.get_fontsize(), title.get_va()) == ("A day", 12, "top")
+    found = title.get_text(), title.get_fontsize(), title.get_verticalalignment()
+    assert found == ("A day", 12, "top")
     assert title.get_position()[1] == pytest.approx(1.0 - 0.08 / 5.0)
     assert made.get_layout_engine() is None
 

@@ -222,7 +222,7 @@ def test_a_table_holds_its_rows_and_appears_when_it_is_complete(
 ) -> None:
     path = tmp_path / "new" / f"table{suffix}"
     if suffix == ".parquet":
-        pytest.importorskip("pyarrow", reason="needs the extra `data`")
+        parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra `data`")
     require_table(path)
     rows = [("a,b", 1, 0.5, True), ("ü\n", 2, 1e-9, False), (None, None, None, None)]
     with open_table(path, {"name": str, "n": int, "x": float, "yes": bool}) as write:
@@ -233,8 +233,6 @@ def test_a_table_holds_its_rows_and_appears_when_it_is_complete(
         text = 'name,n,x,yes\n"a,b",1,0.5,True\n"ü\n",2,1e-09,False\n,,,\n'
         assert path.read_bytes() == text.encode()
         return
-    from pyarrow import parquet
-
     table = parquet.read_table(path)
     assert [str(kind) for kind in table.schema.types] == ["string", "int64", "double", "bool"]
     assert [tuple(row.values()) for row in table.to_pylist()] == rows

@@ -40,8 +40,8 @@ def test_unknown_names_are_listed_up_to_a_number_each_with_what_was_meant() -> N
     assert name_unknown(twenty, []) == ", ".join(twenty)
     assert name_unknown([*twenty, "x", "y"], []) == ", ".join([*twenty, "and 2 more"])
     assert name_unknown(["n" * 61], []) == "n" * 60
-    assert meant_for("titel", ["title", "year"]) == ["title"]
-    assert meant_for("titel", ["year"]) == []
+    assert meant_for("scroe", ["score", "year"]) == ["score"]
+    assert meant_for("scroe", ["year"]) == []
     assert meant_for("abcd", ["abxx"], 0.5) == ["abxx"]
     assert (repeated(["a", "", "", "b", "a", "b"]), repeated(["a", "b", ""])) == ("a", None)
 
