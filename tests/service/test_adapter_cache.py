@@ -91,7 +91,7 @@ def _put(cache: AdapterCache, adapter: LoraAdapter, *keys: str) -> None:
         cache.put(key, adapter.export())
 
 
-def test_no_session_takes_anothers_adapter_away(base_model: BaseModel, tmp_path: Path) -> None:
+def test_no_session_takes_an_adapter_of_another(base_model: BaseModel, tmp_path: Path) -> None:
     adapter_cache = _held(base_model, tmp_path, [])
     adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
     _put(adapter_cache, adapter, "quiet:0", "other:0", *(f"busy:{number}" for number in range(20)))

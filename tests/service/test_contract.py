@@ -38,6 +38,7 @@ from tokengym.agents.service.http.openai_api import ChatRequest, CompletionReque
 from tokengym.agents.service.state.service import Service
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tokengym.agents.service import LocalService
@@ -193,7 +194,7 @@ def _loss_body(run_id: str, number: int) -> bytes:
 
 
 def _wrong_dtype(run_id: str, number: int) -> bytes:
-    message = pb.ForwardBackwardRequest.FromString(_loss_body(run_id, number))
+    message: Any = pb.ForwardBackwardRequest.FromString(_loss_body(run_id, number))
     message.data[0].loss_fn_inputs["target_tokens"].dtype = 99
     return bytes(message.SerializeToString())
 
@@ -278,14 +279,14 @@ def test_refused_requests_change_no_step(run: Any, client: Any, service: LocalSe
         model_input=ModelInput.from_ints(TOKENS[:-1]),
         loss_fn_inputs={"target_tokens": TOKENS[1:], **mask, "sequence_ratio_mask": [1.0] * 29},
     )
-    refusals = (
+    refusals: list[Callable[[], Any]] = [
         # This one fails in the middle of the computation.
         lambda: run.forward_backward([masked, plain], "gspo"),
         lambda: run.forward_backward([_datum(advantages=[1.0] * 29)], "cross_entropy"),
         lambda: run.forward_backward([_datum()], "no_such_loss"),
         lambda: run.optim_step(AdamParams(beta1=2.0)),
         lambda: run.save_state("a name/that is none"),
-    )
+    ]
     norms: list[list[float]] = [[], []]
     for _ in range(2):
         for at, one in enumerate((run, clean)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,7 +34,6 @@ INFO = CheckpointInfo("model", "f00d", {"rank": 4}, True)
 RECORD = {"base_model": "model", "lora": {"rank": 4}, "user_metadata": None}
 FAR = 1e15  # seconds: no calendar has such a year
 
-Plant = "Callable[[Path], Any]"
 CONTENTS: dict[str, bytes] = {
     "empty": b"",
     "cut": b'{"pid": 5, "no',
@@ -202,8 +202,12 @@ def test_foreign_files_are_skipped_and_named(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def _write(content: bytes, file: Path) -> None:
+    file.write_bytes(content)
+
+
 BROKEN: dict[str, Callable[[Path], Any]] = {
-    **{kind: (lambda file, kind=kind: file.write_bytes(CONTENTS[kind])) for kind in CONTENTS},
+    **{kind: partial(_write, content) for kind, content in CONTENTS.items()},
     **OTHERS,
     "a folder": os.mkdir,
     "of another run": lambda file: file.write_text(

@@ -141,14 +141,14 @@ def _page_client(monkeypatch: pytest.MonkeyPatch, service: LocalService, rank: i
     monkeypatch.setenv("TINKER_API_KEY", service.api_key)
     (code,) = re.findall(r"```python client\.py\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert "rank=8" in code
-    return code.replace("rank=8", f"rank={rank}")
+    return str(code).replace("rank=8", f"rank={rank}")
 
 
 def test_the_page_s_client_is_refused_neither_the_thirtieth_time_nor_beside_others(
     small: LocalService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = _page_client(monkeypatch, small, 320)
-    kept = []  # No client ends its session: all 33 are alive.
+    kept: list[dict[str, Any]] = []  # No client ends its session: all 33 are alive.
 
     def once(_: int) -> None:
         kept.append(names := {"print": lambda *_: None})

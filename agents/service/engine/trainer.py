@@ -188,8 +188,9 @@ class Trainer:
                 eps=step.eps,
                 weight_decay=step.weight_decay,
             )
-        _step_or_undo(run)
-        run.optimizer.zero_grad(set_to_none=True)
+        with self.parking.using(run_id, run):
+            _step_or_undo(run)
+            run.optimizer.zero_grad(set_to_none=True)
         return {"optim/grad_norm": norm}
 
     def _check(self, request: LossRequest) -> None:

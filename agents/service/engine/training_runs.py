@@ -110,12 +110,13 @@ class Parking:
         # The file, the tensors that are empty meanwhile, and their bytes.
         self._parked: dict[str, tuple[Path, dict[str, torch.Tensor], int]] = {}
         self._pinned: set[str] = set()
+        self._sizes: dict[str, int] = {}
         self.written = 0
 
     @property
     def held(self) -> int:
         """Bytes that runs hold in memory."""
-        return sum(run.nbytes for run in list(self._runs.values()))
+        return sum(self._sizes.values())
 
     def use(self, run_id: str, run: AdapterTraining) -> None:
         """Have a run in memory, with room to grow; it may give way again in the next operation."""
@@ -127,37 +128,44 @@ class Parking:
             for name, saved in torch.load(file, weights_only=True).items():
                 tensors[name].data = saved
             self._forget_file(run_id)
+        self._sizes[run_id] = run.nbytes
 
     @contextmanager
     def using(self, run_id: str, run: AdapterTraining) -> Iterator[None]:
-        """Keep a run in memory within the block, in whose pauses others are used."""
+        """Keep a run, which may grow, in memory within the block, in whose pauses others come."""
         self.use(run_id, run)
         self._pinned.add(run_id)
         try:
             yield
         finally:
             self._pinned.discard(run_id)
+            self._sizes[run_id] = run.nbytes
 
     def make_room(self, run_id: str = "", most: int = 0) -> None:
         """Let runs give way until the others and `most` bytes for `run_id` fit in the limit."""
-        sizes = {name: run.nbytes for name, run in self._runs.items() if name != run_id}
-        over = most + sum(sizes.values()) - self._limit()
-        for name in sorted(sizes, key=lambda name: not self._silent(name)):
-            if sizes[name] and name not in self._pinned and over > 0:
-                self._park(name, sizes[name])
-                over -= sizes[name]
+        over = most + self.held - self._sizes.get(run_id, 0) - self._limit()
+        if over <= 0:
+            return
+        spare = self._runs.keys() - self._parked.keys() - self._pinned - {run_id}
+        used = [name for name in self._runs if name in spare]
+        for name in sorted(used, key=lambda name: not self._silent(name)):
+            if over > 0:
+                over -= self._sizes[name]
+                self._park(name)
 
     def remove(self, run_id: str) -> None:
         """Forget a run that has ended, if it is known."""
         self._runs.pop(run_id, None)
+        self._sizes.pop(run_id, None)
         self._forget_file(run_id)
 
-    def _park(self, run_id: str, size: int) -> None:
+    def _park(self, run_id: str) -> None:
         file, tensors = self._folder / secrets.token_hex(8), self._runs[run_id].held()
         with replacing(file) as part:
             torch.save({name: tensor.detach() for name, tensor in tensors.items()}, part)
-        self._parked[run_id] = file, tensors, size
-        self.written += size
+        self._parked[run_id] = file, tensors, self._sizes[run_id]
+        self.written += self._sizes[run_id]
+        self._sizes[run_id] = 0
         for tensor in tensors.values():
             # Whoever refers to the tensor finds its numbers there again.
             tensor.data = tensor.new_empty(0)

@@ -6,12 +6,13 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any, TypeVar
 
 import pydantic
 from aiohttp import web
+from google.protobuf.message import DecodeError
 from pydantic_core import from_json
+from tinker.proto import tinker_public_pb2 as pb
 
 from tokengym.agents.service.errors import (
     BadRequestError,
@@ -34,8 +35,8 @@ BODY_S = 120.0
 # Of a field, such as text that is kept; the others are held until their request is done, and count.
 FIELD_BYTES = 8192
 CONTENTS = frozenset({"prompt", "messages", "target_prompt_logprobs"})
-# The fields that a request sent, as far as they could be read.
-SENT = "sent"
+# What was read of a request's body.
+BODY = "body"
 # Holds what is being read, in the ledger.
 READING = "reading"
 
@@ -50,9 +51,7 @@ async def respond(handler: Handler, request: web.Request) -> web.StreamResponse:
     except (TooSlowError, OverloadedError):  # The SDK sends it again.
         raise
     except Exception:
-        sent = request.get(SENT)
-        find = sent.get if isinstance(sent, dict) else partial(getattr, sent)
-        service.pass_over(find("model_id", None), find("seq_id", None))
+        service.pass_over(*_order(bytes(request.get(BODY, b"")[:JSON_BYTES])))
         raise
     if isinstance(answer, web.StreamResponse):
         return answer
@@ -76,7 +75,7 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
         raise UnsupportedError(f"bodies are not compressed on the local service, got {coding!r}")
     service = request.app[SERVICE]
     limit = min(limit, service.config.max_body_bytes)
-    body = bytearray()
+    request[BODY] = body = bytearray()
     # Who sends it is known when it is read.
     coming = min(limit, request.content_length or limit)
     coming = coming if coming > JSON_BYTES else 0
@@ -86,8 +85,6 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
             async for piece in request.content.iter_any():
                 body += piece
                 if len(body) > limit:
-                    with suppress(ValueError):
-                        request[SENT] = from_json(bytes(body), allow_partial=True)
                     raise TooLargeError(f"body must be at most {limit} bytes, got more")
     except TimeoutError as error:
         raise TooSlowError(f"body must come within {BODY_S:g} s, got {len(body)} bytes") from error
@@ -104,26 +101,36 @@ async def read_body(request: web.Request, model: type[Model], limit: int = JSON_
         BadRequestError: if a field is longer than requests need it.
     """
     body = await read_bytes(request, limit)
-    sent = None
-    with suppress(ValueError):
-        sent = from_json(body, allow_partial=True)
-    _check_fields(request, sent)
+    try:
+        sent = json.loads(body)
+    except ValueError:
+        sent = None  # What is no JSON the model refuses.
+    _check_fields(sent)
     return model.model_validate_json(body)
 
 
 async def read_field(request: web.Request, name: str) -> Any:
     """Return one field of a JSON body, or None where there is no such field."""
     body = json.loads(await read_bytes(request, JSON_BYTES))
-    _check_fields(request, body)
+    _check_fields(body)
     return body.get(name) if isinstance(body, dict) else None
 
 
-def _check_fields(request: web.Request, body: Any) -> None:
-    """Note what was sent, and check that no field but the contents is long: many are kept."""
-    if not isinstance(body, dict):
-        return
-    request[SENT] = body
-    for name, value in body.items():
+def _order(body: bytes) -> tuple[Any, Any]:
+    """Return a training run and the number of its request, as far as a refused body has them."""
+    try:
+        sent = from_json(body, allow_partial=True)
+    except ValueError:
+        message = pb.ForwardBackwardRequest()
+        with suppress(DecodeError):  # What comes before the damage is read.
+            message.ParseFromString(body)
+        return message.model_id, message.seq_id
+    return (sent.get("model_id"), sent.get("seq_id")) if isinstance(sent, dict) else (None, None)
+
+
+def _check_fields(body: Any) -> None:
+    """Check that no field but the contents is long: many are kept."""
+    for name, value in body.items() if isinstance(body, dict) else ():
         text = name if name in CONTENTS else name + json.dumps(value, ensure_ascii=False)
         if (size := len(text.encode(errors="surrogatepass"))) > FIELD_BYTES:
             raise BadRequestError(f"{name[:99]} must have at most {FIELD_BYTES} bytes, got {size}")

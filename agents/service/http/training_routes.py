@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from tinker import types
-from tinker.proto import tinker_public_pb2 as pb
 
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, checked_ttl
@@ -16,7 +15,6 @@ from tokengym.agents.service.engine.compute_thread import WHOLE
 from tokengym.agents.service.engine.external_weights import KIND, checked_recipients
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.http.json_api import (
-    SENT,
     Answer,
     Handler,
     Route,
@@ -89,8 +87,7 @@ async def _get_info(request: web.Request, service: Service) -> Answer:
 
 async def _forward_backward(request: web.Request, service: Service) -> Answer:
     body = await read_bytes(request, service.config.max_body_bytes)
-    request[SENT] = message = pb.ForwardBackwardRequest()
-    read_loss_message(body, message)
+    message = read_loss_message(body)
     run_id, seq_id = message.model_id, message.seq_id
     loss = read_loss_request(message)
     # The work holds the decoded request alone: the body is as large again.

@@ -39,12 +39,13 @@ MAX_SPARSE = 1 << 22
 MIN_TEMPERATURE = 1e-5
 
 
-def read_loss_message(body: bytes, message: Any) -> None:
-    """Decode a forward_backward body into a `ForwardBackwardRequest`, as far as it is one.
+def read_loss_message(body: bytes) -> Any:
+    """Decode a forward_backward body; returns its `ForwardBackwardRequest`.
 
     Raises:
         BadRequestError: if the body is not such a message, or names no training run.
     """
+    message = pb.ForwardBackwardRequest()
     try:
         message.ParseFromString(body)
     except DecodeError as error:
@@ -53,6 +54,7 @@ def read_loss_message(body: bytes, message: Any) -> None:
         ) from error
     if not message.model_id:
         raise BadRequestError("a ForwardBackwardRequest needs a model_id, got none")
+    return message
 
 
 def read_loss_request(message: Any) -> LossRequest:
