@@ -168,6 +168,7 @@ def matches(work: Work, name: str, value: str) -> bool:
 @pytest.fixture
 def openalex(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv(KEY_VARIABLE, "of-mine")
+    Handler.calls = 0
     LikeOpenAlex.filters.clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), LikeOpenAlex)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
