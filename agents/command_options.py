@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
-from typing import Annotated, Any, TypeVar, get_origin
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -13,7 +13,9 @@ T = TypeVar("T", bound=Settings)
 
 
 def takes(
-    *groups: type[Settings], only: Collection[str] = ()
+    *groups: type[Settings],
+    only: Collection[str] = (),
+    change: Callable[[Setting], Setting] = lambda setting: setting,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of settings groups.
 
@@ -23,9 +25,10 @@ def takes(
     Args:
         groups: the groups.
         only: names of the settings that the command takes; all of them if empty.
+        change: makes of a setting what the command offers for it.
     """
     settings = {
-        setting.name: (setting, inspect.getdoc(group))
+        setting.name: (change(setting), inspect.getdoc(group))
         for group in groups
         for setting in settings_of(group).values()
         if not only or setting.name in only
@@ -63,10 +66,9 @@ def said_of(group: type[T], said: Mapping[str, Any], **more: Any) -> T:
 
 def _parameter(setting: Setting, group: str) -> inspect.Parameter:
     """Return the parameter that typer makes an option of, in the panel of its group."""
-    several = get_origin(setting.kind) in (Mapping, tuple)
-    kind = list[str] if several else setting.kind
+    kind = list[str] if setting.repeats else setting.kind
     panel = group.partition(".")[0]
-    option = typer.Option(setting.flag, help=setting.described, rich_help_panel=panel)
+    option = typer.Option(*setting.flag.split(), help=setting.described, rich_help_panel=panel)
     return inspect.Parameter(
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,

@@ -47,6 +47,11 @@ class Setting:
         return get_args(self.kind) if get_origin(self.kind) is Literal else ()
 
     @property
+    def repeats(self) -> bool:
+        """Whether the option may be given several times, for one value of all of them."""
+        return get_origin(self.kind) in (Mapping, tuple)
+
+    @property
     def limits(self) -> str:
         """The range of values in words; empty if there is none."""
         named = (("at least", self.least), ("at most", self.most), ("above", self.above))

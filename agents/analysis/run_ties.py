@@ -1,6 +1,6 @@
 """How the groups of a run tied as it learned, read step by step from its log."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from statistics import fmean
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokengym.agents.analysis.report import Picture, Report, Table
 from tokengym.agents.settings import plain
-from tokengym.agents.training.folder.monitor import StepRow
+from tokengym.agents.training.folder.monitor import TIE_RATES, StepRow, named
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
@@ -16,26 +16,32 @@ from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_RETURN = "reward/total"
+_RETURN, _SPEED = "mean_reward", "tokens_per_second"
 SERIES: Mapping[str, str] = {
     _RETURN: "mean return",
+    "correct_rate": "rollouts above the middle of the range",
     "reward_uniform_group_rate": "groups without advantage",
     "reward_tie_pair_rate": "tied pairs",
     "reward_tie_group_rate": "groups with a tie",
     "reward_unique_fraction_mean": "distinct rewards / size",
+    "floor_mass": "rollouts below the flat floor's threshold",
     "safety_floor_mass": "rollouts that missed the safety floor",
     "floor_tie_pair_rate": "tied pairs of those",
     "interior_tie_pair_rate": "tied pairs of the others",
     "malformed": "malformed replies",
+    _SPEED: "tokens read and sampled, or trained on, a second",
 }
-"""Metrics of the log's `env/all/`, and what to call them; those that it has are shown."""
+"""Metrics of the log, and what they are; those that it has are shown."""
+FIGURES = (_RETURN, "correct_rate", *TIE_RATES, "floor_mass", _SPEED)
+"""Those that set runs side by side."""
 
 _TENTH = 10
 _NOTE = (
     "Means over the first and last tenth of the steps and over all of them, with 95 % intervals: "
-    "of the return over steps (Student's t), of rates Clopper and Pearson's over the groups of "
-    "these steps, which is wider than necessary for rates that are not shares of groups."
+    "of return and speed over steps (Student's t), of rates Clopper and Pearson's over the groups "
+    "of these steps, which is wider than necessary for rates that are not shares of groups."
 )
+FIGURES_NOTE = "means over all training steps with 95 % intervals, as of `tokengym ties RUN`"
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ class RunTies:
         steps: the completed steps, by the trainer's number, ascending.
         series: values at these steps by the keys of `SERIES`; `None` where a step has none.
         tokens: tokens read and sampled by all rollouts, every observation read whole.
+        replies: replies of all rollouts that steps trained on.
         held_out: mean return on held-out Tasks `before` and `after`, if the run got so far.
         collapse: how it lost its signal, if it did.
     """
@@ -63,6 +70,7 @@ class RunTies:
     steps: tuple[int, ...]
     series: Mapping[str, tuple[float | None, ...]]
     tokens: float
+    replies: int
     held_out: Mapping[str, Estimate]
     collapse: str | None
 
@@ -74,7 +82,7 @@ class RunTies:
             of a part are taken as alike.
         """
         values = [value for value in self.series.get(name, ())[part] if value is not None]
-        if name == _RETURN or not values:
+        if name in (_RETURN, _SPEED) or not values:
             return mean_estimate(values) if values else None
         total = len(values) * self.groups
         return share_estimate(min(max(fmean(values), 0.0), 1.0) * total, total)
@@ -123,7 +131,7 @@ class RunTies:
         title = f"{self.run}: {self.world} {self.level}, {steps}"
         estimates = {name: [self.estimate(name, part) for part in parts] for name in self.series}
         rows = [
-            (SERIES[name], *("" if rate is None else rate.shown for rate in rates))
+            ((name, SERIES[name]), *(shown(name, rate) for rate in rates))
             for name, rates in estimates.items()
         ]
         table = Table(("", "first tenth", "last tenth", "all steps"), rows, note=_NOTE)
@@ -135,6 +143,8 @@ class RunTies:
         figure = Figure(figsize=(9, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2)
         for name, values in self.series.items():
+            if name == _SPEED:
+                continue
             axes = left if name == _RETURN else right
             axes.plot(self.steps, values, lw=1.2, label=SERIES[name])
         for when, at in (("before", self.steps[0]), ("after", self.steps[-1] + 1)):
@@ -170,11 +180,45 @@ def run_ties(run: RunFolder) -> RunTies:
         steps=tuple(row.step for row in rows),
         series={name: rates for name, rates in series.items() if any(v is not None for v in rates)},
         tokens=sum(row.tokens for row in rows),
+        replies=sum(int(row.metrics.get("env/all/total_turns", 0)) for row in rows),
         held_out={when: evaluation.returns for when, evaluation in ended.items()},
         collapse=None if collapse is None else collapse.reason,
     )
 
 
+def shown(name: str, found: Estimate | None) -> str:
+    """Return a figure as tables show it; empty where there is none."""
+    if found is None:
+        return ""
+    interval = found.interval("{:,.0f}".format)
+    speed = f"{found.value:,.0f}" + (f" ({interval})" if interval else "")
+    return speed if name == _SPEED else found.shown
+
+
+def figure_rows(columns: Sequence[Sequence[RunTies]]) -> list[list[str]]:
+    """Return the figures of runs side by side, each a mean over all steps of a column's runs.
+
+    Args:
+        columns: runs that belong together, such as those of several seeds.
+    """
+    return [
+        [name, *(shown(name, pooled(runs, name)) for runs in columns)]
+        for name in FIGURES
+        if any(name in run.series for runs in columns for run in runs)
+    ]
+
+
+def pooled(runs: Sequence[RunTies], name: str) -> Estimate | None:
+    """Return the mean of a figure over all steps of some runs; `None` if none has it."""
+    found = [one for run in runs if (one := run.estimate(name)) is not None]
+    if len(found) < 2 or name in (_RETURN, _SPEED):
+        values = [value for run in runs for value in run.series.get(name, ()) if value is not None]
+        return (found or [None])[0] if len(found) < 2 else mean_estimate(values)
+    total = sum(one.samples for one in found)
+    return share_estimate(sum(one.value * one.samples for one in found), total)
+
+
 def _value(row: StepRow, name: str) -> float | None:
-    value = row.metrics.get(f"env/all/{name}")
+    logged = row.metrics
+    value = named(logged).get(name, logged.get(name, logged.get(f"env/all/{name}")))
     return float(value) if isinstance(value, int | float) and isfinite(value) else None

@@ -23,6 +23,7 @@ from tokengym.agents.cli.rollouts import rollouts
 from tokengym.agents.cli.serve import serve
 from tokengym.agents.cli.serve_env import serve_env
 from tokengym.agents.cli.settings import settings
+from tokengym.agents.cli.sweep import sweep
 from tokengym.agents.cli.ties import ties
 from tokengym.agents.cli.train import resume, training_command
 from tokengym.agents.cli.verify import verify
@@ -56,7 +57,7 @@ def common(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(worlds, play, new_world, check, evaluate, verify, rollouts, export, ties),
     *map(training_command, COMMANDS),
-    *(resume, settings, compare, view, report, serve, serve_env, numerics),
+    *(sweep, resume, settings, compare, view, report, serve, serve_env, numerics),
 )
 for _command in _COMMANDS:
     app.command()(_command)

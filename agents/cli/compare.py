@@ -26,6 +26,7 @@ def compare(
 ) -> None:
     """Compare finished runs on the same held-out Tasks."""
     from tokengym.agents.analysis.report import Table
+    from tokengym.agents.analysis.run_ties import FIGURES_NOTE, figure_rows, run_ties
 
     read = [(run, run.finished, run.config) for run in map(RunFolder, runs)]
     _require_one_test([config for *_, config in read])
@@ -45,6 +46,10 @@ def compare(
                 scripts.setdefault((role, name), line)
     header = "run", "trained by", "role", "before", "after", "skill", "Tasks"
     show(Table(header, [*rows, *scripts.values()]))
+    stepped = [run for run, _, config in read if config.rolls_out and run.steps_done]
+    if stepped:
+        rows = figure_rows([[run_ties(run)] for run in stepped])
+        show(Table(("training", *(run.name for run in stepped)), rows, note=FIGURES_NOTE))
     if pairs := _pairs(read):
         note = (
             "returns are expected ones where they are known; p by Holm; 'could show' is the "

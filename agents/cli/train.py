@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,9 @@ from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
+
+if TYPE_CHECKING:
+    from tokengym.agents.training.folder.run_summary import RunSummary
 
 COLLAPSED = 3
 """Exit status of a run that lost its signal."""
@@ -62,7 +65,7 @@ def training_command(name: Command) -> Callable[..., None]:
     ) -> None:
         require_extra("tinker", "training")
         add_data(said, data)
-        config = mixed_preset(_worlds(worlds, level), command=name, **said)
+        config = mixed_preset(worlds_of(worlds, level), command=name, **said)
         new = RunFolder(run if run is not None else _new_folder(config))
         if new.exists:
             raise OptionError(
@@ -71,7 +74,7 @@ def training_command(name: Command) -> Callable[..., None]:
         if dry_run:
             _rehearse(config, (price_read, price_written, price_trained))
         else:
-            _train(config, new, ask=not yes)
+            _end(train_run(config, new, ask=not yes))
 
     command.__name__ = name
     command.__doc__ = (
@@ -98,7 +101,7 @@ def resume(
     opened = RunFolder.open(run)
     said = {"steps": steps, "max_total_tokens": max_total_tokens}
     changes: Any = {name: value for name, value in said.items() if value is not None}
-    _train(replace(opened.config, **changes), opened, ask=not yes)
+    _end(train_run(replace(opened.config, **changes), opened, ask=not yes))
 
 
 def _rehearse(config: TrainConfig, prices: Sequence[float]) -> None:
@@ -114,7 +117,22 @@ def _rehearse(config: TrainConfig, prices: Sequence[float]) -> None:
         raise typer.Exit(1) from error
 
 
-def _train(config: TrainConfig, run: RunFolder, *, ask: bool) -> None:
+def _end(outcome: "RunSummary") -> None:
+    if outcome.collapse is not None:
+        raise typer.Exit(COLLAPSED)
+
+
+def train_run(config: TrainConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
+    """Run or resume a job in a folder, and show how it goes; what every training command does.
+
+    Args:
+        config: of the job.
+        run: its folder.
+        ask: whether to ask before a key is used.
+
+    Raises:
+        typer.Exit: if it was interrupted, or its service ended or refused it.
+    """
     from tokengym.agents.service import ServiceDiedError
     from tokengym.agents.training.connection import ServiceRefusedError, ServiceTarget
     from tokengym.agents.training.progress import Progress
@@ -152,11 +170,10 @@ def _train(config: TrainConfig, run: RunFolder, *, ask: bool) -> None:
     for line in outcome.lines():
         progress.say(line)
     progress.say(f"report: {run.folder / 'report.html'}")
-    if outcome.collapse is not None:
-        raise typer.Exit(COLLAPSED)
+    return outcome
 
 
-def _worlds(names: str, level: str | None) -> list[WorldLevel]:
+def worlds_of(names: str, level: str | None) -> list[WorldLevel]:
     """Read `forecast`, or `forecast,energy:small`; `level` applies to a single world.
 
     Raises:

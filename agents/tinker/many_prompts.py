@@ -61,5 +61,5 @@ def _tokens(
     client: tinker.SamplingClient, prompt: tinker.ModelInput | Sequence[int] | str
 ) -> tuple[int, ...]:
     if isinstance(prompt, str):
-        prompt = client.get_tokenizer().encode(prompt)
+        return tuple(client.get_tokenizer().encode(prompt))
     return tuple(prompt.to_ints() if isinstance(prompt, tinker.ModelInput) else prompt)

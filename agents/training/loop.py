@@ -18,8 +18,8 @@ from tinker_cookbook.utils.lr_scheduling import LRSchedule, compute_schedule_lr_
 from tinker_cookbook.utils.misc_utils import split_list
 
 from tokengym.agents.training.budget import TOKENS, TokenBudget
+from tokengym.agents.training.folder.monitor import named
 from tokengym.agents.training.folder.run import POLICY, RunFolder
-from tokengym.agents.training.named_metrics import NamedMetrics
 from tokengym.agents.training.policy_trainers import PolicyTrainers, service_session
 from tokengym.envs.core.errors import OptionError
 
@@ -152,13 +152,12 @@ async def train(
 
     """
     run = Path(config.log_path).name
-    usual = ml_log.setup_logging(
+    log = ml_log.setup_logging(
         log_dir=config.log_path,
         wandb_project=config.wandb_project,
         wandb_name=config.wandb_name or run,
         config=config,
     )
-    log = NamedMetrics(usual)
     labels = recipe_user_metadata(config.recipe_name)
     title = config.session_name or config.wandb_name or run
     opened = service_session(config.base_url, user_metadata=labels, display_name=title)
@@ -220,7 +219,7 @@ class _Loop:
                     **window.get_timing_metrics(),
                 }
                 window.save_timing(step, store=self.log.store)
-                self.log.log_metrics(metrics, step=step)
+                self.log.log_metrics(metrics | named(metrics), step=step)
                 # Not before: a kill between the two would lose the metrics of a step that is done.
                 await self.learners.save(step + 1)
             return max(steps.start, steps.stop)

@@ -28,8 +28,9 @@ BEFORE, AFTER = (0.25, 0.75) * 4, (0.5, 1.0) * 4
 def a_run(folder: Path, rows: list[dict[str, float]], world: str = "energy") -> Path:
     """A run folder whose log has these values, by the keys of `SERIES`."""
     RunFolder(folder).write_config(preset(world, group_size=4))
+    logged = {"mean_reward": "env/all/reward/total", "tokens_per_second": "tokens_per_second"}
     lines = [
-        {"step": at, **{f"env/all/{name}": value for name, value in row.items()}}
+        {"step": at, **{logged.get(name, f"env/all/{name}"): v for name, v in row.items()}}
         for at, row in enumerate(rows)
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -58,14 +59,14 @@ def test_means_are_those_of_the_log(rows: list[dict[str, float]]) -> None:
 
 
 def test_what_the_log_does_not_tell_is_not_told() -> None:
-    found = read([{"reward/total": 0.5, "reward_tie_pair_rate": 0.25}, {"reward/total": math.nan}])
-    assert set(found.series) == {"reward/total", "reward_tie_pair_rate"}
-    assert found.series["reward/total"] == (0.5, None)
+    found = read([{"mean_reward": 0.5, "reward_tie_pair_rate": 0.25}, {"mean_reward": math.nan}])
+    assert set(found.series) == {"mean_reward", "reward_tie_pair_rate"}
+    assert found.series["mean_reward"] == (0.5, None)
     assert "floor" not in found.verdict
 
 
 def test_the_floor_is_told_first_and_a_split_only_where_it_is_logged() -> None:
-    row = {"reward/total": 0.5, "safety_floor_mass": 0.25}
+    row = {"mean_reward": 0.5, "safety_floor_mass": 0.25}
     assert read([row]).verdict.startswith("The safety floor first: 25.0% of the rollouts missed")
     assert "does not split ties" in read([row]).verdict
     told = read([{**row, "interior_tie_pair_rate": 0.125}]).verdict
@@ -73,7 +74,7 @@ def test_the_floor_is_told_first_and_a_split_only_where_it_is_logged() -> None:
 
 
 def test_a_folder_in_place_of_a_world_is_read_and_drawn(tmp_path: Path) -> None:
-    a_run(tmp_path, [{"reward/total": 0.5, "reward_tie_pair_rate": 0.25}] * 12)
+    a_run(tmp_path, [{"mean_reward": 0.5, "reward_tie_pair_rate": 0.25}] * 12)
     collapse = Collapse(3, "the form is lost", "try it")
     outcome = RunSummary(Evaluation(BEFORE), Evaluation(AFTER), {}, collapse, {})
     RunFolder(tmp_path).write_outcome(outcome)
@@ -90,10 +91,10 @@ def test_a_folder_in_place_of_a_world_is_read_and_drawn(tmp_path: Path) -> None:
 
 
 def test_rates_have_intervals_even_where_nothing_tied() -> None:
-    rows = [{"reward/total": 0.5 + 0.01 * at, "reward_uniform_group_rate": 0.0} for at in range(4)]
+    rows = [{"mean_reward": 0.5 + 0.01 * at, "reward_uniform_group_rate": 0.0} for at in range(4)]
     found = read(rows)
     groups = 4 * found.groups
-    dead, mean = found.estimate("reward_uniform_group_rate"), found.estimate("reward/total")
+    dead, mean = found.estimate("reward_uniform_group_rate"), found.estimate("mean_reward")
     assert dead is not None
     assert mean is not None
     assert (dead.value, dead.low, dead.samples) == (0.0, 0.0, groups)
@@ -113,7 +114,7 @@ def test_a_run_without_steps_or_with_other_options_is_refused(tmp_path: Path) ->
 
 
 def test_a_run_is_no_policy_of_another_world_nor_beside_other_weights(tmp_path: Path) -> None:
-    a_run(tmp_path, [{"reward/total": 0.5}])
+    a_run(tmp_path, [{"mean_reward": 0.5}])
     for world, more, said in (
         ("forecast", [], "is a run on tokengym/Energy-v0"),
         ("energy", ["--model-path", "tinker://x"], "give one"),

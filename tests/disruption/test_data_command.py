@@ -168,6 +168,7 @@ def matches(work: Work, name: str, value: str) -> bool:
 @pytest.fixture
 def openalex(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv(KEY_VARIABLE, "of-mine")
+    Handler.calls = 0
     LikeOpenAlex.filters.clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), LikeOpenAlex)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -243,7 +244,7 @@ def test_an_interrupted_expansion_goes_on_where_it_stopped(
 def test_a_filter_without_the_works_around_it_says_why_nothing_can_be_labelled(
     openalex: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(DataError, match=r"of 2005 to 2005, with 0 citations among them.*--expand"):
+    with pytest.raises(DataError, match=r"of 2005 to 2005, with 42 citations among them.*--expand"):
         run(*asked(tmp_path, openalex, "2005"))
     with pytest.raises(DataError, match=r"of 2005 to 2005 cannot be split"):
         run(*asked(tmp_path / "around", openalex, "2005", "--expand", "citers,references"))

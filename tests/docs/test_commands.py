@@ -121,6 +121,21 @@ def train(command: str) -> Rule:
     return follow
 
 
+def sweep(reader: Reader, arguments: list[str]) -> str:
+    """One small step with two of the sizes and one of the seeds."""
+    words, fewer = list(arguments), {"--group-size": "2,3", "--seeds": "0"}
+    for flag in fewer.keys() & {*words}:
+        words[words.index(flag) + 1] = fewer[flag]
+    small = list(SMALL)
+    del small[(at := small.index("--group-size")) : at + 2]
+    assert reader.service is not None, "a page that sweeps has a service"
+    place = ["--base-url", reader.service.base_url, "--model", reader.service.model_name]
+    key = reader.service.api_key
+    shown = reader.run_tokengym("sweep", *words, *small, *CUT, *place, key=key)
+    assert (reader.folder / words[words.index("--runs") + 1] / "sweep.html").is_file()
+    return shown
+
+
 def resume(reader: Reader, arguments: list[str]) -> str:
     """The command itself; a run on the shared service needs its key."""
     return reader.run_tokengym("resume", *arguments, key=getattr(reader.service, "api_key", ""))
@@ -274,6 +289,7 @@ def serve_env(reader: Reader, arguments: list[str]) -> str:
 RULES: Mapping[tuple[str, ...], Rule] = {
     **{("tokengym", command): train(command) for command in COMMANDS},
     ("tokengym", "resume"): resume,
+    ("tokengym", "sweep"): sweep,
     ("tokengym", "serve"): serve,
     ("tokengym", "serve-env"): serve_env,
     ("tokengym", "worlds"): lambda reader, rest: reader.run(BIN / "tokengym", "worlds", *rest),

@@ -43,8 +43,8 @@ class Counting:
 def test_replies_come_in_order_and_a_prompt_is_read_once(run: Any) -> None:
     sampler = run.save_weights_and_get_sampling_client()
     counting: Any = Counting(sampler)
-    prompts = [[5, 6, 7], [5, 6], tinker.ModelInput.from_ints([5, 6, 7]), [9], [5, 6]]
-    greedy = {"max_tokens": 4, "temperature": 0.0}
+    prompts: list[Any] = [[5, 6, 7], [5, 6], tinker.ModelInput.from_ints([5, 6, 7]), [9], [5, 6]]
+    greedy: dict[str, Any] = {"max_tokens": 4, "temperature": 0.0}
     groups = sample_prompts(counting, prompts, 2, at_once=2, **greedy)
     assert counting.asked == [((5, 6, 7), 4), ((5, 6), 4), ((9,), 2)]
     alone = [sample_prompts(sampler, [prompt], 1, **greedy)[0][0].tokens for prompt in prompts]
@@ -170,7 +170,7 @@ def test_a_log_goes_to_weights_and_biases_too(
     run = RunFolder(tmp_path / "run", wandb="mine")
     run.log(mean_reward=0.5)
     run.log(mean_reward=0.75)
-    calls = sys.modules["wandb"].calls  # type: ignore[attr-defined]
+    calls = sys.modules["wandb"].calls
     opened = {"project": "mine", "name": "run", "dir": str((tmp_path / "run").resolve())}
     assert calls == [opened, *((line, line["step"]) for line in lines(tmp_path / "run"))]
     monkeypatch.delitem(sys.modules, "wandb")

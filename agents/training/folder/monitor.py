@@ -23,6 +23,21 @@ MIXTURE = "mixture/"
 _SHOWN_CHARACTERS = 60
 """Of the commonest reply."""
 
+_ALL = "env/all/"
+TIE_RATES = (
+    "reward_tie_group_rate",
+    "reward_uniform_group_rate",
+    "reward_tie_pair_rate",
+    "reward_unique_fraction_mean",
+)
+NAMED: Mapping[str, str] = {
+    "mean_reward": f"{_ALL}reward/total",
+    **{name: f"{_ALL}{name}" for name in ("correct_rate", *TIE_RATES)},
+}
+"""Figures of a step by the names they have by themselves, and where the loops log them;
+docs/study.md defines them."""
+_TOKENS = (f"{_ALL}total_ob_tokens", f"{_ALL}total_ac_tokens", "train/tokens")
+
 
 @dataclass(frozen=True)
 class ReplyStatistics:
@@ -197,6 +212,17 @@ def _row(line: bytes, rollouts: RolloutLog | None) -> StepRow | None:
         seconds=_number(metrics, "time/total"),
         metrics=metrics,
     )
+
+
+def named(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Return the named figures of a step, as far as it has them.
+
+    `tokens_per_second` counts the tokens that its rollouts read and sampled, or those of its
+    demonstrations, over the whole step: sampling, training and saving.
+    """
+    found = {name: metrics[key] for name, key in NAMED.items() if key in metrics}
+    tokens, seconds = sum(metrics.get(key, 0) for key in _TOKENS), metrics.get("time/total", 0.0)
+    return {**found, **({"tokens_per_second": tokens / seconds} if tokens and seconds else {})}
 
 
 def _number(metrics: Mapping[str, Any], name: str) -> float:

@@ -1,0 +1,199 @@
+"""`tokengym sweep`: train with every combination of some settings, and compare the runs."""
+
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Self
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+
+from tokengym.agents.cli.extras import require_extra
+from tokengym.agents.cli.options import Data, Yes, add_data
+from tokengym.agents.cli.shown import show
+from tokengym.agents.cli.train import train_run, worlds_of
+from tokengym.agents.command_options import takes
+from tokengym.agents.settings import Setting
+from tokengym.agents.training.config import COMMANDS, TrainConfig
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.presets import mixed_preset
+from tokengym.envs.core.errors import OptionError
+
+_WHOLE = ("mix", "system")
+"""Settings that may have a comma within one value, and are not swept."""
+_FILLED_IN = ("renderer", "max_tokens", "learning_rate", "warm_start_rate")
+"""Settings that a job fills in where nothing was asked for."""
+_UNNAMEABLE = re.compile(r"[^\w.=-]+")
+"""What is not put into the name of a folder."""
+_COMMA = re.compile(r",(?![^\[{]*[\]}])")
+"""A comma that is in no JSON list or object."""
+
+
+class Variant(NamedTuple):
+    """One of the values that a setting is swept over.
+
+    Attributes:
+        label: which one, such as `group_size=4`; empty if it is the only one.
+        value: the value.
+    """
+
+    label: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Swept(Setting):
+    """A setting of a command as an option that takes several values, with commas between them.
+
+    Attributes:
+        single: the setting.
+    """
+
+    single: Setting
+
+    @classmethod
+    def of(cls, setting: Setting) -> Self:
+        """Return what a sweep offers of a setting."""
+        usual = {field.name: getattr(setting, field.name) for field in fields(Setting)}
+        if not setting.repeats:
+            words = f" ({', '.join(setting.choices)})" if setting.choices else ""
+            usual |= {"kind": str, "help": setting.help + words}
+        if setting.name == "seed":
+            usual["flag"] = "--seeds --seed"
+        return cls(**usual, single=setting)
+
+    def value(self, typed: Any) -> tuple[Variant, ...]:
+        """Return the values of what was typed.
+
+        Raises:
+            OptionError: if one of them is none of the setting's.
+        """
+        if self.name in _WHOLE:
+            return (Variant("", self.single.value(typed)),)
+        if self.single.repeats:
+            # Of each name=value the value may be several.
+            names = [pair.partition("=") for pair in typed]
+            every = [
+                [f"{name}{equals}{one}" for one in _COMMA.split(value)] if equals else [name]
+                for name, equals, value in names
+            ]
+            several = [place for place, values in enumerate(every) if len(values) > 1]
+            return tuple(
+                Variant(" ".join(pairs[place] for place in several), self.single.value([*pairs]))
+                for pairs in product(*every)
+            )
+        values = _COMMA.split(typed)
+        label = f"{self.name}={{}}".format if len(values) > 1 else lambda value: ""
+        return tuple(Variant(label(value), self._one(value)) for value in values)
+
+    def _one(self, text: str) -> Any:
+        if self.single.kind is str or self.single.choices:
+            return self.single.value(text)
+        try:
+            return TypeAdapter(self.single.kind).validate_python(text)
+        except ValidationError as error:
+            reason = error.errors()[0]["msg"]
+            raise OptionError(f"{self.single.flag} {text}: {reason}") from error
+
+
+@takes(*COMMANDS["train"].groups, change=Swept.of)
+def sweep(
+    world: Annotated[str, typer.Argument(metavar="WORLD", help="as of tokengym train")],
+    *,
+    said: dict[str, Any],
+    level: Annotated[str | None, typer.Option(help="level of the world")] = None,
+    data: Data = None,
+    runs: Annotated[
+        Path | None, typer.Option(help="folder of the runs and the table (runs/sweep-WORLD)")
+    ] = None,
+    yes: Yes = False,
+) -> None:
+    """Train with every combination of the values given, and print one table of the runs.
+
+    Every option of `tokengym train` takes several values, as in --group-size 4,8,16 --seeds 0,1,2;
+    those that are on or off take true or false. Finished runs are not run again, and an interrupted
+    one is resumed: repeat the command. The table, its figure and its data are written beside them.
+    """
+    require_extra("tinker", "training")
+    folder = runs or Path("runs") / f"sweep-{_UNNAMEABLE.sub('-', world)}"
+    if level is not None:
+        values = level.split(",")
+        said["level"] = [Variant(f"level={one}" * (len(values) > 1), one) for one in values]
+    planned: dict[str, list[tuple[RunFolder, TrainConfig]]] = {}
+    for label, name, chosen in _combinations(said):
+        add_data(chosen, data)
+        config = mixed_preset(worlds_of(world, chosen.pop("level", None)), **chosen)
+        run = RunFolder(folder / name)
+        planned.setdefault(label or world, []).append((run, _known_or_new(run, config)))
+    # The cookbook's loop leaves its sessions open, and the SDK goes on knocking at services that
+    # have ended with their runs.
+    logging.getLogger("tinker.lib.internal_client_holder").addFilter(
+        lambda record: not record.getMessage().startswith("Session heartbeat failed")
+    )
+    for run, config in (job for jobs in planned.values() for job in jobs):
+        if run.exists and run.outcome is not None:
+            typer.echo(f"finished before: {run.folder}")
+        else:
+            train_run(config, run, ask=not yes)
+    _conclude(world, folder, planned)
+
+
+def _combinations(
+    said: Mapping[str, Sequence[Variant]],
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield of each combination what it is without its seed, the name of its folder, and values."""
+    for values in product(*said.values()):
+        chosen = dict(zip(said, values, strict=True))
+        labels = {name: variant.label for name, variant in chosen.items() if variant.label}
+        label = " ".join(text for name, text in labels.items() if name != "seed")
+        name = _UNNAMEABLE.sub("_", "-".join(labels.values())) or "run"
+        yield label, name, {name: variant.value for name, variant in chosen.items()}
+
+
+def _known_or_new(run: RunFolder, config: TrainConfig) -> TrainConfig:
+    """Return the configuration of the run that a folder holds, or that of a new one.
+
+    Raises:
+        OptionError: if the folder holds a run with other settings.
+    """
+    if not run.exists:
+        return config
+    known = run.config
+    open_ones = [name for name in _FILLED_IN if getattr(config, name) in (None, "")]
+    asked = replace(config, **{name: getattr(known, name) for name in open_ones})
+    if asked != known:
+        names = [field.name for field in fields(known)]
+        differs = [name for name in names if getattr(known, name) != getattr(asked, name)]
+        raise OptionError(
+            f"{run.folder} holds a run with another {' and '.join(differs)}; name another folder "
+            "by --runs"
+        )
+    return known
+
+
+def _conclude(
+    world: str, folder: Path, planned: Mapping[str, Sequence[tuple[RunFolder, TrainConfig]]]
+) -> None:
+    """Print, draw and write the table of finished runs."""
+    from tokengym.agents.analysis.run_ties import run_ties
+    from tokengym.agents.analysis.sweep import SweepColumn, sweep_report
+
+    columns = {
+        label: SweepColumn([run_ties(run) for run, _ in jobs], [run.finished for run, _ in jobs])
+        for label, jobs in planned.items()
+    }
+    first, *_ = (config for jobs in planned.values() for _, config in jobs)
+    seeds = max(map(len, planned.values()))
+    title = f"{world} {first.level}, {first.steps} steps, {seeds} seed{'s' * (seeds > 1)} each"
+    report = sweep_report(title, columns)
+    show(*report.tables, title=report.title)
+    (folder / "sweep.png").write_bytes(report.picture.png)
+    report.write(folder / "sweep.html")
+    written = {label: column.to_dict() for label, column in columns.items()}
+    text = json.dumps(written, indent=1, allow_nan=False) + "\n"
+    (folder / "sweep.json").write_text(text)
+    typer.echo(f"table: {folder / 'sweep.html'}")
