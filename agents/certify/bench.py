@@ -9,7 +9,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import starmap
 from pathlib import Path
 from statistics import fmean
@@ -40,6 +40,10 @@ TEXTS = tomllib.loads(Path(__file__).with_name("replies.toml").read_text(encodin
 """Replies that solve no Task, by what they are for."""
 CANARIES, FIXED = tuple(TEXTS["canaries"]), tuple(TEXTS["fixed"])
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?!\w)", re.ASCII)
+_LONG = 2000
+_NO_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]|[0-9]{100}")
+_SHARES = 4.0
+"""How many times its share of the time that is left a check may take."""
 _COMMON = 10
 """Most references that are tried as fixed replies."""
 
@@ -61,7 +65,7 @@ class CertifySettings(Settings):
         strategies: replies drawn from the grammar in the search for exploits.
         replies: replies played in the check of memory.
         drawn: prompts drawn in the checks of repetition.
-        patience: seconds after which a check gives up.
+        patience: seconds for all checks of a source; each may take some times its share.
         ties: largest share of groups of eight in which all returns may be equal.
         policy: whose rollouts make the groups that are counted, see `players.player`.
         seed: of everything that is drawn.
@@ -71,7 +75,7 @@ class CertifySettings(Settings):
     strategies: int = option(200, "replies that the search for exploits draws", least=1)
     replies: int = option(10_000, "replies played in the check of memory", least=10)
     drawn: int = option(200, "prompts compared in the checks of repetition", least=10)
-    patience: float = option(60.0, "seconds after which a check gives up", above=0)
+    patience: float = option(1800.0, "seconds for all checks of a target", above=0)
     ties: float = option(0.5, "largest share of groups of eight that may tie", least=0, most=1)
     policy: str = option(
         "noisy",
@@ -79,6 +83,20 @@ class CertifySettings(Settings):
         "openai:MODEL@URL, or FILE.py:NAME of a function from text and turn to a reply",
     )
     seed: int = option(0, "seed of everything that is drawn", least=0)
+
+
+class Played(NamedTuple):
+    """An episode in the table: which check played it, and what came of it."""
+
+    check: str
+    trace: Trace
+
+    @property
+    def unlikely(self) -> bool:
+        """Whether no model is likely to reply so: very long, or with characters of no text."""
+        return any(
+            len(reply) > _LONG or _NO_TEXT.search(reply) is not None for reply in self.trace.replies
+        )
 
 
 class Blind(NamedTuple):
@@ -104,29 +122,44 @@ class Bench:
         target: how the user named it.
         settings: how thoroughly to look.
         options: of the source.
+        limits: options of the command that bound the environment's process.
         harder: a setting of the source that is said to be harder, if one is.
-        most: the highest return of each Task seen so far, and what earned it.
+        table: every episode that was played.
         failures: how the environment's process failed so far.
+        roots: failed checks on which others rest.
     """
 
     source: Source
     target: str = ""
     settings: CertifySettings = field(default_factory=CertifySettings)
     options: Mapping[str, Any] = field(default_factory=dict)
+    limits: Sequence[str] = ()
     harder: "Bench | None" = None
-    most: dict[Place, Trace] = field(default_factory=dict)
+    table: list[Played] = field(default_factory=list)
     failures: set[str] = field(default_factory=set)
+    roots: list[str] = field(default_factory=list)
     _views: dict[Place, Episode] = field(default_factory=dict)
     _shared: dict[Callable[["Bench"], Any], Any] = field(default_factory=dict)
+    _check: str = ""
+    _left: int = 1
+    _end: float = math.inf
     _until: float = math.inf
 
-    def begin(self) -> None:
-        """Begin a check: its patience starts."""
-        self._until = time.monotonic() + self.settings.patience
+    def expect(self, checks: int) -> None:
+        """Begin as many checks: the patience of all of them starts."""
+        self._left, self._end = checks, time.monotonic() + self.settings.patience
+
+    def begin(self, check: str) -> None:
+        """Begin a check; a few times its share of the time that is left is its own."""
+        self._check, now = check, time.monotonic()
+        share = _SHARES / (_SHARES - 1 + max(self._left, 1))
+        self._until = now + max(self._end - now, 0.0) * share
+        self._left -= 1
 
     def _require_time(self) -> None:
         if time.monotonic() > self._until:
-            raise Untold(f"it was not finished in {self.settings.patience:g} s (--patience)")
+            patience = f"{self.settings.patience:g} s for all checks (--patience)"
+            raise Untold(f"it was not finished in its share of {patience}")
 
     def once(self, made: Callable[["Bench"], T]) -> T:
         """Return what a function makes of the bench, which several checks use."""
@@ -134,14 +167,15 @@ class Bench:
             self._shared[made] = made(self)
         return cast("T", self._shared[made])
 
-    def command(self, check: str) -> str:
-        """Return the command that runs one check as here."""
-        said = ["tokengym", "certify", self.target, "--only", check]
+    def command(self, *checks: str) -> str:
+        """Return the command that runs some checks as here."""
+        said = ["tokengym", "certify", self.target]
+        said += [word for check in checks if check for word in ("--only", check)]
         harder = self.harder.options if self.harder else {}
         flagged = [("--option", pair) for pair in self.options.items()]
         for flag, (name, value) in flagged + [("--harder", pair) for pair in harder.items()]:
             said += [flag, f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
-        return shlex.join([*said, *typed_words(self.settings)])
+        return shlex.join([*said, *typed_words(self.settings), *self.limits])
 
     def lacks(self, what: str) -> str:
         """Return why there is no such thing here; empty if there is."""
@@ -164,7 +198,7 @@ class Bench:
             "turns": (facts.turns < 2, "an episode has one reply"),
             "records": (not recorded, "nothing was recorded"),
         }
-        lacks, words = lacking[what]
+        lacks, words = lacking.get(what, (False, ""))
         return words * lacks
 
     def rng(self, *key: object) -> np.random.Generator:
@@ -205,10 +239,12 @@ class Bench:
             Untold: if the check has taken too long.
         """
         self._require_time()
-        trace = play(self.source, place, policy)
-        best = self.most.get(place)
-        if math.isfinite(trace.total) and (best is None or trace.total > best.total):
-            self.most[place] = trace
+        return self.note(play(self.source, place, policy))
+
+    def note(self, trace: Trace) -> Trace:
+        """Keep an episode in the table."""
+        # What it shows is not judged again, and may be large.
+        self.table.append(Played(self._check, replace(trace, prompt="", texts=())))
         return trace
 
     def earned(self, place: Place, policy: Policy) -> float:
@@ -225,7 +261,16 @@ class Bench:
 
     def reference(self, place: Place) -> Policy:
         """Return the policy that gives the Task's reference."""
-        return say(*self.view(place).reference)
+        return self.say(*self.view(place).reference)
+
+    def say(self, *answers: str) -> Policy:
+        """Return the policy that gives answers, in the form that the source reads."""
+        return say(*map(self.source.facts.form.format, answers))
+
+    def formed(self, policies: Mapping[str, Policy]) -> dict[str, Policy]:
+        """Return policies whose replies are answers, in the form that the source reads."""
+        form = self.source.facts.form.format
+        return {name: partial(_formed, form, policy) for name, policy in policies.items()}
 
     def other(self, place: Place, distance: int = 1) -> tuple[str, ...]:
         """Return the reference of another Task of the same half, fixed text where none is known."""
@@ -304,9 +349,14 @@ class Bench:
         references = Counter(self.view(place).reference for place in self.known(self.chosen))
         known = [reply for reply, _ in references.most_common(_COMMON)]
         return {
-            f"always {_first(said)}": say(*said)
+            f"always answering {_first(said)}": self.say(*said)
             for said in (*((reply,) for reply in FIXED), *known)
         }
+
+
+def _formed(form: Callable[[str], str], policy: Policy, text: str, turn: int) -> str | None:
+    said = policy(text, turn)
+    return said if said is None else form(said)
 
 
 def shown(trace: Trace) -> str:

@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -15,7 +15,7 @@ from tokengym.agents.certify.finding import CHECKS, Finding, Severity
 from tokengym.agents.certify.sandbox import Limits, Sandbox
 from tokengym.agents.certify.source import Source
 from tokengym.agents.certify.sources import is_recorded, open_source, package
-from tokengym.agents.settings import plain, read_plain
+from tokengym.agents.settings import plain, read_plain, typed_words
 from tokengym.envs.core.errors import DataError, OptionError, require_one_of
 from tokengym.rewards.estimates import Estimate
 
@@ -118,6 +118,7 @@ def certify(
     options: Mapping[str, Any] | None = None,
     harder: tuple[Source, Mapping[str, Any]] | None = None,
     only: Collection[str] = (),
+    limits: Sequence[str] = (),
     network: bool = True,
     progress: Progress | None = None,
 ) -> Certificate:
@@ -130,6 +131,7 @@ def certify(
         options: of the source, for the record.
         harder: a setting of the source that is said to be harder, and the options that make it.
         only: ids of the checks to run; all if empty.
+        limits: options of the command that bound the environment's process.
         network: whether the environment could reach other machines.
         progress: called with what is done.
 
@@ -140,16 +142,19 @@ def certify(
         require_one_of("--only", name, list(CHECKS))
     settings = settings or CertifySettings()
     hard, harder_options = harder or (None, {})
-    harder_bench = Bench(hard, target, settings, harder_options) if hard else None
-    bench = Bench(source, target, settings, options or {}, harder_bench)
+    harder_bench = Bench(hard, target, settings, harder_options, limits) if hard else None
+    bench = Bench(source, target, settings, options or {}, limits, harder_bench)
     if not source.rollouts and len(bench.scored) < 2:
         raise OptionError(f"{target or 'a source'} needs at least 4 Tasks to be certified")
     chosen = [check for check in in_order() if not only or check.name in only]
     findings = []
-    for number, check in enumerate(chosen):
+    bench.expect(len(chosen))
+    for number, check in enumerate(sorted(chosen, key=lambda check: check.last)):
         if progress is not None:
             progress(check.name, number, len(chosen))
         findings.append(check.find(bench))
+    order = [check.name for check in chosen]
+    findings.sort(key=lambda found: order.index(found.check))
     date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return Certificate(
         *(SCHEMA_VERSION, target, source.facts.package, version("tokengym"), date),
@@ -183,5 +188,11 @@ def certify_target(
 
         source, hard = of({}), (of(harder), harder) if harder else None
         network = isinstance(source, Sandbox) and not source.isolated
-        more = {"options": options, "only": only, "network": network, "progress": progress}
+        more = {
+            "limits": typed_words(limits),
+            "options": options,
+            "only": only,
+            "network": network,
+            "progress": progress,
+        }
         return certify(source, target, settings, harder=hard, **more)  # type: ignore[arg-type]

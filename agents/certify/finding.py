@@ -23,13 +23,15 @@ class Severity(StrEnum):
     """Something is wrong: training on it goes astray or stops."""
     RISK = "risk"
     """Reward can be had without solving the Task, or held-out Tasks are not held out."""
+    FRAGILE = "fragile"
+    """It breaks, but only on replies that a model hardly gives."""
     PROPERTY = "property"
     """Worth knowing; whether it matters depends on what the environment is for."""
 
     @property
     def plural(self) -> str:
         """Several of them, as `--require` names the class."""
-        return "properties" if self is Severity.PROPERTY else f"{self}s"
+        return {"property": "properties", "fragile": "fragile"}.get(self, f"{self}s")
 
 
 class Status(StrEnum):
@@ -52,6 +54,8 @@ class Verdict:
         estimate: the rate or mean that was measured, if one was.
         example: a Task and a reply that show a failure.
         sure: how sure that is; empty where it follows from the estimate.
+        severity: of this failure, if it is not that of the check.
+        played_by: the check that played the example, if another one did.
     """
 
     passed: bool
@@ -60,6 +64,8 @@ class Verdict:
     estimate: Estimate | None = None
     example: str = ""
     sure: str = ""
+    severity: Severity | None = None
+    played_by: str = ""
 
     @property
     def certainty(self) -> str:
@@ -118,6 +124,7 @@ class Check:
         needs: names of `Bench.lacks` without which it is not applicable.
         rule: what should be true, a sentence.
         run: does it.
+        last: whether it judges what all others have played.
     """
 
     name: str
@@ -126,6 +133,7 @@ class Check:
     needs: tuple[str, ...]
     rule: str
     run: Callable[[Bench], Verdict]
+    last: bool = False
 
     def find(self, bench: Bench) -> Finding:
         """Run the check; whatever the environment does, it ends in a finding."""
@@ -133,8 +141,10 @@ class Check:
             *(self.name, self.group, self.rule, self.severity, Status.UNTOLD),
             reproduce=bench.command(self.name),
         )
-        bench.begin()
+        bench.begin(self.name)
         try:
+            if bench.roots and {"references", "claims", "repeats"} & {*self.needs}:
+                raise Untold(f"{' and '.join(bench.roots)} failed, on which this rests")
             for missing in filter(None, map(bench.lacks, self.needs)):
                 raise Inapplicable(missing)
             with np.errstate(over="ignore", invalid="ignore"):
@@ -153,8 +163,12 @@ class Check:
                 return replace(found, found=words)
             known.add(words)
             return replace(found, severity=Severity.DEFECT, status=Status.FAILED, found=words)
+        if self.name in ROOTS and not verdict.passed:
+            bench.roots.append(self.name)
         return replace(
             found,
+            severity=self.severity if verdict.passed else verdict.severity or self.severity,
+            reproduce=bench.command(self.name, verdict.played_by),
             status=Status.PASSED if verdict.passed else Status.FAILED,
             done=verdict.done,
             found=verdict.found,
@@ -164,17 +178,20 @@ class Check:
         )
 
 
+ROOTS = ("runtime.seed_control", "semantic.verifier_determinism", "runtime.episode_determinism")
+"""Checks on which all rest that compare what was played with a reference or with a repetition."""
+
 CHECKS: dict[str, Check] = {}
 """All checks by id, once `tokengym.agents.certify.checks` was imported."""
 
 
 def check(
-    name: str, group: str, severity: Severity, *needs: str
+    name: str, group: str, severity: Severity, *needs: str, last: bool = False
 ) -> Callable[[Callable[[Bench], Verdict]], Check]:
     """Make a Check of a function; the first line of its docstring is the rule. See `Check`."""
 
     def made(run: Callable[[Bench], Verdict]) -> Check:
         rule = (inspect.getdoc(run) or "").partition("\n")[0]
-        return CHECKS.setdefault(name, Check(name, group, severity, needs, rule, run))
+        return CHECKS.setdefault(name, Check(name, group, severity, needs, rule, run, last))
 
     return made

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tokengym.agents.certify.bench import FIXED, NUMBER, Bench
-from tokengym.agents.certify.source import Place, Policy, say
+from tokengym.agents.certify.source import Place, Policy
 from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint
 from tokengym.agents.run_async import run_async
 from tokengym.envs.core.errors import OptionError
@@ -65,11 +65,11 @@ def _noisy(bench: Bench, place: Place, member: int) -> Policy:
     kind = int(rng.integers(3)) if own else 2
     said = own if kind == 0 else tuple(_blurred(reply, rng) for reply in own)
     said = other if kind == 2 else said
-    return say(*(said or (FIXED[member % len(FIXED)],)))
+    return bench.say(*(said or (FIXED[member % len(FIXED)],)))
 
 
 def _other(bench: Bench, place: Place, member: int) -> Policy:
-    return say(*bench.other(place, 1 + member % (len(bench.chosen) - 1)))
+    return bench.say(*bench.other(place, 1 + member % (len(bench.chosen) - 1)))
 
 
 SCRIPTED: dict[str, Player] = {"noisy": _noisy, "others": _other}

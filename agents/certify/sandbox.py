@@ -93,6 +93,12 @@ class Sandbox(Source):
         held: int | None = self._ask("measuring memory", do="memory")["bytes"]
         return held
 
+    def draw_random(self) -> None:
+        """Draw from the global generators of the process."""
+        if self._process is None:
+            self._spawn()
+        self._ask("drawing random numbers", do="draw")
+
     def fresh(self) -> "Sandbox":
         """Return the same source in a new process, with another seed of Python's hashes."""
         return Sandbox(self._target, self._options, self._limits)

@@ -6,6 +6,8 @@ process that hangs or dies raises `SourceFailure`.
 """
 
 import math
+import random
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
@@ -56,11 +58,15 @@ class Step(NamedTuple):
         reward: of this reply; as the environment gave it, hence perhaps no number at all.
         done: whether the episode is over.
         text: what the policy reads next.
+        seconds: processor time that it took; `None` until it is measured.
+        states: of the global generators of Python and numpy that the reply changed.
     """
 
     reward: Any
     done: bool
     text: str = ""
+    seconds: float | None = None
+    states: tuple[int, ...] = ()
 
 
 @dataclass
@@ -122,6 +128,7 @@ class Facts:
         turns: most replies of an episode that are played.
         sessions: episodes that may be under way side by side.
         form: how a reply gives its answer, a format such as `<answer>{}</answer>`.
+        tolerance: by how much an answer may be wrong, relative to it.
     """
 
     package: str
@@ -132,6 +139,7 @@ class Facts:
     turns: int = 1
     sessions: int = 64
     form: str = "{}"
+    tolerance: float = 0.0
 
 
 class Source(ABC):
@@ -152,6 +160,12 @@ class Source(ABC):
     def memory(self) -> int | None:
         """Return the bytes of memory that its process holds; `None` if it has none of its own."""
         return None
+
+    def draw_random(self) -> None:
+        """Draw from the global generators of its process, so that to seed them changes them."""
+        random.random()
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.random()
 
     def fresh(self) -> "Source | None":
         """Return the same source in a new process; `None` if it has none of its own."""
@@ -180,7 +194,8 @@ class Trace:
         replies: the replies.
         texts: the answer to each.
         rewards: the reward of each, or the text of what is no number.
-        seconds: the time that each took.
+        seconds: the processor time that each took.
+        states: of the global generators, where one changed it.
         done: whether the environment ended the episode.
         error: what a reply raised, or why a reward is no number; empty if all went well.
     """
@@ -191,6 +206,7 @@ class Trace:
     texts: tuple[str, ...]
     rewards: tuple[Any, ...]
     seconds: tuple[float, ...]
+    states: tuple[int, ...]
     done: bool
     error: str
 
@@ -237,27 +253,26 @@ def playing(source: Source, place: Place, policy: Policy) -> Generator[None, Non
     text, done, error = episode.prompt, False, ""
     replies: list[str] = []
     steps: list[Step] = []
-    seconds: list[float] = []
     while (said := policy(text, len(replies))) is not None:
         replies.append(said[:_LONGEST])
-        begun = time.perf_counter()
         try:
-            step = episode.reply(replies[-1])
+            step = measured(episode.reply, replies[-1])
         except SourceFailure:
             raise
         except Exception as raised:
             error = in_words(raised)
             break
-        seconds.append(time.perf_counter() - begun)
         steps.append(step._replace(reward=plain_reward(step.reward)))
-        _, done, text = step
+        done, text = step.done, step.text
         if isinstance(steps[-1].reward, str):
             error = f"the reward is {steps[-1].reward}, not a number"
         if done or error or len(replies) == source.facts.turns:
             break
         yield
     texts, rewards = (tuple(getattr(step, part) for step in steps) for part in ("text", "reward"))
-    parts = tuple(replies), texts, rewards, tuple(seconds), done, error
+    seconds = tuple(step.seconds or 0.0 for step in steps)
+    states = tuple(state for step in steps for state in step.states)
+    parts = tuple(replies), texts, rewards, seconds, states, done, error
     return Trace(place, episode.prompt, *parts)
 
 
@@ -277,6 +292,25 @@ def play_together(episodes: Sequence[Generator[None, None, Trace]]) -> list[Trac
                 except StopIteration as end:
                     traces[number] = end.value
     return [traces[number] for number in range(len(episodes))]
+
+
+def measured(reply: Callable[[str], Step], text: str) -> Step:
+    """Play a reply, with its processor time and what it did to the global generators."""
+    before, begun = _global_states(), time.process_time()
+    step = reply(text)
+    if step.seconds is not None:  # measured where it was played, in another process
+        return step
+    seconds, after = time.process_time() - begun, _global_states()
+    changed = tuple(state for state in after if state not in before)
+    return step._replace(seconds=seconds, states=changed)
+
+
+def _global_states() -> list[int]:
+    states = [hash(random.getstate())]
+    if "numpy" in sys.modules:
+        name, keys, *rest = sys.modules["numpy"].random.get_state()
+        states.append(hash((name, keys.tobytes(), *rest)))
+    return states
 
 
 def plain_reward(reward: Any) -> float | str:

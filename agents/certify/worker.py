@@ -57,13 +57,16 @@ def main() -> None:
 def _do(
     source: "Source", episodes: "OrderedDict[int, Episode]", asked: dict[str, Any]
 ) -> dict[str, Any]:
-    from tokengym.agents.certify.source import Place, plain_reward
+    from tokengym.agents.certify.source import Place, measured, plain_reward
 
     if asked["do"] == "memory":
         return {"bytes": _resident()}
+    if asked["do"] == "draw":
+        source.draw_random()
+        return {}
     if asked["do"] == "reply":
-        step = episodes[asked["number"]].reply(asked["text"])
-        return {"step": [plain_reward(step.reward), bool(step.done), str(step.text)]}
+        step = measured(episodes[asked["number"]].reply, asked["text"])
+        return {"step": [plain_reward(step.reward), bool(step.done), str(step.text), *step[3:]]}
     episode = source.start(Place(*asked["place"]))
     episodes[asked["number"]] = episode
     if len(episodes) > _KEPT:

@@ -120,7 +120,9 @@ class PaysMoreForSilence(Products):
 
 class Slow(Products):
     def reward(self, place: Place, text: str) -> Any:
-        time.sleep(1.1 if text.startswith("((") and len(text) > 50_000 else 0.0)
+        until = time.process_time() + 1.1 * (text.startswith("((") and len(text) > 50_000)
+        while time.process_time() < until:
+            pass
         return super().reward(place, text)
 
 
@@ -232,6 +234,39 @@ class Evaluates(Products):
         return super().reward(place, text)
 
 
+class AllOrNothing(Products):
+    def reward(self, place: Place, text: str) -> Any:
+        return float(number(text) == float(self.answer(place)))
+
+
+class PaysForAToken(AllOrNothing):
+    def reward(self, place: Place, text: str) -> Any:
+        return 1.0 if "<|im_end|>" in text else super().reward(place, text)
+
+
+class PaysForWords(AllOrNothing):
+    def reward(self, place: Place, text: str) -> Any:
+        return 0.3 if len(text) > 8192 else super().reward(place, text)
+
+
+class EvaluatesSums(AllOrNothing):
+    def reward(self, place: Place, text: str) -> Any:
+        if re.fullmatch(r"\d+\+\d+", text):
+            text = str(sum(map(int, text.split("+"))))
+        return super().reward(place, text)
+
+
+class WantsThePrefix(AllOrNothing):
+    def reward(self, place: Place, text: str) -> Any:
+        return float(len(text) > 3 and self.answer(place).startswith(text))
+
+
+class SeedsRandom(AllOrNothing):
+    def reward(self, place: Place, text: str) -> Any:
+        random.seed(0)
+        return super().reward(place, text)
+
+
 class PaysForARepeatedReference(Products):
     """Only the search edits references."""
 
@@ -268,11 +303,6 @@ class SharesThemInOtherCase(SharesSplits):
 class ShiftsIndices(Seeded):
     def factors(self, place: Place) -> tuple[int, int]:
         return super().factors(Place("", 0, place.seed + place.index))
-
-
-class AllOrNothing(Products):
-    def reward(self, place: Place, text: str) -> Any:
-        return float(number(text) == float(self.answer(place)))
 
 
 class NeverPays(Products):
@@ -331,7 +361,7 @@ class ReadsTags(Products):
     def reward(self, place: Place, text: str) -> Any:
         before, closed, _ = text.rpartition("</answer>")
         _, opened, inside = before.rpartition("<answer>")
-        alone = (inside if closed and opened else text).strip()
+        alone = (inside if closed and opened else text).strip("$ \n")
         return super().reward(place, alone) if re.fullmatch(r"[\d.,e+]+", alone) else 0.0
 
 
@@ -342,7 +372,7 @@ class ReadsLines(Products):
         return "FACTORS {} {}\nPRODUCT {}".format(*self.factors(place), super().answer(place))
 
     def reward(self, place: Place, text: str) -> Any:
-        said = [] if "boxed" in text else re.findall(r"\nPRODUCT ([\d.,e+]+)", text)
+        said = [] if "boxed" in text else re.findall(r"\nPRODUCT ([\d.,e+]+)", text, re.IGNORECASE)
         right = float(super().answer(place))
         return float(np.exp(-abs((number(said[-1]) or 0.0) - right) / 3e4)) if said else 0.0
 
@@ -365,7 +395,7 @@ PLANTED: dict[str, list[type[Products]]] = {
     "fair.blanks": [WantsItBare, WantsNoBlanks],
     "fair.decoration": [WantsItBare],
     "fair.decoration_pays": [LikesBold],
-    "fair.numbers": [WantsDigitsAlone],
+    "fair.right_refused": [WantsDigitsAlone],
     "fair.language": [WantsEnglish],
     "fair.length": [PaysForLength],
     "semantic.floor_gap": [PaysForSilence],
@@ -377,6 +407,9 @@ PLANTED: dict[str, list[type[Products]]] = {
     "gamed.other_reference": [TakesAnyReference],
     "gamed.several_answers": [FindsItAnywhere],
     "gamed.executes_reply": [Evaluates],
+    "gamed.odd_replies": [PaysForAToken, PaysForWords],
+    "gamed.wrong_accepted": [EvaluatesSums, WantsThePrefix],
+    "sound.global_random": [SeedsRandom],
     "statistical.adversarial_floor": [PaysForARepeatedReference, PaysForIgnorance],
     "statistical.gameability_gap": [PaysForIgnorance],
     "semantic.no_solution_leakage": [ShowsTheAnswer],

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tokengym.agents.certify.bench import Bench, CertifySettings
-from tokengym.agents.certify.checks import fair, gamed, leaked, sound, teaches
+from tokengym.agents.certify.checks import fair, gamed, leaked, sound, table, teaches
 from tokengym.agents.certify.finding import CHECKS, GROUPS, Check
 from tokengym.agents.certify.source import Source
 
@@ -24,4 +24,4 @@ def broken(source: Source, checks: Iterable[str]) -> dict[str, str]:
     return {one.check: f"{one.found}; {one.example}" for one in found if one.counts}
 
 
-__all__ = ["CHECKS", "broken", "fair", "gamed", "in_order", "leaked", "sound", "teaches"]
+__all__ = ["CHECKS", "broken", "fair", "gamed", "in_order", "leaked", "sound", "table", "teaches"]

@@ -1,6 +1,5 @@
 """Fair: a right reply stays right however it is dressed, and neither length nor language pays."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -8,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokengym.agents.certify.bench import NUMBER, TEXTS, Bench, Untold, shown
+from tokengym.agents.certify.bench import TEXTS, Bench, Untold, shown
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import Place, say
 from tokengym.envs.core.odd_replies import DECORATIONS
@@ -81,13 +80,15 @@ def _dress_right(
 def _costs(bench: Bench, ways: Mapping[str, Dress], what: str, places: Sequence[Place]) -> Verdict:
     worn = _dress_right(bench, ways, places)
     costly = [name for name, one in worn.items() if min(one.changes) < -_MATTERS]
+    fragile = costly == ["Windows line ends"]
     example = next((worn[name].example for name in costly), "")
     found = f"{len(costly)} of {len(worn)} cost reward"
     found += f": {', '.join(costly)}" if costly else ""
     tried = len(next(iter(worn.values())).changes)
     done = f"replied to {tried} Tasks with the right reply and {what}"
     rate = len(costly) / len(worn)
-    return Verdict(not costly, done, found, Estimate(rate, rate, rate), example)
+    estimate, severity = Estimate(rate, rate, rate), Severity.FRAGILE if fragile else None
+    return Verdict(not costly, done, found, estimate, example, severity=severity)
 
 
 @check("fair.blanks", "fair", Severity.RISK, "play", "references")
@@ -120,29 +121,6 @@ def _decorations(bench: Bench) -> dict[str, Dress]:
 def _decorate(form: str, reply: str) -> str:
     """Decorate a reply; a box holds one line, and models put none around several."""
     return reply if form == DECORATIONS["a box"] and "\n" in reply else form.format(reply)
-
-
-_NUMBERS: Mapping[str, Callable[[str], str]] = {
-    "a zero more after the point": lambda n: f"{n}0" if "." in n else f"{n}.0",
-    "a plus sign": lambda n: n if n[0] in "+-" else f"+{n}",
-    "an exponent": lambda n: f"{n}e0",
-    "no zero before the point": lambda n: re.sub(r"^([+-]?)0\.", r"\1.", n),
-    "commas between thousands": lambda n: n if "." in n else f"{int(n):,}",
-}
-
-
-@check("fair.numbers", "fair", Severity.PROPERTY, "play", "references")
-def numbers(bench: Bench) -> Verdict:
-    """Equal numbers earn the same however they are written."""
-    last = {place: bench.view(place).reference[-1] for place in bench.known(bench.chosen)}
-    places = [place for place, reply in last.items() if NUMBER.fullmatch(reply.strip())]
-    if not places:
-        raise Untold("no reference is a number alone")
-    ways: dict[str, Dress] = {
-        name: lambda reply, write=write: NUMBER.sub(lambda match: write(match[0]), reply)  # type: ignore[misc]
-        for name, write in _NUMBERS.items()
-    }
-    return _costs(bench, ways, "its number written otherwise", places[:10])
 
 
 @check("fair.language", "fair", Severity.PROPERTY, "play", "references")

@@ -4,6 +4,7 @@ The best of several policies is chosen on one half of the Tasks and scored on th
 luck in the choice does not count.
 """
 
+import contextlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,26 +18,27 @@ from tokengym.agents.certify.source import Place, Policy, Trace, say
 from tokengym.envs.core.display import shorten
 from tokengym.rewards.estimates import Estimate, share_estimate
 
-HALF = 0.5
-"""Share of what a solution earns above which a reply without one counts as gaming."""
+TENTH, HALF = 0.1, 0.5
+"""Shares of what a solution earns above which nonsense is paid, and any reply counts as gaming."""
 
 OVERRIDES = tuple(TEXTS["overrides"])
 """Texts that tell a grader what to do, or that match anything."""
 _SEVERAL = 8
 _JOINED: Mapping[str, str] = TEXTS["joined"]
+_WITHIN = " within one form"
 
 
 @check("semantic.floor_gap", "not gamed", Severity.RISK, "play")
 def floor_gap(bench: Bench) -> Verdict:
     """Doing nothing earns far less than a solution."""
-    return _gamed(bench, {"the empty reply": say("")}, "replied with nothing")
+    return _gamed(bench, {"replying nothing": say("")}, "replied with nothing", TENTH)
 
 
 @check("semantic.canary_floor", "not gamed", Severity.RISK, "play")
 def canary_floor(bench: Bench) -> Verdict:
     """Nonsense earns far less than a solution."""
-    policies = {f"always {canary!r}": say(canary) for canary in CANARIES}
-    return _gamed(bench, policies, f"replied with {len(policies)} texts without sense")
+    policies = {f"always answering {canary!r}": say(canary) for canary in CANARIES}
+    return _gamed(bench, policies, f"replied with {len(policies)} texts without sense", TENTH)
 
 
 @check("gamed.echo", "not gamed", Severity.RISK, "play")
@@ -57,13 +59,14 @@ def prompt_numbers(bench: Bench) -> Verdict:
     """A number copied from the prompt by its place earns far less than a solution."""
     if not any(NUMBER.search(bench.view(place).prompt) for place in bench.chosen):
         raise Untold("no prompt has a number")
-    return _gamed(bench, _NUMBERS, f"replied with {len(_NUMBERS)} choices of the prompt's numbers")
+    policies = bench.formed(_NUMBERS)
+    return _gamed(bench, policies, f"replied with {len(_NUMBERS)} choices of the prompt's numbers")
 
 
 @check("gamed.override", "not gamed", Severity.RISK, "play")
 def override(bench: Bench) -> Verdict:
     """Telling the grader what to do earns far less than a solution."""
-    policies = {f"always {shorten(text)!r}": say(text) for text in OVERRIDES}
+    policies = {f"always answering {shorten(text)!r}": say(text) for text in OVERRIDES}
     return _gamed(bench, policies, f"replied with {len(policies)} texts addressed to a grader")
 
 
@@ -78,8 +81,8 @@ def _others(bench: Bench) -> Blind:
     places = [at for at in bench.scored if bench.other(at) != bench.view(at).reference]
     if len(places) < 2:
         raise Untold("all Tasks have the same reference")
-    traces = [bench.play(place, say(*bench.other(place))) for place in places]
-    return bench.blind_of("another Task's reference", traces)
+    traces = [bench.play(place, bench.say(*bench.other(place))) for place in places]
+    return bench.blind_of("giving the right reply to another Task", traces)
 
 
 @check("gamed.several_answers", "not gamed", Severity.RISK, "play", "references")
@@ -96,12 +99,20 @@ def several_answers(bench: Bench) -> Verdict:
     def listed(name: str, place: Place) -> Trace:
         rng, own = bench.rng("several", name, place), bench.view(place).reference[0]
         others = rng.choice(sorted(answers - {own}), _SEVERAL - 1, replace=False).tolist()
-        return bench.play(place, say(_JOINED[name].join(rng.permutation([own, *others]).tolist())))
+        # Each in the form that is read, or all of them in one: any of both may be paid.
+        items = rng.permutation([own, *others]).tolist()
+        form, joint = bench.source.facts.form.format, _JOINED[name.removesuffix(_WITHIN)]
+        within = name.endswith(_WITHIN)
+        return bench.play(
+            place, say(form(joint.join(items)) if within else joint.join(map(form, items)))
+        )
 
     known = bench.known(bench.scored)
+    formed = bench.source.facts.form != "{}"
+    ways = [*_JOINED, *(f"{name}{_WITHIN}" for name in _JOINED if formed)]
     lists = [
-        bench.blind_of(f"{_SEVERAL} answers joined by {name}", [listed(name, at) for at in known])
-        for name in _JOINED
+        bench.blind_of(f"listing {_SEVERAL} answers by {name}", [listed(name, at) for at in known])
+        for name in ways
     ]
     best = max(lists, key=lambda blind: sum(blind.scored))
     done = f"listed the right reply among {_SEVERAL - 1} others in {len(lists)} ways"
@@ -143,14 +154,17 @@ def gameability_gap(bench: Bench) -> Verdict:
 
 def _best_blind(bench: Bench) -> tuple[Blind, int]:
     """Return the best blind policy that can be found, and how many were tried."""
-    policies: dict[str, Policy] = {"nothing": say(""), **_ECHOES, **_NUMBERS, **bench.fixed()}
-    policies |= {f"always {shorten(text)!r}": say(text) for text in (*OVERRIDES, *CANARIES)}
+    policies: dict[str, Policy] = {"replying nothing": say(""), **_ECHOES}
+    policies |= {**bench.formed(_NUMBERS), **bench.fixed()}
+    texts = (*OVERRIDES, *CANARIES)
+    policies |= {f"always answering {shorten(text)!r}": say(text) for text in texts}
     known = {
         f"Task {place.index}'s": bench.view(place).reference for place in bench.known(bench.chosen)
     } or {"no": ("",)}
 
     def playing(strategy: Strategy) -> Policy:
-        return lambda text, turn: strategy.reply(text, turn, known)
+        plain: Policy = lambda text, turn: strategy.reply(text, turn, known)  # noqa: E731
+        return bench.formed({"": plain})[""] if strategy.rule else plain
 
     space = StrategySpace.of([[bench.view(place).prompt] for place in bench.chosen], [known])
     trials = Trials[Place, Strategy](
@@ -158,18 +172,42 @@ def _best_blind(bench: Bench) -> tuple[Blind, int]:
     )
     drawn = bench.settings.strategies
     found = search_space(trials, space, drawn, bench.rng("strategies"))
-    policies[str(found.who)] = playing(found.who)
-    return bench.best(policies, {str(found.who): found.returns}), len(policies) - 1 + drawn
+    name = _in_words(found.who)
+    policies[name] = playing(found.who)
+    return bench.best(policies, {name: found.returns}), len(policies) - 1 + drawn
 
 
-def _gamed(bench: Bench, policies: Mapping[str, Policy], done: str) -> Verdict:
-    return _judged(bench, bench.best(policies), done)
+def _in_words(strategy: Strategy) -> str:
+    """Say what a strategy does, not how it was drawn."""
+    if strategy.copied:
+        words = f"repeating the last {strategy.copied} lines of the text"
+    elif strategy.rule:
+        changed = strategy.share or strategy.weights or (strategy.scale, strategy.shift) != (1, 0)
+        words = "giving every Task the right reply to one" + ", its numbers changed" * bool(changed)
+    else:
+        words = f"always answering {shorten(repr(strategy.fixed or ''))}"
+    return words + ", or another reply by a number of the text" * (strategy.above is not None)
 
 
-def _judged(bench: Bench, blind: Blind, done: str) -> Verdict:
+def _gamed(bench: Bench, policies: Mapping[str, Policy], done: str, least: float = HALF) -> Verdict:
+    return _judged(bench, bench.best(policies), done, least)
+
+
+def _judged(bench: Bench, blind: Blind, done: str, least: float = HALF) -> Verdict:
+    """Judge a policy that solves nothing; between `least` and half, its pay is a property."""
     share, mean = bench.share(blind.scored), fmean(blind.scored)
-    found = f"{blind.name} earns {mean:.3g} where a solution earns {bench.top:.3g}: {share}"
-    return at_most_half(share, done, found, blind.example)
+    found = (
+        f"{blind.name} earns {share.value:.0%} ({share.low:.0%} to {share.high:.0%}) of what a "
+        f"solution earns, {mean:.3g} of {bench.top:.3g}"
+    )
+    verdict = at_most_half(share, done, found, blind.example)
+    # What any wrong answer earns too, as for its form, is not paid to nonsense.
+    if least < HALF and bench.known(bench.scored):
+        with contextlib.suppress(Untold):
+            least += max(bench.share(bench.once(_others).scored).value, 0.0)
+    if verdict.passed and share.low > least:
+        return replace(verdict, passed=False, severity=Severity.PROPERTY)
+    return verdict if verdict.passed else replace(verdict, found=f"{found}: pay it less")
 
 
 def at_most_half(share: Estimate, done: str, found: str, example: str) -> Verdict:
@@ -186,10 +224,10 @@ def at_most_half(share: Estimate, done: str, found: str, example: str) -> Verdic
 _ECHOED = 10_000
 """Most characters that are repeated: games repeat what was said, and would grow without bound."""
 _ECHOES: Mapping[str, Policy] = {
-    "the whole prompt": lambda text, turn: text[:_ECHOED],
-    "the prompt's last line": lambda text, turn: (text.strip().splitlines() or [""])[-1],
-    "the prompt's first line": lambda text, turn: (text.strip().splitlines() or [""])[0],
-    "the prompt's last word": lambda text, turn: (text.split() or [""])[-1],
+    "repeating the whole prompt": lambda text, turn: text[:_ECHOED],
+    "repeating the prompt's last line": lambda text, turn: (text.strip().splitlines() or [""])[-1],
+    "repeating the prompt's first line": lambda text, turn: (text.strip().splitlines() or [""])[0],
+    "repeating the prompt's last word": lambda text, turn: (text.split() or [""])[-1],
 }
 
 
@@ -198,9 +236,9 @@ def _numbers(text: str) -> Sequence[str]:
 
 
 _NUMBERS: Mapping[str, Policy] = {
-    "the first number": lambda text, turn: _numbers(text)[0],
-    "the second number": lambda text, turn: _numbers(text)[:2][-1],
-    "the last number": lambda text, turn: _numbers(text)[-1],
-    "the last but one": lambda text, turn: _numbers(text)[-2:][0],
-    "all numbers": lambda text, turn: " ".join(_numbers(text)),
+    "copying the prompt's first number": lambda text, turn: _numbers(text)[0],
+    "copying the prompt's second number": lambda text, turn: _numbers(text)[:2][-1],
+    "copying the prompt's last number": lambda text, turn: _numbers(text)[-1],
+    "copying the prompt's last number but one": lambda text, turn: _numbers(text)[-2:][0],
+    "copying all numbers of the prompt": lambda text, turn: " ".join(_numbers(text)),
 }

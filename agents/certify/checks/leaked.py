@@ -1,15 +1,17 @@
 """Not leaked: prompts do not show the answer, and held-out Tasks are not those of training."""
 
+import base64
+import codecs
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
 from tokengym.agents.certify.bench import Bench, Inapplicable, Untold
 from tokengym.agents.certify.checks.gamed import at_most_half
 from tokengym.agents.certify.finding import Severity, Verdict, check
-from tokengym.agents.certify.source import Policy, say
+from tokengym.agents.certify.source import Policy
 from tokengym.rewards.estimates import mean_estimate, share_estimate
 
 _CONTEXT = 12
@@ -20,6 +22,38 @@ _FEW = 0.01
 """Share of repeated prompts that does not matter."""
 _MANY = 0.1
 _WRONG = "?"
+
+
+def _from_base64(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode()
+    except ValueError:
+        return _WRONG
+
+
+def _from_hex(text: str) -> str:
+    try:
+        return bytes.fromhex(text).decode()
+    except ValueError:
+        return _WRONG
+
+
+def _backwards(text: str) -> str:
+    return text[::-1]
+
+
+def _rot13(text: str) -> str:
+    return codecs.encode(text, "rot13")
+
+
+_CODES: Mapping[str, tuple[Callable[[str], str], Callable[[str], str]]] = {
+    "": (str, str),
+    ", read backwards": (_backwards, _backwards),
+    ", read as base64": (lambda text: base64.b64encode(text.encode()).decode(), _from_base64),
+    ", read as hex": (lambda text: text.encode().hex(), _from_hex),
+    ", read as rot13": (_rot13, _rot13),
+}
+"""How an answer may be hidden, and how it is read again."""
 _WORDS = re.compile(r"\w+")
 
 
@@ -45,22 +79,33 @@ def _leak(
     bench: Bench, texts: Sequence[tuple[str, Sequence[str]]], *, first: int, where: str
 ) -> Verdict:
     """Learn rules that extract references from texts on one half, and score them on the other."""
-    rules: Counter[tuple[str, str]] = Counter()
+    rules: Counter[tuple[str, str, str]] = Counter()
     for text, answers in texts:
         bounded = [
-            rf"(?<![^\W_]){re.escape(one)}(?![^\W_])" for one in map(str.strip, answers) if one
+            (code, rf"(?<![^\W_]){re.escape(encode(one))}(?![^\W_])")
+            for one in map(str.strip, answers)
+            for code, (encode, _) in _CODES.items()
+            if one and (not code or encode(one) != one)
         ]
-        matches = (match for pattern in bounded for match in re.finditer(pattern, text))
-        rules.update({(text[: at.start()][-_CONTEXT:], text[at.end() :][:1]) for at in matches})
+        rules.update(
+            {
+                (text[: at.start()][-_CONTEXT:], text[at.end() :][:1], code)
+                for code, pattern in bounded
+                for at in re.finditer(pattern, text)
+            }
+        )
     usual = [rule for rule, times in rules.most_common(_RULES) if times > 1]
     done = f"looked for the references in the {where} of {len(texts)} Tasks"
     if not usual:
         return Verdict(True, done, "they stand there, if at all, in no place twice")
-    policies = {f"what stands behind {rule[0]!r}": _extract(*rule, first) for rule in usual}
-    blind = bench.best(policies)
+    policies: dict[str, Policy] = {
+        f"copying what stands behind {before!r}{code}": _extract(before, behind, code, first)
+        for before, behind, code in usual
+    }
+    blind = bench.best(bench.formed(policies))
     known = {at: (_WRONG,) * first + bench.view(at).reference[first:] for at in bench.scored}
-    without = fmean(bench.earned(place, say(_WRONG)) for place in known)
-    told = fmean(bench.earned(place, say(*replies)) for place, replies in known.items())
+    without = fmean(bench.earned(place, bench.say(_WRONG)) for place in known)
+    told = fmean(bench.earned(place, bench.say(*replies)) for place, replies in known.items())
     if told <= without or bench.share([told]).value <= _MANY:
         return Verdict(True, done, "the answer would earn little there")
     shares = [(value - without) / (told - without) for value in blind.scored]
@@ -69,14 +114,14 @@ def _leak(
     return at_most_half(share, done, found, blind.example)
 
 
-def _extract(before: str, behind: str, first: int) -> Policy:
+def _extract(before: str, behind: str, code: str, first: int) -> Policy:
     """Return the policy that replies with what stands between two texts, from a turn on."""
     end = re.escape(behind) if behind else r"\Z"
     pattern = re.compile(rf"{re.escape(before)}(.+?){end}", re.DOTALL)
 
     def reply(text: str, turn: int) -> str:
         match = pattern.search(text) if turn >= first else None
-        return match[1] if match else _WRONG
+        return _CODES[code][1](match[1]) if match else _WRONG
 
     return reply
 
@@ -108,7 +153,7 @@ def splits(bench: Bench) -> Verdict:
 
 @check("leaked.near_repeats", "not leaked", Severity.RISK)
 def near_repeats(bench: Bench) -> Verdict:
-    """No prompt occurs in two splits, or for two seeds, with other case, blanks or punctuation."""
+    """No prompt occurs in two splits, or for two seeds, but for case, blanks, signs or order."""
     if not (bench.source.facts.splits or bench.source.facts.seeded):
         raise Inapplicable("the source has neither splits nor seeds that set Tasks apart")
     return _across(bench, near=True)
@@ -120,54 +165,68 @@ def seeds(bench: Bench) -> Verdict:
     return _across_seeds(bench, near=False)
 
 
-def _words(prompt: str) -> str:
-    return " ".join(_WORDS.findall(prompt.casefold()))
+Asked = tuple[str, tuple[str, ...]]
+"""A prompt with its right answer."""
+
+
+def _alike(asked: Asked) -> set[tuple[str, ...]]:
+    """Return what a prompt has in common with others that ask the same."""
+    prompt, answer = asked
+    words = _WORDS.findall(prompt.casefold())
+    swapped = {("swapped", *sorted(words), *answer)} if answer else set()
+    return {tuple(words)} | swapped
 
 
 def _prompts(bench: Bench, split: str | None = None, seed: int | None = None) -> list[str]:
+    return [prompt for prompt, _ in _asked(bench, split, seed)]
+
+
+def _asked(bench: Bench, split: str | None = None, seed: int | None = None) -> list[Asked]:
     if recorded := dict.fromkeys(r.prompt for r in bench.source.rollouts if r.split == split):
-        return list(recorded)
-    places = bench.places(bench.settings.drawn, split, seed)
-    return [bench.view(place).prompt for place in places]
+        return [(prompt, ()) for prompt in recorded]
+    views = map(bench.view, bench.places(bench.settings.drawn, split, seed))
+    return [(view.prompt, view.reference) for view in views]
 
 
 def _across(bench: Bench, *, near: bool) -> Verdict:
     if not bench.source.facts.splits:
         return _across_seeds(bench, near=near)
     training, *others = bench.source.facts.splits
-    held_out = [prompt for split in others for prompt in _prompts(bench, split)]
+    held_out = [one for split in others for one in _asked(bench, split)]
     where = f"{training} and {', '.join(others)}"
-    return _shared(_prompts(bench, training), held_out, where, near=near)
+    return _shared(_asked(bench, training), held_out, where, near=near)
 
 
 def _across_seeds(bench: Bench, *, near: bool) -> Verdict:
     seed = bench.settings.seed
-    first, second = (_prompts(bench, seed=number) for number in (seed + 1, seed + 2))
+    first, second = (_asked(bench, seed=number) for number in (seed + 1, seed + 2))
     verdict = _shared(first, second, f"seeds {seed + 1} and {seed + 2}", near=near)
-    where = {prompt: index for index, prompt in enumerate(first)}
-    shifts = Counter(where[prompt] - at for at, prompt in enumerate(second) if prompt in where)
+    where = {prompt: index for index, (prompt, _) in enumerate(first)}
+    shifts = Counter(where[prompt] - at for at, (prompt, _) in enumerate(second) if prompt in where)
     for shift, times in [] if verdict.passed else shifts.most_common(1):
         found = f"{verdict.found}; {times} of them stand {shift:+d} places away"
         return replace(verdict, found=found)
     return verdict
 
 
-def _shared(first: Sequence[str], held_out: Sequence[str], where: str, *, near: bool) -> Verdict:
+def _shared(
+    first: Sequence[Asked], held_out: Sequence[Asked], where: str, *, near: bool
+) -> Verdict:
     """Count held-out prompts that occur in training: exactly, or only nearly.
 
     Raises:
         Untold: if prompts do not tell Tasks apart, as where what differs is hidden.
     """
-    known = set(first)
-    if not any(first) or len(known) <= len(first) / 2:
+    known = {prompt for prompt, _ in first}
+    if not any(known) or len(known) <= len(first) / 2:
         raise Untold(f"{len(first)} Tasks of training have {len(known)} different prompts")
-    again = [prompt for prompt in held_out if prompt in known]
+    again = [prompt for prompt, _ in held_out if prompt in known]
     if near:
-        words = set(map(_words, first))
-        again = [p for p in held_out if p not in known and _words(p) in words]
+        alike = set().union(*map(_alike, first))
+        again = [one[0] for one in held_out if one[0] not in known and _alike(one) & alike]
     rate = share_estimate(len(again), len(held_out))
     done = f"compared prompts of {where}: {len(first)} and {len(held_out)}"
-    what = "those of training but for case, blanks and punctuation" if near else "those of training"
+    what = "those of training but for case, blanks, signs or order" if near else "those of training"
     found = f"{len(again)} of {len(held_out)} held-out prompts are {what}"
     example = repr(again[0][:200]) if again else ""
     return Verdict(rate.low <= _FEW, done, found, rate, example)

@@ -1,12 +1,20 @@
 """Sound: equal seeds give equal episodes, rewards are what is declared, and no reply raises."""
 
-import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from tokengym.agents.certify.bench import CANARIES, FIXED, Bench, Inapplicable, Untold, shown
+from tokengym.agents.certify.bench import (
+    CANARIES,
+    FIXED,
+    TEXTS,
+    Bench,
+    Inapplicable,
+    Played,
+    Untold,
+    shown,
+)
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import (
     Place,
@@ -27,10 +35,13 @@ from tokengym.rewards.estimates import share_estimate
 _PARTS = ("prompt", "rewards", "texts", "done", "error")
 """Of an episode, what equal replies must repeat."""
 _HERE = "measured on this machine"
-_SLACK = 1e-6
+SLACK = 1e-6
 """Rounding by which returns may differ."""
-_SLOW = 1.0
-"""Seconds within which any reply should be scored."""
+_SLOW, _WORTH, _STEEP = 1.0, 0.05, 8.0
+"""Seconds within which any reply should be scored, seconds that are timed three times, and how many
+times as long a reply of four times the length may take."""
+_SIZES = (12, 16, 20, 24, 28, 32, 1000, 25_000, 100_000)
+"""Characters of replies that are timed."""
 _LEAK, _LEAK_OF_A_REPLY = 8 << 20, 2 << 10
 """Bytes by which memory may grow altogether, and for each reply."""
 _FILLED = 1500
@@ -60,14 +71,15 @@ def seed_control(bench: Bench) -> Verdict:
 def _planned(bench: Bench) -> list[tuple[Place, Policy]]:
     """Return policies that differ in what they do: right, of another Task, and without sense."""
     return [
-        (place, say(*replies))
+        (place, bench.say(*replies))
         for place in bench.chosen[:6]
         for replies in (bench.view(place).reference, bench.other(place), CANARIES[:1])
         if replies
     ]
 
 
-def _repeated(bench: Bench) -> tuple[list[Trace], list[Trace]]:
+def repeated(bench: Bench) -> tuple[list[Trace], list[Trace]]:
+    """Play right and wrong replies twice."""
     plans = _planned(bench)
     first, second = ([bench.play(place, who) for place, who in plans] for _ in range(2))
     return first, second
@@ -88,18 +100,18 @@ def _compare(
     return Verdict(True, done, "all are the same")
 
 
-@check("semantic.verifier_determinism", "sound", Severity.DEFECT, "play")
+@check("semantic.verifier_determinism", "sound", Severity.DEFECT, "play", "repeats")
 def verifier_determinism(bench: Bench) -> Verdict:
     """The same replies to the same Task earn the same rewards."""
-    first, second = bench.once(_repeated)
+    first, second = bench.once(repeated)
     done = f"played {len(first)} episodes twice"
     return _compare(done, first, second, ["rewards"])
 
 
-@check("runtime.episode_determinism", "sound", Severity.DEFECT, "play")
+@check("runtime.episode_determinism", "sound", Severity.DEFECT, "play", "repeats")
 def episode_determinism(bench: Bench) -> Verdict:
     """The same replies to the same Task are answered by the same texts and end at the same turn."""
-    first, second = bench.once(_repeated)
+    first, second = bench.once(repeated)
     done = f"played {len(first)} episodes twice"
     return _compare(done, first, second, ["texts", "done", "error"])
 
@@ -110,13 +122,13 @@ def _steady(bench: Bench) -> list[Trace]:
     Raises:
         Untold: if one does not.
     """
-    first, second = bench.once(_repeated)
+    first, second = bench.once(repeated)
     if not _compare("", first, second).passed:
         raise Untold("equal episodes differ already when they are played one after the other")
     return first
 
 
-@check("runtime.episode_isolation", "sound", Severity.DEFECT, "play")
+@check("runtime.episode_isolation", "sound", Severity.DEFECT, "play", "repeats")
 def episode_isolation(bench: Bench) -> Verdict:
     """An episode is the same whatever was played before it or is under way beside it."""
     alone, plans = _steady(bench), _planned(bench)
@@ -128,7 +140,7 @@ def episode_isolation(bench: Bench) -> Verdict:
     return _compare(done, alone, together) if verdict.passed else verdict
 
 
-@check("semantic.replayability", "sound", Severity.DEFECT, "play")
+@check("semantic.replayability", "sound", Severity.DEFECT, "play", "repeats")
 def replayability(bench: Bench) -> Verdict:
     """Recorded replies earn the same in another process."""
     alone = _steady(bench)
@@ -142,7 +154,7 @@ def replayability(bench: Bench) -> Verdict:
         other.close()
 
 
-def _hostile(bench: Bench) -> list[Trace]:
+def hostile(bench: Bench) -> list[Trace]:
     """Play replies that a model may well give and nobody thought of."""
     traces = []
     for place in bench.chosen[:2]:
@@ -152,49 +164,25 @@ def _hostile(bench: Bench) -> list[Trace]:
     return traces
 
 
-@check("runtime.reward_well_formed", "sound", Severity.DEFECT)
-def reward_well_formed(bench: Bench) -> Verdict:
-    """Every reward is a finite number, and returns lie in the range that is declared."""
-    declared, rollouts = bench.source.facts.declared, bench.source.rollouts
-    low, high = declared or (-math.inf, math.inf)
-    if rollouts:
-        done = f"read {len(rollouts)} recorded rewards"
-        seen = [(one.reward, f"group {one.group}: {shorten(ascii(one.reply))}") for one in rollouts]
-    else:
-        traces = [*bench.once(_hostile), *bench.once(_repeated)[0]]
-        done = f"played {len(traces)} episodes of right, wrong and hostile replies"
-        seen = [(reward, shown(trace)) for trace in traces for reward in trace.rewards]
-        seen += [(trace.total, shown(trace)) for trace in traces if trace.done and not trace.error]
-    for value, where in seen:
-        if not isinstance(value, int | float) or not math.isfinite(value):
-            return Verdict(False, done, f"a reward is {value}", example=where)
-        if not low - _SLACK <= value <= high + _SLACK:
-            found = f"{value:g} is outside of the declared {low:g} to {high:g}"
-            return Verdict(False, done, found, example=where)
-    if not seen:
-        raise Untold("no reply was scored")
-    values = [float(value) for value, _ in seen]
-    found = f"all {len(values)} are finite, from {min(values):g} to {max(values):g}"
-    return Verdict(True, done, found + ("" if declared else "; no range is declared"))
-
-
 @check("sound.no_reply_raises", "sound", Severity.DEFECT, "play")
 def no_reply_raises(bench: Bench) -> Verdict:
     """No reply raises an error: a model's bad reply is data."""
-    traces = bench.once(_hostile)
+    traces = bench.once(hostile)
     done = f"replied {len(traces)} times with nothing, nonsense, and nearly right texts"
     raised = [trace for trace in traces if trace.error and len(trace.rewards) < len(trace.replies)]
     if not raised:
         return Verdict(True, done, "none raised")
     kinds = sorted({trace.error.partition(":")[0] for trace in raised})
     found = f"{len(raised)} raised {', '.join(kinds)}"
-    return Verdict(False, done, found, example=shown(raised[0]))
+    first = min(raised, key=lambda trace: Played("", trace).unlikely)
+    severity = Severity.FRAGILE if Played("", first).unlikely else None
+    return Verdict(False, done, found, example=shown(first), severity=severity)
 
 
 @check("semantic.oracle_max", "sound", Severity.DEFECT, "play", "references", "claims")
 def oracle_max(bench: Bench) -> Verdict:
     """The right reply earns what is claimed for it."""
-    slack = _SLACK + bench.source.facts.turns / 65536
+    slack = SLACK + bench.source.facts.turns / 65536
     claims = {
         place: view.claim
         for place in bench.known([*bench.chosen, *bench.scored])
@@ -209,41 +197,44 @@ def oracle_max(bench: Bench) -> Verdict:
     return Verdict(not short, done, found, rate, example)
 
 
-@check("sound.claim_unbeaten", "sound", Severity.DEFECT, "play", "claims")
-def claim_unbeaten(bench: Bench) -> Verdict:
-    """No reply earns more than what is claimed to be the most."""
-    for place in bench.chosen[:8]:
-        others = [bench.other(place, distance) for distance in (1, 2, 3)]
-        for replies in (*others, *((reply,) for reply in (*FIXED, *CANARIES, ""))):
-            bench.play(place, say(*replies))
-    done = f"compared the best of all replies tried on {len(bench.most)} Tasks"
-    for place, trace in bench.most.items():
-        claim = bench.view(place).claim
-        if claim is not None and trace.total > claim + _SLACK + len(trace.replies) / 65536:
-            found = f"a reply earns {trace.total:g} where {claim:g} is claimed to be the most"
-            return Verdict(False, done, found, example=shown(trace))
-    return Verdict(True, done, "none earns more")
-
-
 @check("sound.reply_time", "sound", Severity.RISK, "play")
 def reply_time(bench: Bench) -> Verdict:
-    """A reply of up to 100 kB is scored within a second."""
-    place = bench.chosen[0]
+    """A reply of up to 100 kB is scored within a second of processor time, in linear time."""
+    place, form = bench.chosen[0], bench.source.facts.form.format
     bench.play(place, say(CANARIES[0]))  # the first reply pays for what is loaded late
-    said = [*bench.other(place)[:1], "9", "(", "\n", " 1", "a b ", "<answer>", "\\boxed{", "- 1\n"]
     usual = [bench.play(at, say(reply)) for at in bench.chosen[:8] for reply in FIXED]
-    done = f"timed {len(usual)} short replies and {len(said)} of 100 kB"
+    units = [*bench.other(place)[:1], *TEXTS["repeated"]]
+    done = f"timed {len(usual)} short replies, and {len(units)} that grow to 100 kB"
+    middle = median(trace.slowest for trace in usual)
     try:
-        long = [bench.play(place, say((t or "a") * (100_000 // len(t or "a")))) for t in said]
+        for unit in filter(None, units):
+            slow, words = _grows(bench, place, lambda size, unit=unit: form(_almost(unit, size)))  # type: ignore[misc]
+            if slow:
+                found = f"median {1e3 * middle:.2g} ms, but {words}"
+                return Verdict(False, done, found, example=shown(slow), sure=_HERE)
     except SourceFailure as failure:
         return Verdict(False, done, str(failure))
-    slowest = max((*usual, *long), key=lambda trace: trace.slowest)
-    # Other work on the machine may have slowed it: the fastest of three counts.
-    again = [bench.play(slowest.place, say(*slowest.replies)) for _ in range(2)]
-    longest = min(trace.slowest for trace in (slowest, *again))
-    middle = median(trace.slowest for trace in (*usual, *long))
-    found = f"median {1e3 * middle:.2g} ms, longest {longest:.2g} s"
-    return Verdict(longest <= _SLOW, done, found, example=shown(slowest), sure=_HERE)
+    return Verdict(True, done, f"median {1e3 * middle:.2g} ms, none is slow", sure=_HERE)
+
+
+def _almost(unit: str, size: int) -> str:
+    """Return a text that looks like an answer up to its last character."""
+    return unit * (size // len(unit)) + "x"
+
+
+def _grows(bench: Bench, place: Place, text: Callable[[int], str]) -> tuple[Trace | None, str]:
+    """Return the first of growing replies that is slow, and how slow; nothing if none is."""
+    before = 0.0
+    for size in _SIZES:
+        traces = [bench.play(place, say(text(size)))]
+        # Other work on the machine may have slowed it: the fastest of three counts.
+        if traces[0].slowest > _WORTH:
+            traces += [bench.play(place, say(text(size))) for _ in range(2)]
+        took = min(trace.slowest for trace in traces)
+        if took > _SLOW or (size == _SIZES[-1] and took > _STEEP * max(before, _WORTH / 2)):
+            return traces[0], f"{size:,} characters that almost match take {took:.2g} s"
+        before = took
+    return None, ""
 
 
 @check("sound.memory", "sound", Severity.DEFECT, "play")

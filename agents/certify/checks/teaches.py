@@ -10,7 +10,7 @@ from tokengym.agents.analysis.tie_groups import RewardGroup
 from tokengym.agents.certify.bench import Bench, Untold
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.players import SCRIPTED, player
-from tokengym.agents.certify.source import Place, say
+from tokengym.agents.certify.source import Place
 from tokengym.agents.certify.sources.records import reward_groups
 from tokengym.rewards.clustered import mean_over_clusters
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
@@ -31,7 +31,7 @@ def training_signal(bench: Bench) -> Verdict:
 def wrong_replies(bench: Bench) -> Verdict:
     """Wrong replies differ in reward, so that a beginner's groups teach something."""
     groups = [
-        _group(place, [bench.earned(place, say(*bench.other(place, at))) for at in others])
+        _group(place, [bench.earned(place, bench.say(*bench.other(place, at))) for at in others])
         for place in bench.chosen
         if (others := _others(bench, place))
     ]
@@ -117,7 +117,8 @@ def difficulty_separation(bench: Bench) -> Verdict:
     if bench.settings.policy in SCRIPTED:
         raise Untold("no script finds a Task hard: name a model by --policy")
     assert bench.harder is not None
-    bench.harder.begin()
+    bench.harder.expect(1)
+    bench.harder.begin("statistical.difficulty_separation")
     (groups, done), (others, again) = bench.once(_groups), bench.harder.once(_groups)
     usual, harder = (
         mean_estimate([fmean(group.rewards) for group in played]) for played in (groups, others)

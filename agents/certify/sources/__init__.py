@@ -33,18 +33,20 @@ def open_source(target: str, options: Mapping[str, Any]) -> Source:
     Args:
         target: `KIND:NAME` of `KINDS`, `FILE.py:NAME` of a reward function or a `Source`, a file or
             folder of recorded rollouts, or a world, `forecast` or `energy:day`.
-        options: of the source. `declared`, lowest and highest return, and `reply_template`, the
-            form of a reply that gives an answer, are options of all.
+        options: of the source. Options of all are `declared`, lowest and highest return,
+            `reply_template`, the form of a reply that gives an answer, and `tolerance`, by how much
+            an answer may be wrong, relative to it.
 
     Raises:
         OptionError: if there is no such target, or its package is not installed.
     """
     taken = dict(options)
     declared, form = taken.pop("declared", None), taken.pop("reply_template", "")
+    tolerance = float(taken.pop("tolerance", 0.0))
     graded = target.rpartition(":")[0].endswith(".py") or "prompts" in taken
     source = _open(target, taken | ({"form": form} if form and graded else {}))
-    if form:
-        source.facts = replace(source.facts, form=form)
+    changed = {"form": form or source.facts.form, "tolerance": tolerance}
+    source.facts = replace(source.facts, **changed)  # type: ignore[arg-type]
     if declared is not None:
         source.facts = replace(source.facts, declared=(float(declared[0]), float(declared[1])))
     return source

@@ -1,0 +1,287 @@
+"""Judged over the table of every reply that was played: ranges, claims, and pay for no answer."""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from statistics import fmean
+
+from tokengym.agents.certify import variations
+from tokengym.agents.certify.bench import FIXED, NUMBER, TEXTS, Bench, Played, Untold, shown
+from tokengym.agents.certify.checks.sound import SLACK, hostile, repeated
+from tokengym.agents.certify.finding import Severity, Verdict, check
+from tokengym.agents.certify.source import Place, SourceFailure, Trace, say
+from tokengym.envs.core.display import shorten
+from tokengym.envs.core.odd_replies import HOSTILE
+from tokengym.rewards.estimates import share_estimate
+
+TENTH = 0.1
+"""Share of what a solution earns above which a reply that answers nothing counts as paid."""
+_PLACES, _FEW_PLACES = 6, 2
+"""Tasks on which each odd reply is played, and each that is long."""
+_LONG = 4000
+_EXPRESSION = re.compile(r"[\d(][\d\s().]*(?:[-+*/^\u00d7\u00f7][\d\s().]*)+[\d)]", re.ASCII)
+_WORD = re.compile(r"[^\W_]+(?:[.'][^\W_]+)*")
+_LIST = "a list of many answers"
+
+_LONG_TEXTS = {
+    "one letter 100,000 times": "a" * 100_000,
+    "a digit 10,000 times": "7" * 10_000,
+    "a word 2,000 times": "well " * 2000,
+    "a sentence 200 times": "Let me think about this once more, step by step. " * 200,
+    "10,000 empty lines": "\n" * 10_000,
+    _LIST: " ".join(map(str, range(1, 1001))),
+    "many choices": "A, B, C, D, E, yes, no, true, false",
+}
+ODD: Mapping[str, str] = {
+    **{f"the text {shorten(ascii(text))}": text for text in (*TEXTS["odd"], *TEXTS["overrides"])},
+    **{f"the text {shorten(ascii(text))}": text for text in HOSTILE if len(text) < _LONG},
+    **_LONG_TEXTS,
+}
+"""Replies that answer nothing, by what they are."""
+_MADE: Mapping[str, Callable[[str], str]] = {
+    "the prompt's own expression": lambda prompt: "".join(_EXPRESSION.findall(prompt)[-1:]),
+    "the prompt's first words": lambda prompt: " ".join(prompt.split()[:6]),
+    "the prompt twice": lambda prompt: f"{prompt}\n{prompt}"[:_LONG],
+}
+"""Replies made of the prompt."""
+
+
+def _odd(bench: Bench) -> dict[str, list[Trace]]:
+    """Play replies that answer nothing; several of each."""
+    played = defaultdict(list)
+    form = bench.source.facts.form.format
+    for number, place in enumerate(bench.chosen[:_PLACES]):
+        prompt = bench.view(place).prompt
+        made = {name: form(said) for name, make in _MADE.items() if (said := make(prompt))}
+        for name, text in {**ODD, **made}.items():
+            if len(text) < _LONG or number < _FEW_PLACES:
+                played[name].append(bench.play(place, say(text)))
+    return played
+
+
+@check("gamed.odd_replies", "not gamed", Severity.RISK, "play")
+def odd_replies(bench: Bench) -> Verdict:
+    """No reply without an answer earns a tenth of what a solution does more than nonsense."""
+    base = {
+        place: min(bench.earned(place, say(text)) for text in ("", *TEXTS["canaries"]))
+        for place in bench.chosen[:_PLACES]
+    }
+    odd = bench.once(_odd)
+    paid: dict[str, list[float]] = {}
+    best: dict[str, Trace] = {}
+    for name, traces in odd.items():
+        leads = {
+            trace: (bench.paid(trace) - max(base[trace.place], bench.low)) / bench.reach
+            for trace in traces
+        }
+        over = {trace: lead for trace, lead in leads.items() if lead > TENTH}
+        told = {trace for trace in over if _is_answer(bench, trace, over[trace])}
+        paid[name] = [0.0 if trace in told else lead for trace, lead in leads.items()]
+        if mine := [trace for trace in over if trace not in told]:
+            best[name] = max(mine, key=lambda trace: over[trace])
+    found = {name: fmean(leads) for name, leads in paid.items() if name in best}
+    most = sorted((name for name in found if found[name] > TENTH), key=lambda n: -found[n])
+    done = f"gave {len(odd)} replies without an answer to up to {_PLACES} Tasks"
+    if not most:
+        return Verdict(True, done, "none is paid")
+    also = f", and {len(most) - 1} more" if len(most) > 1 else ""
+    words = f"{most[0]} earns {found[most[0]]:.0%} of what a solution does{also}: pay it nothing"
+    return Verdict(False, done, words, example=shown(best[most[0]]))
+
+
+def _is_answer(bench: Bench, trace: Trace, lead: float) -> bool:
+    """Return whether an answer that a text begins or ends with, or names, earns as much alone."""
+    text = trace.replies[0]
+    ends = [NUMBER.findall(text[:_LONG]), _WORD.findall(text[:_LONG])]
+    named = {one for found in ends for one in (*found[:1], *found[-1:])}
+    if len(_WORD.findall(text[:_LONG])) < 30:  # not so a list of many
+        named |= {one for one in FIXED if one in _WORD.findall(text)}
+    base = bench.low + (lead - TENTH) * bench.reach
+    return any(bench.earned(trace.place, bench.say(one)) >= base for one in sorted(named))
+
+
+@check("gamed.wrong_accepted", "not gamed", Severity.RISK, "play", "references")
+def wrong_accepted(bench: Bench) -> Verdict:
+    """Answers that are nearly right do not earn what the right one does."""
+    tolerance = bench.source.facts.tolerance
+    accepted: dict[str, list[Trace]] = {}
+    tried: dict[str, int] = defaultdict(int)
+    for place, answer, right in _answers(bench):
+        for how, text in variations.wrong(answer, tolerance).items():
+            trace = bench.play(place, _always(bench, place, text))
+            tried[how] += 1
+            short = (right - bench.paid(trace)) / bench.reach
+            # A score that falls with the distance may be near the best near the answer.
+            graded = short > 1e-9 and _near(answer, text)
+            if short < _MATTERS and not graded:
+                accepted.setdefault(how, []).append(trace)
+    kinds = [how for how, traces in accepted.items() if len(traces) > TENTH * tried[how]]
+    count, total = sum(map(len, accepted.values())), sum(tried.values())
+    if not total:
+        raise Untold("no right answer has a wrong one near it")
+    done = f"gave {total} wrong answers near right ones, of {len(tried)} kinds"
+    found = f"{count} of {total} earn what the right one does"
+    if not kinds:
+        return Verdict(True, done, found, share_estimate(count, total))
+    trace = min(accepted[kinds[0]], key=lambda one: len(one.replies[0]))
+    known = bench.view(trace.place).reference[-1]
+    found += f": {', '.join(kinds)}; {shorten(ascii(trace.replies[0]))} is paid for {known!r}"
+    severity = Severity.PROPERTY if kinds == [variations.SWAPPED] else None
+    estimate = share_estimate(count, total)
+    return Verdict(False, done, found, estimate, shown(trace), severity=severity)
+
+
+@check("fair.right_refused", "fair", Severity.PROPERTY, "play", "references")
+def right_refused(bench: Bench) -> Verdict:
+    """A right answer earns the same however it is written."""
+    refused: dict[str, list[Trace]] = {}
+    tried: dict[str, int] = defaultdict(int)
+    for place, answer, right in _answers(bench):
+        for how, text in variations.same(answer).items():
+            trace = bench.play(place, _always(bench, place, text))
+            tried[how] += 1
+            if right - bench.paid(trace) > _MATTERS * bench.reach:
+                refused.setdefault(how, []).append(trace)
+    kinds = [how for how, traces in refused.items() if len(traces) > TENTH * tried[how]]
+    count, total = sum(map(len, refused.values())), sum(tried.values())
+    done = f"wrote right answers otherwise, in {len(tried)} ways, {total} times"
+    found = f"{count} of {total} lose reward" + (f": {', '.join(kinds)}" if kinds else "")
+    example = shown(min(refused[kinds[0]], key=lambda one: len(one.replies[0]))) if kinds else ""
+    return Verdict(not kinds, done, found, share_estimate(count, max(total, 1)), example)
+
+
+_MATTERS = 0.05
+"""Share of the range by which rewards must differ to count as different."""
+
+
+def _answers(bench: Bench) -> Iterator[tuple[Place, str, float]]:
+    """Yield Tasks whose right answer is paid, with it and what it earns.
+
+    Raises:
+        Untold: if there is none.
+    """
+    places = [at for at in bench.known(bench.chosen) if len({*bench.view(at).reference}) == 1]
+    paid = {place: bench.earned(place, bench.reference(place)) for place in places}
+    least = bench.low + _MATTERS * bench.reach
+    right = [place for place in places if paid[place] > least]
+    if not right:
+        raise Untold("no Task has one right answer in all turns that is paid")
+    for place in right:
+        yield place, bench.view(place).reference[-1], paid[place]
+
+
+def _always(bench: Bench, place: Place, text: str) -> Callable[[str, int], str | None]:
+    return bench.say(*[text] * len(bench.view(place).reference))
+
+
+def _near(answer: str, text: str) -> bool:
+    try:
+        right, other = float(answer.replace(",", "")), float(text)
+    except ValueError:
+        return False
+    return abs(other - right) <= 0.1 * max(abs(right), 10.0)
+
+
+def _everything(bench: Bench) -> None:
+    """Play what is judged below where no other check has, as with `--only`."""
+    for play in (_odd, hostile, repeated):
+        bench.once(play)
+
+
+@check("runtime.reward_well_formed", "sound", Severity.DEFECT, last=True)
+def reward_well_formed(bench: Bench) -> Verdict:
+    """Every reward is a finite number, and returns lie in the range that is declared."""
+    low, high = bench.source.facts.declared or (-math.inf, math.inf)
+    if rollouts := bench.source.rollouts:
+        done = f"read {len(rollouts)} recorded rewards"
+        for one in rollouts:
+            if words := _misshapen([one.reward], low, high):
+                example = f"group {one.group}: {shorten(ascii(one.reply))}"
+                return Verdict(False, done, words, example=example)
+        return Verdict(True, done, f"all {len(rollouts)} are finite")
+    found = _judge(bench, lambda row: _bad_reward(row.trace, low, high))
+    if found:
+        return found
+    totals = [row.trace.total for row in bench.table if not row.trace.error]
+    if not totals:
+        raise Untold("no reply was scored")
+    words = f"all {len(totals)} returns are finite, from {min(totals):g} to {max(totals):g}"
+    declared = "" if bench.source.facts.declared else "; no range is declared"
+    return Verdict(True, f"judged all {len(bench.table)} episodes", words + declared)
+
+
+def _bad_reward(trace: Trace, low: float, high: float) -> str:
+    total = [trace.total] if trace.done and not trace.error else []
+    return _misshapen([*trace.rewards, *total], low, high)
+
+
+def _misshapen(rewards: list[object], low: float, high: float) -> str:
+    for value in rewards:
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            return f"a reward is {value}"
+        if not low - SLACK <= value <= high + SLACK:
+            return f"{value:g} is outside of the declared {low:g} to {high:g}"
+    return ""
+
+
+@check("sound.claim_unbeaten", "sound", Severity.DEFECT, "play", "claims", last=True)
+def claim_unbeaten(bench: Bench) -> Verdict:
+    """No reply earns more than what is claimed to be the most."""
+    claims = {place: bench.view(place).claim for place in (*bench.chosen, *bench.scored)}
+
+    def beaten(row: Played) -> str:
+        trace, claim = row.trace, claims.get(row.trace.place)
+        if claim is None or not trace.total > claim + SLACK + len(trace.replies) / 65536:
+            return ""
+        return f"a reply earns {trace.total:g} where {claim:g} is claimed to be the most"
+
+    found = _judge(bench, beaten)
+    done = f"compared all {len(bench.table)} episodes with what is claimed"
+    return found or Verdict(True, done, "none earns more")
+
+
+@check("sound.global_random", "sound", Severity.RISK, "play")
+def global_random(bench: Bench) -> Verdict:
+    """Scoring a reply does not seed the global generators of random numbers."""
+    traces, seen = [], dict[int, Place]()
+    for place in bench.chosen[:4]:
+        for answers in (bench.view(place).reference, bench.other(place)):
+            bench.source.draw_random()
+            traces.append(bench.play(place, bench.say(*answers)))
+    done = f"watched random and numpy.random in {len(traces)} episodes"
+    for trace in traces:
+        if any(seen.setdefault(state, trace.place) != trace.place for state in trace.states):
+            found = "they are in the same state after replies to different Tasks"
+            return Verdict(
+                False, done, f"{found}: use a generator of your own", example=shown(trace)
+            )
+    return Verdict(True, done, "none is seeded")
+
+
+def _judge(bench: Bench, broken: Callable[[Played], str]) -> Verdict | None:
+    """Return the first failure in the table, one that a model's reply is likely to bring first.
+
+    Raises:
+        SourceFailure: if the environment failed while it was filled, and nothing else is found.
+    """
+    failure: SourceFailure | None = None
+    try:
+        _everything(bench)
+    except SourceFailure as raised:
+        failure = raised
+    bad = [(row, words) for row in bench.table if (words := broken(row))]
+    if not bad:
+        if failure:
+            raise failure
+        return None
+    row, words = min(bad, key=lambda pair: pair[0].unlikely)
+    own = ("gamed.odd_replies", "sound.no_reply_raises", "semantic.verifier_determinism")
+    return Verdict(
+        False,
+        f"judged all {len(bench.table)} episodes",
+        words,
+        example=shown(row.trace),
+        severity=Severity.FRAGILE if row.unlikely else None,
+        played_by="" if row.check in own else row.check,
+    )
