@@ -6,7 +6,7 @@ from math import isfinite
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from tokengym.agents.analysis.report import Picture, Report, Table
+from tokengym.agents.analysis.report import Cell, Picture, Report, Table
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.monitor import TIE_RATES, StepRow, named
 from tokengym.agents.training.folder.run import RunFolder
@@ -130,7 +130,7 @@ class RunTies:
         steps = f"{len(self.steps)} steps, groups of {self.group_size}"
         title = f"{self.run}: {self.world} {self.level}, {steps}"
         estimates = {name: [self.estimate(name, part) for part in parts] for name in self.series}
-        rows = [
+        rows: list[Sequence[Cell]] = [
             ((name, SERIES[name]), *(shown(name, rate) for rate in rates))
             for name, rates in estimates.items()
         ]
@@ -213,7 +213,7 @@ def pooled(runs: Sequence[RunTies], name: str) -> Estimate | None:
     found = [one for run in runs if (one := run.estimate(name)) is not None]
     if len(found) < 2 or name in (_RETURN, _SPEED):
         values = [value for run in runs for value in run.series.get(name, ()) if value is not None]
-        return (found or [None])[0] if len(found) < 2 else mean_estimate(values)
+        return next(iter(found), None) if len(found) < 2 else mean_estimate(values)
     total = sum(one.samples for one in found)
     return share_estimate(sum(one.value * one.samples for one in found), total)
 

@@ -263,6 +263,8 @@ def token_episode(case: Case) -> Seen:
 
 def tinker_env(case: Case) -> Seen:
     """The cookbook's `Env`."""
+    from tinker_cookbook.rl.types import ActionExtra
+
     from tokengym.agents.tinker.env import TinkerEnv
 
     env = TinkerEnv(case.make(), case.task, "byte", role=case.role, opponents=case.opponents)
@@ -272,8 +274,8 @@ def tinker_env(case: Case) -> Seen:
         await env.initial_observation()
         for text, complete in case.said():
             reader.texts.append(env.coordinator.episode.turn.text)
-            reason = "stop" if complete else "length"
-            step = await env.step(CODEC.write(text), extra={"stop_reason": reason})
+            extra: ActionExtra = {"stop_reason": "stop" if complete else "length"}
+            step = await env.step(CODEC.write(text), extra=extra)
             parts = {n[5:]: float(v) for n, v in step.metrics.items() if n.startswith("term/")}
             reader.pay(step.reward, parts)
             if step.episode_done:

@@ -23,7 +23,7 @@ from tokengym.envs.core.errors import (
     RoleError,
     TaskError,
 )
-from tokengym.envs.core.replay import record_replies, replay
+from tokengym.envs.core.play import record_replies, replay
 from tokengym.envs.core.task import canonical_json, to_plain_json
 from tokengym.envs.core.task_drawing import Unusable, draw_usable
 from tokengym.envs.core.turn import StopReason, Turn
@@ -41,7 +41,7 @@ PLAIN = st.recursive(
     max_leaves=6,
 )
 OBJECTS = st.dictionaries(st.text(max_size=4), PLAIN, max_size=4)
-FIELDS = {"world": "w", "level": "l", "split": "train", "index": 0}
+FIELDS: dict[str, Any] = {"world": "w", "level": "l", "split": "train", "index": 0}
 
 
 @given(OBJECTS, OBJECTS, OBJECTS, st.integers(0, 10**9))
@@ -208,9 +208,13 @@ def test_a_replay_shows_the_world_before_and_after_each_reply() -> None:
         before.reply("a copy is free to change")
     assert tuple(said) == played.replies
     assert world._said == 0  # an episode under way goes on
-    wrong = played.returns | {"first": 99.0}
+    wrong = {**played.returns, "first": 99.0}
     with pytest.raises(TaskError, match="must be replayed with the options it was played with"):
-        list(replay(world, copy.copy(played).__class__(played.task, played.turns, said, wrong)))
+        list(
+            replay(
+                world, copy.copy(played).__class__(played.task, played.turns, tuple(said), wrong)
+            )
+        )
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 6])
@@ -269,7 +273,7 @@ def test_a_world_says_where_it_is_and_refuses_what_is_not_its() -> None:
     for use in (lambda: world.compiled, lambda: world.reply("")):
         with pytest.raises(EpisodeStateError, match=r"test/Duet-v0: no episode is under way"):
             use()
-    task = world.task("validation", np.int64(2))
+    task = world.task("validation", np.int64(2))  # type: ignore[arg-type]
     assert (task.split, task.index, type(task.index)) == ("validation", 2, int)
     world.start(task)
     assert world.compiled is task

@@ -91,7 +91,8 @@ def test_the_ends_of_a_shown_interval_are_its_own(
         # As both are rounded alike, an interval that has 0 in it has 0 in it as shown.
         assert ends[0] <= 0.0 <= ends[1] or not low <= 0.0 <= high
     elif low < high:
-        ends = tuple(map(float, middle.partition(" (")[2].rstrip(")").split(" to ")))
+        left, right = middle.partition(" (")[2].rstrip(")").split(" to ")
+        ends = float(left), float(right)
         assert ends[0] <= 0.0 <= ends[1] or not low <= 0.0 <= high
     else:
         return

@@ -15,13 +15,13 @@ import numpy as np
 
 from tokengym.envs.forecasting.families.base import (
     Family,
-    Knobs,
     Shown,
     bernoulli,
     normal_tail,
     normalise,
     spread_out,
 )
+from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 _HIDDEN = ((0.3, 3.0), (0.3, 8.0), (0.8, 3.0), (0.8, 8.0), (0.95, 3.0), (0.95, 8.0))

@@ -10,12 +10,12 @@ import numpy as np
 
 from tokengym.envs.forecasting.families.base import (
     Family,
-    Knobs,
     Shown,
     bernoulli,
     normalise,
 )
 from tokengym.envs.forecasting.families.poisson import poisson_tail
+from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 _RATES = tuple(0.5 * half for half in range(1, 25))

@@ -10,11 +10,11 @@ import numpy as np
 
 from tokengym.envs.forecasting.families.base import (
     Family,
-    Knobs,
     Shown,
     bernoulli,
     spread_out,
 )
+from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 _SHAPES, _MEANS = (1.0, 2.0, 4.0, 8.0), (3, 15)

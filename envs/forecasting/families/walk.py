@@ -13,11 +13,11 @@ import numpy as np
 
 from tokengym.envs.forecasting.families.base import (
     Family,
-    Knobs,
     Shown,
     bernoulli,
     log_beta,
 )
+from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
 _STATED = (1.0, 2.0, 3.0, 4.0)
