@@ -23,7 +23,7 @@ from tokengym.envs.core.errors import (
     RoleError,
     TaskError,
 )
-from tokengym.envs.core.play import record_replies, replay
+from tokengym.envs.core.play import PlayedEpisode, record_replies, replay
 from tokengym.envs.core.task import canonical_json, to_plain_json
 from tokengym.envs.core.task_drawing import Unusable, draw_usable
 from tokengym.envs.core.turn import StopReason, Turn
@@ -210,11 +210,7 @@ def test_a_replay_shows_the_world_before_and_after_each_reply() -> None:
     assert world._said == 0  # an episode under way goes on
     wrong = {**played.returns, "first": 99.0}
     with pytest.raises(TaskError, match="must be replayed with the options it was played with"):
-        list(
-            replay(
-                world, copy.copy(played).__class__(played.task, played.turns, tuple(said), wrong)
-            )
-        )
+        list(replay(world, PlayedEpisode(played.task, played.turns, tuple(said), wrong)))
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 6])

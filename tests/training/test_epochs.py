@@ -77,12 +77,8 @@ def test_worlds_without_end_have_no_epochs(data: str) -> None:
 def test_a_run_shows_the_epoch(data: str, tmp_path: Path, served: dict[str, Any]) -> None:
     size = make_world("forecast", data=data).size("train")
     assert size is not None
-    sizes: dict[str, Any] = {
-        "steps": 2,
-        "groups_per_batch": size,
-        "group_size": 2,
-        "evaluation_tasks": 2,
-    }
+    sizes: dict[str, Any] = {"steps": 2, "groups_per_batch": size, "group_size": 2}
+    sizes["evaluation_tasks"] = 2
     options = {"data": data}
     config = preset("forecast", options=options, low_tasks=0, **sizes, **served)
     _, shown = run_job(config, tmp_path / "run")
