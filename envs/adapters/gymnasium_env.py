@@ -1,7 +1,6 @@
 """A world with one role to play as a `gymnasium.Env`, in tokens or text."""
 
 from collections.abc import Mapping
-from copy import copy
 from typing import Any
 
 import gymnasium
@@ -102,10 +101,12 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
             TokenError: if the tokens are not of the action space.
         """
         episode, role = self._under_way, self.role
-        if episode.done and not self._unpaid:
+        if not episode.turn.done:
+            turn = self._play(action)
+        elif self._unpaid:
+            turn, self._unpaid = episode.turn, False
+        else:
             raise EpisodeStateError("no episode is under way; call reset()")
-        turn = episode.turn if episode.done else self._play(action)
-        self._unpaid = False
         reward, terms = episode.collect(role)
         info = self._info(turn.text, terms)
         return self._observe(), reward, turn.terminated, turn.truncated, info
@@ -127,6 +128,6 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
         return "\n".join([*lines, episode.turn.text])
 
     def _observe(self) -> Observation:
+        observation: Observation = self._under_way.observation_of(self.role)
         # Users keep and change what they are given; the transcript keeps growing.
-        observation: Observation = copy(self._under_way.observation_of(self.role))
-        return observation
+        return observation if isinstance(observation, str) else observation.copy()

@@ -102,10 +102,12 @@ class TextEpisode:
         if max_tokens is not None and max_tokens < 1:
             raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
         named, self._opponents = world.spec.roles, opponents or {}
-        if roles is None:
-            roles = [role for role in named if role not in self._opponents]
-        if unknown := [role for role in (*roles, *self._opponents) if role not in named]:
-            raise RoleError(f"{world.spec.id} has the roles {list(named)}, got {unknown}")
+        if roles is None and not opponents:
+            roles = named
+        else:
+            roles = [r for r in named if r not in self._opponents] if roles is None else roles
+            if unknown := [role for role in (*roles, *self._opponents) if role not in named]:
+                raise RoleError(f"{world.spec.id} has the roles {list(named)}, got {unknown}")
         self.world = world
         self.task = task
         self.max_tokens = max_tokens
@@ -179,7 +181,7 @@ class TextEpisode:
         Returns:
             the reply of an opponent that must be awaited, for `hear`; `None` if there is none.
         """
-        while not self.turn.done and self.turn.role in self._opponents:
+        while self.turn.role in self._opponents and not self.turn.done:
             role = self.turn.role
             reply = self._opponents[role](self.world, self.turn, self._rngs[role])
             if not isinstance(reply, str | DecodedReply):
@@ -212,10 +214,10 @@ class TextEpisode:
     def collect(self, role: str) -> tuple[float, dict[str, float]]:
         """Return what a role that reads here earned since the last call, and its named parts."""
         start, self._collected[role] = self._collected[role], len(self.turns)
-        new = self.turns[start:]
-        if len(new) == 1:
-            return new[0].rewards.get(role, 0.0), dict(new[0].terms.get(role, {}))
-        rewards, terms = sum_rewards(new)
+        paid = [turn for turn in self.turns[start:] if turn.rewards]
+        if len(paid) == 1:
+            return paid[0].rewards.get(role, 0.0), dict(paid[0].terms.get(role, {}))
+        rewards, terms = sum_rewards(paid)
         return rewards.get(role, 0.0), terms.get(role, {})
 
     def fork(self) -> Self:
