@@ -8,7 +8,7 @@ are made from the code itself.
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,14 @@ from typer.cli import get_docs_for_click
 from typer.main import get_command
 
 import tokengym
+from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.agents.certify.checks import CHECKS
 from tokengym.agents.certify.finding import GROUPS
 from tokengym.agents.cli import app
-from tokengym.agents.cli.settings import settings_tables
 from tokengym.agents.cli.worlds import describe
+from tokengym.agents.service.config import ServiceConfig
+from tokengym.agents.settings import Setting, Settings, settings_of
+from tokengym.agents.training.config import COMMANDS
 from tokengym.envs.registry import import_object
 from tokengym.rewards import Range
 
@@ -72,6 +75,34 @@ def check_tables() -> str:
         table = _table(("check", "what should be true", "severity"), rows)
         parts.append(f"### {group.capitalize()}\n\n{table}")
     return "\n".join(parts)
+
+
+def settings_tables() -> str:
+    """Return a table of Markdown for each group of settings, under its heading."""
+    takers: dict[type[Settings], list[str]] = {}
+    for name, offer in COMMANDS.items():
+        for group in offer.groups:
+            takers.setdefault(group, []).append(name)
+    takers[ServiceConfig] = ["serve"]
+    return "\n\n".join(_section(group, commands) for group, commands in takers.items())
+
+
+def _section(group: type[Settings], commands: Sequence[str]) -> str:
+    heading = (group.__doc__ or "").partition(".")[0]
+    rows = [
+        (f"`{setting.flag}`", f"`{setting.name}`", _values(setting), setting.described)
+        for setting in settings_of(group).values()
+    ]
+    table = markdown_table(("option", "in `settings.json`", "value", "what it is"), rows)
+    return f"### {heading}\n\nTaken by `{'`, `'.join(commands)}`.\n\n{table}"
+
+
+def _values(setting: Setting) -> str:
+    """Return in words what may stand behind an option."""
+    if setting.choices:
+        return ", ".join(f"`{choice}`" for choice in setting.choices)
+    kinds = {bool: "a flag", int: "an integer", float: "a number", str: "text", Path: "a path"}
+    return kinds.get(setting.kind, "text; may be given several times")
 
 
 APPENDED = {"certify.md": check_tables, "reference/settings.md": settings_tables}

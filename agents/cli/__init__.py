@@ -22,11 +22,9 @@ from tokengym.agents.cli.report import report
 from tokengym.agents.cli.rollouts import rollouts
 from tokengym.agents.cli.serve import serve
 from tokengym.agents.cli.serve_env import serve_env
-from tokengym.agents.cli.settings import settings
 from tokengym.agents.cli.sweep import sweep
 from tokengym.agents.cli.ties import ties
 from tokengym.agents.cli.train import resume, training_command
-from tokengym.agents.cli.verify import verify
 from tokengym.agents.cli.view import view
 from tokengym.agents.cli.worlds import worlds
 from tokengym.agents.training.config import COMMANDS
@@ -55,9 +53,9 @@ def common(
 
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
-    *(worlds, play, new_world, check, evaluate, verify, rollouts, export, ties),
+    *(worlds, play, new_world, check, evaluate, rollouts, export, ties),
     *map(training_command, COMMANDS),
-    *(sweep, resume, settings, compare, view, report, serve, serve_env, numerics),
+    *(sweep, resume, compare, view, report, serve, serve_env, numerics),
 )
 for _command in _COMMANDS:
     app.command()(_command)

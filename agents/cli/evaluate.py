@@ -35,6 +35,9 @@ class _Asked(Settings):
     out: Path | None = option(None, "the folder to create or to resume")
     again: bool = option(False, "play Tasks again whose answers have changed", flag="--again")
     as_json: bool = option(False, "print JSON, not tables", flag="--json")
+    verify: Path | None = option(
+        None, "replay what a folder of an evaluation or a run holds, without a model"
+    )
 
 
 @takes(EvaluationConfig, Patience, _Asked)
@@ -56,14 +59,19 @@ def evaluate(
     *,
     said: dict[str, Any],
 ) -> None:
-    """Evaluate policies on the same Tasks. The same command resumes a stopped evaluation."""
+    """Evaluate policies on the same Tasks. The same command resumes a stopped evaluation.
+
+    With --verify nothing is played: every saved rollout is replayed, and nothing may differ.
+    """
     from tokengym.agents.evaluation.folder import EvaluationFolder
     from tokengym.agents.evaluation.report import evaluation_report, write_tables
     from tokengym.agents.evaluation.run import run_evaluation
 
+    asked = said_of(_Asked, said)
+    if asked.verify is not None:
+        return _verify(asked.verify)
     if not world or not policy:
         raise OptionError("name at least one world and one --policy")
-    asked = said_of(_Asked, said)
     add_data(said, data)
     worlds = tuple(map(WorldLevel.parse, world))
     if "data" in said.get("options", {}) and "tasks" not in said:
@@ -96,6 +104,31 @@ def evaluate(
         return
     files = f"{folder.file}, report.html, policies.csv, pairs.csv, worlds.csv"
     show(*report.lines, *report.tables, files)
+
+
+def _verify(saved: Path) -> None:
+    """Replay every saved rollout of an evaluation or a run, and exit with 1 if something differs.
+
+    Raises:
+        OptionError: if there is no such folder, or its files are damaged.
+    """
+    from tokengym.agents.evaluation.folder import EvaluationFolder
+    from tokengym.agents.evaluation.verify import verify_evaluation, verify_run
+    from tokengym.agents.training.folder.run import RunFolder
+
+    if not saved.exists():
+        raise OptionError(f"{saved} does not exist")
+    verified = (
+        verify_run(RunFolder.open(saved))
+        if RunFolder(saved).exists
+        else verify_evaluation(EvaluationFolder.open(saved))
+    )
+    for difference in verified.differences:
+        typer.echo(difference)
+    if verified.differences:
+        typer.echo(f"{len(verified.differences)} differences in {verified.rollouts} rollouts")
+        raise typer.Exit(1)
+    typer.echo(f"{verified.rollouts} rollouts replayed: all agree exactly")
 
 
 def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str, Any]) -> int:

@@ -39,10 +39,10 @@ def test_the_same_command_finds_its_folder_and_is_verified(folder: Path) -> None
     assert printed["versions"]["tokengym"]
     run(*ASKED, "--seed", "1")
     assert len(list((folder / "evaluations").iterdir())) == 2
-    assert "8 rollouts replayed: all agree" in run("verify", str(made)).output
+    assert "8 rollouts replayed: all agree" in run("evaluate", "--verify", str(made)).output
     file = next((made / "rollouts").iterdir())
     file.write_text(file.read_text().replace('"return":0.', '"return":0.0'))
-    wrong = run("verify", str(made / "evaluation.json"))
+    wrong = run("evaluate", "--verify", str(made / "evaluation.json"))
     assert wrong.exit_code == 1
     assert "differences in 8 rollouts" in wrong.output
 
@@ -84,7 +84,7 @@ def test_worlds_are_described_with_options_and_baselines() -> None:
     ("words", "message"),
     [
         (["evaluate", "forecast"], "at least one world and one --policy"),
-        (["verify", "nowhere"], "does not exist"),
+        (["evaluate", "--verify", "nowhere"], "does not exist"),
         (["evaluate", "forecast", "--policy", "openai:x@http://"], "openai:MODEL@URL"),
     ],
 )
@@ -109,4 +109,4 @@ def test_own_questions_are_evaluated_by_the_figures_of_their_field(folder: Path)
     assert found["AUC"]["value"] == 1.0
     assert 0.7 < found["skill over base rate"]["value"] < 0.9
     assert null["scores"] == {}
-    assert "all agree exactly" in run("verify", "own").output
+    assert "all agree exactly" in run("evaluate", "--verify", "own").output

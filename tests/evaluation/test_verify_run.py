@@ -54,7 +54,7 @@ def change(run: RunFolder, segment: str, **changes: Any) -> None:
 
 def test_a_run_that_was_left_alone_agrees_to_the_bit(run: RunFolder) -> None:
     assert verify_run(run) == (6, [])
-    shown = CliRunner().invoke(app, ["verify", str(run.folder)])
+    shown = CliRunner().invoke(app, ["evaluate", "--verify", str(run.folder)])
     assert (shown.exit_code, shown.output) == (
         0,
         "6 rollouts replayed: all agree exactly\n",
@@ -65,7 +65,7 @@ def test_a_rollout_that_was_changed_is_named(run: RunFolder) -> None:
     change(run, train_segment(0), **{"return": 0.125})
     (found,) = verify_run(run).differences
     assert found.startswith("train_000000 predictor, Task 0, 0: total is ")
-    shown = CliRunner().invoke(app, ["verify", str(run.folder)])
+    shown = CliRunner().invoke(app, ["evaluate", "--verify", str(run.folder)])
     assert shown.exit_code == 1
     assert "1 differences in 6 rollouts" in shown.output
 
