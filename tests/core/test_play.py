@@ -1,0 +1,51 @@
+"""Laws of scripted play: who draws from what, and who must be there."""
+
+import numpy as np
+import pytest
+
+from tokengym.envs import baselines, make_world, play
+from tokengym.envs.core.episode import TextEpisode, role_stream
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
+
+NOISY = baselines("forecast")["noisy"]
+
+
+def test_a_seed_tells_plays_apart_and_repeats_them() -> None:
+    world = make_world("forecast")
+    task = world.task("train", 0)
+    replies = [play(world, task, NOISY, seed).replies for seed in (None, 0, 1, (1, 2), 1)]
+    assert replies[2] == replies[4]
+    assert len(set(replies)) == 4
+
+
+def test_a_generator_of_old_is_taken_with_a_warning() -> None:
+    world = make_world("forecast")
+    rng = np.random.default_rng(0)
+    with pytest.warns(DeprecationWarning, match="takes seed=… in place of a generator"):
+        first, second = (play(world, world.task(), NOISY, rng).replies for _ in range(2))
+    assert first != second
+
+
+def test_streams_depend_on_task_role_and_key_alone() -> None:
+    world = make_world("forecast")
+    one, other = world.first_tasks("train", 2)
+    keys = [(one, "a"), (one, "b"), (other, "a"), (one, "a", 1), (one, "a", 1, 2)]
+    drawn = [role_stream(*key).random() for key in keys]
+    assert len(set(drawn)) == len(keys)
+    assert drawn == [role_stream(*key).random() for key in keys]
+
+
+def test_what_is_missing_or_over_is_refused() -> None:
+    world = make_world("disruption")
+    task = world.task()
+    with pytest.raises(RoleError, match="no policy for the role 'challenger'"):
+        play(world, task, {"predictor": baselines("disruption")["random"]})
+    with pytest.raises(RoleError, match="has the roles"):
+        TextEpisode(world, task, roles=("nobody",))
+    with pytest.raises(OptionError, match="max_tokens must be at least 1, got 0"):
+        TextEpisode(world, task, max_tokens=0)
+    episode = TextEpisode(make_world("forecast"), make_world("forecast").task())
+    episode.say("Probability: 0.5")
+    for act in (lambda: episode.say("again"), lambda: episode.stop(episode.turn.stop_reason)):
+        with pytest.raises(EpisodeStateError, match="the episode is over"):
+            act()
