@@ -6,6 +6,7 @@ import pytest
 from tokengym.envs import baselines, make_world, play
 from tokengym.envs.core.episode import TextEpisode, role_stream
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
+from tokengym.envs.core.turn import StopReason
 
 NOISY = baselines("forecast")["noisy"]
 
@@ -46,6 +47,7 @@ def test_what_is_missing_or_over_is_refused() -> None:
         TextEpisode(world, task, max_tokens=0)
     episode = TextEpisode(make_world("forecast"), make_world("forecast").task())
     episode.say("Probability: 0.5")
-    for act in (lambda: episode.say("again"), lambda: episode.stop(episode.turn.stop_reason)):
-        with pytest.raises(EpisodeStateError, match="the episode is over"):
-            act()
+    with pytest.raises(EpisodeStateError, match="the episode is over"):
+        episode.say("again")
+    with pytest.raises(EpisodeStateError, match="the episode is over"):
+        episode.stop(StopReason.ABANDONED)
