@@ -30,10 +30,14 @@ def test_a_generator_of_old_is_taken_with_a_warning() -> None:
 def test_streams_depend_on_task_role_and_key_alone() -> None:
     world = make_world("forecast")
     one, other = world.first_tasks("train", 2)
-    keys = [(one, "a"), (one, "b"), (other, "a"), (one, "a", 1), (one, "a", 1, 2)]
-    drawn = [role_stream(*key).random() for key in keys]
-    assert len(set(drawn)) == len(keys)
-    assert drawn == [role_stream(*key).random() for key in keys]
+
+    def draw() -> list[float]:
+        streams = [role_stream(one, "a"), role_stream(one, "b"), role_stream(other, "a")]
+        streams += [role_stream(one, "a", 1), role_stream(one, "a", 1, 2)]
+        return [stream.random() for stream in streams]
+
+    assert len(set(draw())) == 5
+    assert draw() == draw()
 
 
 def test_what_is_missing_or_over_is_refused() -> None:
