@@ -246,20 +246,18 @@ def spelled(form: str, reader: Reader) -> str:
     return form
 
 
-@pytest.mark.parametrize("form", READ)
 @pytest.mark.parametrize("world", READERS)
-def test_a_form_is_read_in_every_world(world: str, form: str) -> None:
+def test_every_form_is_read_as_in_the_table(world: str) -> None:
     reader = READERS[world]
     answer = reader.read(f"{reader.word} {reader.value}")
     assert answer is not None
-    assert reader.read(spelled(form, reader)) == answer
+    assert [form for form in READ if reader.read(spelled(form, reader)) != answer] == []
 
 
-@pytest.mark.parametrize("form", REFUSED)
 @pytest.mark.parametrize("world", READERS)
-def test_a_form_is_refused_in_every_world(world: str, form: str) -> None:
+def test_every_form_is_refused_as_in_the_table(world: str) -> None:
     reader = READERS[world]
-    assert reader.read(spelled(form, reader)) is None
+    assert [form for form in REFUSED if reader.read(spelled(form, reader)) is not None] == []
 
 
 def test_the_table_is_large_and_has_no_row_twice() -> None:
