@@ -356,7 +356,7 @@ def test_many_samplers_of_a_session_have_one_share(model_dir: Path, tmp_path: Pa
 
 def test_a_stop_string_of_any_length_is_seen(base_model: BaseModel) -> None:
     sampler = sampler_with(base_model, 1 << 20)
-    request = partial(SampleRequest, BASE, np.array(PROMPT, np.int32), 1, TokenSampling(3), 200)
+    request = partial(SampleRequest, BASE, np.array(PROMPT, np.int32), 1, TokenSampling(3), 90)
 
     def play(*stops: str) -> list[int]:
         future: Future[SampleResult] = Future()
@@ -366,8 +366,8 @@ def test_a_stop_string_of_any_length_is_seen(base_model: BaseModel) -> None:
         return future.result().sequences[0].tokens.tolist()
 
     whole = play()
-    assert len(whole) == 200
-    for length in (1, 20, 64, 65, 150):
+    assert len(whole) == 90
+    for length in (1, 70):
         # This sampler's text is its list of tokens.
         stop = ", ".join(map(str, whole[10 : 10 + length]))
         assert play(stop) == whole[: 10 + length]
