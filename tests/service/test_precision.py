@@ -18,11 +18,11 @@ from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.trainer import (
-    AdapterTraining,
     Datum,
     LossRequest,
     Trainer,
 )
+from tokengym.agents.service.engine.training_runs import AdapterTraining
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.decoder import SlotDecoder
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
