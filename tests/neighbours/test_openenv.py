@@ -383,36 +383,22 @@ def test_the_share_of_the_optimum_is_paid_in_steps_that_add_up(world: str) -> No
 
 
 class _AnyStatus(urllib.request.HTTPErrorProcessor):
-    """Returns the answer whatever its status."""
-
     def http_response(self, request: Any, response: Any) -> Any:
         return response
 
 
-ODD = ("NaN", "-Infinity", "1e400", "1" + "0" * 400, "9" * 5000, "-0.5", "[]", r'"\ud800"', "{")
+ODD = ("NaN", "-Infinity", "1e400", "9" * 5000, "[]", r'"\ud800"', "{")
+SHAPES = {
+    "reset": ('{"seed": %s}', "%s"),
+    "step": ('{"action": {"text": %s}}', '{"timeout_s": %s}'),
+}
 
 
-@pytest.mark.parametrize(
-    ("path", "shape"),
-    [
-        ("reset", '{"seed": %s}'),
-        ("reset", '{"index": %s}'),
-        ("reset", "%s"),
-        ("step", '{"action": {"text": %s}}'),
-        ("step", '{"action": {"text": "a", "metadata": %s}}'),
-        ("step", '{"action": {"text": "a"}, "timeout_s": %s}'),
-        ("mcp", '{"jsonrpc": "2.0", "id": 1, "method": %s}'),
-    ],
-)
-def test_numbers_that_json_has_not_are_refused_in_a_sentence(path: str, shape: str) -> None:
+@pytest.mark.parametrize("path", SHAPES)
+def test_numbers_that_json_has_not_are_refused_in_a_sentence(path: str) -> None:
     with served("forecast") as address:
-        for odd in ODD:
-            headers = {"Content-Type": "application/json"}
-            body = (shape % odd).encode()
-            asked = urllib.request.Request(f"http://{address}/{path}", body, headers)
-            opener = urllib.request.build_opener(_AnyStatus)
-            with opener.open(asked) as answer:
-                said = json.load(answer)
-                assert answer.status < 500
-                if answer.status >= 400:
-                    assert isinstance(said["detail"], str)
+        for body in (shape % odd for shape in SHAPES[path] for odd in ODD):
+            asked = urllib.request.Request(f"http://{address}/{path}", body.encode())
+            asked.add_header("Content-Type", "application/json")
+            with urllib.request.build_opener(_AnyStatus).open(asked) as answer:
+                assert (answer.status < 500, type(json.load(answer)["detail"])) == (True, str)

@@ -121,13 +121,13 @@ def test_bytes_are_bounded_at_the_cost_of_who_has_most_but_not_of_a_last_one(
     assert dropped == []
     # A large one counts as what it is.
     _put(adapter_cache, LoraAdapter(base_model.trained, LoraSpec(4, seed=1)), "b:1")
-    assert dropped == ["a:0", "a:1"]
+    assert dropped == ["b:0", "a:0"]
     assert adapter_cache.written <= 4 * one
     _put(adapter_cache, adapter, "c:0")
-    assert dropped == ["a:0", "a:1", "b:0"]
+    assert dropped == ["b:0", "a:0", "a:1"]
     # Everybody has one: all stay, however many bytes that are.
     _put(adapter_cache, adapter, *(f"{session}:0" for session in "defgh"))
-    assert dropped == ["a:0", "a:1", "b:0"]
+    assert dropped == ["b:0", "a:0", "a:1"]
     # An older one that is used outlives those that are not, the newest stays even if it is not.
     adapter_cache.acquire("h:0")
     _put(adapter_cache, adapter, "h:1")

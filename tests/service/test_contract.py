@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psutil
 import pytest
 import tinker
 from tinker.proto import tinker_public_pb2 as pb
@@ -27,14 +26,7 @@ from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
-from tokengym.agents.service.http import (
-    openai_routes,
-    rest_routes,
-    sampling_routes,
-    training_routes,
-)
-from tokengym.agents.service.http.json_api import CONTENTS, FIELD_BYTES
-from tokengym.agents.service.http.openai_api import ChatRequest, CompletionRequest
+from tokengym.agents.service.http.json_api import FIELD_BYTES
 from tokengym.agents.service.state.service import Service
 
 if TYPE_CHECKING:
@@ -356,7 +348,7 @@ def test_many_samplers_of_a_session_have_one_share(model_dir: Path, tmp_path: Pa
 
 def test_a_stop_string_of_any_length_is_seen(base_model: BaseModel) -> None:
     sampler = sampler_with(base_model, 1 << 20)
-    request = partial(SampleRequest, BASE, np.array(PROMPT, np.int32), 1, TokenSampling(3), 200)
+    request = partial(SampleRequest, BASE, np.array(PROMPT, np.int32), 1, TokenSampling(3), 90)
 
     def play(*stops: str) -> list[int]:
         future: Future[SampleResult] = Future()
@@ -366,81 +358,8 @@ def test_a_stop_string_of_any_length_is_seen(base_model: BaseModel) -> None:
         return future.result().sequences[0].tokens.tolist()
 
     whole = play()
-    assert len(whole) == 200
-    for length in (1, 20, 64, 65, 150):
+    assert len(whole) == 90
+    for length in (1, 70):
         # This sampler's text is its list of tokens.
         stop = ", ".join(map(str, whole[10 : 10 + length]))
         assert play(stop) == whole[: 10 + length]
-
-
-CONSTANT = {"client/config", "client/dynamic_config", "telemetry", "forward_backward"}
-
-
-def _routes() -> list[tuple[str, str]]:
-    tables = {
-        "/api/v1/": rest_routes.ROUTES + sampling_routes.ROUTES + training_routes.ROUTES,
-        "/v1/": openai_routes.ROUTES,
-    }
-    return [
-        (prefix, path.replace("{session}", "s"))
-        for prefix, routes in tables.items()
-        for method, path, _ in routes
-        if method == "POST" and path not in CONSTANT
-    ]
-
-
-def _fields() -> set[str]:
-    models = [getattr(tinker.types, name) for name in dir(tinker.types) if name.endswith("Request")]
-    wire = [model for model in models if hasattr(model, "model_fields")]
-    assert len(wire) > 15
-    return {
-        name for model in (*wire, ChatRequest, CompletionRequest) for name in model.model_fields
-    }
-
-
-@pytest.mark.parametrize(("prefix", "path"), _routes())
-def test_no_text_of_the_wire_is_long(service: LocalService, prefix: str, path: str) -> None:
-    assert {"user_metadata", "display_name", "user", "reason", "tags"} <= _fields() | {"reason"}
-    values = [LONG, [LONG], {"a": LONG}, {LONG: 1}, [1] * FIELD_BYTES, {"a": {"b": "é" * 5000}}]
-    for at, name in enumerate(sorted({*_fields(), "reason", "anything"} - CONTENTS)):
-        status, answer = _post(service, path, {name: values[at % len(values)]}, prefix)
-        assert status == 400
-        assert f"{name} must have at most {FIELD_BYTES} bytes, got" in json.loads(answer)["detail"]
-    status, answer = _post(service, path, {LONG: 1}, prefix)
-    assert status == 400
-    assert len(answer) < 3000
-
-
-def test_a_megabyte_in_each_of_many_requests_leaves_nothing(service: LocalService) -> None:
-    process = psutil.Process(service.pid)
-    text = "y" * 1_000_000
-    bodies = [
-        ("create_session", {"tags": [], "sdk_version": "0", "user_metadata": {"note": text}}),
-        ("create_session", {"tags": [text], "sdk_version": "0", "user_metadata": None}),
-        ("sessions/none/finish", {"reason": {"type": text}}),
-        ("retrieve_future", {"request_id": text}),
-    ]
-
-    def play(times: int) -> int:
-        for _ in range(times):
-            for path, body in bodies:
-                assert _post(service, path, body)[0] == 400
-        return int(process.memory_info().rss)
-
-    assert play(20) - play(5) < 16 << 20
-
-
-def test_usual_text_is_kept(service: LocalService) -> None:
-    note = {"note": "é" * 2000}
-    body = {"tags": [], "sdk_version": "0", "user_metadata": note, "display_name": "run " * 50}
-    status, answer = _post(service, "create_session", body)
-    assert status == 200
-    name = json.loads(answer)["session_id"]
-    rest = tinker.RestClient(base_url=service.base_url, api_key=service.api_key)
-    assert rest.get_session(name).result().user_metadata == note
-    assert _post(service, f"sessions/{name}/finish", {"reason": {"type": "success"}})[0] == 204
-    # The first reason stays; a session that never was is named.
-    assert _post(service, f"sessions/{name}/finish", {"reason": {"type": "errored"}})[0] == 204
-    status, answer = _post(service, "sessions/nobody/finish", {})
-    assert status == 404
-    assert "'nobody' is unknown" in json.loads(answer)["detail"]
