@@ -198,7 +198,7 @@ class Quiz(gymnasium.Env[str, str]):
         return "", self.exam.grade(self.prompt, self.answer, action), True, False, {}
 
 
-gymnasium.register("tests/Quiz-v0", Quiz, disable_env_checker=True)
+gymnasium.register("tests/Quiz-v0", f"{__name__}:Quiz", disable_env_checker=True)
 
 
 def as_gymnasium(exam: Exam, folder: Path) -> Source:
