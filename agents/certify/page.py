@@ -1,12 +1,17 @@
 """The page of a certificate, on a terminal and as HTML, and the folder that holds it."""
 
+import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.agents.analysis.report import Report, Table, Text
 from tokengym.agents.certify.certificate import Certificate
 from tokengym.agents.certify.finding import GROUPS, Finding, Severity, Status
+from tokengym.agents.certify.policy import changes
 from tokengym.atomic_write import write_whole
+from tokengym.envs.core.display import shorten
 
 
 def save(certificate: Certificate, folder: Path) -> None:
@@ -39,6 +44,48 @@ def certificate_report(certificate: Certificate) -> Report:
         (*(_table(group, several) for group, several in groups if several), details),
         facts=facts,
     )
+
+
+def step_summary(
+    certificate: Certificate,
+    required: Sequence[str],
+    unmet: Sequence[Finding],
+    old: Certificate | None = None,
+) -> str:
+    """Return Markdown for the summary of a CI's step.
+
+    Args:
+        certificate: what was found.
+        required: what must hold.
+        unmet: the findings that break it.
+        old: an earlier certificate of the target, to show what changed.
+    """
+    findings = certificate.findings
+    told = sum(found.status in (Status.PASSED, Status.FAILED) for found in findings)
+    apply = sum(found.status is not Status.INAPPLICABLE for found in findings)
+    rows = [
+        (
+            f"`{found.check}`" + " **breaks**" * (found in unmet),
+            _status(found) + f": {found.waived}" * bool(found.waived),
+            shorten(found.found, 300),
+            f"`{found.reproduce}`",
+        )
+        for found in findings
+        if found.status is Status.FAILED or found in unmet
+    ]
+    parts = [
+        f"### {certificate.target}: {'fails' if unmet else 'passes'}",
+        f"{certificate.package}; required: {', '.join(required)}; {told} of the {apply} checks "
+        "that apply were finished.",
+        *_markdown(("check", "result", "found", "again"), rows),
+        *_markdown(("changed", "before", "now", "found"), changes(old, certificate) if old else ()),
+    ]
+    return "\n\n".join([*parts, ""])
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    cells = [[re.sub(r"([|<>])", r"\\\1", " ".join(cell.split())) for cell in row] for row in rows]
+    return [markdown_table(header, cells)] if cells else []
 
 
 def _table(group: str, findings: list[Finding]) -> Table:

@@ -95,18 +95,27 @@ class Requirement:
         return cls(text, name, **({_BOUNDS[sign]: float(bound)} if sign else {}))
 
     def unmet(self, certificate: Certificate) -> list[Finding]:
-        """Return the findings that break it; accepted ones do not, nor what is not applicable."""
+        """Return the findings that break it: failures, and of a named check what was not told.
+
+        Accepted failures do not break it, nor what is not applicable.
+
+        Raises:
+            OptionError: if the check that it names was not run.
+        """
         if self.name in _CLASSES:
             return certificate.failed(_CLASSES[self.name])
         found = [finding for finding in certificate.findings if finding.check == self.name]
-        if math.inf == self.most == -self.least:
-            return [finding for finding in found if finding.counts]
+        if not found:
+            raise OptionError(f"--require {self.text}: {self.name} was not run (--only)")
         return [finding for finding in found if not finding.waived and self._breaks(finding)]
 
     def _breaks(self, finding: Finding) -> bool:
-        if finding.estimate is None:
-            return finding.status is not Status.INAPPLICABLE
-        return not self.least <= finding.estimate.value <= self.most
+        if finding.status in (Status.INAPPLICABLE, Status.UNTOLD):
+            return finding.status is Status.UNTOLD
+        if math.inf == self.most == -self.least:
+            return finding.counts
+        value = math.nan if finding.estimate is None else finding.estimate.value
+        return not self.least <= value <= self.most
 
 
 def changes(old: Certificate, new: Certificate) -> Sequence[tuple[str, str, str, str]]:

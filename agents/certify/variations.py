@@ -75,7 +75,6 @@ def _wrong_texts(answer: str) -> Iterator[tuple[str, str]]:
             yield how, f"{opened}{found[0].join(kept)}{closed}"
     if len(answer) > 3 and answer.isascii():
         yield "its first half", answer[: len(answer) // 2]
-        yield "a letter more", answer + answer[-1]
         yield "a letter less", answer[:-1]
 
 

@@ -85,6 +85,8 @@ class _Asked(Settings):
         (), "what must hold: defects (default), risks, properties, a check's id, or ID<=VALUE"
     )
     waivers: Path | None = option(None, "a TOML file of failures that are accepted")
+    baseline: Path | None = option(None, "folder of earlier certificates: only what is new fails")
+    summary: Path | None = option(None, "file that gets the results in Markdown, as CI shows them")
     resume: bool = option(False, "keep certificates of equal settings in --out")
     workers: int = option(1, "targets at a time", least=1)
     out: Path = option(Path("certificates"), "folder of the certificates")
@@ -129,7 +131,7 @@ def run(
     def one(line: str) -> "Certificate | TokengymError":
         name, *own = map(str.strip, line.split("--option"))
         bar = bars.add_task(name, total=None, start=False)
-        folder = asked.out / re.sub(r"[^\w.-]+", "_", line)
+        folder = asked.out / _folder(line)
 
         def progress(check: str, done: int, total: int) -> None:
             bars.start_task(bar)
@@ -162,15 +164,22 @@ def run(
             raise
     if not asked.only:
         typer.echo(f"{asked.out}: {_CERTIFICATE} and certificate.html of each target")
-    _end(results, requirements)
+    _end(results, requirements, asked)
+
+
+def _folder(line: str) -> str:
+    """Return the name of the folder that holds the certificate of a target and its options."""
+    return re.sub(r"[^\w.-]+", "_", line)
 
 
 def _end(
     results: "Sequence[tuple[str, Certificate | TokengymError]]",
     requirements: "Sequence[Requirement]",
+    asked: _Asked,
 ) -> None:
     """Show the results; the exit status is that of what is required."""
-    from tokengym.agents.certify.page import certificate_report
+    from tokengym.agents.certify.certificate import read_certificate
+    from tokengym.agents.certify.page import certificate_report, step_summary
 
     unmet = []
     for name, made in results:
@@ -182,11 +191,20 @@ def _end(
         report = certificate_report(made)
         tables = report.tables if len(results) == 1 else ()
         show(*report.lines, *tables, title=report.title)
-        unmet += [
-            f"{made.target}: {found.check} breaks {requirement.text}"
+        before = asked.baseline / _folder(name) if asked.baseline else None
+        old = read_certificate(before) if before and before.exists() else None
+        known = {found.check for found in old.findings if found.counts} if old else set()
+        broken = {
+            (found.check, requirement.text): found
             for requirement in requirements
             for found in requirement.unmet(made)
-        ]
+            if found.check not in known
+        }
+        unmet += [f"{made.target}: {check} breaks {text}" for check, text in broken]
+        if asked.summary:
+            with asked.summary.open("a", encoding="utf-8") as file:
+                required = [one.text for one in requirements]
+                file.write(step_summary(made, required, [*broken.values()], old))
     for line in unmet:
         typer.secho(line, fg="red", err=True)
     if unmet:

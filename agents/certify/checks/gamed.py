@@ -92,9 +92,15 @@ def several_answers(bench: Bench) -> Verdict:
     Counted from what the reference of another Task earns: a grader that takes the last answer, or
     any one, pays that for most lists.
     """
-    answers = {bench.view(at).reference[0] for at in bench.known(bench.chosen + bench.scored)}
-    if len(answers) < _SEVERAL or bench.source.facts.turns > 1:
-        raise Untold(f"{len(answers)} different references in episodes of one reply are too few")
+    single = {
+        at: bench.view(at).reference[0]
+        for at in bench.known(bench.chosen + bench.scored)
+        if len({*bench.view(at).reference}) == 1
+    }
+    known = [at for at in bench.scored if at in single]
+    answers = {*single.values()}
+    if len(answers) < _SEVERAL:
+        raise Untold(f"{len(answers)} different answers that are one reply are too few")
 
     def listed(name: str, place: Place) -> Trace:
         rng, own = bench.rng("several", name, place), bench.view(place).reference[0]
@@ -107,7 +113,6 @@ def several_answers(bench: Bench) -> Verdict:
             place, say(form(joint.join(items)) if within else joint.join(map(form, items)))
         )
 
-    known = bench.known(bench.scored)
     formed = bench.source.facts.form != "{}"
     ways = [*_JOINED, *(f"{name}{_WITHIN}" for name in _JOINED if formed)]
     lists = [
@@ -201,13 +206,14 @@ def _judged(bench: Bench, blind: Blind, done: str, least: float = HALF) -> Verdi
         f"solution earns, {mean:.3g} of {bench.top:.3g}"
     )
     verdict = at_most_half(share, done, found, blind.example)
+    if not verdict.passed:
+        return replace(verdict, found=f"{found}: pay it less")
     # What any wrong answer earns too, as for its form, is not paid to nonsense.
     if least < HALF and bench.known(bench.scored):
         with contextlib.suppress(Untold):
             least += max(bench.share(bench.once(_others).scored).value, 0.0)
-    if verdict.passed and share.low > least:
-        return replace(verdict, passed=False, severity=Severity.PROPERTY)
-    return verdict if verdict.passed else replace(verdict, found=f"{found}: pay it less")
+    nonsense = least < HALF and share.value > least
+    return replace(verdict, passed=False, severity=Severity.PROPERTY) if nonsense else verdict
 
 
 def at_most_half(share: Estimate, done: str, found: str, example: str) -> Verdict:

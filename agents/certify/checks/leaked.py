@@ -14,7 +14,7 @@ from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import Policy
 from tokengym.rewards.estimates import mean_estimate, share_estimate
 
-_CONTEXT = 12
+_CONTEXTS = (12, 4)
 """Characters before the answer by which a rule finds it."""
 _RULES = 20
 """Most rules that are tried."""
@@ -89,9 +89,10 @@ def _leak(
         ]
         rules.update(
             {
-                (text[: at.start()][-_CONTEXT:], text[at.end() :][:1], code)
+                (text[: at.start()][-context:], text[at.end() :][:1], code)
                 for code, pattern in bounded
                 for at in re.finditer(pattern, text)
+                for context in _CONTEXTS
             }
         )
     usual = [rule for rule, times in rules.most_common(_RULES) if times > 1]
@@ -119,9 +120,14 @@ def _extract(before: str, behind: str, code: str, first: int) -> Policy:
     end = re.escape(behind) if behind else r"\Z"
     pattern = re.compile(rf"{re.escape(before)}(.+?){end}", re.DOTALL)
 
+    seen = ""
+
     def reply(text: str, turn: int) -> str:
+        nonlocal seen
         match = pattern.search(text) if turn >= first else None
-        return _CODES[code][1](match[1]) if match else _WRONG
+        # What was shown once is known in later turns.
+        seen = match[1] if match else seen if turn > first else ""
+        return _CODES[code][1](seen) if seen else _WRONG
 
     return reply
 

@@ -1,5 +1,6 @@
 """Sound: equal seeds give equal episodes, rewards are what is declared, and no reply raises."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -37,11 +38,12 @@ _PARTS = ("prompt", "rewards", "texts", "done", "error")
 _HERE = "measured on this machine"
 SLACK = 1e-6
 """Rounding by which returns may differ."""
-_SLOW, _WORTH, _STEEP = 1.0, 0.05, 8.0
-"""Seconds within which any reply should be scored, seconds that are timed three times, and how many
-times as long a reply of four times the length may take."""
-_SIZES = (12, 16, 20, 24, 28, 32, 1000, 25_000, 100_000)
+_SLOW, _WORTH = 1.0, 0.05
+"""Seconds within which any reply should be scored, and seconds that are timed three times."""
+_SIZES = (16, 20, 24, 28, 32, 1000, 25_000, 100_000)
 """Characters of replies that are timed."""
+_STEEP = {20: 4.0, 24: 4.0, 28: 4.0, 32: 4.0, 100_000: 8.0}
+"""How many times as long as the length before it a length may take; the last is four times that."""
 _LEAK, _LEAK_OF_A_REPLY = 8 << 20, 2 << 10
 """Bytes by which memory may grow altogether, and for each reply."""
 _FILLED = 1500
@@ -224,16 +226,18 @@ def _almost(unit: str, size: int) -> str:
 
 def _grows(bench: Bench, place: Place, text: Callable[[int], str]) -> tuple[Trace | None, str]:
     """Return the first of growing replies that is slow, and how slow; nothing if none is."""
-    before = 0.0
+    before, last = 0.0, 0
     for size in _SIZES:
         traces = [bench.play(place, say(text(size)))]
         # Other work on the machine may have slowed it: the fastest of three counts.
         if traces[0].slowest > _WORTH:
             traces += [bench.play(place, say(text(size))) for _ in range(2)]
         took = min(trace.slowest for trace in traces)
-        if took > _SLOW or (size == _SIZES[-1] and took > _STEEP * max(before, _WORTH / 2)):
-            return traces[0], f"{size:,} characters that almost match take {took:.2g} s"
-        before = took
+        steep = _STEEP.get(size, math.inf) * max(before, _WORTH / 4)
+        if took > _SLOW or took > steep:
+            found = f"{size:,} characters that almost match take {took:.2g} s"
+            return traces[0], found + f", {last:,} take {before:.2g} s"
+        before, last = took, size
     return None, ""
 
 

@@ -1,0 +1,232 @@
+"""Faults just over and just under the threshold of a check, and verdicts on intervals."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.certify.faults import AllOrNothing
+from tests.certify.synthetic import Products, Seeded
+from tokengym.agents.certify.bench import CertifySettings, Untold
+from tokengym.agents.certify.certificate import Certificate, certify
+from tokengym.agents.certify.checks.gamed import at_most_half
+from tokengym.agents.certify.finding import Finding, Severity, Status
+from tokengym.agents.certify.policy import Requirement
+from tokengym.agents.certify.source import Facts, Place
+from tokengym.envs.core.errors import OptionError
+from tokengym.rewards.estimates import Estimate
+
+MANY = CertifySettings(tasks=20, strategies=5, replies=20, drawn=100)
+
+
+def found(source: Products, check: str, settings: CertifySettings = MANY) -> Finding:
+    (only,) = certify(source, "near", settings, only=[check]).findings
+    return only
+
+
+def paying(share: float, wanted: Callable[[str], bool], value: float = 1.0) -> Products:
+    """Pay a value for replies of some kind on a share of the Tasks."""
+
+    class Pays(AllOrNothing):
+        def reward(self, place: Place, text: str) -> Any:
+            mine = (place.index // 2 * 7) % 20 < 20 * share
+            return value if mine and wanted(text) else super().reward(place, text)
+
+    return Pays()
+
+
+NEAR: dict[str, tuple[str, Callable[[bool], Products]]] = {
+    "silence on three of ten Tasks": (
+        "semantic.floor_gap",
+        lambda over: paying(0.3 if over else 0.05, lambda t: not t),
+    ),
+    "nonsense for more than a tenth": (
+        "semantic.canary_floor",
+        lambda over: paying(1.0, lambda t: "canary" in t, 0.3 if over else 0.08),
+    ),
+    "a token for more than a tenth": (
+        "gamed.odd_replies",
+        lambda over: paying(1.0, lambda t: "<|im_end|>" in t, 0.12 if over else 0.08),
+    ),
+    "a fixed reply on three of four Tasks": (
+        "gamed.fixed_reply",
+        lambda over: paying(0.8 if over else 0.5, lambda t: t == "no"),
+    ),
+    "a box that costs on some Tasks": (
+        "fair.decoration",
+        lambda over: _Costs("boxed", 0.08 if over else 0.03),
+    ),
+    "blanks that cost on some Tasks": (
+        "fair.blanks",
+        lambda over: _Costs("\r\n", 0.08 if over else 0.03),
+    ),
+    "the claim and a tenth of it more": (
+        "semantic.oracle_max",
+        lambda over: _Claims(1 / 1.1 if over else 1.0),
+    ),
+    "a claim that is too high": (
+        "semantic.oracle_max",
+        lambda over: _Claims(1.1 if over else 1.0 + 1e-7),
+    ),
+    "only the third split": (
+        "leaked.splits",
+        lambda over: _Shares("third" if over else "none", 0.1),
+    ),
+    "a tenth of the held-out prompts": (
+        "leaked.splits",
+        lambda over: _Shares("test", 0.1 if over else 0.01),
+    ),
+    "seeds that share a tenth": (
+        "leaked.seeds",
+        lambda over: _Seeds(0.1 if over else 0.01),
+    ),
+    "repeated prompts": (
+        "leaked.repeated_prompts",
+        lambda over: _Repeats(0.15 if over else 0.05),
+    ),
+    "range": (
+        "runtime.reward_well_formed",
+        lambda over: paying(1.0, lambda t: "{" in t, 1.01 if over else 1.0),
+    ),
+}
+
+
+class _Costs(Products):
+    def __init__(self, mark: str, cost: float) -> None:
+        self.mark, self.cost = mark, cost
+
+    def reward(self, place: Place, text: str) -> Any:
+        cost = self.cost if self.mark in text and place.index % 8 == 0 else 0.0
+        return max(super().reward(place, text) - cost, 0.0)
+
+
+class _Claims(Products):
+    def __init__(self, claimed: float) -> None:
+        self.claimed = claimed
+
+    def claim(self, place: Place) -> float | None:
+        return self.claimed if place.index % 5 == 0 else 1.0
+
+
+class _Shares(Products):
+    """A share of one split are Tasks of training."""
+
+    facts = Facts("products 1.0", splits=("train", "test", "third"), declared=(0.0, 1.0))
+
+    def __init__(self, split: str, share: float) -> None:
+        self.split, self.share = split, share
+
+    def factors(self, place: Place) -> tuple[int, int]:
+        mine = place.split == self.split and place.index % 100 < 100 * self.share
+        return super().factors(replace(place, split="train") if mine else place)
+
+
+class _Seeds(Seeded):
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def factors(self, place: Place) -> tuple[int, int]:
+        mine = place.index % 100 < 100 * self.share
+        return super().factors(replace(place, seed=0) if mine else place)
+
+
+class _Repeats(Products):
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def factors(self, place: Place) -> tuple[int, int]:
+        mine = 0 < place.index <= 100 * self.share
+        return super().factors(replace(place, index=0) if mine else place)
+
+
+@pytest.mark.parametrize("over", [True, False])
+@pytest.mark.parametrize("near", NEAR)
+def test_a_check_fails_just_over_its_threshold_and_passes_just_under(near: str, over: bool) -> None:
+    check, plant = NEAR[near]
+    one = found(plant(over), check)
+    assert one.status is (Status.FAILED if over else Status.PASSED), one
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"),
+    [
+        (Estimate(0.6, 0.51, 0.7, 20), False),
+        (Estimate(0.6, 0.49, 0.7, 20), True),
+        (Estimate(0.5, 0.4, 0.6, 20), True),
+        (Estimate(0.4, 0.3, 0.51, 20), True),
+        (Estimate(0.9, 0.2, 1.0, 4), None),
+    ],
+)
+def test_gaming_is_what_the_whole_interval_says(share: Estimate, verdict: bool | None) -> None:
+    if verdict is None:
+        with pytest.raises(Untold, match="too few"):
+            at_most_half(share, "", "", "")
+    else:
+        assert at_most_half(share, "", "", "").passed is verdict
+
+
+def test_what_an_extreme_reply_alone_breaks_is_fragile() -> None:
+    class Digits(AllOrNothing):
+        def reward(self, place: Place, text: str) -> Any:
+            int("".join(filter(str.isdecimal, text)) or "0")
+            return super().reward(place, text)
+
+    one = found(Digits(), "sound.no_reply_raises")
+    assert (one.status, one.severity) == (Status.FAILED, Severity.FRAGILE)
+
+
+def test_one_cause_is_one_finding() -> None:
+    class Noisy(AllOrNothing):
+        count = 0
+
+        def reward(self, place: Place, text: str) -> Any:
+            self.count += 1
+            return super().reward(place, text) * (0.9 + 0.1 * math.sin(self.count))
+
+    certificate = certify(Noisy(), "noisy", replace(MANY, tasks=8, drawn=40))
+    failed = [one.check for one in certificate.findings if one.counts]
+    assert failed.count("semantic.verifier_determinism") == 1
+    assert not {"semantic.oracle_max", "runtime.episode_isolation", "fair.decoration"} & {*failed}
+    told = {one.check: one.found for one in certificate.findings}
+    assert told["semantic.oracle_max"].startswith("semantic.verifier_determinism failed")
+
+
+def test_equal_inputs_give_equal_certificates() -> None:
+    def made() -> Certificate:
+        return certify(Products(), "same", replace(MANY, tasks=6, drawn=20))
+
+    timed = ("sound.reply_time", "sound.memory")
+    first, second = ([one for one in made().findings if one.check not in timed] for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("status", "value", "text", "broken"),
+    [
+        (Status.UNTOLD, None, "gamed.echo<=0.5", True),
+        (Status.UNTOLD, 0.1, "gamed.echo<=0.5", True),
+        (Status.UNTOLD, None, "gamed.echo", True),
+        (Status.INAPPLICABLE, None, "gamed.echo<=0.5", False),
+        (Status.PASSED, 0.5, "gamed.echo<=0.5", False),
+        (Status.PASSED, 0.51, "gamed.echo<=0.5", True),
+        (Status.PASSED, None, "gamed.echo<=0.5", True),
+        (Status.PASSED, 0.51, "gamed.echo", False),
+        (Status.FAILED, 0.2, "gamed.echo<=0.5", False),
+        (Status.FAILED, 0.2, "gamed.echo>=0.3", True),
+        (Status.FAILED, 0.2, "gamed.echo", True),
+        (Status.FAILED, 0.2, "risks", True),
+        (Status.UNTOLD, 0.2, "risks", False),
+    ],
+)
+def test_a_requirement_is_not_met_by_what_could_not_be_told(
+    status: Status, value: float | None, text: str, broken: bool
+) -> None:
+    certificate = certify(Products(), "one", replace(MANY, tasks=4), only=["gamed.echo"])
+    estimate = None if value is None else Estimate(value, value - 0.1, value + 0.1)
+    one = replace(certificate.findings[0], status=status, estimate=estimate)
+    judged = replace(certificate, findings=(one,))
+    assert bool(Requirement.parse(text).unmet(judged)) is broken
+    with pytest.raises(OptionError, match="was not run"):
+        Requirement.parse("gamed.override<=1").unmet(judged)
