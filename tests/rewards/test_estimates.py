@@ -86,6 +86,7 @@ def test_the_ends_of_a_shown_interval_are_its_own(
     low, high = value - abs(below), value + (abs(below) if symmetric else above)
     words = str(Estimate(value, low, high, 9))
     middle, sign, half = words.partition(" ± ")
+    ends: tuple[float, ...]
     if sign:
         ends = float(middle) - float(half), float(middle) + float(half)
         # As both are rounded alike, an interval that has 0 in it has 0 in it as shown.
