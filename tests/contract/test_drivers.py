@@ -29,7 +29,6 @@ from tokengym.envs.registry import scripted_opponent
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
 
-register(bargain.SPEC)
 LEVELS = [(row.id, row.levels[0]) for row in specs().values() if row.id.startswith("tokengym/")]
 CASES = [*LEVELS, ("tokengym/Disruption-v0", "private"), (bargain.SPEC.id, "short")]
 HAGGLE = [(bargain.SPEC.id, level) for level in bargain.SPEC.levels]
@@ -314,6 +313,11 @@ CUT_OFF: list[Callable[[Case], Seen]] = [rollouts, token_rollouts, token_episode
 if find_spec("tinker"):
     IN_TEXT += [tinker_env, scripted_in_tokens]
     CUT_OFF += [tinker_env]
+
+
+@pytest.fixture(autouse=True)
+def bargain_is_registered(fresh_registry: None) -> None:
+    register(bargain.SPEC)
 
 
 @cache

@@ -8,14 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.agents.service.engine.losses import (
-    LOSSES,
-    check_inputs,
-    has_loss,
-    loss_rule,
-    sequence_log_ratios,
-    token_losses,
-)
+from tokengym.agents.service.engine.losses import LOSSES, loss_named, sequence_log_ratios
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 
 numbers = st.lists(
@@ -28,6 +21,13 @@ def _inputs(rows: list[tuple[float, float, float]]) -> tuple[torch.Tensor, dict[
     return p.requires_grad_(), {"logprobs": q, "advantages": a}
 
 
+def _losses(
+    name: str, p: torch.Tensor, inputs: dict[str, torch.Tensor], config: dict[str, float | str]
+) -> torch.Tensor:
+    loss = LOSSES[name]
+    return loss.of_tokens(p, inputs, loss.configured(config))
+
+
 @settings(deadline=None)
 @given(numbers)
 def test_importance_sampling_is_minus_ratio_times_advantage(
@@ -35,7 +35,7 @@ def test_importance_sampling_is_minus_ratio_times_advantage(
 ) -> None:
     p, inputs = _inputs(rows)
     expected = [-np.exp(a - b) * c for a, b, c in rows]
-    got = token_losses("importance_sampling", p, inputs, {})
+    got = _losses("importance_sampling", p, inputs, {})
     np.testing.assert_allclose(got.detach().numpy(), expected, rtol=1e-9)
 
 
@@ -49,7 +49,7 @@ def test_ppo_takes_the_smaller_of_clipped_and_unclipped(
     ratio = np.exp([a - b for a, b, _ in rows])
     advantage = np.array([c for *_, c in rows])
     expected = -np.minimum(ratio * advantage, np.clip(ratio, low, high) * advantage)
-    got = token_losses("ppo", p, inputs, config).detach().numpy()
+    got = _losses("ppo", p, inputs, config).detach().numpy()
     np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9)
 
 
@@ -59,7 +59,7 @@ def test_cispo_gradient_is_the_clipped_ratio_times_advantage(
     rows: list[tuple[float, float, float]],
 ) -> None:
     p, inputs = _inputs(rows)
-    token_losses("cispo", p, inputs, {}).sum().backward()
+    _losses("cispo", p, inputs, {}).sum().backward()
     ratio = np.clip(np.exp([a - b for a, b, _ in rows]), 0.8, 1.2)
     assert p.grad is not None
     expected = -ratio * [c for *_, c in rows]
@@ -73,7 +73,7 @@ def test_per_token_clip_bounds_overrule_the_configuration() -> None:
         "advantages": torch.tensor([1.0, 1.0]),
         "clip_high_threshold": torch.tensor([1.5, 3.0]),
     }
-    got = token_losses("ppo", p, inputs, {"clip_high_threshold": 1.2})
+    got = _losses("ppo", p, inputs, {"clip_high_threshold": 1.2})
     assert got.tolist() == [-1.5, -3.0]
 
 
@@ -84,7 +84,7 @@ def test_dro_is_the_advantage_less_half_the_weighted_square(
 ) -> None:
     p, inputs = _inputs(rows)
     config = {"beta": beta}
-    got = token_losses("dro", p, inputs, config)
+    got = _losses("dro", p, inputs, config)
     got.sum().backward()
     own, other, advantage = np.array(rows).T
     sampled = (other != 0) | (advantage != 0)
@@ -93,10 +93,10 @@ def test_dro_is_the_advantage_less_half_the_weighted_square(
     gradient = np.where(sampled, beta * (own - other) - advantage, 0.0)
     assert p.grad is not None
     np.testing.assert_allclose(p.grad.numpy(), gradient, atol=1e-9)
-    learned = has_loss("dro", {name: value.numpy() for name, value in inputs.items()})
+    learned = LOSSES["dro"].has_gradient({name: value.numpy() for name, value in inputs.items()})
     assert not gradient[~learned].any()
     with pytest.raises(BadRequestError, match="dro needs beta"):
-        loss_rule("dro", {})
+        LOSSES["dro"].configured({})
 
 
 @settings(deadline=None)
@@ -108,9 +108,10 @@ def test_gspo_clips_the_geometric_mean_ratio_of_each_sequence(
     of = np.repeat(np.arange(len(sequences)), [len(rows) for rows in sequences])
     mask = np.array([data.draw(st.booleans()) for _ in of], np.float64)
     arrays = {name: value.numpy() for name, value in inputs.items()} | {"sequence_ratio_mask": mask}
-    ratios = sequence_log_ratios(p.detach().numpy().astype(np.float32), arrays, of)
+    made = sequence_log_ratios(p.detach().numpy().astype(np.float32), arrays, of)
+    ratios = made["sequence_log_ratio"]
     inputs["sequence_log_ratio"] = torch.from_numpy(ratios).double()
-    got = token_losses("gspo", p, inputs, {"clip_low_threshold": 0.5, "clip_high_threshold": 2.0})
+    got = _losses("gspo", p, inputs, {"clip_low_threshold": 0.5, "clip_high_threshold": 2.0})
     got.sum().backward()
     assert p.grad is not None
     losses, gradients, at = [], [], 0
@@ -134,7 +135,7 @@ def test_stable_reinforce_is_truncated_importance_sampling_with_a_divergence(
     rows: list[tuple[float, float, float]], kl_coeff: float
 ) -> None:
     p, inputs = _inputs(rows)
-    got = token_losses("stable_reinforce", p, inputs, {"kl_coeff": kl_coeff})
+    got = _losses("stable_reinforce", p, inputs, {"kl_coeff": kl_coeff})
     got.sum().backward()
     # By hand, from automatic differentiation of the definition alone.
     own = p.detach().clone().requires_grad_()
@@ -158,7 +159,7 @@ def test_stable_reinforce_is_truncated_importance_sampling_with_a_divergence(
 @pytest.mark.parametrize("name", ["custom", "nonsense"])
 def test_unsupported_losses_are_refused_with_the_supported_names(name: str) -> None:
     with pytest.raises(UnsupportedError, match=f"cispo, cross_entropy.*{name}") as caught:
-        loss_rule(name, {})
+        loss_named(name)
     assert isinstance(caught.value, NotImplementedError)
 
 
@@ -176,7 +177,7 @@ def test_configuration_errors_name_the_value(
     name: str, config: dict[str, float | str], said: str
 ) -> None:
     with pytest.raises(BadRequestError, match=said):
-        loss_rule(name, config)
+        LOSSES[name].configured(config)
 
 
 @pytest.mark.parametrize(
@@ -214,4 +215,4 @@ def test_configuration_errors_name_the_value(
 )
 def test_datum_errors_name_the_datum_and_the_rule(inputs: dict[str, np.ndarray], said: str) -> None:
     with pytest.raises(BadRequestError, match=f"datum 5: .*{said}"):
-        check_inputs("ppo", LOSSES["ppo"], inputs, 3, 5)
+        LOSSES["ppo"].check(inputs, 3, 5)

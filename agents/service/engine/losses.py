@@ -1,5 +1,7 @@
 """The losses of forward_backward, each a sum over tokens, as Tinker's documentation defines them.
 
+A `Loss` says all that the service knows of one; those in `LOSSES` can be asked for.
+
 With p the log-probability of a target token under the model, q the one it was sampled with, A its
 advantage and r = exp(p - q):
 
@@ -26,7 +28,8 @@ Schulman's estimate of the divergence from the sampler (2020, joschu.net/blog/kl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,127 +38,129 @@ import torch
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float32]
+Tensors = Mapping[str, torch.Tensor]
+"""Per-token inputs by name, [N] each."""
+Formula = Callable[[torch.Tensor, Tensors, Mapping[str, float]], torch.Tensor]
+"""From log-probabilities [N], inputs and settings to the loss of each token, [N]."""
 
-CLIP_LOW, CLIP_HIGH = 0.8, 1.2
-GSPO_LOW, GSPO_HIGH = 1 - 3e-4, 1 + 4e-4
+LOW, HIGH = CLIPS = "clip_low_threshold", "clip_high_threshold"
 RATIO_MASK, SEQUENCE_RATIO = "sequence_ratio_mask", "sequence_log_ratio"
-CLIPS = ("clip_low_threshold", "clip_high_threshold")
-STABLE, TRUNCATION, KL_COEFF = "stable_reinforce", 2.0, "kl_coeff"
+TRUNCATION = 2.0
 
 
 @dataclass(frozen=True)
-class LossRule:
-    """The inputs that one loss reads from a datum.
+class Loss:
+    """One loss: its name, what it reads within which limits, and its formula.
 
     Attributes:
+        name: the `loss_fn` of a request.
+        formula: the loss of each token; what it gives for a token without a gradient is not used.
         required: per-token inputs that must be there besides `target_tokens`.
         optional: per-token inputs that may be there.
-        config: keys of loss_fn_config.
+        scale: the input that scales the loss: where it is zero, a token has no gradient. A datum
+            that may leave it out has ones.
+        anchored: whether a token that was sampled (`logprobs` not 0) has a gradient whatever its
+            scale.
+        settings: the keys of loss_fn_config, finite and at least 0, with the value each has unless
+            given; `None` if it must be.
+        many_targets: whether a token may have several targets.
+        needs_provenance: whether data must say where their tokens come from.
+        of_sequences: inputs that depend on whole sequences, from log-probabilities, inputs and the
+            number of each token's sequence, [N] each. They cost one more pass over the logits.
     """
 
-    required: tuple[str, ...]
+    name: str
+    formula: Formula
+    required: tuple[str, ...] = ("logprobs", "advantages")
     optional: tuple[str, ...] = ()
-    config: tuple[str, ...] = ()
+    scale: str = "advantages"
+    anchored: bool = False
+    settings: Mapping[str, float | None] = field(default_factory=dict)
+    many_targets: bool = False
+    needs_provenance: bool = False
+    of_sequences: Callable[..., Mapping[str, NDArray[np.float32]]] | None = None
 
+    def configured(self, config: Mapping[str, float | str]) -> Mapping[str, float]:
+        """Return the value of every setting under a request's configuration, checked.
 
-LOSSES: dict[str, LossRule] = {
-    "cross_entropy": LossRule((), optional=("weights",)),
-    "importance_sampling": LossRule(("logprobs", "advantages")),
-    "ppo": LossRule(("logprobs", "advantages"), optional=CLIPS, config=CLIPS),
-    "cispo": LossRule(("logprobs", "advantages"), optional=CLIPS, config=CLIPS),
-    "dro": LossRule(("logprobs", "advantages"), config=("beta",)),
-    "gspo": LossRule(("logprobs", "advantages"), optional=(*CLIPS, RATIO_MASK), config=CLIPS),
-    STABLE: LossRule(("logprobs", "advantages"), config=(KL_COEFF,)),
-}
+        Raises:
+            BadRequestError: for a key that the loss does not read, a bad value, or one missing.
+        """
+        for key, value in config.items():
+            if key not in self.settings:
+                names = ", ".join(self.settings) or "none"
+                raise BadRequestError(
+                    f"loss_fn_config keys of {self.name} must be among: {names}; got {key!r}"
+                )
+            if isinstance(value, str) or not np.isfinite(value) or value < 0:
+                raise BadRequestError(f"{key} must be a finite number of at least 0, got {value!r}")
+        values = {**self.settings, **config}
+        if missing := [key for key, value in values.items() if value is None]:
+            raise BadRequestError(f"{self.name} needs {missing[0]} in loss_fn_config")
+        settings = {key: float(value) for key, value in values.items() if value is not None}
+        low, high = (settings.get(key, 0.0) for key in CLIPS)
+        if low > high:
+            raise BadRequestError(f"{LOW} must not exceed {HIGH}, got {low} and {high}")
+        return settings
 
+    def check(self, inputs: Mapping[str, NDArray[np.generic]], length: int, index: int) -> None:
+        """Check one datum's inputs against the loss and the number of input tokens.
 
-def loss_rule(name: str, config: Mapping[str, float | str]) -> LossRule:
-    """Return the rule of a named loss after checking its configuration.
-
-    Raises:
-        UnsupportedError: for a loss this service does not have.
-        BadRequestError: for a configuration key the loss does not read, or a bad value.
-    """
-    if name not in LOSSES:
-        raise UnsupportedError(
-            f"loss_fn must be one of {', '.join(sorted(LOSSES))} on the local service, got {name!r}"
-        )
-    rule = LOSSES[name]
-    for key, value in config.items():
-        if key not in rule.config:
-            names = ", ".join(rule.config) or "none"
+        Raises:
+            BadRequestError: naming the datum, the input and the rule.
+        """
+        if "target_tokens" not in inputs:
+            raise BadRequestError(f"datum {index}: loss_fn_inputs must hold target_tokens")
+        shape = inputs["target_tokens"].shape
+        if shape[0] != length or len(shape) > 2:
             raise BadRequestError(
-                f"loss_fn_config keys of {name} must be among: {names}; got {key!r}"
+                f"datum {index}: target_tokens must have one row for each of the {length} input "
+                f"tokens, got shape {shape}"
             )
-        if isinstance(value, str) or not np.isfinite(value) or value < 0:
-            raise BadRequestError(f"{key} must be a finite number of at least 0, got {value!r}")
-    if name == "dro" and "beta" not in config:
-        raise BadRequestError("dro needs beta, the weight of its square, in loss_fn_config")
-    low, high = _bounds(name, config)
-    if low > high:
-        raise BadRequestError(
-            f"clip_low_threshold must not exceed clip_high_threshold, got {low} and {high}"
-        )
-    return rule
-
-
-def check_inputs(
-    name: str, rule: LossRule, inputs: Mapping[str, NDArray[np.generic]], length: int, index: int
-) -> None:
-    """Check one datum's loss inputs against the loss and the number of input tokens.
-
-    Raises:
-        BadRequestError: naming the datum, the input and the rule.
-    """
-    if "target_tokens" not in inputs:
-        raise BadRequestError(f"datum {index}: loss_fn_inputs must hold target_tokens")
-    shape = inputs["target_tokens"].shape
-    if shape[0] != length or len(shape) > 2:
-        raise BadRequestError(
-            f"datum {index}: target_tokens must have one row for each of the {length} input "
-            f"tokens, got shape {shape}"
-        )
-    if len(shape) == 2 and name != "cross_entropy":
-        raise BadRequestError(f"datum {index}: {name} takes one target a token, got shape {shape}")
-    for key in rule.required:
-        if key not in inputs:
-            raise BadRequestError(f"datum {index}: {name} needs {key} in loss_fn_inputs")
-    for key, value in inputs.items():
-        if key == "target_tokens":
-            continue
-        if key not in rule.required and key not in rule.optional:
-            names = ", ".join(("target_tokens", *rule.required, *rule.optional))
-            raise BadRequestError(f"datum {index}: {name} reads {names}; got {key!r}")
-        if value.shape != shape:
+        if len(shape) == 2 and not self.many_targets:
             raise BadRequestError(
-                f"datum {index}: {key} must have the shape of target_tokens {shape}, "
-                f"got {value.shape}"
+                f"datum {index}: {self.name} takes one target a token, got shape {shape}"
             )
-        if not np.isfinite(value).all():
-            raise BadRequestError(f"datum {index}: {key} must be finite numbers")
+        for key in self.required:
+            if key not in inputs:
+                raise BadRequestError(f"datum {index}: {self.name} needs {key} in loss_fn_inputs")
+        known = ("target_tokens", *self.required, *self.optional)
+        for key, value in inputs.items():
+            if key not in known:
+                names = ", ".join(known)
+                raise BadRequestError(f"datum {index}: {self.name} reads {names}; got {key!r}")
+            if value.shape != shape:
+                raise BadRequestError(
+                    f"datum {index}: {key} must have the shape of target_tokens {shape}, "
+                    f"got {value.shape}"
+                )
+            if not np.isfinite(value).all():
+                raise BadRequestError(f"datum {index}: {key} must be finite numbers")
 
+    def has_gradient(self, inputs: Mapping[str, Any]) -> Any:
+        """Return which tokens have a gradient, as arrays or tensors like the inputs."""
+        scaled = inputs[self.scale] != 0
+        return scaled | (inputs["logprobs"] != 0) if self.anchored else scaled
 
-def loss_weight(name: str) -> str:
-    """Return the input that scales a loss: where it is zero, a token has no gradient."""
-    return "weights" if name == "cross_entropy" else "advantages"
+    def of_tokens(
+        self, logprobs: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]
+    ) -> torch.Tensor:
+        """Return the loss of every target token; their sum is the loss.
 
-
-def has_loss(name: str, inputs: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Return which tokens have a gradient."""
-    has_gradient: NDArray[np.bool_] = inputs[loss_weight(name)] != 0
-    if name in ("dro", STABLE):
-        has_gradient = has_gradient | (inputs["logprobs"] != 0)
-    return has_gradient
+        Args:
+            logprobs: float32 [N], differentiable.
+            inputs: the loss's inputs, and those of whole sequences if it has any.
+            settings: as `configured` returns them.
+        """
+        losses = self.formula(logprobs, inputs, settings)
+        return torch.where(self.has_gradient(inputs), losses, 0.0)
 
 
 def sequence_log_ratios(
-    logprobs: Array, inputs: Mapping[str, NDArray[Any]], sequences: NDArray[np.int64]
-) -> Array:
+    logprobs: NDArray[np.float32], inputs: Mapping[str, NDArray[Any]], sequences: NDArray[np.int64]
+) -> Mapping[str, NDArray[np.float32]]:
     """Return for each token the mean log-ratio of its sequence's marked tokens.
 
     Args:
@@ -168,49 +173,102 @@ def sequence_log_ratios(
     ratios = np.where(marked, logprobs.astype(np.float64) - inputs["logprobs"], 0.0)
     totals, counts = np.bincount(sequences, ratios), np.bincount(sequences, marked)
     means = totals / np.maximum(counts, 1)
-    return np.asarray(means[sequences], np.float32)
+    return {SEQUENCE_RATIO: np.asarray(means[sequences], np.float32)}
 
 
-def _bounds(name: str, config: Mapping[str, float | str]) -> tuple[float, float]:
-    low, high = (GSPO_LOW, GSPO_HIGH) if name == "gspo" else (CLIP_LOW, CLIP_HIGH)
-    return float(config.get(CLIPS[0], low)), float(config.get(CLIPS[1], high))
+def _ratio(logprobs: torch.Tensor, inputs: Tensors) -> torch.Tensor:
+    return torch.exp(logprobs - inputs["logprobs"])
 
 
-def token_losses(
-    name: str,
-    logprobs: torch.Tensor,
-    inputs: Mapping[str, torch.Tensor],
-    config: Mapping[str, float | str],
+def _clipped(ratio: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]) -> torch.Tensor:
+    low, high = (inputs.get(key, torch.tensor(settings[key])).to(ratio) for key in CLIPS)
+    return torch.minimum(torch.maximum(ratio, low), high)
+
+
+def _cross_entropy(p: torch.Tensor, inputs: Tensors, _: Mapping[str, float]) -> torch.Tensor:
+    return -p * inputs["weights"]
+
+
+def _importance_sampling(p: torch.Tensor, inputs: Tensors, _: Mapping[str, float]) -> torch.Tensor:
+    return -_ratio(p, inputs) * inputs["advantages"]
+
+
+def _pessimistic(
+    ratio: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]
 ) -> torch.Tensor:
-    """Return the loss of every target token; their sum is the loss.
+    advantages = inputs["advantages"]
+    clipped = _clipped(ratio, inputs, settings)
+    return -torch.minimum(ratio * advantages, clipped * advantages)
 
-    Args:
-        name: a key of `LOSSES`.
-        logprobs: float32 [N], differentiable.
-        inputs: the loss's inputs, each [N]; for gspo `sequence_log_ratio` among them.
-        config: checked configuration.
-    """
-    if name == "cross_entropy":
-        return -logprobs * inputs["weights"]
-    away, advantages = logprobs - inputs["logprobs"], inputs["advantages"]
+
+def _ppo(p: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]) -> torch.Tensor:
+    return _pessimistic(_ratio(p, inputs), inputs, settings)
+
+
+def _gspo(p: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]) -> torch.Tensor:
+    return _pessimistic(torch.exp(inputs[SEQUENCE_RATIO] + p - p.detach()), inputs, settings)
+
+
+def _cispo(p: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]) -> torch.Tensor:
+    return -_clipped(_ratio(p, inputs), inputs, settings).detach() * p * inputs["advantages"]
+
+
+def _dro(p: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]) -> torch.Tensor:
+    away = p - inputs["logprobs"]
+    return 0.5 * settings["beta"] * away.square() - p * inputs["advantages"]
+
+
+def _stable_reinforce(
+    p: torch.Tensor, inputs: Tensors, settings: Mapping[str, float]
+) -> torch.Tensor:
+    away = p - inputs["logprobs"]
     ratio = torch.exp(away)
-    if name in ("dro", STABLE):
-        if name == "dro":
-            loss = 0.5 * float(config["beta"]) * away.square() - logprobs * advantages
-        else:
-            weight = ratio.detach().clamp(max=TRUNCATION)
-            leaving = float(config.get(KL_COEFF, 0.0)) * (ratio - 1 - away)
-            loss = leaving - weight * logprobs * advantages
-        return torch.where((advantages != 0) | (inputs["logprobs"] != 0), loss, 0.0)
-    if name == "importance_sampling":
-        return -ratio * advantages
-    if name == "gspo":
-        ratio = torch.exp(inputs[SEQUENCE_RATIO] + logprobs - logprobs.detach())
-    low, high = (
-        inputs.get(key, torch.tensor(bound)).to(ratio)
-        for key, bound in zip(CLIPS, _bounds(name, config), strict=True)
+    leaving = settings["kl_coeff"] * (ratio - 1 - away)
+    return leaving - ratio.detach().clamp(max=TRUNCATION) * p * inputs["advantages"]
+
+
+_RATIO_BOUNDS = {LOW: 0.8, HIGH: 1.2}
+LOSSES: dict[str, Loss] = {
+    loss.name: loss
+    for loss in (
+        Loss(
+            "cross_entropy",
+            _cross_entropy,
+            required=(),
+            optional=("weights",),
+            scale="weights",
+            many_targets=True,
+        ),
+        Loss("importance_sampling", _importance_sampling),
+        Loss("ppo", _ppo, optional=CLIPS, settings=_RATIO_BOUNDS),
+        Loss("cispo", _cispo, optional=CLIPS, settings=_RATIO_BOUNDS),
+        Loss("dro", _dro, anchored=True, settings={"beta": None}),
+        Loss(
+            "gspo",
+            _gspo,
+            optional=(*CLIPS, RATIO_MASK),
+            settings={LOW: 1 - 3e-4, HIGH: 1 + 4e-4},
+            of_sequences=sequence_log_ratios,
+        ),
+        Loss(
+            "stable_reinforce",
+            _stable_reinforce,
+            anchored=True,
+            settings={"kl_coeff": 0.0},
+            needs_provenance=True,
+        ),
     )
-    clipped = torch.minimum(torch.maximum(ratio, low), high)
-    if name in ("ppo", "gspo"):
-        return -torch.minimum(ratio * advantages, clipped * advantages)
-    return -clipped.detach() * logprobs * advantages
+}
+
+
+def loss_named(name: str) -> Loss:
+    """Return a loss by its name.
+
+    Raises:
+        UnsupportedError: for a loss this service does not have.
+    """
+    if name not in LOSSES:
+        raise UnsupportedError(
+            f"loss_fn must be one of {', '.join(sorted(LOSSES))} on the local service, got {name!r}"
+        )
+    return LOSSES[name]

@@ -6,7 +6,7 @@ Compute thread only. A request that fails leaves its run unchanged.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,15 +15,7 @@ import torch
 from tokengym.agents.service.engine.adapters import random_seed
 from tokengym.agents.service.engine.compute_thread import Pieces, resume_with
 from tokengym.agents.service.engine.linear import lora_layers
-from tokengym.agents.service.engine.losses import (
-    SEQUENCE_RATIO,
-    check_inputs,
-    has_loss,
-    loss_rule,
-    loss_weight,
-    sequence_log_ratios,
-    token_losses,
-)
+from tokengym.agents.service.engine.losses import loss_named
 from tokengym.agents.service.engine.packing import check_ids
 from tokengym.agents.service.engine.training_runs import AdapterTraining, Parking
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
@@ -36,6 +28,7 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service.engine.adapters import LoraSpec
     from tokengym.agents.service.engine.forward import PackedForward
+    from tokengym.agents.service.engine.losses import Loss
     from tokengym.agents.service.engine.packing import PackedBatch, Tokens
 
 
@@ -67,6 +60,16 @@ class LossRequest:
     loss_fn: str
     config: Mapping[str, float | str] = field(default_factory=dict)
     forward_only: bool = False
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The loss that `loss_fn` names; raises as `loss_named` does."""
+        return loss_named(self.loss_fn)
+
+    @cached_property
+    def settings(self) -> Mapping[str, float]:
+        """The loss's settings under `config`; raises as `Loss.configured` does."""
+        return self.loss.configured(self.config)
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,7 @@ class Trainer:
         return {"optim/grad_norm": norm}
 
     def _check(self, request: LossRequest) -> None:
-        rule = loss_rule(request.loss_fn, request.config)
+        loss, _ = request.loss, request.settings
         if not request.data:
             raise BadRequestError("data must hold at least one datum, got none")
         for index, datum in enumerate(request.data):
@@ -204,7 +207,7 @@ class Trainer:
                     f"datum {index}: model_input must have 1 to {self._context} tokens, "
                     f"got {length}"
                 )
-            check_inputs(request.loss_fn, rule, datum.inputs, length, index)
+            loss.check(datum.inputs, length, index)
             for name, ids in (
                 ("model_input", datum.tokens),
                 ("target_tokens", datum.inputs["target_tokens"]),
@@ -243,10 +246,12 @@ class Trainer:
         """Fill in the targets' log-probabilities and losses; add the gradients of their sum."""
         # The layers' backward pass runs once, after that of all pieces of the logits.
         leaf = hidden.detach().requires_grad_(hidden.requires_grad)
-        if request.loss_fn == "gspo":
-            # A token's loss depends on its whole sequence.
-            self._add_sequence_ratios(targets, leaf)
-        learned = has_loss(request.loss_fn, targets.inputs)
+        if request.loss.of_sequences is not None:
+            self._add_log_probabilities(targets, leaf)
+            targets.inputs |= request.loss.of_sequences(
+                targets.logprobs, targets.inputs, targets.members
+            )
+        learned = request.loss.has_gradient(targets.inputs)
         with torch.set_grad_enabled(hidden.requires_grad):
             self._add_losses(request, targets, leaf, np.flatnonzero(learned))
         if leaf.grad is not None:
@@ -270,20 +275,17 @@ class Trainer:
                 name: torch.from_numpy(values[at]).to(picked)
                 for name, values in targets.inputs.items()
             }
-            each = token_losses(request.loss_fn, picked, inputs, request.config)
+            each = request.loss.of_tokens(picked, inputs, request.settings)
             if each.requires_grad:
                 each.sum().backward()
             targets.logprobs[at] = picked.detach().cpu().numpy()
             targets.losses[at] = each.detach().cpu().numpy()
 
-    def _add_sequence_ratios(self, targets: _Targets, hidden: torch.Tensor) -> None:
+    def _add_log_probabilities(self, targets: _Targets, hidden: torch.Tensor) -> None:
         with torch.no_grad():
             for at, rows, logits in self._forward.logits(hidden, targets.nodes):
                 picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
                 targets.logprobs[at] = picked.cpu().numpy()
-        targets.inputs[SEQUENCE_RATIO] = sequence_log_ratios(
-            targets.logprobs, targets.inputs, targets.members
-        )
 
 
 def _step_or_undo(run: AdapterTraining) -> None:
@@ -323,7 +325,7 @@ class _Targets:
 def _targets(request: LossRequest, batch: PackedBatch) -> _Targets:
     data = {member: request.data[member] for member in batch.node_of}
     names = {name for datum in data.values() for name in datum.inputs} - {"target_tokens"}
-    names.add(loss_weight(request.loss_fn))
+    names.add(scale := request.loss.scale)
     nodes = [
         np.repeat(batch.node_of[m], datum.inputs["target_tokens"].size // len(datum.tokens))
         for m, datum in data.items()
@@ -333,15 +335,18 @@ def _targets(request: LossRequest, batch: PackedBatch) -> _Targets:
         np.concatenate(nodes),
         np.repeat(np.arange(len(data)), list(map(len, nodes))),
         np.concatenate([datum.inputs["target_tokens"].ravel() for datum in data.values()]),
-        {name: np.concatenate([_input(datum, name) for datum in data.values()]) for name in names},
+        {
+            name: np.concatenate([_input(datum, name, scale) for datum in data.values()])
+            for name in names
+        },
         np.empty(count, np.float32),
         np.empty(count, np.float32),
     )
 
 
-def _input(datum: Datum, name: str) -> NDArray[Any]:
+def _input(datum: Datum, name: str, scale: str) -> NDArray[Any]:
     if name in datum.inputs:
         return datum.inputs[name].ravel()
-    if name == "weights":
+    if name == scale:
         return np.ones(datum.inputs["target_tokens"].size, np.float32)
     raise BadRequestError(f"{name} must be in every datum's loss_fn_inputs or in none")

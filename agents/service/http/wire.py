@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from scipy.sparse import csr_array
 from tinker.proto import tinker_public_pb2 as pb
 
-from tokengym.agents.service.engine.losses import STABLE
+from tokengym.agents.service.engine.losses import LOSSES
 from tokengym.agents.service.engine.packing import check_ids
 from tokengym.agents.service.engine.trainer import Datum, LossRequest
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
@@ -66,11 +66,12 @@ def read_loss_request(message: Any) -> LossRequest:
     config: dict[str, float | str] = dict(message.loss_fn_config)
     for key, value in message.loss_fn_config_v2.items():
         config[key] = value.text if value.WhichOneof("value") == "text" else value.number
+    loss = LOSSES.get(message.loss_fn)  # an unknown one is refused when its turn comes
     for index, datum in enumerate(message.data):
         # The hosted service looks up by it what it noted while it sampled.
-        if message.loss_fn == STABLE and not datum.loss_fn_input_spans:
+        if loss and loss.needs_provenance and not datum.loss_fn_input_spans:
             raise BadRequestError(
-                f"datum {index}: {STABLE} needs the provenance of its tokens, as "
+                f"datum {index}: {loss.name} needs the provenance of its tokens, as "
                 "Datum.with_provenance adds it"
             )
     data = [
