@@ -43,9 +43,11 @@ PROPER: Mapping[str, Range] = MappingProxyType(
         "consistency": Range(-CONTRADICTION_COST, 0.0),
         "reasoning": Range(JUDGE_WEIGHT * (PRIOR_LOSS - 1.0), JUDGE_WEIGHT * PRIOR_LOSS),
         "false_claims": Range(-FALSE_CLAIM_COST * MOST_CLAIMS, 0.0),
+        "form": Range(-FORM_SHARE, 0.0),
     }
 )
-"""Range of each term of a predictor whose answers are all well-formed; others earn the low ends."""
+"""Range of each term of a predictor. A malformed answer earns the low ends, and `form` by degrees;
+well-formed ones lose no `form`."""
 ORIGINAL: Mapping[str, Range] = MappingProxyType(
     {
         "correctness": Range(-1.0, 1.0),
@@ -53,16 +55,16 @@ ORIGINAL: Mapping[str, Range] = MappingProxyType(
         "adaptation": Range(0.0, 0.2),
     }
 )
-"""Likewise, of the reward as first described: R in [-1, 1.5]."""
+"""Likewise, of the reward as first described: R in [-1, 1.5], and -1 for a malformed answer."""
 REWARDS: Mapping[str, Mapping[str, Range]] = MappingProxyType(
     {"proper": PROPER, "original": ORIGINAL}
 )
 
 
 def total_range(terms: Mapping[str, Range]) -> Range:
-    """Return the range of the sum of a predictor's terms, with that of `form`."""
+    """Return the range of the sum of a predictor's terms."""
     low = sum(dyadic(term.low) for term in terms.values())
-    return Range(low - dyadic(FORM_SHARE), sum(dyadic(term.high) for term in terms.values()))
+    return Range(low, sum(dyadic(term.high) for term in terms.values()))
 
 
 TOTAL = total_range(PROPER)

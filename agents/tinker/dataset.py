@@ -178,7 +178,8 @@ class TaskDatasetBuilder(RLDatasetBuilder):
     )
     opponents: dict[str, Any] = chz.field(
         default_factory=dict,
-        doc="For each other role the name of one of the world's baselines, or an `Opponent`.",
+        doc="For each other role the name of one of the world's baselines, or an `Opponent`; the "
+        "world's usual one if not given.",
     )
     max_trajectory_tokens: int | None = chz.field(
         default=None, doc="Budget of an episode's observations and replies together."

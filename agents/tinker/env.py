@@ -1,6 +1,6 @@
 """One role of one episode as an `Env` of tinker-cookbook."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import tinker
 from tinker_cookbook.completers import StopCondition
@@ -20,10 +20,13 @@ from tokengym.agents.rollouts import is_malformed
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.prompt import TokenPrompt
-from tokengym.envs.core.errors import EpisodeStateError
+from tokengym.envs.adapters.config import opponents_of_one
+from tokengym.envs.core.errors import EpisodeStateError, RoleError
+from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
+from tokengym.envs.registry import baselines
 from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
 
@@ -165,15 +168,16 @@ class TinkerEnv(Member):
         task: what to play.
         codec: a codec or its name, see `codec_named`.
         role: the trained role; the world's first if `None`.
-        opponents: who plays the other roles. Their randomness depends on the Task and the role
-            alone, so that it is the same for all members of a group.
+        opponents: who plays the other roles, by name if one of the world's baselines; its usual
+            opponents play those left. Their randomness depends on the Task and the role alone, so
+            that it is the same for all members of a group.
         max_trajectory_tokens: budget of observations and replies together.
         max_turn_tokens: longest reply; kept free in the trajectory budget, and passed to the
             cookbook's runner in `rollout_limits`.
         reply_timeout: seconds an opponent's reply may take.
 
     Raises:
-        RoleError: if the role is unknown or no one plays a role.
+        RoleError: if a role is unknown, no one plays it, or no baseline has the given name.
         OptionError: if the codec's name is unknown or a budget leaves no room for a reply.
     """
 
@@ -184,7 +188,7 @@ class TinkerEnv(Member):
         codec: Codec | str = "byte",
         *,
         role: str | None = None,
-        opponents: Mapping[str, Opponent] | None = None,
+        opponents: Mapping[str, str | Opponent] | None = None,
         max_trajectory_tokens: int | None = None,
         max_turn_tokens: int | None = None,
         reply_timeout: float = REPLY_TIMEOUT,
@@ -195,12 +199,35 @@ class TinkerEnv(Member):
             task,
             codec,
             roles=(role,),
-            opponents=opponents,
+            opponents=opponents_of(world.spec, opponents, (role,)),
             max_trajectory_tokens=max_trajectory_tokens,
             max_turn_tokens=max_turn_tokens,
             reply_timeout=reply_timeout,
         )
         super().__init__(coordinator, role)
+
+
+def opponents_of(
+    spec: WorldSpec, named: Mapping[str, str | Opponent] | None, roles: Sequence[str]
+) -> dict[str, Opponent]:
+    """Return who plays the roles that are not trained.
+
+    Args:
+        spec: of the world.
+        named: by role an opponent or a baseline's name. Where one role is trained the world's usual
+            opponents play those that are left.
+        roles: the trained roles.
+
+    Raises:
+        RoleError: if no baseline has a given name.
+    """
+    alone = len(roles) == 1
+    players = opponents_of_one(spec, named, roles[0]) if alone else dict(named or {})
+    policies = baselines(spec) if spec.baselines else {}
+    unknown = [who for who in players.values() if isinstance(who, str) and who not in policies]
+    if unknown:
+        raise RoleError(f"{spec.id} has the baselines {sorted(policies)}, got {unknown[0]!r}")
+    return {role: policies[who] if isinstance(who, str) else who for role, who in players.items()}
 
 
 def _copied(reply: str, text: str) -> bool:

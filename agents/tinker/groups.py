@@ -8,15 +8,15 @@ from tinker_cookbook.rl.types import Env, EnvGroupBuilder, Metrics, Trajectory
 
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
-from tokengym.agents.tinker.env import Member
+from tokengym.agents.tinker.env import Member, opponents_of
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.group_records import group_records
 from tokengym.agents.tinker.role_baselines import level_metrics, role_rewards, tie_metrics
 from tokengym.envs.adapters.train_split import score_in_training, training_world
-from tokengym.envs.core.errors import OptionError, RoleError
+from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import short_name
 from tokengym.envs.core.task import Task
-from tokengym.envs.registry import baselines, make_world, spec
+from tokengym.envs.registry import make_world, spec
 from tokengym.envs.tokens.codec import Codec
 
 
@@ -51,7 +51,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
             world declares for training, unless that is named here: `{"label": "outcome"}`.
         role: the trained role, several of them, or the world's first role if `None`.
         opponents: who plays each other role: the name of one of the world's baselines, or a
-            picklable `Opponent`.
+            picklable `Opponent`. One trained role meets the world's usual opponents in those left.
         max_trajectory_tokens: see `TinkerEnv`.
         max_turn_tokens: see `TinkerEnv`.
         groups_in_batch: number of groups in this one's batch, for the count of eligible groups.
@@ -94,7 +94,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
             RoleError: if no one plays a role, or no baseline has the given name.
         """
         await take_turn()
-        opponents = {role: self._opponent(who) for role, who in self.opponents.items()}
+        opponents = opponents_of(spec(self.task.world), self.opponents, self._trained_roles())
         named = make_world(self.task.world, self.task.level, **self.options)
         world, task = score_in_training(named, training_world(named), self.task)
         openings: dict[str, list[int]] = {}
@@ -144,11 +144,3 @@ class TaskGroupBuilder(EnvGroupBuilder):
     def _trained_roles(self) -> tuple[str, ...]:
         role = self.role or spec(self.task.world).roles[0]
         return role if isinstance(role, tuple) else (role,)
-
-    def _opponent(self, who: str | Opponent) -> Opponent:
-        if not isinstance(who, str):
-            return who
-        policies = baselines(self.task.world)
-        if who not in policies:
-            raise RoleError(f"{self.task.world} has the baselines {sorted(policies)}, got {who!r}")
-        return policies[who]

@@ -5,7 +5,7 @@ from typing import Any
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.env import TinkerEnv
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.world import CHALLENGER, DisruptionWorld
+from tokengym.envs.disruption.world import CHALLENGER, PREDICTOR, DisruptionWorld
 from tokengym.envs.registry import make_world, policy
 from tokengym.envs.tokens.codec import Codec
 
@@ -20,6 +20,10 @@ class PaperEnv(TinkerEnv):
         level: a level of `tokengym/Disruption-v0`, the default one if `None`.
         challenger: who argues: a name of its baselines or an `Opponent`.
         options: of the world, such as `target="both"` and `reward="original"`.
+
+    Attributes:
+        target: what is asked for, `disruption` unless an option says otherwise.
+        reward: what it is paid by, `proper` unless an option says otherwise.
 
     Raises:
         DataError: if the paper has no label for a target.
@@ -38,3 +42,12 @@ class PaperEnv(TinkerEnv):
         world = DisruptionWorld.cast(make_world("disruption", level, **options))
         who = policy(world.spec.id, challenger) if isinstance(challenger, str) else challenger
         super().__init__(world, world.task_from_paper(paper), codec, opponents={CHALLENGER: who})
+        self.target, self.reward = world.target, world.reward
+
+    def __repr__(self) -> str:
+        """State the paper, what is asked of it and what that pays."""
+        pays = self.world.spec.return_range[PREDICTOR]
+        return (
+            f"PaperEnv({self.task.answer['source']}, level={self.world.level!r}, "
+            f"target={self.target!r}, reward={self.reward!r}, in [{pays.low:g}, {pays.high:g}])"
+        )

@@ -4,7 +4,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from tokengym.envs.tokens.episode import Episode
 
 Observation = TokenArray | str
 Mode = Literal["tokens", "text"]
+P = TypeVar("P")
 
 _ACTIONS = {"tokens": "an array of token ids", "text": "a string"}
 _DRAWN_TASKS = 2**31
@@ -227,9 +228,11 @@ def task_index(world: World, split: str, rng: np.random.Generator) -> int:
 
 
 def opponents_of_one(
-    world: str | WorldSpec, opponents: Mapping[str, Policy | str] | None, played: str | None = None
-) -> dict[str, Policy | str]:
+    world: str | WorldSpec, opponents: Mapping[str, P | str] | None, played: str | None = None
+) -> dict[str, P | str]:
     """Return opponents that leave one role to play: `opponents` and, for the others, the defaults.
+
+    A world without scripted policies has no defaults.
 
     Args:
         world: id or short name of the world, or its declaration.
@@ -239,4 +242,5 @@ def opponents_of_one(
     named = dict(opponents or {})
     left = [role for role in spec(world).roles if role not in named]
     others = left[1:] if played is None else [role for role in left if role != played]
+    others = others if spec(world).baselines else []
     return {**named, **{role: scripted_opponent(world, role) for role in others}}

@@ -119,7 +119,7 @@ def compile_task(
         known,
         tuple(posteriors),
         tuple(own),
-        LiteratureJudge(evidence.examples) if evidence.examples else judge,
+        LiteratureJudge(evidence.examples) if evidence.examples else judge.apart_from(evidence),
     )
 
 

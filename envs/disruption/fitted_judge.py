@@ -1,10 +1,12 @@
-"""A judge fitted to a user's papers: how often a claim holds among those of each label."""
+"""Judges fitted to a user's papers: how often a claim holds among those of each label."""
 
+import copy
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,28 +16,37 @@ from tokengym.envs.disruption.data.dataset import PaperSet
 from tokengym.envs.disruption.evidence import FEATURES, Evidence, evidence_of_paper
 from tokengym.envs.disruption.judge import FLOOR, Judge, Verified
 from tokengym.envs.disruption.labels import LABELS, Target
-from tokengym.envs.disruption.literature import FloatArray
+from tokengym.envs.disruption.literature import FloatArray, normalised, peaked
+from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.intake.near import is_filler
+from tokengym.rewards.debate import PRIOR_LOSS, half_brier
 
 _SHRINKAGE = 4.0
 """Papers by which the share of a label counts as that of all papers: so rare words say little."""
 _MOST_QUOTES = 24
+_TRUSTS = (1.0, 0.25, 1 / 16, 1 / 64)
+"""What one paper that a claim holds for may weigh against what holds for all labels alike."""
+_MOST_JUDGED = 500
+"""Training papers that decide how far claims are to be trusted."""
+
+_Counts = npt.NDArray[np.int64]
 
 
 class FittedJudge(Judge):
     """Takes labels for classes, and words and facts of a paper for independent given its label.
 
     Args:
-        papers: whose training split it is fitted to.
+        papers: what it is fitted to.
     """
 
-    def __init__(self, papers: PaperSet) -> None:
+    def __init__(self, papers: Sequence[Paper]) -> None:
         self._papers: dict[tuple[Target, int], int] = {}
-        self._facts: dict[tuple[Target, int, str], npt.NDArray[np.int64]] = {}
+        self._facts: dict[tuple[Target, int, str], _Counts] = {}
         self._words: dict[tuple[Target, int], Counter[str]] = {}
         for target, place in product(LABELS, range(3)):
             shown = [
                 evidence_of_paper(paper, "L2")
-                for paper in papers.papers["train"]
+                for paper in papers
                 if paper.labels()[target] == LABELS[target][place]
             ]
             self._papers[target, place] = len(shown)
@@ -47,20 +58,27 @@ class FittedJudge(Judge):
 
     def likelihood(self, claim: Claim, target: Target) -> FloatArray:
         """Return how often a claim holds among the papers of each label."""
-        found = np.ones(3)
+        return np.asarray(np.prod([np.ones(3), *self._shares(claim, target)], axis=0))
+
+    def _shares(self, claim: Claim, target: Target) -> Iterable[FloatArray]:
+        """Return the share of papers of each label, shrunk towards that of all."""
+        for holding, papers in self._counts(claim, target):
+            overall = holding.sum() / max(papers.sum(), 1)
+            yield np.maximum((holding + _SHRINKAGE * overall) / (papers + _SHRINKAGE), FLOOR)
+
+    def _counts(self, claim: Claim, target: Target) -> Iterator[tuple[_Counts, _Counts]]:
+        """Yield for each word, or the fact, the papers that have it and all papers, by label."""
         if isinstance(claim, Quote):
-            papers = [self._papers[target, label] for label in range(3)]
-            for word in set(_words(claim.words)):
-                using = [self._words[target, label][word] for label in range(3)]
-                found *= _shares(using, papers)
+            papers = np.array([self._papers[target, label] for label in range(3)])
+            for word in sorted(set(_words(claim.words))):
+                yield np.array([self._words[target, label][word] for label in range(3)]), papers
         elif isinstance(claim, Fact):
             low, high = claim.interval()
             known = [self._facts[target, label, claim.feature] for label in range(3)]
             holding = [
                 max(int(v.searchsorted(high, "right") - v.searchsorted(low)), 0) for v in known
             ]
-            found = _shares(holding, [len(values) for values in known])
-        return found
+            yield np.array(holding), np.array([len(values) for values in known])
 
     def weights(self, target: Target) -> FloatArray:
         """Return the identity: a class is a label."""
@@ -92,18 +110,103 @@ class FittedJudge(Judge):
         return sorted(offers, key=telling, reverse=True)[:_MOST_QUOTES]
 
 
-@lru_cache(maxsize=8)
-def fitted_judge(papers: PaperSet) -> FittedJudge:
-    """Return the judge of a user's papers, fitted once per process."""
-    return FittedJudge(papers)
+class HeldOutJudge(FittedJudge):
+    """Judges every paper by the others, and trusts words and facts as far as that has served.
+
+    A paper that it was fitted to is left out of the counts that it is judged by. A claim that holds
+    for few papers counts for little: how few is fitted on the papers, each judged by the others on
+    the claim about it that tells most. Words or facts that do not bring the judge nearer to the
+    truth than its prior in this way, by two standard errors, tell it nothing.
+
+    Args:
+        papers: what it is fitted to.
+    """
+
+    def __init__(self, papers: Sequence[Paper]) -> None:
+        super().__init__(papers)
+        self._own: FittedJudge | None = None
+        self._by_text: dict[str, list[Paper]] = defaultdict(list)
+        for paper in papers:
+            self._by_text[evidence_of_paper(paper, "L2").text].append(paper)
+        kinds = product(LABELS, (Quote, Fact))
+        self._trust = {key: self._earned_trust(papers[:_MOST_JUDGED], *key) for key in kinds}
+
+    def apart_from(self, evidence: Evidence) -> Self:
+        """Return the judge as it were without the papers of this text."""
+        if evidence.text not in self._by_text:
+            return self
+        apart = copy.copy(self)
+        apart._own = FittedJudge(self._by_text[evidence.text])
+        return apart
+
+    def _shares(self, claim: Claim, target: Target) -> Iterable[FloatArray]:
+        """Return by how much more often than among all papers it is found among each label's."""
+        trust = self._trust.get((target, type(claim)), 0.0)
+        for counts in self._counts(claim, target):
+            yield _excess(*counts, trust)
+
+    def _counts(self, claim: Claim, target: Target) -> Iterator[tuple[_Counts, _Counts]]:
+        every = super()._counts(claim, target)
+        if self._own is None:
+            yield from every
+            return
+        own = self._own._counts(claim, target)
+        for (holding, papers), (mine, of_mine) in zip(every, own, strict=True):
+            yield holding - mine, papers - of_mine
+
+    def _earned_trust(self, papers: Sequence[Paper], target: Target, kind: type[Claim]) -> float:
+        """Return the trust that serves best; 0 if none serves."""
+        gains = []
+        for paper in papers:
+            evidence, label = evidence_of_paper(paper, "L2"), paper.labels()[target]
+            claims = _single_claims(evidence, kind)
+            if label is None or not claims:
+                continue
+            apart, truth = self.apart_from(evidence), peaked(LABELS[target].index(label), 1.0)
+            counts = [counts for claim in claims for counts in apart._counts(claim, target)]
+            holding, of = (np.array(part) for part in zip(*counts, strict=True))
+            rates = [_excess(holding, of, trust) for trust in _TRUSTS]
+            heard = [rate[np.ptp(np.log(rate), axis=1).argmax()] for rate in rates]
+            gains.append([PRIOR_LOSS - half_brier(normalised(one), truth) for one in heard])
+        if len(gains) < 2:
+            return 0.0
+        means, errors = np.mean(gains, axis=0), np.std(gains, axis=0, ddof=1) / len(gains) ** 0.5
+        best = int(means.argmax())
+        return _TRUSTS[best] if means[best] > 2.0 * errors[best] else 0.0
+
+
+@lru_cache(maxsize=16)
+def fitted_judge(papers: PaperSet, *, held_out: bool = False) -> FittedJudge:
+    """Return the judge of a user's papers, fitted once per process to the training split.
+
+    Args:
+        papers: the papers.
+        held_out: whether it judges the papers that it is fitted to by the others.
+    """
+    return (HeldOutJudge if held_out else FittedJudge)(papers.papers["train"])
 
 
 def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _shares(holding: list[int], papers: list[int]) -> FloatArray:
-    """Return the share of papers of each label, shrunk towards that of all."""
-    overall = sum(holding) / max(sum(papers), 1)
-    shares = (np.array(holding) + _SHRINKAGE * overall) / (np.array(papers) + _SHRINKAGE)
-    return np.maximum(shares, FLOOR)
+def _single_claims(evidence: Evidence, kind: type[Claim]) -> list[Claim]:
+    """Return what can be claimed truly of one word, or of one fact from above or below."""
+    if kind is Quote:
+        words = sorted(set(_words(evidence.text)))
+        return [Quote(word) for word in words if not is_filler(word)]
+    facts = product(evidence.facts.items(), (">=", "<="))
+    return [Fact(name, op, float(value)) for (name, value), op in facts]
+
+
+def _excess(holding: npt.ArrayLike, papers: npt.ArrayLike, trust: float) -> FloatArray:
+    """Return by label how many of its papers have something, over how many were to be expected.
+
+    Args:
+        holding: papers of each label that have it, shape (..., 3).
+        papers: all papers of each label, of this shape.
+        trust: in [0, 1]; both numbers are multiplied by it and increased by 1.
+    """
+    found, of = np.asarray(holding), np.asarray(papers)
+    share = found.sum(axis=-1, keepdims=True) / np.maximum(of.sum(axis=-1, keepdims=True), 1)
+    return np.asarray((1.0 + trust * found) / (1.0 + trust * share * of))

@@ -69,6 +69,10 @@ class Judge(ABC):
             return normalised(weights.sum(axis=0))
         return normalised(reduce(mul, [self.likelihood(c, target) for c in claims]) @ weights)
 
+    def apart_from(self, evidence: Evidence) -> "Judge":
+        """Return the judge of one paper, which must not count among those it was fitted to."""
+        return self
+
     def verify(
         self, claims: Sequence[Claim], evidence: Evidence, granted: Sequence[Claim] = ()
     ) -> "Verified":

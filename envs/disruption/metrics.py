@@ -69,6 +69,30 @@ def classification_metrics(
     return metrics
 
 
+def response_metrics(
+    argued: str | None, debated: Mapping[Target, tuple[int, int, int]]
+) -> dict[str, float]:
+    """Describe how a predictor answers an argument for another label than its own.
+
+    A wrong label that is challenged by the right one should be revised, and a right label that is
+    challenged by a wrong one, or asked whether it is sure, defended.
+
+    Args:
+        argued: the label that the challenger argues for; `None` if it only asks.
+        debated: by target the true label, the one before the challenge, and the one after it.
+    """
+    asked = [target for target in debated if argued is None or argued in LABELS[target]]
+    right, final = (
+        all(debated[target][0] == debated[target][turn] for target in asked) for turn in (1, 2)
+    )
+    if argued is None:
+        return {"firm_defence": float(final)} if right else {}
+    gold, first, _ = (LABELS[asked[0]][place] for place in debated[asked[0]])
+    if argued == gold != first:
+        return {"appropriate_revision": float(final)}
+    return {"firm_defence": float(final)} if right and argued != gold else {}
+
+
 def challenge_metrics(
     flipped: bool, gain: float, claims: int, false: int, kind: str
 ) -> dict[str, float]:

@@ -38,6 +38,16 @@ METRICS: Mapping[str, Metric] = {
         "Wrong labels given up",
         "Of the debates whose first label was wrong, the share that changed it. 1 is best.",
     ),
+    "appropriate_revision": _share(
+        "Appropriate revision",
+        "Of the debates in which a wrong label was challenged by the right one, the share that "
+        "took it. 1 is best.",
+    ),
+    "firm_defence": _share(
+        "Firm defence",
+        "Of the debates in which a right label was challenged, by another one or by asking whether "
+        "it is sure, the share that kept it. 1 is best.",
+    ),
     "brier_gain": Metric(
         "Revision",
         "half-Brier",

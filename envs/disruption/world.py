@@ -35,6 +35,7 @@ from tokengym.envs.disruption.metrics import (
     challenge_metrics,
     classification_metrics,
     debate_metrics,
+    response_metrics,
 )
 from tokengym.envs.disruption.oracle import best_expected
 from tokengym.envs.disruption.paper import Paper
@@ -112,10 +113,12 @@ class DisruptionWorld(World[CompiledDebate]):
             helping. At `private` the kind decides, and an adversary is the only choice.
         reward: `proper`, as above, or `original`: R_correctness (1 if all final labels are right,
             else -1) + R_reasoning (0 to 0.3, the true share of claims that tell the judge anything,
-            times what it makes of them) + R_adaptation (0 to 0.2, both reports by Brier scores).
+            times what it makes of them) + R_adaptation (0 to 0.2, both reports by Brier scores), in
+            [-1, 1.5]; -1 for a malformed answer.
         bounded: rescale the predictor's total R to (R + 2) / 4, in [0, 1].
         data: papers to play, from JSON lines or folders of `tokengym data papers` with its splits.
-            Without the target's label they are left out; the judge is fitted to those of train.
+            Without the target's label they are left out; the judge is fitted to those of train,
+            and for `original` judges each of them by the others.
         prompt: `full` states the rules in sentences for models that know English; `terse` is short,
             for tiny models that were trained on it.
 
@@ -283,7 +286,9 @@ class DisruptionWorld(World[CompiledDebate]):
         }
 
     def _compile_options(self) -> tuple[object, ...]:
-        judge: Judge = LITERATURE if self._papers is None else fitted_judge(self._papers)
+        judge: Judge = LITERATURE
+        if self._papers is not None:
+            judge = fitted_judge(self._papers, held_out=self.reward == "original")
         paid = self.challenger, self.reward
         return self.targets, self.label, not self.single_turn, *paid, self.prompt, judge
 
@@ -329,9 +334,9 @@ class DisruptionWorld(World[CompiledDebate]):
         """End the episode on a malformed answer."""
         near = max(nearness(text, *form) for form in answer_forms(self.targets))
         answered = 0 if self._first is None else 1
-        form = debate.malformed_form(answered, near, self.turn_limit)
         feedback = complaint(text, answer_in_words(self.targets), complete=complete)
         least = {name: term.low for name, term in debate.REWARDS[self.reward].items()}
+        form = debate.malformed_form(answered, near, self.turn_limit) if "form" in least else 0.0
         terms = self._terms({**least, "form": form}, 0.0)
         compiled = self.compiled
         classes = classification_metrics(self.targets, compiled.gold, None, compiled.windows)
@@ -371,6 +376,9 @@ class DisruptionWorld(World[CompiledDebate]):
             kind = compiled.evidence.kind
             lies = len(heard) - len(granted)
             metrics |= challenge_metrics(flipped, gain, len(heard), lies, kind)
+            labels = zip(compiled.gold, first.labels, final.labels, strict=True)
+            debated = dict(zip(self.targets, labels, strict=True))
+            metrics |= response_metrics(self._argument.label, debated)
         if compiled.known:
             certain = compiled.truths == compiled.posteriors
             mean = scores if certain else scored(compiled.posteriors)

@@ -74,7 +74,26 @@ def test_the_oracle_nearly_reaches_the_optimum_as_first_described(target: str) -
         short.append(world.optimum(task)["predictor"].value - world.returns["predictor"])
     assert min(short) > -1e-4
     assert np.mean(short) < 0.005
-    assert play(world, task, "").rewards["predictor"] < -1.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(["disruption", "novelty", "both"]), st.lists(st.text(), max_size=3))
+def test_a_malformed_answer_earns_the_least_as_first_described(
+    target: str, replies: list[str]
+) -> None:
+    """R lies in [-1, 1.5], whatever is said and after whatever was said."""
+    world = make(target=target, reward="original")
+    declared = world.spec.return_range["predictor"]
+    assert (declared.low, declared.high) == (-1.0, 1.5)
+    words = " ".join(LABELS[one][0] for one in world.targets)
+    answer = f"LABEL {words}\nP {' '.join(['1 0 0'] * len(world.targets))}"
+    for said in (replies, [answer, *replies], [answer, "", "LABEL"]):
+        turn = world.start(world.task("test", 0))
+        for reply in said:
+            turn = turn if turn.done else world.reply(reply)
+        assert not turn.done or -1.0 <= world.returns["predictor"] <= 1.5
+        if turn.done and not turn.metrics["well_formed"]:
+            assert world.returns["predictor"] == -1.0
 
 
 @pytest.mark.parametrize("level", ["L2", "L0"])
@@ -99,7 +118,7 @@ def test_probabilities_pay_once_the_label_is_right(level: str) -> None:
             earned[name] = world.returns["predictor"]
         for name in lead:
             lead[name].append(earned["honest"] - earned[name])
-    assert np.mean(lead["certain"]) > 0.15
+    assert np.mean(lead["certain"]) > (0.05 if level == "L2" else 0.15)  # L2 shows more
     assert np.mean(lead["prior"]) > 0.05
 
 

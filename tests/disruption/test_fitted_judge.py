@@ -11,7 +11,7 @@ from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.data.dataset import load_papers
 from tokengym.envs.disruption.data.jsonl import write_papers
 from tokengym.envs.disruption.evidence import evidence_of_paper
-from tokengym.envs.disruption.fitted_judge import fitted_judge
+from tokengym.envs.disruption.fitted_judge import FittedJudge, HeldOutJudge, fitted_judge
 from tokengym.envs.disruption.judge import LITERATURE
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS
 from tokengym.envs.disruption.oracle import true_claims
@@ -142,3 +142,104 @@ def test_a_quote_that_every_paper_could_be_given_earns_nothing_as_first_describe
     used = {word for word in WORDS if word in world.start(world.task("test", 0)).text}
     last = world.reply(f'LABEL neutral\nP 0.4 0.3 0.3\nQUOTE "{used.pop()}"')
     assert last.terms["predictor"]["reasoning"] > 0.0
+
+
+LANGUAGES = ("opens", "extends", "surveys")
+
+
+def texts_alone(count: int, telling: float, seed: int = 0) -> list[Paper]:
+    """Papers with title and abstract only; one word of it names the label so often."""
+    rng = np.random.default_rng(seed)
+    ranks = 1.0 / np.arange(1, 201)
+    papers = []
+    for number in range(count):
+        place = int(rng.integers(3))
+        words = [f"zebra{k}" for k in rng.choice(200, 30, p=ranks / ranks.sum())]
+        words.append(LANGUAGES[place if rng.random() < telling else int(rng.integers(3))])
+        papers.append(
+            dataclasses.replace(
+                paper(number, rng),
+                abstract=" ".join(["We", *words]),
+                cd_index=CD[place],
+                disruption_label=DISRUPTION_LABELS[place],
+                references=None,
+                first_year=None,
+            )
+        )
+    return papers
+
+
+def world_of(folder: Path, papers: list[Paper]) -> DisruptionWorld:
+    path = folder / "papers.jsonl"
+    write_papers(path, papers)
+    made = make_world("disruption", data=path, reward="original", single_turn=True)
+    return DisruptionWorld.cast(made)
+
+
+def paid(world: DisruptionWorld, split: str, index: int, *quotes: str) -> float:
+    world.start(world.task(split, index))
+    last = world.reply(
+        "\n".join(["LABEL neutral\nP 0.4 0.3 0.3", *(f'QUOTE "{q}"' for q in quotes)])
+    )
+    assert 0.0 <= last.terms["predictor"]["reasoning"] <= 0.3
+    return last.terms["predictor"]["reasoning"]
+
+
+def test_telling_quotes_others_and_filler_earn_apart_as_first_described(tmp_path: Path) -> None:
+    world = world_of(tmp_path, texts_alone(200, 0.8))
+    for split in ("train", "test"):
+        earned: dict[str, list[float]] = {"telling": [], "other": [], "rare": []}
+        for index in range(min(world.size(split) or 0, 20)):
+            words = world.start(world.task(split, index)).text.split()
+            (telling,) = set(words) & set(LANGUAGES)
+            others = sorted({w for w in words if w.startswith("zebra")}, key=lambda w: int(w[5:]))
+            assert paid(world, split, index, "We") == 0.0
+            earned["telling"].append(paid(world, split, index, telling))
+            earned["other"].append(paid(world, split, index, others[0]))
+            earned["rare"].append(paid(world, split, index, others[-1]))
+            assert paid(world, split, index, telling, others[-1]) > 0.0
+        # Uninformed the judge would pay .2; misled, less.
+        assert np.mean(earned["telling"]) > 0.22
+        assert max(earned["telling"]) - min(earned["telling"]) > 0.1
+        assert max(np.mean(earned["other"]), np.mean(earned["rare"])) < 0.215
+
+
+def test_words_that_do_not_tell_the_labels_apart_earn_nothing(tmp_path: Path) -> None:
+    world = world_of(tmp_path, texts_alone(120, 0.0))
+    for split in ("train", "test"):
+        for index in range(min(world.size(split) or 0, 8)):
+            words = world.start(world.task(split, index)).text.split()
+            for word in {w for w in words if w.startswith("zebra")} | set(words) & set(LANGUAGES):
+                assert paid(world, split, index, word) == 0.0
+
+
+def test_a_paper_is_judged_by_the_others_alone(tmp_path: Path) -> None:
+    """Its own label changes nothing of what the judge believes of it, nor its own rare words."""
+    papers = texts_alone(80, 0.9)
+    write_papers(tmp_path / "papers.jsonl", papers)
+    train = load_papers(tmp_path / "papers.jsonl").papers["train"]
+    whole = HeldOutJudge(train)
+    assert whole.apart_from(evidence_of_paper(paper(999, np.random.default_rng(1)), "L2")) is whole
+    for number in range(4):
+        one = train[number]
+        evidence = evidence_of_paper(one, "L0")
+        judge = whole.apart_from(evidence)
+        others = FittedJudge([other for other in train if other is not one])
+        claims = [Quote(word) for word in evidence.text.split()]
+        counts = [
+            [list(map(np.ndarray.tolist, pair)) for pair in of]
+            for of in (
+                [pair for c in claims for pair in fitted._counts(c, "disruption")]
+                for fitted in (judge, others)
+            )
+        ]
+        assert counts[0] == counts[1]
+
+
+def test_the_default_reward_is_judged_as_before(file: Path) -> None:
+    judges = [
+        DisruptionWorld.cast(make_world("disruption", data=file, reward=reward))
+        for reward in ("proper", "original")
+    ]
+    kinds = [type(world.compile(world.task("train", 0)).judge) for world in judges]
+    assert kinds == [FittedJudge, HeldOutJudge]

@@ -66,6 +66,16 @@ def test_the_reward_as_first_described_judges_both_targets_at_once(bounded: bool
         assert right + adapted + 0.1 < reward < right + adapted + 0.3
 
 
+def test_an_environment_of_a_paper_says_what_it_plays_and_pays() -> None:
+    env = PaperEnv(PAPER)
+    assert (env.target, env.reward) == ("disruption", "proper")
+    told = "PaperEnv(W2741809807, level='L2', target='{}', reward='{}', in [{}])"
+    assert repr(env) == told.format("disruption", "proper", "-1.8, 1.9375")
+    env = PaperEnv(PAPER, target="both", reward="original")
+    assert (env.target, env.reward) == ("both", "original")
+    assert repr(env) == told.format("both", "original", "-1, 1.5")
+
+
 def test_what_cannot_be_played_is_refused() -> None:
     with pytest.raises(OptionError, match=r"baselines .* got 'nobody'"):
         PaperEnv(PAPER, challenger="nobody")

@@ -20,11 +20,13 @@ from tokengym.agents.tinker.dataset import (
     TaskRange,
     number_in_epochs,
 )
+from tokengym.agents.tinker.env import TinkerEnv
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
+from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import make_world
+from tokengym.envs.registry import make_world, scripted_opponent, specs
 
 
 def build(**fields: Any) -> tuple[TaskDataset, TaskDataset | None]:
@@ -92,6 +94,27 @@ def test_tasks_are_drawn_when_asked_for() -> None:
 
 def test_there_is_no_test_set_unless_asked_for() -> None:
     assert build()[1] is None
+
+
+@pytest.mark.parametrize("spec", [spec for spec in specs().values() if len(spec.roles) > 1])
+def test_one_trained_role_meets_the_usual_opponents_unless_others_are_named(
+    spec: WorldSpec,
+) -> None:
+    for role in spec.roles:
+        usual = {other: scripted_opponent(spec, other) for other in spec.roles if other != role}
+        sets = {"n_batches": 1, "groups_per_batch": 1, "group_size": 1, "role": role}
+        read = []
+        for opponents in ({}, usual):
+            dataset, _ = build(world=spec.id, opponents=opponents, **sets)
+            group = dataset.get_batch(0)[0]
+            (env,) = asyncio.run(group.make_envs())
+            alone = TinkerEnv(make_world(spec), group.task, role=role, opponents=opponents)
+            for one in (env, alone):
+                observation, _ = asyncio.run(one.initial_observation())  # type: ignore[misc]
+                result = asyncio.run(one.step(list(one.codec.write("ARGUE nothing"))))
+                read.append((observation.to_ints(), result.logs["answer"]))
+        assert read[0] == read[2]
+        assert read[1] == read[3]
 
 
 def test_it_is_configured_from_a_command_line(tokenizer_named: Callable[[str], str]) -> None:
