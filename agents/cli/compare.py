@@ -46,8 +46,8 @@ def compare(
     show(Table(header, [*rows, *scripts.values()]))
     stepped = [run for run, _, config in read if config.rolls_out and run.steps_done]
     if stepped:
-        rows = figure_rows([[run_ties(run)] for run in stepped])
-        show(Table(("training", *(run.name for run in stepped)), rows, note=FIGURES_NOTE))
+        figures = figure_rows([[run_ties(run)] for run in stepped])
+        show(Table(("training", *(run.name for run in stepped)), figures, note=FIGURES_NOTE))
     if pairs := _pairs(read):
         note = (
             "returns are expected ones where they are known; p by Holm; 'could show' is the "

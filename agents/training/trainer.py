@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -105,6 +106,8 @@ async def train_job(
         schedule, warmup = job.config.schedule, job.config.lr_warmup
         work = train(config, source, policies, job.config.seed, schedule, warmup, budget)
     else:
+        if job.target.local:
+            logging.getLogger("tinker.lib.internal_client_holder").addFilter(_no_heartbeat)
         work = _in_cookbook(config, run, job.config.seed)
     # The cookbook looks for a repository around itself, and would write the changes in it to the
     # run folder: an environment may lie within somebody's own project.
@@ -125,6 +128,15 @@ async def train_job(
         if collapse is not None:
             policy.forget_checkpoints_after(collapse.since)
     return collapse
+
+
+def _no_heartbeat(record: logging.LogRecord) -> bool:
+    """Return whether a warning is about anything but sessions.
+
+    The cookbook's loop leaves its session open. Where a process goes on after a run, the SDK would
+    warn every ten seconds that the run's service, which has ended with it, does not answer.
+    """
+    return not record.getMessage().startswith("Session heartbeat failed")
 
 
 async def _in_cookbook(config: cookbook.Config, run: RunFolder, seed: int) -> None:

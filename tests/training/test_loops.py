@@ -8,8 +8,8 @@ import pytest
 
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.folder.monitor import NAMED
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.named_metrics import NAMED
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.ties import tie_statistics
