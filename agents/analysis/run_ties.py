@@ -130,8 +130,8 @@ class RunTies:
         steps = f"{len(self.steps)} steps, groups of {self.group_size}"
         title = f"{self.run}: {self.world} {self.level}, {steps}"
         estimates = {name: [self.estimate(name, part) for part in parts] for name in self.series}
-        rows: list[Sequence[Cell]] = [
-            ((name, SERIES[name]), *(shown(name, rate) for rate in rates))
+        rows: list[list[Cell]] = [
+            [(name, SERIES[name]), *(shown(name, rate) for rate in rates)]
             for name, rates in estimates.items()
         ]
         table = Table(("", "first tenth", "last tenth", "all steps"), rows, note=_NOTE)
@@ -211,9 +211,11 @@ def figure_rows(columns: Sequence[Sequence[RunTies]]) -> list[list[str]]:
 def pooled(runs: Sequence[RunTies], name: str) -> Estimate | None:
     """Return the mean of a figure over all steps of some runs; `None` if none has it."""
     found = [one for run in runs if (one := run.estimate(name)) is not None]
-    if len(found) < 2 or name in (_RETURN, _SPEED):
+    if len(found) < 2:
+        return found[0] if found else None
+    if name in (_RETURN, _SPEED):
         values = [value for run in runs for value in run.series.get(name, ()) if value is not None]
-        return next(iter(found), None) if len(found) < 2 else mean_estimate(values)
+        return mean_estimate(values)
     total = sum(one.samples for one in found)
     return share_estimate(sum(one.value * one.samples for one in found), total)
 

@@ -1,7 +1,6 @@
 """`tokengym sweep`: train with every combination of some settings, and compare the runs."""
 
 import json
-import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -129,11 +128,6 @@ def sweep(
         config = mixed_preset(worlds_of(world, chosen.pop("level", None)), **chosen)
         run = RunFolder(folder / name)
         planned.setdefault(label or world, []).append((run, _known_or_new(run, config)))
-    # The cookbook's loop leaves its sessions open, and the SDK goes on knocking at services that
-    # have ended with their runs.
-    logging.getLogger("tinker.lib.internal_client_holder").addFilter(
-        lambda record: not record.getMessage().startswith("Session heartbeat failed")
-    )
     for run, config in (job for jobs in planned.values() for job in jobs):
         if run.exists and run.outcome is not None:
             typer.echo(f"finished before: {run.folder}")
