@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 _NUMBER = re.compile(r"([+-]?)([0-9][0-9,]*)(\.[0-9]+)?(\s*[A-Za-z%°]+)?", re.ASCII)
-_SEPARATOR = re.compile(r"\s*[,;\n]\s*|\s+")
+_SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
 _UNITS = {"km": "m", "m": "km", "kg": "g", "g": "kg", "h": "min", "min": "h", "s": "min"}
 """Units by others of the same dimension."""
 _WORDS = (
@@ -61,6 +61,9 @@ def _wrong_numbers(match: re.Match[str], tolerance: float) -> Iterator[tuple[str
 
 
 def _wrong_texts(answer: str) -> Iterator[tuple[str, str]]:
+    """Yield parts of a list or of a few words; replies of several lines have rules of their own."""
+    if "\n" in answer:
+        return
     opened = answer[:1] if answer[:1] in "([{" and answer[-1:] in ")]}" else ""
     inner = answer[1:-1] if opened else answer
     closed = answer[-1:] if opened else ""
@@ -73,7 +76,7 @@ def _wrong_texts(answer: str) -> Iterator[tuple[str, str]]:
             (SWAPPED, [items[1], items[0], *items[2:]]),
         ):
             yield how, f"{opened}{found[0].join(kept)}{closed}"
-    if len(answer) > 3 and answer.isascii():
+    if len(answer) > 3 and re.fullmatch(r"[A-Za-z]+(?: [A-Za-z]+){,3}", answer):
         yield "its first half", answer[: len(answer) // 2]
         yield "a letter less", answer[:-1]
 

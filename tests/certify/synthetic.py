@@ -1,6 +1,7 @@
 """Small environments without a fault, to plant faults in."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,3 +85,40 @@ class Guesses(Products):
 
         answer = self.answer(place)
         return Episode(self.prompt(place), reply, (answer, answer), self.claim(place))
+
+
+class CostsNonsense(Products):
+    """A reply that is no number costs something, and a wrong number earns a little."""
+
+    facts = replace(Products.facts, declared=(-1.0, 1.0))
+
+    def reward(self, place: Place, text: str) -> Any:
+        """Score a reply."""
+        return -1.0 if number(text) is None else 0.2 + 0.8 * float(super().reward(place, text))
+
+
+class ReadsTags(Products):
+    """Scores what its tags enclose, or else the whole reply."""
+
+    facts = replace(Products.facts, form="<answer>{}</answer>")
+
+    def reward(self, place: Place, text: str) -> Any:
+        """Score a reply."""
+        before, closed, _ = text.rpartition("</answer>")
+        _, opened, inside = before.rpartition("<answer>")
+        alone = (inside if closed and opened else text).strip("$ \n")
+        return super().reward(place, alone) if re.fullmatch(r"[\d.,e+]+", alone) else 0.0
+
+
+class ReadsLines(Products):
+    """Wants two lines, decorated or not, and reads no box around several lines."""
+
+    def answer(self, place: Place) -> str:
+        """Solve a Task."""
+        return "FACTORS {} {}\nPRODUCT {}".format(*self.factors(place), super().answer(place))
+
+    def reward(self, place: Place, text: str) -> Any:
+        """Score a reply."""
+        said = [] if "boxed" in text else re.findall(r"\nPRODUCT ([\d.,e+]+)", text, re.IGNORECASE)
+        right = float(super().answer(place))
+        return float(np.exp(-abs((number(said[-1]) or 0.0) - right) / 3e4)) if said else 0.0

@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from tests.certify.faults import (
-    PLANTED,
+from tests.certify.faults import PLANTED, Leaks, PaysHugeSums, Repeatable, Tidy
+from tests.certify.synthetic import (
+    QUICK,
     CostsNonsense,
-    Leaks,
-    PaysHugeSums,
+    Guesses,
+    Products,
     ReadsLines,
     ReadsTags,
-    Repeatable,
-    Tidy,
+    Seeded,
 )
-from tests.certify.synthetic import QUICK, Guesses, Products, Seeded
 from tokengym.agents.certify.bench import Bench
 from tokengym.agents.certify.certificate import certify
 from tokengym.agents.certify.checks import sound

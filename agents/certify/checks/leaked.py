@@ -1,7 +1,6 @@
 """Not leaked: prompts do not show the answer, and held-out Tasks are not those of training."""
 
 import base64
-import codecs
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -31,27 +30,14 @@ def _from_base64(text: str) -> str:
         return _WRONG
 
 
-def _from_hex(text: str) -> str:
-    try:
-        return bytes.fromhex(text).decode()
-    except ValueError:
-        return _WRONG
-
-
 def _backwards(text: str) -> str:
     return text[::-1]
-
-
-def _rot13(text: str) -> str:
-    return codecs.encode(text, "rot13")
 
 
 _CODES: Mapping[str, tuple[Callable[[str], str], Callable[[str], str]]] = {
     "": (str, str),
     ", read backwards": (_backwards, _backwards),
     ", read as base64": (lambda text: base64.b64encode(text.encode()).decode(), _from_base64),
-    ", read as hex": (lambda text: text.encode().hex(), _from_hex),
-    ", read as rot13": (_rot13, _rot13),
 }
 """How an answer may be hidden, and how it is read again."""
 _WORDS = re.compile(r"\w+")

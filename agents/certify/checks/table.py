@@ -112,8 +112,8 @@ def wrong_accepted(bench: Bench) -> Verdict:
             trace = bench.play(place, _always(bench, place, text))
             tried[how] += 1
             short = (right - bench.paid(trace)) / bench.reach
-            # A score that falls with the distance may be near the best near the answer.
-            graded = short > 1e-9 and _near(answer, text)
+            # A graded score may be near the best near the answer, or for most parts of it.
+            graded = short > 1e-9 and (_near(answer, text) or not NUMBER.fullmatch(answer))
             if short < _MATTERS and not graded:
                 accepted.setdefault(how, []).append(trace)
     kinds = [how for how, traces in accepted.items() if len(traces) > TENTH * tried[how]]
