@@ -22,6 +22,14 @@ Data = Annotated[
     list[Path] | None,
     typer.Option(help="a file or folder of your own data; several are read together"),
 ]
+AsDescribed = Annotated[
+    bool,
+    typer.Option(
+        "--as-described",
+        help="disruption as it was first described: both labels and the original reward, after "
+        "supervised steps that teach the form",
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option(
