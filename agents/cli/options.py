@@ -23,12 +23,7 @@ Data = Annotated[
     typer.Option(help="a file or folder of your own data; several are read together"),
 ]
 AsDescribed = Annotated[
-    bool,
-    typer.Option(
-        "--as-described",
-        help="disruption as it was first described: both labels and the original reward, after "
-        "supervised steps that teach the form",
-    ),
+    bool, typer.Option("--as-described", help="the debate as first described, after a warm start")
 ]
 Workers = Annotated[
     int | None,

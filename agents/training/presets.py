@@ -52,9 +52,7 @@ _LEVELS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("tokengym/Energy-v0", "soma"): {"group_size": 4, "groups_per_batch": 6, "evaluation_tasks": 32}
 }
 """By world and level, sizes for any model where the level needs its own."""
-_DESCRIBED: Mapping[str, Mapping[str, Any]] = {
-    "tokengym/Disruption-v0": {"target": "both", "reward": "original"}
-}
+_DESCRIBED = {"tokengym/Disruption-v0": {"target": "both", "reward": "original"}}
 """By world, the options that make it what was first described, where that differs."""
 _DESCRIBED_START = {"warm_start": 10, "warm_start_updates": 8}
 """What teaches a policy the form of such replies: graded rewards do not."""
