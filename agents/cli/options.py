@@ -22,6 +22,9 @@ Data = Annotated[
     list[Path] | None,
     typer.Option(help="a file or folder of your own data; several are read together"),
 ]
+AsDescribed = Annotated[
+    bool, typer.Option("--as-described", help="the debate as first described, after a warm start")
+]
 Workers = Annotated[
     int | None,
     typer.Option(

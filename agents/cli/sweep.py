@@ -12,7 +12,7 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from tokengym.agents.cli.extras import require_extra
-from tokengym.agents.cli.options import Data, Yes, add_data
+from tokengym.agents.cli.options import AsDescribed, Data, Yes, add_data
 from tokengym.agents.cli.shown import show
 from tokengym.agents.cli.train import train_run, worlds_of
 from tokengym.agents.command_options import takes
@@ -106,6 +106,7 @@ def sweep(
     said: dict[str, Any],
     level: Annotated[str | None, typer.Option(help="level of the world")] = None,
     data: Data = None,
+    as_described: AsDescribed = False,
     runs: Annotated[
         Path | None, typer.Option(help="folder of the runs and the table (runs/sweep-WORLD)")
     ] = None,
@@ -125,6 +126,7 @@ def sweep(
     planned: dict[str, list[tuple[RunFolder, TrainConfig]]] = {}
     for label, name, chosen in _combinations(said):
         add_data(chosen, data)
+        chosen["as_described"] = as_described
         config = mixed_preset(worlds_of(world, chosen.pop("level", None)), **chosen)
         run = RunFolder(folder / name)
         planned.setdefault(label or world, []).append((run, _known_or_new(run, config)))

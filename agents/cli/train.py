@@ -15,7 +15,7 @@ import typer
 
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.failures import describe, report_if_killed
-from tokengym.agents.cli.options import Data, Level, Yes, add_data
+from tokengym.agents.cli.options import AsDescribed, Data, Level, Yes, add_data
 from tokengym.agents.command_options import takes
 from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.training.config import COMMANDS, Command, TrainConfig
@@ -49,6 +49,7 @@ def training_command(name: Command) -> Callable[..., None]:
         said: dict[str, Any],
         level: Level = None,
         data: Data = None,
+        as_described: AsDescribed = False,
         run: Annotated[Path | None, typer.Option(help="the run folder to create")] = None,
         dry_run: Annotated[
             bool,
@@ -65,7 +66,8 @@ def training_command(name: Command) -> Callable[..., None]:
     ) -> None:
         require_extra("tinker", "training")
         add_data(said, data)
-        config = mixed_preset(worlds_of(worlds, level), command=name, **said)
+        said |= {"command": name, "as_described": as_described}
+        config = mixed_preset(worlds_of(worlds, level), **said)
         new = RunFolder(run if run is not None else _new_folder(config))
         if new.exists:
             raise OptionError(

@@ -178,8 +178,7 @@ class TaskDatasetBuilder(RLDatasetBuilder):
     )
     opponents: dict[str, Any] = chz.field(
         default_factory=dict,
-        doc="For each other role the name of one of the world's baselines, or an `Opponent`; the "
-        "world's usual one if not given.",
+        doc="By role a baseline's name or an `Opponent`; if not given, the world's usual opponent.",
     )
     max_trajectory_tokens: int | None = chz.field(
         default=None, doc="Budget of an episode's observations and replies together."

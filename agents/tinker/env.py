@@ -221,12 +221,11 @@ def opponents_of(
     Raises:
         RoleError: if no baseline has a given name.
     """
-    alone = len(roles) == 1
-    players = opponents_of_one(spec, named, roles[0]) if alone else dict(named or {})
-    policies = baselines(spec) if spec.baselines else {}
-    unknown = [who for who in players.values() if isinstance(who, str) and who not in policies]
-    if unknown:
-        raise RoleError(f"{spec.id} has the baselines {sorted(policies)}, got {unknown[0]!r}")
+    players = opponents_of_one(spec, named, roles[0]) if len(roles) == 1 else named or {}
+    policies: Mapping[str, Opponent] = baselines(spec) if spec.baselines else {}
+    for who in players.values():
+        if isinstance(who, str) and who not in policies:
+            raise RoleError(f"{spec.id} has the baselines {sorted(policies)}, got {who!r}")
     return {role: policies[who] if isinstance(who, str) else who for role, who in players.items()}
 
 

@@ -52,6 +52,10 @@ _LEVELS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("tokengym/Energy-v0", "soma"): {"group_size": 4, "groups_per_batch": 6, "evaluation_tasks": 32}
 }
 """By world and level, sizes for any model where the level needs its own."""
+_DESCRIBED = {"tokengym/Disruption-v0": {"target": "both", "reward": "original"}}
+"""By world, the options that make it what was first described, where that differs."""
+_DESCRIBED_START = {"warm_start": 10, "warm_start_updates": 8}
+"""What teaches a policy the form of such replies: graded rewards do not."""
 _SELF_PLAY_STEPS = 20
 """Steps of self-play unless asked otherwise: every episode is several rollouts."""
 _TASKS = 8
@@ -76,12 +80,21 @@ def is_toy(model: str) -> bool:
     return model == TOY_MODEL or Path(model).expanduser().resolve() == MODEL_DIR.resolve()
 
 
-def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
+def preset(
+    world: str, level: str | None = None, *, as_described: bool = False, **changes: Any
+) -> TrainConfig:
     """Return a world's default configuration with `changes`; those that are `None` are ignored.
+
+    Args:
+        world: id or short name.
+        level: the level; the first if `None`.
+        as_described: begin with the options by which the world is as it was first described, and
+            with supervised steps before the rewards.
+        changes: settings by name.
 
     Raises:
         UnknownWorldError: if there is no such world.
-        OptionError: if a value is not allowed.
+        OptionError: if a value is not allowed, or the world is as described.
     """
     world_spec = spec(world)
     named = {name: value for name, value in changes.items() if value is not None}
@@ -91,8 +104,13 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
     if named.get("self_play"):
         start["steps"] = _SELF_PLAY_STEPS
     start |= _LEVELS.get((world_spec.id, level), {})
-    prompt = {"prompt": "terse"} if toy and world_spec.id in _TOY else {}
-    named["options"] = training_options(world_spec, {**prompt, **named.get("options", {})})
+    usual: dict[str, Any] = {"prompt": "terse"} if toy and world_spec.id in _TOY else {}
+    if as_described:
+        if world_spec.id not in _DESCRIBED:
+            raise OptionError(f"--as-described is for {', '.join(_DESCRIBED)}, got {world_spec.id}")
+        usual |= _DESCRIBED[world_spec.id]
+        start |= _DESCRIBED_START if named.get("command", "train") == "train" else {}
+    named["options"] = training_options(world_spec, {**usual, **named.get("options", {})})
     return TrainConfig(**{"world": world_spec.id, "level": level, **start, **named})
 
 

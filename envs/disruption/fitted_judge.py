@@ -124,7 +124,7 @@ class HeldOutJudge(FittedJudge):
 
     def __init__(self, papers: Sequence[Paper]) -> None:
         super().__init__(papers)
-        self._own: FittedJudge | None = None
+        self._own = FittedJudge(())
         self._by_text: dict[str, list[Paper]] = defaultdict(list)
         for paper in papers:
             self._by_text[evidence_of_paper(paper, "L2").text].append(paper)
@@ -133,24 +133,17 @@ class HeldOutJudge(FittedJudge):
 
     def apart_from(self, evidence: Evidence) -> Self:
         """Return the judge as it were without the papers of this text."""
-        if evidence.text not in self._by_text:
-            return self
         apart = copy.copy(self)
-        apart._own = FittedJudge(self._by_text[evidence.text])
+        apart._own = FittedJudge(self._by_text.get(evidence.text, ()))
         return apart
 
     def _shares(self, claim: Claim, target: Target) -> Iterable[FloatArray]:
         """Return by how much more often than among all papers it is found among each label's."""
         trust = self._trust.get((target, type(claim)), 0.0)
-        for counts in self._counts(claim, target):
-            yield _excess(*counts, trust)
+        return (_excess(*counts, trust) for counts in self._counts(claim, target))
 
     def _counts(self, claim: Claim, target: Target) -> Iterator[tuple[_Counts, _Counts]]:
-        every = super()._counts(claim, target)
-        if self._own is None:
-            yield from every
-            return
-        own = self._own._counts(claim, target)
+        every, own = super()._counts(claim, target), self._own._counts(claim, target)
         for (holding, papers), (mine, of_mine) in zip(every, own, strict=True):
             yield holding - mine, papers - of_mine
 
@@ -164,7 +157,7 @@ class HeldOutJudge(FittedJudge):
                 continue
             apart, truth = self.apart_from(evidence), peaked(LABELS[target].index(label), 1.0)
             counts = [counts for claim in claims for counts in apart._counts(claim, target)]
-            holding, of = (np.array(part) for part in zip(*counts, strict=True))
+            holding, of = np.array(counts).swapaxes(0, 1)
             rates = [_excess(holding, of, trust) for trust in _TRUSTS]
             heard = [rate[np.ptp(np.log(rate), axis=1).argmax()] for rate in rates]
             gains.append([PRIOR_LOSS - half_brier(normalised(one), truth) for one in heard])
@@ -193,13 +186,12 @@ def _words(text: str) -> list[str]:
 def _single_claims(evidence: Evidence, kind: type[Claim]) -> list[Claim]:
     """Return what can be claimed truly of one word, or of one fact from above or below."""
     if kind is Quote:
-        words = sorted(set(_words(evidence.text)))
-        return [Quote(word) for word in words if not is_filler(word)]
+        return [Quote(w) for w in sorted(set(_words(evidence.text))) if not is_filler(w)]
     facts = product(evidence.facts.items(), (">=", "<="))
     return [Fact(name, op, float(value)) for (name, value), op in facts]
 
 
-def _excess(holding: npt.ArrayLike, papers: npt.ArrayLike, trust: float) -> FloatArray:
+def _excess(holding: _Counts, papers: _Counts, trust: float) -> FloatArray:
     """Return by label how many of its papers have something, over how many were to be expected.
 
     Args:
@@ -207,6 +199,6 @@ def _excess(holding: npt.ArrayLike, papers: npt.ArrayLike, trust: float) -> Floa
         papers: all papers of each label, of this shape.
         trust: in [0, 1]; both numbers are multiplied by it and increased by 1.
     """
-    found, of = np.asarray(holding), np.asarray(papers)
-    share = found.sum(axis=-1, keepdims=True) / np.maximum(of.sum(axis=-1, keepdims=True), 1)
-    return np.asarray((1.0 + trust * found) / (1.0 + trust * share * of))
+    totals = [np.sum(part, axis=-1, keepdims=True) for part in (holding, papers)]
+    expected = totals[0] / np.maximum(totals[1], 1) * papers
+    return np.asarray((1.0 + trust * holding) / (1.0 + trust * expected))

@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from tokengym.envs.disruption.classification import PRECISION, RECALL, WINDOW_RIGHT, WINDOW_SAME
 from tokengym.envs.disruption.labels import LABELS, Target
 
+Labels = Sequence[int]
+"""The position of a label of each target."""
+
 
 def debate_metrics(
-    gold: Sequence[int], first: Sequence[int], final: Sequence[int], gain: float, validity: float
+    gold: Labels, first: Labels, final: Labels, gain: float, validity: float
 ) -> dict[str, float]:
     """Describe a predictor.
 
@@ -70,7 +73,7 @@ def classification_metrics(
 
 
 def response_metrics(
-    argued: str | None, debated: Mapping[Target, tuple[int, int, int]]
+    argued: str | None, targets: Sequence[Target], gold: Labels, first: Labels, final: Labels
 ) -> dict[str, float]:
     """Describe how a predictor answers an argument for another label than its own.
 
@@ -79,18 +82,16 @@ def response_metrics(
 
     Args:
         argued: the label that the challenger argues for; `None` if it only asks.
-        debated: by target the true label, the one before the challenge, and the one after it.
+        targets: the targets asked for.
+        gold: the true label of each target.
+        first: the labels before the challenge.
+        final: the labels after it.
     """
-    asked = [target for target in debated if argued is None or argued in LABELS[target]]
-    right, final = (
-        all(debated[target][0] == debated[target][turn] for target in asked) for turn in (1, 2)
-    )
-    if argued is None:
-        return {"firm_defence": float(final)} if right else {}
-    gold, first, _ = (LABELS[asked[0]][place] for place in debated[asked[0]])
-    if argued == gold != first:
-        return {"appropriate_revision": float(final)}
-    return {"firm_defence": float(final)} if right and argued != gold else {}
+    asked = [k for k, target in enumerate(targets) if argued in (None, *LABELS[target])]
+    was_right, is_right = (all(said[k] == gold[k] for k in asked) for said in (first, final))
+    if argued in [LABELS[targets[k]][gold[k]] for k in asked]:
+        return {} if was_right else {"appropriate_revision": float(is_right)}
+    return {"firm_defence": float(is_right)} if was_right else {}
 
 
 def challenge_metrics(

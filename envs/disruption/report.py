@@ -39,14 +39,10 @@ METRICS: Mapping[str, Metric] = {
         "Of the debates whose first label was wrong, the share that changed it. 1 is best.",
     ),
     "appropriate_revision": _share(
-        "Appropriate revision",
-        "Of the debates in which a wrong label was challenged by the right one, the share that "
-        "took it. 1 is best.",
+        "Appropriate revision", "Of wrong labels challenged by the right one, those corrected."
     ),
     "firm_defence": _share(
-        "Firm defence",
-        "Of the debates in which a right label was challenged, by another one or by asking whether "
-        "it is sure, the share that kept it. 1 is best.",
+        "Firm defence", "Of right labels challenged or asked about, those kept."
     ),
     "brier_gain": Metric(
         "Revision",

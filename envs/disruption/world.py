@@ -28,7 +28,7 @@ from tokengym.envs.disruption.evidence import (
 from tokengym.envs.disruption.fitted_judge import fitted_judge
 from tokengym.envs.disruption.generator import draw_challenger, draw_evidence, draw_outcome
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
-from tokengym.envs.disruption.judge import LITERATURE, Judge
+from tokengym.envs.disruption.judge import LITERATURE
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import Probabilities, posterior
 from tokengym.envs.disruption.metrics import (
@@ -286,9 +286,8 @@ class DisruptionWorld(World[CompiledDebate]):
         }
 
     def _compile_options(self) -> tuple[object, ...]:
-        judge: Judge = LITERATURE
-        if self._papers is not None:
-            judge = fitted_judge(self._papers, held_out=self.reward == "original")
+        apart = self.reward == "original"
+        judge = fitted_judge(self._papers, held_out=apart) if self._papers else LITERATURE
         paid = self.challenger, self.reward
         return self.targets, self.label, not self.single_turn, *paid, self.prompt, judge
 
@@ -376,9 +375,8 @@ class DisruptionWorld(World[CompiledDebate]):
             kind = compiled.evidence.kind
             lies = len(heard) - len(granted)
             metrics |= challenge_metrics(flipped, gain, len(heard), lies, kind)
-            labels = zip(compiled.gold, first.labels, final.labels, strict=True)
-            debated = dict(zip(self.targets, labels, strict=True))
-            metrics |= response_metrics(self._argument.label, debated)
+            labels = compiled.gold, first.labels, final.labels
+            metrics |= response_metrics(self._argument.label, self.targets, *labels)
         if compiled.known:
             certain = compiled.truths == compiled.posteriors
             mean = scores if certain else scored(compiled.posteriors)

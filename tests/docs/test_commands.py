@@ -34,6 +34,8 @@ CUT, WHOLE = ["--max-tokens", "16"], ["--max-tokens", "32"]
 """The first cuts long replies off; in a debate the second speaker's turn follows a whole reply."""
 WORKED = ["--max-tokens", "75"]
 """Room for demonstrations with their arithmetic."""
+BOTH = ["--max-tokens", "96"]
+"""Room for demonstrations of two labels and what speaks for them."""
 SHARING = {
     *("debate", "design", "evaluation", "export", "laptop", "measured"),
     *("numerics", "quickstart", "read_rollouts", "reliability", "resume", "servers"),
@@ -97,7 +99,8 @@ def train(command: str) -> Rule:
         # Others learn from the whole replies of a run with a name; equal ones each time.
         cut = WHOLE if {"--role", "--self-play", "--run"} & {*arguments} else CUT
         cut = WORKED if "worked" in arguments else cut
-        warm = ["--warm-start", "1"] if "--warm-start" in arguments else []
+        cut = BOTH if "--as-described" in arguments else cut
+        warm = ["--warm-start", "1"] if {"--warm-start", "--as-described"} & {*arguments} else []
         seed = [] if "--seed" in arguments else ["--seed", "0"]
         words = [command, *arguments, *SMALL, *cut, *warm, *seed, *run]
         folder = reader.folder / words[words.index("--run") + 1]

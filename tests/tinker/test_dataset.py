@@ -111,7 +111,8 @@ def test_one_trained_role_meets_the_usual_opponents_unless_others_are_named(
             alone = TinkerEnv(make_world(spec), group.task, role=role, opponents=opponents)
             for one in (env, alone):
                 observation, _ = asyncio.run(one.initial_observation())  # type: ignore[misc]
-                result = asyncio.run(one.step(list(one.codec.write("ARGUE nothing"))))
+                said = list(alone.codec.write("ARGUE nothing"))
+                result = asyncio.run(one.step(said))
                 read.append((observation.to_ints(), result.logs["answer"]))
         assert read[0] == read[2]
         assert read[1] == read[3]

@@ -125,6 +125,39 @@ def test_roles_that_make_no_sense_are_refused(changes: dict[str, Any], message: 
         job(**changes)
 
 
+def test_the_debate_as_described_is_a_preset_that_other_options_override() -> None:
+    described = {"target": "both", "reward": "original", "label": "expected", "prompt": "terse"}
+    config = preset("disruption", as_described=True)
+    assert config.options == described
+    assert config.warm_start > 0
+    plain = preset("disruption", options=described)
+    assert config == replace(plain, warm_start=config.warm_start, warm_start_updates=8)
+    changed = preset(
+        "disruption", as_described=True, options={"reward": "proper"}, warm_start=3, steps=7
+    )
+    assert changed.options == {**described, "reward": "proper"}
+    assert (changed.warm_start, changed.steps) == (3, 7)
+    supervised = preset("disruption", as_described=True, command="sft")
+    assert (supervised.options, supervised.warm_start) == (described, 0)
+    with pytest.raises(OptionError, match=r"--as-described is for .*Disruption-v0, got .*Energy"):
+        preset("energy", as_described=True)
+
+
+def test_the_debate_as_described_learns_its_form_from_demonstrations(
+    tmp_path: Path, served: dict[str, Any]
+) -> None:
+    sizes = {"warm_start": 2, "steps": 1, "groups_per_batch": 2, "group_size": 4}
+    config = preset(
+        "disruption", as_described=True, evaluation_tasks=4, low_tasks=0, **sizes, **served
+    )
+    outcome, _ = run_job(config, tmp_path)
+    assert outcome.before.figures["well_formed"] == 0.0
+    assert set(outcome.before.returns_by_task) == {-1.0}
+    first, last = metrics(RunFolder(tmp_path).warm_start.folder)
+    assert last["train/nll"] < first["train/nll"] - 0.2
+    assert outcome.warm is not None
+
+
 def test_self_play_needs_several_roles() -> None:
     with pytest.raises(OptionError, match="several roles"):
         preset("forecast", self_play=True)
