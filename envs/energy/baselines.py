@@ -102,7 +102,7 @@ def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
     battery, *others = peak_shaving(plant, step, shown.state)
     if isinstance(plant, House):
         return _reply(world, (battery,))
-    energy = rounded_down(shown.state[0] * (1.0 - plant.leak))
+    energy = rounded_down(shown.state.stored * (1.0 - plant.leak))
     reserve, price = plant.reserve[step], plant.price[step]
     dearest = max(plant.price_forecast)
     sun, load, up = plant.pv[step], plant.load[step], plant.up[step]

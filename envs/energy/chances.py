@@ -28,7 +28,7 @@ def commands_against_chances(grid: Microgrid, step: int, state: State) -> Comman
         step: the step to be commanded.
         state: the state as shown.
     """
-    ev = _car_power(grid, step, state[1]) if grid.at_home(step) else 0.0
+    ev = _car_power(grid, step, state.charged) if grid.at_home(step) else 0.0
     store_E = np.union1d(np.linspace(0.0, grid.capacity, _STORES), [grid.energy, *grid.reserve])
     extra_E = store_E - grid.energy
     value_E = -np.where(extra_E > 0.0, grid.price_of_extra, grid.price_of_missing) * extra_E
@@ -38,10 +38,10 @@ def commands_against_chances(grid: Microgrid, step: int, state: State) -> Comman
             for chance, price in _prices(grid, later)
         )
     after_E = np.union1d(store_E, np.linspace(0.0, grid.capacity, _CHOICES))
-    after_E = np.union1d(after_E, state[0] * (1.0 - grid.leak))
-    (money_E,) = _money(grid, step, grid.price[step], np.array([state[0]]), after_E, ev)
+    after_E = np.union1d(after_E, state.stored * (1.0 - grid.leak))
+    (money_E,) = _money(grid, step, grid.price[step], np.array([state.stored]), after_E, ev)
     best = after_E[np.argmin(money_E + np.interp(after_E, store_E, value_E))]
-    change = (best - state[0] * (1.0 - grid.leak)) / grid.dt
+    change = (best - state.stored * (1.0 - grid.leak)) / grid.dt
     battery = change / grid.efficiency if change > 0.0 else change * grid.efficiency
     return (float(battery), ev) if grid.car else (float(battery),)
 

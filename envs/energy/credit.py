@@ -34,9 +34,9 @@ class CostToGo:
 
         Args:
             step: 0 to the number of steps; after the last step it is what the end charges.
-            state: what is stored.
+            state: the state before it.
         """
-        return self._values[step].at(state[0])
+        return self._values[step].at(state.stored)
 
     def credit(self, step: int, state: State, outcome: StepResult) -> float:
         """A_t = V*(s_t, t) - [cost_t + V*(s_t+1, t+1)], at most 0 up to rounding.

@@ -75,7 +75,7 @@ class House(StoragePlant):
     @property
     def initial(self) -> State:
         """Indoor temperature at the start; there is no car."""
-        return (self.temperature, 0.0)
+        return State(self.temperature)
 
     @property
     def keep(self) -> float:
@@ -98,12 +98,12 @@ class House(StoragePlant):
     def advance(self, step: int, state: State, commands: Commands) -> StepResult:
         """Heat during `step`; physics clips the power."""
         power = min(max(commands[0], 0.0), self.power)
-        temperature = state[0]
+        temperature = state.stored
         flow = self.loss * (self.outside[step] - temperature) + self.cop * power
         temperature += self.dt / self.capacity * (flow + self.gain[step])
         missed, safety = self.judged(max(self.low[step] - temperature, temperature - self.high))
         money = self.dt * self.price[step] * power + missed
-        return StepResult((temperature, 0.0), money, safety, (power,), power)
+        return StepResult(State(temperature), money, safety, (power,), power)
 
     def foreseen(self, step: int) -> Self:
         """The house as shown at `step`."""

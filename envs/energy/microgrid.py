@@ -130,7 +130,7 @@ class Microgrid(StoragePlant):
     @property
     def initial(self) -> State:
         """Battery energy at the start, and an uncharged car."""
-        return (self.energy, 0.0)
+        return State(self.energy)
 
     @property
     def price_of_miss(self) -> float:
@@ -161,7 +161,7 @@ class Microgrid(StoragePlant):
         """
         dt = self.dt
         load, pv, price, resale, reserve, imports, exports = self._conditions[step]
-        stored = state[0] * (1.0 - self.leak)
+        stored = state.stored * (1.0 - self.leak)
         command = commands[0]
         discharge = 0.0
         if command < 0.0:
@@ -171,7 +171,9 @@ class Microgrid(StoragePlant):
             genset = self._genset(commands[1])
             supply += genset
         if self.car:
-            ev = self._charging(step, state[1], commands[-1], imports + supply + discharge - load)
+            ev = self._charging(
+                step, state.charged, commands[-1], imports + supply + discharge - load
+            )
         if command < 0.0:
             discharge = min(discharge, load + ev + exports)
             energy = max(stored - dt * discharge / self.efficiency, 0.0)
@@ -208,7 +210,7 @@ class Microgrid(StoragePlant):
         charged = 0.0
         if len(commands) > 1:
             money += dt * self.fuel * genset
-            charged = state[1] + dt * ev
+            charged = state.charged + dt * ev
             if self.rating > 0.0:
                 done += (genset,)
             if self.car:
@@ -217,7 +219,7 @@ class Microgrid(StoragePlant):
                     money += self.car[5] * max(self.car[2] - charged, 0.0)
         used = max(net + supply + sold - bought - unserved, 0.0)
         return StepResult(
-            (energy, charged),
+            State(energy, charged),
             money,
             safety,
             done,

@@ -145,13 +145,13 @@ def _house(
         gained = (power, -house.dt * house.cop / house.capacity)
         drift = house.drift(step)
         if before is None:
-            drift += house.keep * state[0]
+            drift += house.keep * state.stored
             program.row(drift, drift, warmth, gained)
         else:
             program.row(drift, drift, warmth, gained, (before[0], -house.keep))
         before = warmth
         powers.append([[(power, 1.0)]])
-    _close(program, house, before, state[0], house.temperature)
+    _close(program, house, before, state.stored, house.temperature)
     return powers, missed
 
 
@@ -170,7 +170,7 @@ def _microgrid(
         level = program.variable(high=grid.capacity)
         change = ((charge, -dt * grid.efficiency), (discharge, dt / grid.efficiency))
         if before is None:
-            program.row(keep * state[0], keep * state[0], (level, 1.0), *change)
+            program.row(keep * state.stored, keep * state.stored, (level, 1.0), *change)
         else:
             program.row(0.0, 0.0, (level, 1.0), *change, (before[0], -keep))
         before = (level, 1.0)
@@ -204,12 +204,12 @@ def _microgrid(
         surplus = grid.pv[step] - grid.load[step]
         program.row(surplus, surplus, *balance)
         powers.append(devices)
-    _close(program, grid, before, state[0], grid.energy)
+    _close(program, grid, before, state.stored, grid.energy)
     if grid.car and first < grid.departure:
         _, _, need, least, _, late = grid.car
-        program.row(need - state[1], math.inf, *charged, (program.variable(late), 1.0))
+        program.row(need - state.charged, math.inf, *charged, (program.variable(late), 1.0))
         if charged:
-            program.row(-math.inf, need + least * dt - state[1], *charged)
+            program.row(-math.inf, need + least * dt - state.charged, *charged)
     return powers, missed
 
 

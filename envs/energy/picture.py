@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -88,7 +89,7 @@ def replay_day(world: World, record: PlayedEpisode) -> PlayedDay:
         money.append(step.turn.metrics["money_cost"])
         if not step.turn.metrics["well_formed"]:
             malformed.append(number)
-    stored, car = zip(*states, strict=True)
+    stored, car = (tuple(map(attrgetter(name), states)) for name in ("stored", "charged"))
     spent = tuple(itertools.accumulate(money))
     return PlayedDay(
         plant, stored, car, tuple(done), tuple(missed), tuple(malformed), tuple(grid), spent

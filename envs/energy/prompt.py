@@ -1,8 +1,11 @@
 """The texts that an operator reads; the templates `prompt_full` and `prompt_terse` word them."""
 
 import itertools
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.templates import templates
@@ -11,6 +14,8 @@ from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.step_result import Commands, State, rounded_up
+
+_FIELD = re.compile(r"%\((\w+)\)")
 
 
 class EnergyPrompt:
@@ -36,7 +41,7 @@ class EnergyPrompt:
         self.times = [label if ":" in label else f"{label}h" for label in self.labels]
         self.sales_vary = isinstance(plant, Microgrid) and len(set(plant.resale)) > 1
         # Formats of what an episode's Turns say: between them macros would take most of a step.
-        self._now = [words.now(self, step).split("%g") for step in range(plant.steps)]
+        self._now = [_state_format(words.now(self, step)) for step in range(plant.steps)]
         self._did = [words.did(plant, device) for device in plant.devices]
         self._missed = words.missed(plant)
         self._kept: str = words.kept(plant)
@@ -46,9 +51,8 @@ class EnergyPrompt:
 
     def turn(self, step: int, seen: State) -> str:
         """Return the text on a step to be commanded, on a state as shown."""
-        pieces = self._now[step]
-        text = f"{pieces[0]}{seen[0]:g}{pieces[1]}"
-        return text if len(pieces) == 2 else f"{text}{seen[1]:g}{pieces[2]}"
+        text, fields = self._now[step]
+        return text % fields(seen)
 
     def malformed(self, text: str, *, complete: bool) -> str:
         """Return the complaint about a reply without a command; it shows no example."""
@@ -76,6 +80,11 @@ class EnergyPrompt:
             told |= {"steps": len(broken), "worst": worst, "total": total}
             text = self._broken
         return text % told
+
+
+def _state_format(text: str) -> tuple[str, Callable[[State], Any]]:
+    """Return a text that names fields of a `State` as a format, and what fills it."""
+    return _FIELD.sub("%", text), attrgetter(*_FIELD.findall(text))
 
 
 def likelier_times(chances: Sequence[float]) -> list[tuple[int, int]]:

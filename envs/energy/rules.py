@@ -23,7 +23,7 @@ def hold(plant: Plant, step: int, state: State) -> Commands:
     A car is charged as soon as it can be; a house is held in the middle of its comfort band.
     """
     if isinstance(plant, House):
-        return (_heat_to(plant, step, state[0], plant.high - 1.0),)
+        return (_heat_to(plant, step, state.stored, plant.high - 1.0),)
     battery = max(_missing(plant, step, state, plant.steps), 0.0)
     return _with_others(plant, step, state, battery)
 
@@ -35,7 +35,7 @@ def self_consumption(plant: Plant, step: int, state: State) -> Commands:
     the lower edge of its comfort band.
     """
     if isinstance(plant, House):
-        return (_heat_to(plant, step, state[0], plant.low[step]),)
+        return (_heat_to(plant, step, state.stored, plant.low[step]),)
     surplus = plant.pv[step] - plant.load[step]
     least = min(_missing(plant, step, state, 1), 0.0)
     return _with_others(plant, step, state, max(surplus, least))
@@ -50,7 +50,7 @@ def time_of_use(plant: Plant, step: int, state: State) -> Commands:
     if isinstance(plant, House):
         later = plant.price[step + 1 : step + 3]
         warm = plant.high - _MARGIN if later and max(later) > price else plant.low[step]
-        return (_heat_to(plant, step, state[0], warm),)
+        return (_heat_to(plant, step, state.stored, warm),)
     least = _missing(plant, step, state, 2)
     deficit = plant.load[step] - plant.pv[step]
     if price == min(plant.price_forecast):
@@ -101,7 +101,7 @@ def _missing(grid: Microgrid, step: int, state: State, ahead: int) -> float:
         needed = max(needed, (reserve - reached) / share_left)
         reached += reach
         share_left *= keep
-    missing = needed - state[0] * keep
+    missing = needed - state.stored * keep
     if missing > 0.0:
         return rounded_up(missing / (grid.efficiency * grid.dt))
     return -rounded_down(-missing * grid.efficiency / grid.dt)
@@ -131,7 +131,7 @@ def _with_others(
     if grid.rating:
         commands.append(genset)
     if grid.car:
-        missing = grid.car[2] - state[1]
+        missing = grid.car[2] - state.charged
         idle = not grid.up[step] or (waits and _is_dear(grid, step))
         most = 0.0 if idle else grid.car[4]
         commands.append(min(max(missing / grid.dt, grid.car[3]), most) if missing > 0.01 else 0.0)

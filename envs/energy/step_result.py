@@ -6,9 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-State = tuple[float, float]
-"""Battery energy in kWh (or the indoor temperature in °C) and the car's charge in kWh."""
-
 Commands = tuple[float, ...]
 """One power in kW per device, in the order of the plant's devices."""
 
@@ -16,6 +13,18 @@ TOLERANCE = 1e-6
 """Floating-point error of a safety cost or a power."""
 SLACK = 0.02
 """kWh, or K of a house, by which a step may miss its limit: commands have two decimals."""
+
+
+class State(NamedTuple):
+    """What a plant carries from step to step.
+
+    Attributes:
+        stored: kWh in the battery, or °C indoors.
+        charged: kWh that the car has charged; 0 without a car.
+    """
+
+    stored: float
+    charged: float = 0.0
 
 
 class StepResult(NamedTuple):
@@ -93,19 +102,21 @@ class StoragePlant(ABC):
 
     def closing(self, state: State) -> float:
         """Charge what is missing in the store at the highest price, pay extra at the lowest."""
-        extra = state[0] - self.initial[0]
+        extra = state.stored - self.initial.stored
         return -self.price_of_extra * extra if extra > 0.0 else -self.price_of_missing * extra
 
     def judged(self, missed: float) -> tuple[float, float]:
         """Return the money and the safety cost of missing a step's limit by `missed` units."""
-        money = self.price_of_miss * min(max(missed, 0.0), self.slack)
+        if missed <= 0.0:
+            return 0.0, 0.0
+        money = self.price_of_miss * min(missed, self.slack)
         beyond = missed - self.slack
         return money, beyond if beyond > TOLERANCE else 0.0
 
     def seen(self, step: int, state: State) -> State:
         """The state as shown: in hundredths, rounded down."""
-        store, car = state
-        return rounded_down(store), rounded_down(car) if car else 0.0
+        stored, charged = state
+        return State(rounded_down(stored), rounded_down(charged) if charged else 0.0)
 
 
 def rounded_down(value: float) -> float:

@@ -185,9 +185,8 @@ class EnergyWorld(World[CompiledEnergyTask]):
             if credit and min((*self._series.price, *self._series.resale), default=0.0) < 0.0:
                 raise OptionError("credit=True needs prices that are never negative")
         self._step = 0
-        self._state: State = (0.0, 0.0)
+        self._state = State(0.0)
         self._outcomes: tuple[StepResult, ...] = ()
-        self._missed: tuple[float, ...] = ()
         self._money = 0.0
         self._credit = 0.0
         self._account = FormAccount(self.turn_limit)
@@ -283,7 +282,8 @@ class EnergyWorld(World[CompiledEnergyTask]):
         """
         plant = self.compiled.plant
         step = min(self._step, plant.steps - 1)
-        return Shown(step, plant.seen(step, self._state), foreseen(plant, step), self._missed)
+        missed = tuple(rounded_up(outcome.safety) for outcome in self._outcomes)
+        return Shown(step, plant.seen(step, self._state), foreseen(plant, step), missed)
 
     @property
     def data_report(self) -> IntakeReport | None:
@@ -309,7 +309,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
     def _begin(self, task: Task) -> Turn:
         compiled = self.compiled
         self._step, self._state = 0, compiled.plant.initial
-        self._outcomes, self._missed = (), ()
+        self._outcomes = ()
         self._money = self._credit = 0.0
         self._account = FormAccount(compiled.plant.steps)
         return Turn(_ROLE, compiled.prompt.opening)
@@ -342,7 +342,6 @@ class EnergyWorld(World[CompiledEnergyTask]):
                 metrics["credit"] -= compiled.cost_of_malformed(form)
             self._credit += metrics["credit"]
         self._outcomes += (outcome,)
-        self._missed += (rounded_up(outcome.safety),)
         self._state = outcome.state
         self._money += outcome.money
         self._step = step + 1

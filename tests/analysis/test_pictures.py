@@ -22,7 +22,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.energy import picture as energy
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.plants import plant_from
-from tokengym.envs.energy.step_result import TOLERANCE
+from tokengym.envs.energy.step_result import TOLERANCE, State
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.envs.rendering import has_picture, save_picture
@@ -112,7 +112,7 @@ def test_a_day_shows_the_states_the_plant_goes_through(level: str, who: str) -> 
     assert len(shown.stored) == len(shown.edges) == plant.steps + 1
     for step, done in enumerate(shown.done):
         # What physics allowed is what physics does: commanded as such, it leads on just the same.
-        outcome = plant.advance(step, (shown.stored[step], shown.car[step]), done)
+        outcome = plant.advance(step, State(shown.stored[step], shown.car[step]), done)
         assert outcome.state == pytest.approx((shown.stored[step + 1], shown.car[step + 1]))
         assert outcome.safety == pytest.approx(shown.missed[step], abs=1e-6)
         assert outcome.grid == pytest.approx(shown.grid[step])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.plants import Plant
-from tokengym.envs.energy.step_result import TOLERANCE
+from tokengym.envs.energy.step_result import TOLERANCE, State
 from tokengym.envs.registry import spec
 
 PlantOf = Callable[[str, int], Plant]
@@ -37,20 +37,20 @@ def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
     assert isinstance(grid, Microgrid)
     step = data.draw(st.integers(0, grid.steps - 1))
     charged = data.draw(st.floats(0.0, 12.0)) if grid.car else 0.0
-    state = (data.draw(st.floats(0.0, grid.capacity)), charged)
+    state = State(data.draw(st.floats(0.0, grid.capacity)), charged)
     commands = tuple(data.draw(powers) for _ in grid.devices)
     outcome = grid.advance(step, state, commands)
     done = dict(zip(grid.devices, outcome.done, strict=True))
     battery, genset, ev = done["BATTERY"], done.get("GENSET", 0.0), done.get("EV", 0.0)
 
-    assert -1e-12 <= outcome.state[0] <= grid.capacity + 1e-12
+    assert -1e-12 <= outcome.state.stored <= grid.capacity + 1e-12
     assert abs(battery) <= grid.power + 1e-12
     eta = grid.efficiency
     change = grid.dt * (battery * eta if battery > 0 else battery / eta)
     assert math.isclose(
-        outcome.state[0], state[0] * (1 - grid.leak) + change, rel_tol=0, abs_tol=1e-9
+        outcome.state.stored, state.stored * (1 - grid.leak) + change, rel_tol=0, abs_tol=1e-9
     )
-    assert math.isclose(outcome.state[1], state[1] + grid.dt * ev, abs_tol=1e-9)
+    assert math.isclose(outcome.state.charged, state.charged + grid.dt * ev, abs_tol=1e-9)
 
     # The least money that balances the power, given what the devices did.
     needed = grid.load[step] + ev + battery - grid.pv[step] - genset
@@ -66,10 +66,10 @@ def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
         + LOST_LOAD * unserved
         + grid.fuel * genset
     )
-    missed = max(grid.reserve[step] - outcome.state[0], 0.0)
+    missed = max(grid.reserve[step] - outcome.state.stored, 0.0)
     money += (grid.price_of_missing + grid.spike) * min(missed, 0.02)
     if grid.car and step == grid.departure - 1:
-        money += grid.car[5] * max(grid.car[2] - outcome.state[1], 0.0)
+        money += grid.car[5] * max(grid.car[2] - outcome.state.charged, 0.0)
     assert math.isclose(outcome.money, money, rel_tol=1e-9, abs_tol=1e-9)
 
     critical = max(unserved - (1 - grid.critical) * grid.load[step], 0.0)
@@ -85,7 +85,7 @@ def test_charging_never_sheds_load(
     grid = plant_of(level, index)
     assert isinstance(grid, Microgrid)
     step = data.draw(st.integers(0, grid.steps - 1))
-    state = (data.draw(st.floats(0.0, grid.capacity)), 0.0)
+    state = State(data.draw(st.floats(0.0, grid.capacity)))
     commands = tuple(data.draw(st.floats(0.0, 20.0)) for _ in grid.devices)
     outcome = grid.advance(step, state, commands)
     done = dict(zip(grid.devices, outcome.done, strict=True))
@@ -121,11 +121,11 @@ def test_a_house_follows_its_heat_balance(
     assert isinstance(house, House)
     step = data.draw(st.integers(0, house.steps - 1))
     indoor, wanted = data.draw(st.floats(10.0, 30.0)), data.draw(powers)
-    outcome = house.advance(step, (indoor, 0.0), (wanted,))
+    outcome = house.advance(step, State(indoor), (wanted,))
     power = min(max(wanted, 0.0), house.power)
     flow = house.loss * (house.outside[step] - indoor) + house.cop * power + house.gain[step]
     expected = indoor + house.dt * flow / house.capacity
-    assert math.isclose(outcome.state[0], expected, abs_tol=1e-9)
+    assert math.isclose(outcome.state.stored, expected, abs_tol=1e-9)
     missed = max(house.low[step] - expected, expected - house.high, 0.0)
     money = house.dt * house.price[step] * power + house.price_of_missing * min(missed, 0.02)
     assert math.isclose(outcome.money, money, abs_tol=1e-9)
@@ -139,8 +139,8 @@ def test_no_run_of_a_house_misses_its_band_by_more_than_the_declared_worst(
 ) -> None:
     house = plant_of("comfort", index)
     states = run(house, [(power,) for power in wanted])
-    for step, (indoor, _) in enumerate(states[1:]):
-        missed = max(house.low[step] - indoor, indoor - house.high)
+    for step, state in enumerate(states[1:]):
+        missed = max(house.low[step] - state.stored, state.stored - house.high)
         assert missed <= house.required(step) + 1e-9
 
 
@@ -150,9 +150,9 @@ def test_the_end_charges_dearest_for_missing_and_pays_cheapest_for_extra(
     plant_of: PlantOf, level: str, index: int
 ) -> None:
     plant = plant_of(level, index)
-    stored = plant.initial[0]
+    stored = plant.initial.stored
     assert plant.closing(plant.initial) == 0.0
-    assert plant.closing((stored - 1.0, 0.0)) > -plant.closing((stored + 1.0, 0.0)) > 0.0
+    assert plant.closing(State(stored - 1.0)) > -plant.closing(State(stored + 1.0)) > 0.0
 
 
 @quick

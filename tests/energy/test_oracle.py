@@ -56,7 +56,7 @@ def test_following_the_plan_in_hundredths_of_a_kw_loses_little(
         planned, state = [], plant.initial
         for step, commands in enumerate(answer["plan"]):
             state = plant.advance(step, state, tuple(commands)).state
-            planned.append(state[0])
+            planned.append(state.stored)
         run = simulate_rule(plant, partial(towards, plant, planned, answer["plan"]))
         assert not any(run.safety)
         lost.append((run.money - answer["optimum"]) / (answer["reference"] - answer["optimum"]))
@@ -67,7 +67,7 @@ def towards(
     plant: Plant, planned: list[float], commands: list[list[float]], step: int, state: State
 ) -> tuple[float, ...]:
     """The commands to what was planned to be stored, from what is shown, in hundredths."""
-    stored, _ = plant.seen(step, state)
+    stored = plant.seen(step, state).stored
     if isinstance(plant, House):
         power = (planned[step] - plant.keep * stored - plant.drift(step)) * plant.kwh_per_kelvin
     else:
@@ -153,9 +153,9 @@ def test_the_value_function_is_the_program_from_any_state_and_step(
         stored = plant.temperature + 4.0 * share - 3.0
     else:
         stored = share * plant.capacity
-    solved = plan(plant, step, (stored, 0.0), UNSAFE)
+    solved = plan(plant, step, State(stored), UNSAFE)
     assert solved is not None
-    assert math.isclose(CostToGo(plant).at(step, (stored, 0.0)), solved.cost, abs_tol=1e-6)
+    assert math.isclose(CostToGo(plant).at(step, State(stored)), solved.cost, abs_tol=1e-6)
 
 
 @quick

@@ -265,7 +265,7 @@ def test_the_energy_shown_is_never_more_than_there_is(
     truth = task_of("small", index).instance
     for step, power in enumerate(powers):
         shown = float(re.findall(r"holds (\S+) kWh, load", turn.text)[-1])
-        assert shown - 1e-7 <= state[0] < shown + 0.01 + 1e-7
+        assert shown - 1e-7 <= state.stored < shown + 0.01 + 1e-7
         assert f"load {truth['load'][step]:g}, " in turn.text
         turn = world.reply(f"BATTERY {power:.3f}")
         state = world._state
