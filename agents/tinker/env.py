@@ -223,10 +223,15 @@ def opponents_of(
     """
     players = opponents_of_one(spec, named, roles[0]) if len(roles) == 1 else named or {}
     policies: Mapping[str, Opponent] = baselines(spec) if spec.baselines else {}
-    for who in players.values():
-        if isinstance(who, str) and who not in policies:
+    found: dict[str, Opponent] = {}
+    for role, who in players.items():
+        if not isinstance(who, str):
+            found[role] = who
+        elif who in policies:
+            found[role] = policies[who]
+        else:
             raise RoleError(f"{spec.id} has the baselines {sorted(policies)}, got {who!r}")
-    return {role: policies[who] if isinstance(who, str) else who for role, who in players.items()}
+    return found
 
 
 def _copied(reply: str, text: str) -> bool:

@@ -57,7 +57,6 @@ def test_a_planner_that_reads_only_texts_matches_the_best_honest_rule(
     tasks = [world.task("test", index) for index in range(TASKS)]
     planned = [play_texts(world, task, PLANNERS[case[0]]()) for task in tasks]
     role = spec(case[0]).roles[0]
-    np.random.default_rng(0)
     honest = [play(world, task, rule).returns[role] for task in tasks]
     assert np.mean(planned) >= np.mean(honest) - TOLERANCES.get(case[0], TOLERANCE)
 

@@ -40,7 +40,6 @@ def tasks_of(level: str) -> list[Task]:
 def mean_return(level: str, policy: Policy) -> float:
     world = make_world("disruption", level, prompt="terse", label="expected")
     roles = {"predictor": policy, "challenger": null}
-    np.random.default_rng(0)
     played = [play(world, task, roles).returns["predictor"] for task in tasks_of(level)]
     return float(np.mean(played))
 

@@ -39,7 +39,6 @@ def test_every_task_has_the_devices_that_were_asked_for(
     assert "The battery holds at most 13.5 kWh. It takes or gives at most 4.6 kW." in text
     assert "bought from the grid, at most 17 kW" in text
     # The Task keeps them: a world without the options plays it the same.
-    np.random.default_rng(0)
     for other in (world, world_of("small")):
         assert play(other, task, baselines("energy")["oracle"]).returns["operator"] == 1.0
 

@@ -110,7 +110,6 @@ def test_coherence_earns_a_quarter() -> None:
 
 
 def test_the_oracle_is_coherent_and_scattered_forecasts_are_not() -> None:
-    np.random.default_rng(0)
     scattered = []
     for task in WORLD.first_tasks("test", 8):
         found = {

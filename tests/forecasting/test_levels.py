@@ -32,7 +32,6 @@ def tasks_of(level: str) -> list[Task]:
 
 
 def mean_return(world: World, policy: Policy) -> float:
-    np.random.default_rng(0)
     return fmean(play(world, task, policy).returns[ROLE] for task in tasks_of(world.level))
 
 
@@ -108,7 +107,6 @@ def counts_of(shown: Shown) -> list[float]:
 
 def test_a_regression_learns_how_far_to_trust_the_rule_of_thumb() -> None:
     world = make_world("forecast", "expert", family="buttons", label="expected")
-    np.random.default_rng(0)
     earned = {
         name: fmean(
             play(world, task, baselines("forecast")[name]).returns[ROLE]

@@ -1,6 +1,5 @@
 """The full prompt says all that a forecast needs: who reads it alone forecasts like the oracle."""
 
-import numpy as np
 import pytest
 
 from tests.contract.planners.forecast import Forecaster
@@ -14,7 +13,6 @@ ASKED = [(level, name) for level, row in LEVELS.items() for name in row.families
 @pytest.mark.parametrize(("level", "family"), ASKED)
 def test_a_reader_of_the_prompt_earns_what_the_oracle_earns(level: str, family: str) -> None:
     world = make_world("forecast", level, family=family, label="expected")
-    np.random.default_rng(0)
     for index in range(4):
         task = world.task("test", index)
         best = play(world, task, baselines("forecast")["oracle"]).returns["forecaster"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,9 @@ from hypothesis import strategies as st
 
 from tokengym.agents.service.engine.losses import LOSSES, loss_named, sequence_log_ratios
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 numbers = st.lists(
     st.tuples(st.floats(-6, 0), st.floats(-6, 0), st.floats(-3, 3)), min_size=1, max_size=20
@@ -22,7 +27,7 @@ def _inputs(rows: list[tuple[float, float, float]]) -> tuple[torch.Tensor, dict[
 
 
 def _losses(
-    name: str, p: torch.Tensor, inputs: dict[str, torch.Tensor], config: dict[str, float | str]
+    name: str, p: torch.Tensor, inputs: dict[str, torch.Tensor], config: Mapping[str, float | str]
 ) -> torch.Tensor:
     loss = LOSSES[name]
     return loss.of_tokens(p, inputs, loss.configured(config))

@@ -72,7 +72,12 @@ def test_the_ends_are_the_best_blind_policy_and_the_oracle() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_job_passes_from_level_to_level(tmp_path: Path, served: dict[str, Any]) -> None:
-    sizes = {"steps": 5, "groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2}
+    sizes: dict[str, Any] = {
+        "steps": 5,
+        "groups_per_batch": 2,
+        "group_size": 2,
+        "evaluation_tasks": 2,
+    }
     # A bar below what garbage earns: every level is passed after three steps.
     config = preset("forecast", "hard", curriculum=("easy",), bar=-50.0, **sizes, **served)
     run_job(config, tmp_path)

@@ -146,7 +146,7 @@ def test_the_debate_as_described_is_a_preset_that_other_options_override() -> No
 def test_the_debate_as_described_learns_its_form_from_demonstrations(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
-    sizes = {"warm_start": 2, "steps": 1, "groups_per_batch": 2, "group_size": 4}
+    sizes: dict[str, Any] = {"warm_start": 2, "steps": 1, "groups_per_batch": 2, "group_size": 4}
     config = preset(
         "disruption", as_described=True, evaluation_tasks=4, low_tasks=0, **sizes, **served
     )

@@ -171,13 +171,12 @@ def test_a_folder_of_inventory_bench_is_played(tmp_path: Path) -> None:
     assert isinstance(records, InventoryBench)
     assert len(records.instances) == 23
     owners: dict[int, set[str]] = {}
-    for level, count in zip(LEVELS, (7, 8, 8), strict=True):
+    for level, count in zip(LEVELS, (8, 8), strict=True):
         world = make_world("warehouse", level, data=records)
         assert sum(world.size(split) or 0 for split in SPLITS) == count
         for split in SPLITS:
             for task in world.first_tasks(split, 9):
                 owners.setdefault(task.answer["demand"][0], set()).add(split)
-                np.random.default_rng(0)
                 record = play(world, task, baselines("warehouse")["oracle"])
                 assert record.returns["lead"] == 1.0
                 assert "The item is: Swim top, red\n" in record.turns[0].text

@@ -332,7 +332,7 @@ def test_size_counts_windows(tmp_path: Path) -> None:
     assert windows == list(range(0, 40, 4))
     demand = write(tmp_path, "demand.csv", demand_csv(LEAST_HISTORY + 35))
     sold = make_world("warehouse", "stock", data=demand)
-    assert [sold.size(split) for split in SPLITS] == [2 * 3, 3, 3]
+    assert [sold.size(split) for split in SPLITS] == [3, 3, 3]
     assert [t.instance["items"][0]["article"] for t in sold.first_tasks("test", 9)] == [*"abc"]
 
 

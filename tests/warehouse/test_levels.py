@@ -32,7 +32,6 @@ ONLINE = ["pick_online", "full", "full_volatile"]
 
 def mean_return(level: str, policy: Policy, tasks: int) -> float:
     world = world_of(level)
-    np.random.default_rng(0)
     earned = [play(world, task_of(level, i), policy).returns["lead"] for i in range(tasks)]
     return float(np.mean(earned))
 

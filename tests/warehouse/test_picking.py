@@ -3,7 +3,6 @@
 import math
 import re
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,7 +119,6 @@ def test_every_rule_ships_every_order(site: Site, orders: list[Order], name: str
 def test_metrics_are_what_the_turns_have_said(name: str) -> None:
     world, orders = world_of("pick"), 8
     for index in range(3):
-        np.random.default_rng(index)
         record = play(world, task_of("pick", index), baselines("warehouse")[name])
         news = "\n".join(re.findall(r"Walked .*", "\n".join(turn.text for turn in record.turns)))
         late = [int(units or 0) for units in re.findall(r"\$[\d.]+(?: \((\d+) late\))?", news)]

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,7 +38,6 @@ def test_every_level_is_declared_and_drawn() -> None:
 
 def test_the_smallest_level_fits_a_small_model() -> None:
     world = world_of("pick_small", prompt="terse")
-    np.random.default_rng(0)
     for index in range(40):
         for name in ("random", "oracle", "fcfs"):
             record = play(world, task_of("pick_small", index), baselines("warehouse")[name])
