@@ -54,8 +54,10 @@ _LEVELS: Mapping[tuple[str, str], Mapping[str, Any]] = {
 """By world and level, sizes for any model where the level needs its own."""
 _DESCRIBED = {"tokengym/Disruption-v0": {"target": "both", "reward": "original"}}
 """By world, the options that make it what was first described, where that differs."""
-_DESCRIBED_START = {"warm_start": 10, "warm_start_updates": 8}
-"""What teaches a policy the form of such replies: graded rewards do not."""
+_DESCRIBED_START = {"warm_start": 14, "warm_start_updates": 16}
+"""What teaches a policy the form of such replies, for malformed ones all earn the same."""
+_DESCRIBED_RATES = {"warm_start_rate": 3e-3, "learning_rate": 1e-3}
+"""For the toy model."""
 _SELF_PLAY_STEPS = 20
 """Steps of self-play unless asked otherwise: every episode is several rollouts."""
 _TASKS = 8
@@ -109,7 +111,8 @@ def preset(
         if world_spec.id not in _DESCRIBED:
             raise OptionError(f"--as-described is for {', '.join(_DESCRIBED)}, got {world_spec.id}")
         usual |= _DESCRIBED[world_spec.id]
-        start |= _DESCRIBED_START if named.get("command", "train") == "train" else {}
+        if named.get("command", "train") == "train":
+            start |= {**_DESCRIBED_START, **(_DESCRIBED_RATES if toy else {})}
     named["options"] = training_options(world_spec, {**usual, **named.get("options", {})})
     return TrainConfig(**{"world": world_spec.id, "level": level, **start, **named})
 

@@ -131,7 +131,9 @@ def test_the_debate_as_described_is_a_preset_that_other_options_override() -> No
     assert config.options == described
     assert config.warm_start > 0
     plain = preset("disruption", options=described)
-    assert config == replace(plain, warm_start=config.warm_start, warm_start_updates=8)
+    taught = {"warm_start": 14, "warm_start_updates": 16, "warm_start_rate": 0.003}
+    assert config == replace(plain, learning_rate=0.001, **taught)
+    assert preset("disruption", as_described=True, model="smollm2").learning_rate is None
     changed = preset(
         "disruption", as_described=True, options={"reward": "proper"}, warm_start=3, steps=7
     )
