@@ -8,8 +8,6 @@
 import argparse
 from pathlib import Path
 
-import numpy as np
-
 from tokengym.agents import RunFolder
 from tokengym.envs import baselines, make_world, play
 
@@ -22,7 +20,6 @@ said = arguments.parse_args()
 run = RunFolder(said.run, wandb=said.wandb)  # refused here, if wandb is missing
 world = make_world("energy", level="small")
 for index in range(said.episodes):
-    task, rng = world.task("train", index), np.random.default_rng(index)
-    record = play(world.fork(), task, baselines("energy")["noisy"], rng)
+    record = play(world.fork(), world.task("train", index), baselines("energy")["noisy"])
     run.log(mean_reward=record.returns["operator"], replies=len(record.replies))
 print((run.folder / "metrics.jsonl").read_text())

@@ -12,7 +12,6 @@ import argparse
 from pathlib import Path
 from statistics import fmean
 
-import numpy as np
 import tinker
 
 from tokengym.agents import RunFolder, datum, sample_prompts
@@ -45,7 +44,7 @@ def question(index):
     """Return the tokens of a question and of its best answer."""
     task = world.task("train", index)
     oracle = baselines("forecast")["oracle"]
-    best = play(world.fork(), task, oracle, np.random.default_rng(0)).replies[-1]
+    best = play(world.fork(), task, oracle).replies[-1]
     return tokenizer.encode(world.fork().start(task).text), tokenizer.encode("\n" + best)
 
 

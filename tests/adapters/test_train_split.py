@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
-import numpy as np
 import pytest
 
 from tests.forecasting.questions_file import plain, write_lines
@@ -24,15 +23,15 @@ def earned(rollouts: Rollouts, split: str, index: int) -> float:
     """Return what a rollout pays a policy that says the same whatever the label."""
     known = baselines(rollouts.world.spec)
     rollout = rollouts.start_at(split, index)
-    return rollout.play(known["random"], np.random.default_rng(index))
+    return rollout.play(known["random"], index)
 
 
 def paid(world: World, rollouts: Rollouts, task: Task) -> float:
     """Return what a world itself pays the same policy."""
     known = baselines(world.spec)
-    players = {**rollouts.opponents, rollouts.role: known["random"]}
-    rng = np.random.default_rng(task.index)
-    return play(world, world.adopt(task), players, rng).returns[rollouts.role]
+    own, others = {rollouts.role: known["random"]}, rollouts.opponents
+    played = play(world, world.adopt(task), own, seed=task.index, opponents=others)
+    return played.returns[rollouts.role]
 
 
 @pytest.mark.parametrize(("name", "level"), DECLARED)

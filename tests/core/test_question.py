@@ -83,10 +83,7 @@ def test_baselines_of_a_question_know_nothing_or_all() -> None:
     world = Sum(SPEC)
     tasks = world.first_tasks("test", 20)
     earned = {
-        name: [
-            play(world, task, policy, np.random.default_rng(n)).returns["student"]
-            for n, task in enumerate(tasks)
-        ]
+        name: [play(world, task, policy, seed=n).returns["student"] for n, task in enumerate(tasks)]
         for name, policy in BASELINES.items()
     }
     assert earned["oracle"] == [1.0] * 20

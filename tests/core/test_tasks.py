@@ -181,7 +181,7 @@ def long(world: World, turn: Turn, rng: np.random.Generator) -> str:
 def test_a_play_has_a_turn_more_than_replies_and_needs_a_policy_for_each_role() -> None:
     world = Duet(DUET)
     task = world.task("test", 3)
-    played = play(world, task, long, np.random.default_rng(0))
+    played = play(world, task, long)
     assert len(played.replies) == 12 == len(played.turns) - 1
     assert played.metrics is played.turns[-1].metrics
     assert played.returns == world.returns
@@ -189,15 +189,15 @@ def test_a_play_has_a_turn_more_than_replies_and_needs_a_policy_for_each_role() 
     assert [turn.role for turn in played.turns[:-1]] == [*ROLES] * 6
     sums = {role: sum(turn.rewards.get(role, 0.0) for turn in played.turns) for role in ROLES}
     assert sums == played.returns
-    both = play(world, task, dict.fromkeys(ROLES, long), np.random.default_rng(0))
+    both = play(world, task, dict.fromkeys(ROLES, long))
     assert both.replies == played.replies
     with pytest.raises(RoleError, match=re.escape("no policy for the role 'second', only for ['")):
-        play(world, task, {"first": long}, np.random.default_rng(0))
+        play(world, task, {"first": long})
 
 
 def test_a_replay_shows_the_world_before_and_after_each_reply() -> None:
     world = Duet(DUET, "short")
-    played = play(world, world.task(), long, np.random.default_rng(1))
+    played = play(world, world.task(), long, seed=1)
     world.start(world.task("train", 9))
     said = []
     for number, (before, reply, turn, after) in enumerate(replay(world, played)):

@@ -366,16 +366,16 @@ def test_the_packages_server_and_client_play_and_pass_the_check_of_running_serve
 def test_the_share_of_the_optimum_is_paid_in_steps_that_add_up(world: str) -> None:
     rollouts = Rollouts(world)
     environment = WorldEnvironment(rollouts, reward="share")
-    known, rng = baselines(world.partition(":")[0]), np.random.default_rng(0)
+    known = baselines(world.partition(":")[0])
     task = rollouts.world.task("test", 1)
-    earned = {name: environment.play(task, known[name], rng) for name in ("oracle", "random")}
+    earned = {name: environment.play(task, known[name]) for name in ("oracle", "random")}
     assert earned["oracle"] == pytest.approx(1.0, abs=2e-3)
     low = rollouts.world.spec.return_range[rollouts.role].low
     room = rollouts.world.optimum(task)[rollouts.role].value - low
     if world.startswith("energy"):  # without chance it is the return, scaled
         own = rollouts.start(task)
-        own.play(known["random"], np.random.default_rng(0))
-        environment.play(task, known["random"], np.random.default_rng(0))
+        own.play(known["random"])
+        environment.play(task, known["random"])
         assert environment.state.total_reward == pytest.approx((own.total - low) / room)
     assert 0.0 <= earned["random"] < earned["oracle"]
     with pytest.raises(OptionError, match="reward must be one of"):
