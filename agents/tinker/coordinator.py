@@ -222,7 +222,7 @@ class Coordinator:
 
     async def _await_reply(self, episode: Episode, reply: Awaitable[str | DecodedReply]) -> None:
         try:
-            episode.hear(await reply)
+            episode.receive(await reply)
         except Exception as error:  # raised in every member, see _wait_for_turn
             self._error = error
             self._notify(episode)

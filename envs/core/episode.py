@@ -179,17 +179,17 @@ class TextEpisode:
         """Let opponents reply until somebody else is next or the episode is over.
 
         Returns:
-            the reply of an opponent that must be awaited, for `hear`; `None` if there is none.
+            the reply of an opponent that must be awaited, for `receive`; `None` if there is none.
         """
         while self.turn.role in self._opponents and not self.turn.done:
             role = self.turn.role
             reply = self._opponents[role](self.world, self.turn, self._rngs[role])
             if not isinstance(reply, str | DecodedReply):
                 return reply
-            self.hear(reply)
+            self.receive(reply)
         return None
 
-    def hear(self, reply: str | DecodedReply) -> Turn:
+    def receive(self, reply: str | DecodedReply) -> Turn:
         """Play the reply of an opponent; see `say`."""
         said = (reply, True) if isinstance(reply, str) else reply
         return self.say(said[0], complete=said[1])
@@ -197,7 +197,7 @@ class TextEpisode:
     async def advance_awaiting(self) -> None:
         """Let opponents reply as `advance` does, and await those that must be."""
         while (pending := self.advance()) is not None:
-            self.hear(await pending)
+            self.receive(await pending)
 
     def stop(self, reason: StopReason) -> Turn:
         """End the episode from outside: the rest is played as empty replies and rewarded.

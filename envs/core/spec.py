@@ -138,19 +138,20 @@ class WorldSpec:
         if not set(self.opponents) <= set(roles):
             opposed = sorted(self.opponents)
             raise OptionError(f"{self.id}: opponents must be of the roles {roles}, got {opposed}")
-        stated = list(self.reachable)
-        if not set(stated) <= set(limits):
-            raise OptionError(
-                f"{self.id}: reachable must be of the levels {list(limits)}, got {stated}"
-            )
+        self._check_reachable()
+        if self.warm_up:
+            unused = f"{self.id}: warm_up is no longer used, and goes with a later version"
+            warnings.warn(unused, DeprecationWarning, stacklevel=3)
+
+    def _check_reachable(self) -> None:
+        stated, levels = list(self.reachable), list(self.turn_limits)
+        if not set(stated) <= set(levels):
+            raise OptionError(f"{self.id}: reachable must be of the levels {levels}, got {stated}")
         for level, best in self.reachable.items():
             if not (best.policy and best.method):
                 raise OptionError(
                     f"{self.id}: reachable of {level} needs a policy and a method, got {best}"
                 )
-        if self.warm_up:
-            unused = f"{self.id}: warm_up is no longer used, and goes with a later version"
-            warnings.warn(unused, DeprecationWarning, stacklevel=3)
 
     def __repr__(self) -> str:
         """Show id, levels and roles."""

@@ -152,7 +152,7 @@ class Microgrid(StoragePlant):
         series = (self.load, self.pv, self.price, self.resale, self.reserve)
         return tuple(zip(*series, *zip(*caps, strict=True), strict=True))
 
-    def advance(self, step: int, state: State, commands: Commands) -> StepResult:
+    def advance(self, step: int, state: State, commands: Commands) -> StepResult:  # noqa: C901
         """Apply commands during `step`; physics clips them.
 
         The load comes first, then the car, then charging; the sun and the genset are curtailed

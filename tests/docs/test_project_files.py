@@ -114,14 +114,3 @@ def test_every_folder_that_contributors_read_of_exists() -> None:
     named = re.findall(r"`([\w.]+/[\w/]*)`", table)
     assert named
     assert not [folder for folder in named if not (ROOT / Path(folder)).is_dir()]
-
-
-def test_no_file_is_longer_than_contributors_are_told() -> None:
-    (most,) = re.findall(
-        r"No file has more than (\d+) lines", (ROOT / "CONTRIBUTING.md").read_text()
-    )
-    folders = ("agents", "benchmarks", "envs", "examples", "rewards", "src", "tests")
-    files = [file for name in folders for file in (ROOT / name).rglob("*.py")]
-    lengths = {str(file): len(file.read_text(encoding="utf-8").splitlines()) for file in files}
-    assert lengths
-    assert not {file: length for file, length in lengths.items() if length > int(most)}

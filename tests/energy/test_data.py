@@ -315,7 +315,7 @@ def test_a_level_is_refused_data_without_its_columns(
     with pytest.raises(DataError, match="'outside'"):
         world_of("comfort", data=plain)
     short = write(tmp_path / "short.csv", PLAIN, plain_rows(1))
-    with pytest.raises(DataError, match="0 windows of 48 steps"):
+    with pytest.raises(DataError, match="0 windows of 24 steps"):
         world_of("day", data=short)
 
 

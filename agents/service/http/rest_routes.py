@@ -72,7 +72,7 @@ async def _create_session(request: web.Request, service: Service) -> Answer:
 async def _heartbeat(request: web.Request, service: Service) -> Answer:
     body = await read_body(request, types.SessionHeartbeatRequest)
     service.registry.session(body.session_id)
-    service.registry.hear(body.session_id)
+    service.registry.note_alive(body.session_id)
     return {"type": "session_heartbeat"}
 
 

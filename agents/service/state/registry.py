@@ -96,7 +96,7 @@ class Registry:
             )
         return self.sessions[session_id]
 
-    def hear(self, owned_id: str) -> None:
+    def note_alive(self, owned_id: str) -> None:
         """Note that the client of a session, or of what one owns, is alive."""
         if (session := self.sessions.get(client_of(owned_id))) is not None:
             session.last_seen = time.monotonic()
@@ -147,7 +147,7 @@ class Registry:
                 f"training run {run_id!r} is not held: its session ended or the service was "
                 "restarted; resume from a checkpoint"
             )
-        self.hear(run_id)
+        self.note_alive(run_id)
         return self.runs[run_id]
 
     def sampler(self, sampler_id: str | None) -> SamplerRecord:
@@ -163,5 +163,5 @@ class Registry:
                 f"sampler {sampler_id!r} is not held: its session ended or the service was "
                 "restarted; create a sampling client again"
             )
-        self.hear(sampler_id)
+        self.note_alive(sampler_id)
         return self.samplers[sampler_id]

@@ -338,7 +338,7 @@ class Service:
     ) -> str:
         """Add a run to a session and create it by `work`; returns the request id of the result."""
         self.registry.session(session_id)
-        self.registry.hear(session_id)
+        self.registry.note_alive(session_id)
         # The SDK sends a request again when its answer was lost.
         if run_id not in self.registry.runs:
             size = STATES * adapter_bytes(model.base_model.trained, spec)

@@ -92,17 +92,22 @@ def read(
         raise DataError(f"{files.tables['load'].path}: a load needs its sun; data are {_KNOWN}")
     if not {"load", "outside"} & set(files.columns):
         raise DataError(f"data are {_KNOWN}; got {files.formats}")
+    _align(files)
+    if "price" not in files.columns:
+        files.notes.append("no prices: each Task has a tariff drawn as at the levels without data")
+    elif "load" in files.columns and "resale" not in files.columns:
+        files.notes.append("no price of sales: what is sold earns nothing")
+    return time_series_of(files)
+
+
+def _align(files: FileColumns) -> None:
+    """Join what has times; rows without any are hours, weather's from one o'clock on."""
     if files.clocks:
         joining.join(files)
     elif not files.minutes_of_day:
         rows = max(map(len, files.columns.values()))
         start = _WEATHER_FROM if "outside" in files.columns else 0
         files.minutes_of_day = [(start + 60 * row) % _DAY for row in range(rows)]
-    if "price" not in files.columns:
-        files.notes.append("no prices: each Task has a tariff drawn as at the levels without data")
-    elif "load" in files.columns and "resale" not in files.columns:
-        files.notes.append("no price of sales: what is sold earns nothing")
-    return time_series_of(files)
 
 
 def recognises(path: Source) -> bool:
@@ -133,6 +138,17 @@ def _kind_of(table: CsvTable, files: FileColumns) -> tuple[str, _Reader]:
         return "CityLearn pricing", _column("price", "electricity_pricing")
     if table.has(*_OUTSIDE):
         return "CityLearn weather", _column("outside", *_OUTSIDE)
+    if kind := _pymgrid(table, files):
+        return kind
+    if len(table.header) == 1 and table.has(*_CARBON):
+        return "carbon intensity", _column("carbon", *_CARBON)
+    if table.has("time", *_PLAIN.values()):
+        return "plain", _read_plain
+    raise DataError(f"{table.path}: the columns {table.header} are of no format: data are {_KNOWN}")
+
+
+def _pymgrid(table: CsvTable, files: FileColumns) -> tuple[str, _Reader] | None:
+    """Return which of pymgrid's files it is; `None` if none."""
     if table.has(_GRID[0]) or table.header == ["", "0", "1", "2", "3"]:
         return "pymgrid grid", _read_grid
     if table.has(_FACILITY):
@@ -143,11 +159,7 @@ def _kind_of(table: CsvTable, files: FileColumns) -> tuple[str, _Reader]:
         files.unnamed += 1
         is_load = "load" in table.header or (table.header[1] == "0" and files.unnamed == 1)
         return ("pymgrid load", _read_load) if is_load else ("pymgrid sun", _read_sun)
-    if len(table.header) == 1 and table.has(*_CARBON):
-        return "carbon intensity", _column("carbon", *_CARBON)
-    if table.has("time", *_PLAIN.values()):
-        return "plain", _read_plain
-    raise DataError(f"{table.path}: the columns {table.header} are of no format: data are {_KNOWN}")
+    return None
 
 
 def _read_plain(table: CsvTable, files: FileColumns) -> None:
