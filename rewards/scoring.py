@@ -1,20 +1,25 @@
 """Proper scores of a forecast over the outcomes of one question, each in [0, 1], higher is better.
 
+A `Score` also says in words what it is, for the prompts. Those in `SCORES` and `ORDERED_SCORES` can
+be asked for by name.
+
 A score takes the forecast and the weights of the outcomes: all weight on what happened for an
 observed outcome, shares for an average over replays, probabilities for the expected score. Scores
 are linear in the weights, so the expected score needs no separate formula.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from operator import mul
-from types import MappingProxyType
+
+from tokengym.rewards.bounds import UNIT, Range
 
 Forecast = tuple[float, ...]
 """One probability an outcome, summing to 1; of a yes/no question (no, yes)."""
 
-Score = Callable[[Forecast, Forecast], float]
-"""From a forecast and the weights of the outcomes (both sum to 1) to a score in [0, 1]."""
+Formula = Callable[[Forecast, Forecast], float]
+"""From a forecast and the weights of the outcomes (both sum to 1) to a score."""
 
 LOG_FLOOR = 0.01
 """Smallest probability that the log score distinguishes."""
@@ -22,7 +27,36 @@ LOG_FLOOR = 0.01
 _LOG_SPAN = -math.log(LOG_FLOOR)
 
 
-def brier(forecast: Forecast, weights: Forecast) -> float:
+@dataclass(frozen=True)
+class Score:
+    """A proper score of forecasts; calling it evaluates its formula.
+
+    Attributes:
+        name: how it is asked for.
+        formula: from a forecast and weights to a value in `range`.
+        sentence: what the prompt tells a forecaster of several outcomes, without the full stop.
+        of_yes_no: the same of a yes/no question, if it differs.
+        hint: all that a forecaster must know of it in a terse prompt; may be empty.
+        range: the values that it can have.
+    """
+
+    name: str
+    formula: Formula
+    sentence: str
+    of_yes_no: str = ""
+    hint: str = ""
+    range: Range = UNIT
+
+    def __call__(self, forecast: Forecast, weights: Forecast) -> float:
+        """Return the score of a forecast under weights of the outcomes."""
+        return self.formula(forecast, weights)
+
+    def says(self, *, yes_no: bool) -> str:
+        """Return the sentence for a yes/no question, or for one with several outcomes."""
+        return self.of_yes_no if yes_no and self.of_yes_no else self.sentence
+
+
+def _brier(forecast: Forecast, weights: Forecast) -> float:
     """Return 1 minus the half-Brier score, 1 - ½ Σ_i (p_i - y_i)², averaged over the weights.
 
     Of a yes/no question this is 1 - (p - y)². Strictly proper (Brier 1950).
@@ -33,7 +67,7 @@ def brier(forecast: Forecast, weights: Forecast) -> float:
     return 0.5 + _dot(forecast, weights) - 0.5 * _dot(forecast, forecast)
 
 
-def log(forecast: Forecast, weights: Forecast) -> float:
+def _log(forecast: Forecast, weights: Forecast) -> float:
     """Return 1 + Σ_i w_i ln q_i / |ln ε|, with q the forecast clipped to at least ε = `LOG_FLOOR`.
 
     Strictly proper (Good 1952) among forecasts of at least ε. Every forecast is scored as
@@ -43,12 +77,12 @@ def log(forecast: Forecast, weights: Forecast) -> float:
     return 1.0 + _dot(weights, tuple(map(math.log, clipped))) / _LOG_SPAN
 
 
-def spherical(forecast: Forecast, weights: Forecast) -> float:
+def _spherical(forecast: Forecast, weights: Forecast) -> float:
     """Return Σ_i w_i p_i / √(Σ_i p_i²). Strictly proper (Roby 1965)."""
     return _dot(forecast, weights) / math.sqrt(_dot(forecast, forecast))
 
 
-def ranked(forecast: Forecast, weights: Forecast) -> float:
+def _ranked(forecast: Forecast, weights: Forecast) -> float:
     """Return 1 minus the ranked probability score over k outcomes in order.
 
     The ranked probability score is Σ_j (F_j - O_j)² / (k - 1) over the k - 1 thresholds between
@@ -56,18 +90,18 @@ def ranked(forecast: Forecast, weights: Forecast) -> float:
     the mean Brier score of the yes/no questions at the thresholds. Strictly proper (Epstein 1969,
     Murphy 1971).
     """
-    return _ranked(forecast, weights, (1.0,) * (len(forecast) - 1))
+    return _by_threshold(forecast, weights, (1.0,) * (len(forecast) - 1))
 
 
-def ranked_upper(forecast: Forecast, weights: Forecast) -> float:
+def _ranked_upper(forecast: Forecast, weights: Forecast) -> float:
     """Return `ranked` with weight j on the j-th threshold: errors about high outcomes cost most.
 
     A threshold-weighted score of Gneiting and Ranjan (2011); strictly proper, as no weight is 0.
     """
-    return _ranked(forecast, weights, tuple(map(float, range(1, len(forecast)))))
+    return _by_threshold(forecast, weights, tuple(map(float, range(1, len(forecast)))))
 
 
-def _ranked(forecast: Forecast, weights: Forecast, thresholds: tuple[float, ...]) -> float:
+def _by_threshold(forecast: Forecast, weights: Forecast, thresholds: tuple[float, ...]) -> float:
     loss = below = happened = 0.0
     for p, w, weight in zip(forecast, weights, thresholds, strict=False):
         below, happened = below + p, happened + w
@@ -103,12 +137,45 @@ def _dot(a: Forecast, b: Forecast) -> float:
     return total
 
 
-SCORES: Mapping[str, Score] = MappingProxyType({"brier": brier, "log": log, "spherical": spherical})
+brier = Score(
+    "brier",
+    _brier,
+    "Your score is 1 minus half the summed squared errors of your probabilities",
+    of_yes_no="Your score is 1 minus the squared error of your probability",
+)
+log = Score(
+    "log",
+    _log,
+    "Your score grows with the logarithm of what you gave to the true answer "
+    f"(less than {LOG_FLOOR:g} counts as {LOG_FLOOR:g})",
+    hint=f"Less than {LOG_FLOOR:g} counts as {LOG_FLOOR:g}.",
+)
+spherical = Score(
+    "spherical",
+    _spherical,
+    "Your score is what you gave to the true answer, divided by the root of the summed squares of "
+    "all your probabilities",
+)
+_NEAR_MISSES = "They are in order: near misses cost less."
+ranked = Score(
+    "ranked",
+    _ranked,
+    "The outcomes are in order. Your score is 1 minus the mean squared error of your cumulative "
+    "probabilities: of A, of A or B, and so on",
+    hint=_NEAR_MISSES,
+)
+ranked_upper = Score(
+    "ranked_upper",
+    _ranked_upper,
+    "The outcomes are in order. Your score is 1 minus the weighted mean squared error of your "
+    "cumulative probabilities: that of A weighs 1, of A or B 2, and so on",
+    hint=_NEAR_MISSES,
+)
+
+SCORES: dict[str, Score] = {score.name: score for score in (brier, log, spherical)}
 """The scores of outcomes in no order, by name."""
 
-ORDERED_SCORES: Mapping[str, Score] = MappingProxyType(
-    {"ranked": ranked, "ranked_upper": ranked_upper}
-)
+ORDERED_SCORES: dict[str, Score] = {score.name: score for score in (ranked, ranked_upper)}
 """The scores of outcomes in order, by name. Of two outcomes both are the Brier score."""
 
 
@@ -118,7 +185,13 @@ def score_of(name: str, *, ordered: bool) -> Score:
     Args:
         name: of `SCORES` or `ORDERED_SCORES`.
         ordered: whether the outcomes are in order.
+
+    Raises:
+        KeyError: naming the scores there are.
     """
     if name in ORDERED_SCORES:
         return ORDERED_SCORES[name] if ordered else brier
+    if name not in SCORES:
+        known = ", ".join((*SCORES, *ORDERED_SCORES))
+        raise KeyError(f"score must be one of {known}, got {name!r}")
     return SCORES[name]

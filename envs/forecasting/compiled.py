@@ -8,7 +8,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting.data.instance import FAMILY, question_of
 from tokengym.envs.forecasting.question import Question, questions
 from tokengym.envs.forecasting.texts import macros
-from tokengym.rewards.scoring import Forecast, Score, score_of
+from tokengym.rewards.scoring import Forecast, Formula, score_of
 
 
 class CompiledTurn(NamedTuple):
@@ -27,7 +27,7 @@ class CompiledTurn(NamedTuple):
     question: Question
     weights: Forecast
     best: float
-    rule: Score
+    rule: Formula
     reference: Mapping[str, float]
 
 
@@ -48,7 +48,7 @@ def compile_task(task: Task, score: str, label: str, prompt: str) -> CompiledTas
         happened = question.weigh(drawn)
         odds = question.predictive or happened
         weights = odds if label == "expected" else happened
-        rule = score_of(score, ordered=question.ordered)
+        rule = score_of(score, ordered=question.ordered).formula
         reference = {} if question.options else {"label": weights[1], **base}
         turns.append(CompiledTurn(text, question, weights, rule(odds, odds), rule, reference))
     return tuple(turns)
@@ -57,7 +57,8 @@ def compile_task(task: Task, score: str, label: str, prompt: str) -> CompiledTas
 def _texts(asked: tuple[Question, ...], task: Task, score: str, prompt: str) -> list[str]:
     """Return the text of each turn."""
     words, (first, *later) = macros(f"prompt_{prompt}"), asked
-    opening = words.opening(first, len(asked), score, task.fingerprint)
+    scored = score_of(score, ordered=first.ordered)
+    opening = words.opening(first, len(asked), scored, task.fingerprint)
     return [opening, *map(words.follow_up, later)]
 
 

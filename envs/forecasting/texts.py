@@ -12,7 +12,6 @@ from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.templates import templates
 from tokengym.envs.forecasting.families.patterns import pattern
 from tokengym.envs.forecasting.grammar import LETTERS, write_forecast
-from tokengym.rewards.scoring import LOG_FLOOR, ORDERED_SCORES
 
 
 def _example(options: int, seed: str) -> str:
@@ -25,8 +24,6 @@ macros = templates(
     Path(__file__).parent,
     example=_example,
     letters=LETTERS,
-    log_floor=LOG_FLOOR,
-    ordered_scores=ORDERED_SCORES,
     pairwise=pairwise,
     pattern=pattern,
     zip=zip,
