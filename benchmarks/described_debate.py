@@ -29,7 +29,7 @@ FURTHER = {
     "appropriate_revision": "appropriate revision",
     "firm_defence": "firm defence",
 }
-WHEN = ("before", "warm", "after")
+WHEN = ("before", "after the warm start", "after the rewards")
 COLOURS = {"original": "#c4562a", "proper": "#1f5f99"}
 _SMOOTHING = 5
 """Steps over which a curve is averaged."""
@@ -41,18 +41,19 @@ def smooth(values: np.ndarray) -> np.ndarray:
 
 
 def rows(run: RunFolder, reward: str) -> list[tuple[str, ...]]:
-    """Return the rows of a run: what its policy did on held-out papers, by when."""
+    """Return the rows of a run: what its policy did on held-out papers, by when.
+
+    Raises:
+        RuntimeError: if the run did not finish.
+    """
+    if run.outcome is None or run.outcome.warm is None:
+        raise RuntimeError(f"{run.folder} did not finish: resume it")
     made = []
-    for when in WHEN:
-        evaluation = run.evaluation(when)
-        if evaluation is None:
-            continue
+    outcome = run.outcome
+    for when, evaluation in zip(WHEN, (outcome.before, outcome.warm, outcome.after), strict=True):
         figures = evaluation.figures
         cells = [f"{figures[name]:.2f}" if name in figures else "" for name in {**SHOWN, **FURTHER}]
-        returns = evaluation.returns
-        made.append(
-            (f"`{reward}`", when.replace("warm", "after the warm start"), str(returns), *cells)
-        )
+        made.append((f"`{reward}`", when, str(evaluation.earned), *cells))
     return made
 
 
@@ -80,7 +81,8 @@ def main() -> None:
     given = parser.parse_args()
     found = [RunFolder.open(folder) for folder in given.runs]
     runs = {run.config.options["reward"]: run for run in found}
-    header = ("reward", "on held-out papers", "return", *SHOWN.values(), *FURTHER.values())
+    columns = {**SHOWN, **FURTHER, "well_formed": "debates in form to the end"}
+    header = ("reward", "on held-out papers", "expected return", *columns.values())
     print(
         markdown_table(header, [row for reward, run in runs.items() for row in rows(run, reward)])
     )
