@@ -117,7 +117,6 @@ def test_the_challenger_alone_is_trained_against_an_untrained_model(
         ({"separate": True}, "separate"),
         ({"command": "sft", "mode": "async"}, "sft has no --mode, got 'async'"),
         ({"command": "sft", "filter": "drop"}, "sft has no --filter"),
-        ({"separate": True, "self_play": True, "loop": "cookbook"}, "separate=True"),
     ],
 )
 def test_roles_that_make_no_sense_are_refused(changes: dict[str, Any], message: str) -> None:
