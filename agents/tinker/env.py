@@ -221,7 +221,9 @@ def opponents_of(
     Raises:
         RoleError: if no baseline has a given name.
     """
-    players = opponents_of_one(spec, named, roles[0]) if len(roles) == 1 else named or {}
+    players: Mapping[str, str | Opponent] = named or {}
+    if len(roles) == 1:
+        players = opponents_of_one(spec, named, roles[0])
     policies: Mapping[str, Opponent] = baselines(spec) if spec.baselines else {}
     found: dict[str, Opponent] = {}
     for role, who in players.items():

@@ -130,7 +130,7 @@ def test_the_debate_as_described_is_a_preset_that_other_options_override() -> No
     assert config.options == described
     assert config.warm_start > 0
     plain = preset("disruption", options=described)
-    taught = {"warm_start": 14, "warm_start_updates": 16, "warm_start_rate": 0.003}
+    taught: dict[str, Any] = {"warm_start": 14, "warm_start_updates": 16, "warm_start_rate": 0.003}
     assert config == replace(plain, learning_rate=0.001, **taught)
     assert preset("disruption", as_described=True, model="smollm2").learning_rate is None
     changed = preset(

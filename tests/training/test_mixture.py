@@ -138,7 +138,6 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
         (["easy", "hard"], {"command": "sft"}, "tokengym sft is for one world, got 2"),
         (["easy", "hard"], {"filter": "resample"}, "filter='resample' is for one world"),
         (["easy", "hard"], {"curriculum": ("update",)}, "curriculum=.* is for one world"),
-        (["easy", "hard"], {"loop": "cookbook"}, "does not support several worlds"),
     ],
 )
 def test_what_does_not_fit_is_refused(

@@ -43,9 +43,7 @@ class _InterruptedError(Exception):
     """What ends a run between two steps."""
 
 
-@pytest.mark.parametrize(
-    "change", [{"loop": "own"}, {"command": "sft"}], ids=["rollouts", "demonstrations"]
-)
+@pytest.mark.parametrize("change", [{}, {"command": "sft"}], ids=["rollouts", "demonstrations"])
 def test_an_interrupted_run_ends_as_one_that_was_not(
     tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
