@@ -165,7 +165,7 @@ def sales() -> list[dict[str, Any]]:
     """Return sales of two articles, one of them with a gap, in numbers as pandas writes them."""
     rows = [
         {"period": float(k), "sku": sku, "qty": float(k % 4)}
-        for k in range(GOOD)
+        for k in range(GOOD + 12)
         for sku in ("bolt", "nut")
     ]
     return rows[:-1]

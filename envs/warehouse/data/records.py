@@ -180,10 +180,12 @@ class SalesHistory(Records):
     def entries(self, level: StockLevel) -> Entries:
         """Return the windows a level plays by article; later periods are held out.
 
+        Where items share nothing, there may be fewer articles than the level has items.
+
         Raises:
             DataError: if articles or windows are too few.
         """
-        if len(self.demand) < level.items:
+        if level.delivery is not None and len(self.demand) < level.items:
             raise DataError(
                 f"{self.name}: the level keeps {level.items} items, got {len(self.demand)}"
             )
