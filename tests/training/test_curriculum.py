@@ -92,5 +92,3 @@ def test_what_does_not_fit_is_refused() -> None:
         preset("forecast", curriculum=("soft",))
     with pytest.raises(OptionError, match="tokengym sft has no --curriculum"):
         preset("forecast", curriculum=("easy",), command="sft")
-    with pytest.raises(OptionError, match="does not support curriculum"):
-        preset("forecast", curriculum=("easy",), estimator="nosuch")

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from tinker_cookbook.model_info import get_qwen_info
 from typer.testing import CliRunner
 
@@ -55,9 +56,12 @@ def test_another_renderer_is_said(
     place: str | None, words: list[str], said: str | None, tmp_path: Path
 ) -> None:
     model = TOY_MODEL if place is None else str(shutil.copytree(MODEL_DIR, tmp_path / place))
-    # What cannot be set ends the command before anything is trained.
-    ends = ["--set", "nosuch=1", "--run", str(tmp_path / "run")]
-    shown = CliRunner().invoke(app, ["train", "forecast", "--model", model, *words, *ends])
+    run = tmp_path / "run"
+    run.mkdir()
+    words = ["train", "forecast", "--model", model, *words, "--run", str(run)]
+    # That another process trains the run ends the command before anything is trained.
+    with FileLock(run / "run.lock"):
+        shown = CliRunner().invoke(app, words)
     assert isinstance(shown.exception, OptionError)
     output = " ".join(shown.output.split())
     assert ("the renderer" in output) == (said is not None)
