@@ -22,7 +22,7 @@ def _inputs(rows: list[tuple[float, float, float]]) -> tuple[torch.Tensor, dict[
 
 
 def _losses(
-    name: str, p: torch.Tensor, inputs: dict[str, torch.Tensor], config: dict[str, float | str]
+    name: str, p: torch.Tensor, inputs: dict[str, torch.Tensor], config: dict[str, float]
 ) -> torch.Tensor:
     loss = LOSSES[name]
     return loss.of_tokens(p, inputs, loss.configured(config))
