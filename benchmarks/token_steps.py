@@ -190,8 +190,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         hugging_face = options.tokenizer or small_tokenizer(Path(folder))
         for name, tokenizer, kind, target in (
-            ("qwen3_instruct", hugging_face, "Hugging Face", 55),
-            ("role_colon", hugging_face, "Hugging Face", 55),
+            ("qwen3_instruct", hugging_face, "Hugging Face", 25),
+            ("role_colon", hugging_face, "Hugging Face", 20),
             ("tml_v0", "thinkingmachines/Inkling-Small", "tml", 7),
         ):
             codec = codec_named(f"{name}@{tokenizer}")

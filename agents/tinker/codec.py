@@ -3,7 +3,6 @@
 The renderer of a model that names none is the one that the cookbook recommends.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -32,8 +31,10 @@ from tokengym.envs.tokens.codec import ByteCodec, Codec, Message
 
 _KEEPING = "+keep_thinking"
 _SYSTEM = "+system:"
-_PLAIN_REPLIES = ("17", "Fine, p = 0.35", "a\n b", "x\n\ny", "don 't . stop ,", "été 🙂")
-_PADDED_REPLIES = (" a\n b \n", "\n\nx")
+_PLAIN_REPLIES = (
+    *("17", "Fine, p = 0.35", "a\n b", "x\n\ny", "don 't . stop ,", "été 🙂"),
+    *(" a\n b \n", "\n\nx"),
+)
 _PUBLISHERS = (
     *("Qwen", "meta-llama", "deepseek-ai", "openai"),
     *("moonshotai", "zai-org", "nvidia", "thinkingmachines"),
@@ -118,8 +119,6 @@ class RendererCodec:
         self.append_only = self._turns is not None
         self._opens_thinking = self.tokenizer.decode(begun).rstrip().endswith("<think>")
         self._affixes = self._find_affixes()
-        self._stop_text = str(self.stop[0])
-        self._pattern = self._find_pattern()
 
     def __reduce__(self) -> tuple[Callable[[str], Codec], tuple[str]]:
         """Pickle the name; the codec is made again, once, where it arrives."""
@@ -181,10 +180,6 @@ class RendererCodec:
                 # Whatever a parser treats specially contains one of these.
                 if "<" not in text and "[" not in text:
                     return DecodedReply(text, stop_reason != "length")
-        elif self._pattern is not None:
-            match = self._pattern.fullmatch(self.tokenizer.decode(tokens))
-            if match is not None and self._stop_text not in match[1]:
-                return DecodedReply(match[1], stop_reason != "length")
         return self._parse(tokens, stop_reason)
 
     def _parse(self, tokens: list[int], stop_reason: str | None) -> DecodedReply:
@@ -204,7 +199,7 @@ class RendererCodec:
     def _find_affixes(self) -> tuple[list[int], list[int]] | None:
         """Return the tokens around a plain reply, if the parser returns just what they enclose."""
         affixes: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
-        for text in (*_PLAIN_REPLIES, *_PADDED_REPLIES):
+        for text in _PLAIN_REPLIES:
             tokens = self.write(text)
             inner = self.tokenizer.encode(text)
             starts = [i for i in range(len(tokens)) if tokens[i : i + len(inner)] == inner]
@@ -215,27 +210,6 @@ class RendererCodec:
             return None
         start, end = affixes.pop()
         return list(start), list(end)
-
-    def _find_pattern(self) -> re.Pattern[str] | None:
-        """Return the pattern of a plain reply without blanks around it, if the parser agrees.
-
-        Only for formats whose stop sequence is a string: their parsers read text alone.
-        """
-        if not isinstance(self.stop[0], str):
-            return None
-        affixes: set[tuple[str, str]] = set()
-        for text in _PLAIN_REPLIES:
-            tokens = self.write(text)
-            before, _, after = self.tokenizer.decode(tokens).partition(text)
-            whole = self._parse(tokens, "stop") == DecodedReply(text, complete=True)
-            if after != self._stop_text or not whole:
-                return None
-            affixes.add((before, after))
-        if len(affixes) > 1:
-            return None
-        before, after = map(re.escape, affixes.pop())
-        # Whatever else a parser treats specially contains one of these.
-        return re.compile(rf"{before}((?!\s)[^<\[]*(?<!\s)){after}")
 
 
 @cache

@@ -51,8 +51,9 @@ class EnergyPrompt:
 
     def turn(self, step: int, seen: State) -> str:
         """Return the text on a step to be commanded, on a state as shown."""
-        text, fields = self._now[step]
-        return text % fields(seen)
+        layout, fields = self._now[step]
+        text: str = layout % fields(seen)
+        return text
 
     def malformed(self, text: str, *, complete: bool) -> str:
         """Return the complaint about a reply without a command; it shows no example."""

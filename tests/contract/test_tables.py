@@ -75,7 +75,7 @@ def test_a_score_added_to_the_table_alone_is_said_and_paid(
     text = world.start(task).text
     assert linear.sentence in text
     assert not any(score.says(yes_no=True) in text for score in SCORES.values() if score != linear)
-    question = world.compiled[0].question  # type: ignore[attr-defined]
+    question = world.compiled[0].question
     count = question.options or 2
     share = [0.25, 0.75] if count == 2 else [1 / count] * count
     letters = ", ".join(f"{letter} {p:.3f}" for letter, p in zip("ABCDEFGH", share, strict=False))
@@ -161,7 +161,7 @@ def test_a_loss_added_to_the_table_alone_trains_by_its_formula(
     trainer = Trainer(forward, base.vocabulary, base.context)
     trainer.create("run", LoraSpec(4, seed=3))
     tokens = np.arange(60, 80, dtype=np.int32)
-    inputs = {
+    inputs: dict[str, Any] = {
         "target_tokens": tokens[1:].astype(np.int64),
         "pull": (np.arange(19) % 3).astype(np.float32),
         "target_logprob": np.full(19, -1.0, np.float32),

@@ -20,7 +20,7 @@ levels = st.sampled_from(spec("energy").levels)
 indices = st.integers(0, 3)
 
 
-def run(plant: Plant, commanded: list[tuple[float, ...]]) -> list[tuple[float, float]]:
+def run(plant: Plant, commanded: list[tuple[float, ...]]) -> list[State]:
     """States before and after each command."""
     states = [plant.initial]
     for step, command in enumerate(commanded):

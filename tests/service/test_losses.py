@@ -14,7 +14,7 @@ from tokengym.agents.service.engine.losses import LOSSES, loss_named, sequence_l
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    pass
 
 numbers = st.lists(
     st.tuples(st.floats(-6, 0), st.floats(-6, 0), st.floats(-3, 3)), min_size=1, max_size=20
@@ -27,7 +27,7 @@ def _inputs(rows: list[tuple[float, float, float]]) -> tuple[torch.Tensor, dict[
 
 
 def _losses(
-    name: str, p: torch.Tensor, inputs: dict[str, torch.Tensor], config: Mapping[str, float | str]
+    name: str, p: torch.Tensor, inputs: dict[str, torch.Tensor], config: dict[str, float]
 ) -> torch.Tensor:
     loss = LOSSES[name]
     return loss.of_tokens(p, inputs, loss.configured(config))
