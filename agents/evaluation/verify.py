@@ -212,7 +212,11 @@ class Replays:
         if len(again.turns) != len(record.turns):
             yield f"it has {len(again.turns)} turns, recorded {len(record.turns)}"
         for number, (now, then) in enumerate(zip(again.turns, record.turns, strict=False)):
-            for name in ("role", "read", "malformed", "reward", "terms", "metrics"):
+            # A later version may report more metrics; those on record must be the same.
+            known = {name: now.metrics.get(name) for name in then.metrics}
+            if known != dict(then.metrics):
+                yield f"turn {number}: metrics are {known!r}, recorded differently"
+            for name in ("role", "read", "malformed", "reward", "terms"):
                 if getattr(now, name) != getattr(then, name):
                     yield f"turn {number}: {name} is {getattr(now, name)!r}, recorded differently"
 
