@@ -221,7 +221,8 @@ def opponents_of(
     Raises:
         RoleError: if no baseline has a given name.
     """
-    players = opponents_of_one(spec, named, roles[0]) if len(roles) == 1 else named or {}
+    players: Mapping[str, str | Opponent] = named or {}
+    players = opponents_of_one(spec, players, roles[0]) if len(roles) == 1 else players
     policies: Mapping[str, Opponent] = baselines(spec) if spec.baselines else {}
     for who in players.values():
         if isinstance(who, str) and who not in policies:

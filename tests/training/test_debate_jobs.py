@@ -131,7 +131,7 @@ def test_the_debate_as_described_is_a_preset_that_other_options_override() -> No
     assert config.options == described
     assert config.warm_start > 0
     plain = preset("disruption", options=described)
-    taught = {"warm_start": 14, "warm_start_updates": 16, "warm_start_rate": 0.003}
+    taught: dict[str, Any] = {"warm_start": 14, "warm_start_updates": 16, "warm_start_rate": 0.003}
     assert config == replace(plain, learning_rate=0.001, **taught)
     assert preset("disruption", as_described=True, model="smollm2").learning_rate is None
     changed = preset(
@@ -148,7 +148,7 @@ def test_the_debate_as_described_is_a_preset_that_other_options_override() -> No
 def test_the_debate_as_described_learns_its_form_from_demonstrations(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
-    sizes = {"warm_start": 2, "steps": 1, "groups_per_batch": 2, "group_size": 4}
+    sizes: dict[str, Any] = {"warm_start": 2, "steps": 1, "groups_per_batch": 2, "group_size": 4}
     config = preset(
         "disruption", as_described=True, evaluation_tasks=4, low_tasks=0, **sizes, **served
     )
