@@ -1,7 +1,7 @@
 """A user's own questions and papers, and corrections of them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,13 @@ def write(path: Path, rows: Rows) -> Path:
     return path
 
 
-def correct(path: Path, world: str, split: str, count: int) -> None:
-    """Correct the answers of the first Tasks of a split."""
-    tasks = make_world(world, data=str(path)).first_tasks(split, count)
-    wrong = {task.answer.get("key") or task.answer["source"] for task in tasks}
-    assert len(wrong) == count
+def correct(path: Path, world: str, split: str, tasks: int | Iterable[int]) -> None:
+    """Correct the answers of some Tasks of a split: so many of the first, or those at indices."""
+    made = make_world(world, data=str(path))
+    indices = [*range(tasks)] if isinstance(tasks, int) else [*tasks]
+    answers = [made.task(split, index).answer for index in indices]
+    wrong = {answer.get("key") or answer["source"] for answer in answers}
+    assert len(wrong) == len(indices)
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     write(
         path,
