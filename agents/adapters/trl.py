@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from datasets import Dataset
 from transformers import GenerationConfig
-from trl import GRPOConfig
 from trl.models.utils import unwrap_model_for_generation
+from trl.trainer.grpo_config import GRPOConfig
 
 from tokengym.agents.adapters.token_rollout import TokenRollout
 from tokengym.envs.adapters.start import Playable, Rollout, Rollouts

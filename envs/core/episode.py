@@ -227,7 +227,7 @@ class TextEpisode:
         for name in ("turns", "exchanges", "_collected"):
             setattr(twin, name, getattr(self, name).copy())
         twin._rngs = copy.deepcopy(self._rngs)
-        twin._fork_read(self)
+        twin._fork_read()
         return twin
 
     def _answer(self, reply: DecodedReply) -> Turn:
@@ -249,8 +249,9 @@ class TextEpisode:
         self._left = dict.fromkeys(roles, self.max_tokens)
         self._shown = dict.fromkeys(roles, "")
 
-    def _fork_read(self, original: Self) -> None:
-        self._left, self._shown = original._left.copy(), original._shown.copy()
+    def _fork_read(self) -> None:
+        """Take copies of what a twin shares with its original."""
+        self._left, self._shown = self._left.copy(), self._shown.copy()
 
     def _wrote(self, role: str, text: str) -> None:
         left = self._left.get(role)

@@ -129,7 +129,9 @@ class HeldOutJudge(FittedJudge):
         for paper in papers:
             self._by_text[evidence_of_paper(paper, "L2").text].append(paper)
         kinds = product(LABELS, (Quote, Fact))
-        self._trust = {key: self._earned_trust(papers[:_MOST_JUDGED], *key) for key in kinds}
+        self._trust: dict[tuple[Target, type], float] = {
+            key: self._earned_trust(papers[:_MOST_JUDGED], *key) for key in kinds
+        }
 
     def apart_from(self, evidence: Evidence) -> Self:
         """Return the judge as it were without the papers of this text."""

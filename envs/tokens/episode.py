@@ -1,7 +1,7 @@
 """An Episode: a world's conversation in tokens, append-only wherever the chat format allows it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -156,8 +156,8 @@ class Episode(TextEpisode):
     def _begin(self, roles: Sequence[str]) -> None:
         self._transcripts = {role: Transcript() for role in roles}
 
-    def _fork_read(self, original: Self) -> None:
-        self._transcripts = {r: part.fork() for r, part in original._transcripts.items()}
+    def _fork_read(self) -> None:
+        self._transcripts = {role: part.fork() for role, part in self._transcripts.items()}
 
     def _wrote(self, role: str, text: str) -> None:
         """Do nothing: the transcript has the reply as sampled."""

@@ -30,6 +30,6 @@ def wandb_run(folder: Path, project: str) -> Any:
 
     It is called like the folder, keeps its files there, and ends with the process.
     """
-    import wandb
+    import wandb  # pyright: ignore[reportMissingImports]
 
     return wandb.init(project=project, name=folder.name, dir=str(folder))

@@ -122,7 +122,7 @@ def _expand(
     Works that are there already, whatever for, are not written again.
     """
     basis = [state["pages"], window]
-    mine = state.setdefault("expanded", {}).setdefault(kind, {"basis": basis})
+    mine: dict[str, Any] = state.setdefault("expanded", {}).setdefault(kind, {"basis": basis})
     if mine["basis"] != basis:
         for path in root.glob(f"{kind}-*.jsonl.gz"):
             path.unlink()
