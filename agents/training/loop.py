@@ -25,6 +25,17 @@ from tokengym.envs.core.errors import OptionError
 
 logger = logging.getLogger(__name__)
 
+_OFF: dict[str, object] = {
+    "eval_every": 0,
+    "evaluator_builders": [],
+    "stream_minibatch_config": None,
+    "remove_constant_reward_groups": False,
+    "compute_post_kl": False,
+    "enable_trace": False,
+    "span_chart_every": 0,
+    "num_groups_to_log": 0,
+}
+"""What only the cookbook's loop does, and how it is turned off."""
 _PLAYED = (
     *("env/all/total_ob_tokens", "env/all/total_ac_tokens"),
     *("tokens/further", "tokens/greedy"),
@@ -141,7 +152,7 @@ async def train(
     are several.
 
     Args:
-        config: in the cookbook's terms; its dataset is not looked at, nor what only its loop does.
+        config: in the cookbook's terms; its dataset is not looked at.
         source: of the batches.
         policies: by name, the run in which each policy's checkpoints are recorded.
         seed: of new adapters.
@@ -150,7 +161,10 @@ async def train(
             move every weight by the whole learning rate, however small the signal.
         budget: pays for the steps, of which there are fewer if it does not last.
 
+    Raises:
+        OptionError: if the configuration asks for what only the cookbook's loop does.
     """
+    _refuse_unsupported(config)
     run = Path(config.log_path).name
     log = ml_log.setup_logging(
         log_dir=config.log_path,
@@ -276,6 +290,12 @@ class _Loop:
             for name, metrics in zip(updates, measured, strict=True)
             for key, value in metrics.items()
         }
+
+
+def _refuse_unsupported(config: Config) -> None:
+    for name, off in _OFF.items():
+        if (value := getattr(config, name)) != off:
+            raise OptionError(f"{name}={value!r} works only in the cookbook's loop; leave it out")
 
 
 async def _reference(service: tinker.ServiceClient, config: Config) -> tinker.SamplingClient | None:

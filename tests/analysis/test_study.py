@@ -11,7 +11,11 @@ from tokengym.agents.analysis.markdown import table_rows
 from tokengym.envs.registry import make_world, specs
 
 PAGE = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
-(TIES,) = (table_rows(found) for found in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE))
+TIES = next(
+    table_rows(found)
+    for found in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE)
+    if HEADER[-1] in found
+)
 
 
 @pytest.mark.parametrize("world", ["forecast", "energy", "disruption"])

@@ -20,7 +20,7 @@ from tokengym.envs.warehouse.games.batching.rules import MOST_ORDERS, Pool
 from tokengym.envs.warehouse.games.batching.session import read_batch
 from tokengym.envs.warehouse.levels import BatchLevel
 
-SMALL = BatchLevel(7, (1, 4), 7, 4, 5)
+SMALL = BatchLevel(7, 7, (1, 4), 7, 4, 5)
 SETTINGS = """no_aisles_: 10
 no_cells__: 45
 cell_lengt: 1
@@ -242,14 +242,14 @@ def test_files_that_cannot_be_played_are_refused(
 def test_orders_that_cannot_be_batched_are_refused(
     orders: list[list[list[int]]], reason: str
 ) -> None:
-    instance = draw(np.random.default_rng(0), BatchLevel(12, (2, 8), 14, 6, 12))
+    instance = draw(np.random.default_rng(0), BatchLevel(12, 12, (2, 8), 14, 6, 12))
     with pytest.raises(TaskError, match=reason):
         Pool.of({**instance, "orders": orders})
     assert spec("warehouse").turn_limits["batch"] == MOST_ORDERS
 
 
 def test_trips_that_no_reply_can_name_are_refused() -> None:
-    instance = draw(np.random.default_rng(0), BatchLevel(65, (1, 1), 64, 6, 12))
+    instance = draw(np.random.default_rng(0), BatchLevel(65, 65, (1, 1), 64, 6, 12))
     assert len(Pool.of(instance).orders) == 65
     with pytest.raises(TaskError, match="more orders than a reply can name, 64"):
         Pool.of({**instance, "capacity": 65})

@@ -181,10 +181,11 @@ def test_an_instance_that_cannot_be_played_is_refused(
 def test_own_demand_and_own_orders_are_what_happens() -> None:
     world = world_of("stock")
     drawn = task_of("stock", 0)
-    task = world.task_of(drawn.instance, outcomes=[[1, 2, 3, 4, 5, 6, 7, 8]])
-    assert task.answer["demand"] == [[1, 2, 3, 4, 5, 6, 7, 8]]
-    assert task.answer["late"] == [[0] * 8]
-    with pytest.raises(TaskError, match="8 days"):
+    demand = [[1, 2, 3, 4, 5, 6, 7, 8, 9, 10], [0] * 10]
+    task = world.task_of(drawn.instance, outcomes=demand)
+    assert task.answer["demand"] == demand
+    assert task.answer["late"] == [[0] * 10] * 2
+    with pytest.raises(TaskError, match="10 days"):
         world.task_of(drawn.instance, outcomes=[[1, 2]])
     full = world_of("full")
     whole = full.task()
