@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
@@ -116,20 +116,23 @@ def sweep(
 
     Every option of `tokengym train` takes several values, as in --group-size 4,8,16 --seeds 0,1,2;
     those that are on or off take true or false. Finished runs are not run again, and an interrupted
-    one is resumed: repeat the command. The table, its figure and its data are written beside them.
+    one is resumed: repeat the command, also with more values. The table, its figure and its data
+    are written beside them.
     """
     require_extra("tinker", "training")
     folder = runs or Path("runs") / f"sweep-{_UNNAMEABLE.sub('-', world)}"
     if level is not None:
         values = level.split(",")
         said["level"] = [Variant(f"level={one}" * (len(values) > 1), one) for one in values]
+    runs_there = [run for path in sorted(folder.glob("*/")) if (run := RunFolder(path)).exists]
+    earlier = [(run, run.config) for run in runs_there]
     planned: dict[str, list[tuple[RunFolder, TrainConfig]]] = {}
     for label, name, chosen in _combinations(said):
         add_data(chosen, data)
         chosen["as_described"] = as_described
         config = mixed_preset(worlds_of(world, chosen.pop("level", None)), **chosen)
         run = RunFolder(folder / name)
-        planned.setdefault(label or world, []).append((run, _known_or_new(run, config)))
+        planned.setdefault(label or world, []).append(_known_or_new(run, config, earlier))
     for run, config in (job for jobs in planned.values() for job in jobs):
         if run.exists and run.outcome is not None:
             typer.echo(f"finished before: {run.folder}")
@@ -150,25 +153,34 @@ def _combinations(
         yield label, name, {name: variant.value for name, variant in chosen.items()}
 
 
-def _known_or_new(run: RunFolder, config: TrainConfig) -> TrainConfig:
-    """Return the configuration of the run that a folder holds, or that of a new one.
+def _known_or_new(
+    run: RunFolder, config: TrainConfig, earlier: Sequence[tuple[RunFolder, TrainConfig]]
+) -> tuple[RunFolder, TrainConfig]:
+    """Return the earlier run with this configuration, wherever it stands, or a new one.
+
+    A folder's name holds what varied in the sweep that made it, so that a wider sweep names the
+    same run otherwise.
 
     Raises:
-        OptionError: if the folder holds a run with other settings.
+        OptionError: if there is none, and the new run's folder holds one with other settings.
     """
-    if not run.exists:
-        return config
-    known = run.config
+    for found, known in earlier:
+        if not _differences(config, known):
+            return found, known
+    for found, known in earlier:
+        if found.folder == run.folder:
+            raise OptionError(
+                f"{run.folder} holds a run with another "
+                f"{' and '.join(_differences(config, known))}; name another folder by --runs"
+            )
+    return run, config
+
+
+def _differences(config: TrainConfig, known: TrainConfig) -> list[str]:
+    """Return the settings in which a known run is not what is asked for."""
     open_ones = [name for name in _FILLED_IN if getattr(config, name) in (None, "")]
-    asked = replace(config, **{name: getattr(known, name) for name in open_ones})
-    if asked != known:
-        names = [field.name for field in fields(known)]
-        differs = [name for name in names if getattr(known, name) != getattr(asked, name)]
-        raise OptionError(
-            f"{run.folder} holds a run with another {' and '.join(differs)}; name another folder "
-            "by --runs"
-        )
-    return known
+    names = [field.name for field in fields(config) if field.name not in open_ones]
+    return [name for name in names if getattr(known, name) != getattr(config, name)]
 
 
 def _conclude(

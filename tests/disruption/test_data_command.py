@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -48,16 +49,22 @@ class Handler(BaseHTTPRequestHandler):
         """Keep the test's output clean."""
 
 
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serve on a free port, and give the address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
 @pytest.fixture
 def address() -> Iterator[str]:
     Handler.calls = 0
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(Handler) as found:
+        yield found
 
 
 def run(*words: object) -> str:
@@ -170,13 +177,8 @@ def openalex(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv(KEY_VARIABLE, "of-mine")
     Handler.calls = 0
     LikeOpenAlex.filters.clear()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), LikeOpenAlex)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(LikeOpenAlex) as found:
+        yield found
 
 
 def asked(folder: Path, address: str, years: str, *more: str) -> list[object]:

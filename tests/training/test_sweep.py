@@ -113,6 +113,10 @@ def test_each_combination_is_trained_once_and_the_table_is_that_of_the_logs(
     assert json.loads((tmp_path / "sweep.json").read_text()) == found
     for name in ("sweep.html", "sweep.png"):
         assert (tmp_path / name).stat().st_size > 1000
+    # A sweep of fewer settings finds its runs by what they were trained with, not by their names.
+    narrower = sweep(tmp_path, served, *words[2:], "--group-size", "2")
+    assert narrower.count("finished before") == 2
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == names
     # Runs that were trained otherwise are not mixed in.
     with pytest.raises(OptionError, match="holds a run with another learning_rate"):
         sweep(tmp_path, served, *words, "--learning-rate", "0.001")
