@@ -14,7 +14,7 @@ from tokengym.agents.training.folder.environment import describe_environment
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import Evaluation, RunSummary
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.probe import probe, require
+from tokengym.agents.training.capabilities import require, service_capabilities
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.resume import forget_lost_states, forget_unsaved_steps, mend_run
 from tokengym.agents.training.session import TrainingSession
@@ -40,7 +40,7 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
 
     async def connected() -> RunSummary:
         if not job.target.local:
-            await _probe(job, connection, loss, progress)
+            await _capabilities(job, connection, loss, progress)
         async with TrainingSession.open(job, connection) as session:
             lost = await connection.guard(forget_lost_states(run, connection.base_url))
             for notice in [*lost, *forget_unsaved_steps(run)]:
@@ -64,9 +64,9 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
             return run_async(connected())
 
 
-async def _probe(job: Job, connection: Connection, loss: str, progress: Progress) -> None:
+async def _capabilities(job: Job, connection: Connection, loss: str, progress: Progress) -> None:
     """Show what a service that is not ours can do; refuse it if the job needs more."""
-    found = await probe(job, connection, loss)
+    found = await service_capabilities(job, connection, loss)
     cells = [[row.name, f"no: {row.missing}" if row.missing else "yes", row.use] for row in found]
     header = ["of the protocol", job.target.base_url or "hosted service", "this run"]
     progress.show(Table(header, cells).for_terminal())

@@ -15,7 +15,7 @@ from tokengym.agents.training.connection import Connection, ServiceRefusedError
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.probe import LOSSES, Capability, probe
+from tokengym.agents.training.capabilities import LOSSES, Capability, service_capabilities
 from tokengym.agents.training.progress import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -23,14 +23,15 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 SMALL = preset("forecast", steps=1, groups_per_batch=2, group_size=2, evaluation_tasks=2)
 
 
-def _probe(served: dict[str, Any], url: str, **changes: Any) -> dict[str, Capability]:
+def _capabilities(served: dict[str, Any], url: str, **changes: Any) -> dict[str, Capability]:
     job = Job.resolve(replace(SMALL, **{**served, "base_url": url, **changes}))
     connection = Connection(job.target.model, url, None)
-    return {row.name: row for row in asyncio.run(probe(job, connection, "importance_sampling"))}
+    tried = service_capabilities(job, connection, "importance_sampling")
+    return {row.name: row for row in asyncio.run(tried)}
 
 
 def test_our_service_can_do_all_that_is_tried(served: dict[str, Any]) -> None:
-    rows = _probe(served, served["base_url"], kl=0.1)
+    rows = _capabilities(served, served["base_url"], kl=0.1)
     assert {row.missing for row in rows.values()} == {""}
     assert rows.keys() > {f"loss {name}" for name in LOSSES}
     needed = {name for name, row in rows.items() if row.use == "needs it"}
@@ -42,7 +43,7 @@ def test_what_is_ignored_or_not_there_is_found(served: dict[str, Any]) -> None:
     with serving_less(
         served["base_url"], ["/ttl", "/unload_model"], ["seed", "stop", "top_k", "prompt_logprobs"]
     ) as url:
-        rows = _probe(served, url)
+        rows = _capabilities(served, url)
     lacking = {name for name, row in rows.items() if row.missing}
     assert lacking == {"seed", "stop", "top_k", "prompt_logprobs", "ttl_seconds", "unload_model"}
 

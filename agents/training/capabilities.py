@@ -1,6 +1,6 @@
 """What a service that is not ours can do of what a run needs, asked before the run begins.
 
-Each capability is tried with a few tokens on a training run of the probe's own, which is unloaded
+Each capability is tried with a few tokens on a training run of its own, which is unloaded
 afterwards: a server may answer a field that it does not know with success.
 """
 
@@ -83,7 +83,7 @@ class _Trials:
         return None if missing else answer
 
 
-async def probe(job: Job, connection: Connection, loss: str) -> list[Capability]:
+async def service_capabilities(job: Job, connection: Connection, loss: str) -> list[Capability]:
     """Try what a service can do.
 
     Args:
@@ -195,7 +195,7 @@ async def _try_checkpoints(
     trials: _Trials, client: tinker.TrainingClient, rest: tinker.RestClient
 ) -> None:
     """Try the routes by which a run saves, finds and clears its states."""
-    saved = await trials.attempt("save_state", client.save_state("probe", ttl_seconds=3600))
+    saved = await trials.attempt("save_state", client.save_state("trial", ttl_seconds=3600))
     if saved is None:
         return
     path = str(saved.path)
@@ -205,7 +205,7 @@ async def _try_checkpoints(
 
 
 async def _unload(trials: _Trials, base_url: str, client: tinker.TrainingClient) -> None:
-    """Free the probe's training run: a server may have room for few."""
+    """Free the training run of the trials: a server may have room for few."""
     body, headers = {"model_id": client.model_id}, {"X-API-Key": os.environ.get(KEY_VARIABLE, "")}
     async with aiohttp.ClientSession() as http:
         url = f"{base_url.rstrip('/')}/api/v1/unload_model"

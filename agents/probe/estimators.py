@@ -1,0 +1,116 @@
+"""Estimators: from rewards to advantages, under the names by which trainers know them."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from tokengym.agents.probe.batch import ProbeBatch
+from tokengym.agents.probe.scores import COMPLETION, Floats, Ints
+
+CENTRED = "centred by group"
+STANDARDISED = "standardised by group"
+EPSILONS = (0.0, 1e-8, 1e-6, 1e-5, 1e-4)
+
+
+class Estimator(NamedTuple):
+    """Advantages of a batch.
+
+    Attributes:
+        name: the estimator's.
+        advantages_K: of every column, whatever it holds.
+        unbiased: whether its expectation is the gradient of the expected return, up to a factor.
+        noise: what it costs in variance, where it does.
+    """
+
+    name: str
+    advantages_K: Floats
+    unbiased: bool = False
+    noise: str = ""
+
+
+def group_means(values_N: Floats, groups_N: Ints) -> Floats:
+    """Return for each rollout the mean of its group."""
+    return np.asarray((np.bincount(groups_N, values_N) / np.bincount(groups_N))[groups_N])
+
+
+def group_deviations(values_N: Floats, groups_N: Ints, ddof: int) -> Floats:
+    """Return for each rollout the standard deviation of its group; 0 for groups of one."""
+    squares = np.bincount(groups_N, (values_N - group_means(values_N, groups_N)) ** 2)
+    return np.asarray(np.sqrt(squares / np.maximum(np.bincount(groups_N) - ddof, 1))[groups_N])
+
+
+def estimators(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[Estimator]:
+    """Yield the known estimators of a batch, the unbiased ones first.
+
+    Args:
+        batch: the batch.
+        rewards_N: its returns, or what a fault makes of them.
+        groups_N: its groups, or what a fault makes of them.
+    """
+    rollout_K = batch.table.rollout_K
+    centred_N = rewards_N - group_means(rewards_N, groups_N)
+    sizes_N = np.bincount(groups_N)[groups_N]
+    yield Estimator(CENTRED, centred_N[rollout_K], True)
+    others_N = centred_N * sizes_N / np.maximum(sizes_N - 1, 1)
+    yield Estimator("leave-one-out", others_N[rollout_K], True)
+    noisier = "the baseline adds noise only"
+    yield Estimator("centred by batch", (rewards_N - rewards_N.mean())[rollout_K], True, noisier)
+    yield Estimator("rewards as they are", rewards_N[rollout_K], True, "no baseline: noise only")
+    for ddof in (1, 0):
+        deviation_N = group_deviations(rewards_N, groups_N, ddof)
+        for epsilon in EPSILONS:
+            scale_N = deviation_N + epsilon
+            standardised_N = np.divide(
+                centred_N, scale_N, out=np.zeros_like(centred_N), where=scale_N > 1e-12
+            )
+            name = f"{STANDARDISED} (ddof {ddof}, eps {epsilon:g})"
+            yield Estimator(name, standardised_N[rollout_K])
+    yield from _by_batch(batch, centred_N)
+
+
+def _by_batch(batch: ProbeBatch, centred_N: Floats) -> Iterator[Estimator]:
+    """Yield estimators that look at the whole batch, at turns, or at what was logged.
+
+    Dividing the whole batch by one number changes nothing but the step size: it is not listed.
+    """
+    rollout_K = batch.table.rollout_K
+    token_K = centred_N[rollout_K]
+    if batch.own_K.any():
+        yield Estimator(
+            "centred by group, then over the tokens of the batch (REINFORCE++)",
+            token_K - token_K[batch.own_K].mean(),
+        )
+    if (by_turn_K := _returns_to_go(batch)) is not None:
+        yield Estimator("returns to go, centred by group and turn", by_turn_K, True)
+    if all(rollout.advantages is not None for rollout in batch.rollouts):
+        yield Estimator("advantages as logged", _logged(batch))
+
+
+def _returns_to_go(batch: ProbeBatch) -> Floats | None:
+    if all(rollout.turn_rewards is None for rollout in batch.rollouts):
+        return None
+    turns = int(batch.last_turn_N.max()) + 1
+    rewards_NT = np.zeros((len(batch.rollouts), turns))
+    taken_NT = np.arange(turns) <= batch.last_turn_N[:, None]
+    for n, rollout in enumerate(batch.rollouts):
+        # Where turns are not told apart, all is paid for the last one.
+        rewards_NT[n, len(rollout.turns) - 1] = rollout.reward
+        if rollout.turn_rewards is not None:
+            rewards_NT[n, : len(rollout.turns)] = rollout.turn_rewards
+    to_go_NT = np.cumsum(rewards_NT[:, ::-1], axis=1)[:, ::-1]
+    for turn in range(turns):
+        taken = taken_NT[:, turn]
+        groups = batch.groups_N[taken]
+        to_go_NT[taken, turn] -= group_means(
+            to_go_NT[taken, turn], np.unique(groups, return_inverse=True)[1]
+        )
+    return np.asarray(to_go_NT[batch.table.rollout_K, np.maximum(batch.turn_K, 0)])
+
+
+def _logged(batch: ProbeBatch) -> Floats:
+    table, advantages_K = batch.table, np.zeros(len(batch.table.kind_K))
+    for k in np.flatnonzero(table.kind_K == COMPLETION):
+        logged = batch.rollouts[table.rollout_K[k]].advantages
+        advantages_K[k] = logged[table.place_K[k]] if logged else 0.0
+    return advantages_K

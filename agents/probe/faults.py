@@ -1,0 +1,177 @@
+"""Named faults: what becomes of the weights of tokens when a trainer has a known bug."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from tokengym.agents.probe.batch import ProbeBatch
+from tokengym.agents.probe.estimators import (
+    CENTRED,
+    Estimator,
+    estimators,
+    group_deviations,
+    group_means,
+)
+from tokengym.agents.probe.hypotheses import Hypothesis, Ratio, Weighting, build, ratios, weightings
+from tokengym.agents.probe.scores import COMPLETION, FIRST_PAD, LAST_PROMPT, PADS, Flags, Floats
+
+
+class Fault(NamedTuple):
+    """A known bug and the weights of tokens that it leads to.
+
+    Attributes:
+        name: a short one, for tables.
+        sentence: what the trainer does.
+        hypothesis: the weights with the bug.
+        intended: the same without it, from which the harm is measured.
+    """
+
+    name: str
+    sentence: str
+    hypothesis: Hypothesis
+    intended: Hypothesis
+
+
+def faults(batch: ProbeBatch) -> Iterator[Fault]:
+    """Yield every known fault under every estimator, averaging and ratio it can hide in."""
+    plain = list(estimators(batch, batch.rewards_N, batch.groups_N))
+    for ratio in ratios(batch):
+        for weighting in weightings(batch, batch.own_K)[:2]:
+            intended = {one.name: build(batch, one, weighting, ratio, batch.own_K) for one in plain}
+            for name, sentence, one in _of_rewards(batch, plain):
+                made = build(batch, one, weighting, ratio, batch.own_K)
+                yield Fault(name, sentence, made, intended.get(one.name, intended[CENTRED]))
+            for name, sentence, mask_K in _of_masks(batch):
+                averaged = _named(weightings(batch, mask_K), weighting.name)
+                for one in plain:
+                    made = build(batch, one, averaged, ratio, mask_K)
+                    yield Fault(name, sentence, made, intended[one.name])
+            yield from _of_averages(batch, plain, weighting, ratio, intended)
+            yield from _of_read_text(batch, plain, weighting, ratio, intended)
+    yield from _stale(batch, plain)
+
+
+def _named(known: list[Weighting], name: str) -> Weighting:
+    return next(one for one in known if one.name == name)
+
+
+def _of_rewards(batch: ProbeBatch, plain: list[Estimator]) -> Iterator[tuple[str, str, Estimator]]:
+    rewards_N, groups_N = batch.rewards_N, batch.groups_N
+    changed = (
+        ("next reward", "a rollout is paid the next one's reward", np.roll(rewards_N, -1)),
+        ("previous reward", "a rollout is paid the previous one's reward", np.roll(rewards_N, 1)),
+        ("clipped rewards", "rewards are clipped to [0, 1]", np.clip(rewards_N, 0, 1)),
+        ("clipped rewards", "rewards are clipped to [-1, 1]", np.clip(rewards_N, -1, 1)),
+        ("reversed rewards", "rewards are paid in reverse order", rewards_N[::-1]),
+    )
+    for name, sentence, values_N in changed:
+        for one in estimators(batch, values_N, groups_N):
+            yield name, sentence, one
+    numbers, groups = np.arange(len(rewards_N)), int(groups_N.max()) + 1
+    half = max(1, len(rewards_N) // groups // 2)
+    mixed = ((numbers % groups), (np.roll(numbers, -half) // max(1, len(rewards_N) // groups)))
+    for other_N in mixed:
+        dense_N = np.unique(other_N, return_inverse=True)[1]
+        for one in estimators(batch, rewards_N, dense_N):
+            yield "groups mixed", "rollouts are compared with those of other prompts", one
+    for one in plain:
+        advantages_K = one.advantages_K
+        for name, sentence, values_K in (
+            ("negatives dropped", "negative advantages are dropped", np.maximum(advantages_K, 0)),
+            ("positives dropped", "positive advantages are dropped", np.minimum(advantages_K, 0)),
+            ("absolute advantages", "advantages lose their sign", np.abs(advantages_K)),
+            ("sign", "the sign is wrong: rewards are minimised", -advantages_K),
+        ):
+            yield name, sentence, Estimator(one.name, values_K)
+    centred_N = rewards_N - group_means(rewards_N, groups_N)
+    for ddof in (0, 1):
+        deviation_N = group_deviations(rewards_N, groups_N, ddof)
+        for epsilon in (0.0, 1e-8, 1e-6, 1e-4):
+            scale_N = (deviation_N + epsilon) ** 2
+            twice_N = np.divide(centred_N, scale_N, out=0 * centred_N, where=scale_N > 1e-20)
+            twice = Estimator("divided twice", twice_N[batch.table.rollout_K])
+            yield "double normalisation", "rewards are standardised twice", twice
+
+
+def _of_masks(batch: ProbeBatch) -> Iterator[tuple[str, str, Flags]]:
+    kind_K, own_K = batch.table.kind_K, batch.own_K
+    last_K = batch.last_turn_N[batch.table.rollout_K]
+    follows = np.zeros_like(own_K)
+    precedes = np.zeros_like(own_K)
+    for first, second in pairwise(range(len(kind_K))):
+        # Padding that is one column with more tokens is not shifted into.
+        if batch.table.rollout_K[first] == batch.table.rollout_K[second]:
+            follows[second] = own_K[first] and kind_K[second] <= FIRST_PAD
+            precedes[first] = own_K[second] and kind_K[first] >= LAST_PROMPT
+    yield "mask late", "the mask is one token late", follows
+    yield "mask early", "the mask is one token early", precedes
+    inside_K = kind_K == COMPLETION
+    if batch.read_K.any():
+        yield "observations trained", "texts of the environment are trained", inside_K
+    final_K = own_K & ~np.append(own_K[1:] & (np.diff(batch.table.rollout_K) == 0), False)
+    very_last_K = final_K & (batch.turn_K == last_K)
+    yield "end untrained", "the last token of a reply is not trained", own_K & ~very_last_K
+    if batch.last_turn_N.any():
+        yield "end untrained", "the last token of each turn is not trained", own_K & ~final_K
+        yield (
+            "only the last turn",
+            "only the last turn is trained",
+            own_K & (batch.turn_K == last_K),
+        )
+        yield "only the first turn", "only the first turn is trained", own_K & (batch.turn_K == 0)
+    yield "prompts trained", "prompts are trained", own_K | (kind_K <= LAST_PROMPT)
+    padding_K = (kind_K == FIRST_PAD) | (kind_K == PADS)
+    yield "padding trained", "padding is trained", own_K | padding_K
+    yield "padding trained", "everything after the prompt is trained", inside_K | padding_K
+
+
+def _of_averages(
+    batch: ProbeBatch,
+    plain: list[Estimator],
+    weighting: Weighting,
+    ratio: Ratio,
+    intended: dict[str, Hypothesis],
+) -> Iterator[Fault]:
+    counts_N = np.maximum(batch.counts_N(batch.own_K), 1.0)
+    twice = Weighting("divided twice by its length", 1.0 / counts_N**2)
+    times = Weighting("multiplied by its length", counts_N)
+    for one in plain:
+        for averaged, sentence in (
+            (twice, "a rollout is divided by its length twice"),
+            (times, "a rollout is multiplied by its length"),
+        ):
+            made = build(batch, one, averaged, ratio, batch.own_K)
+            yield Fault("double normalisation", sentence, made, intended[one.name])
+
+
+def _of_read_text(
+    batch: ProbeBatch,
+    plain: list[Estimator],
+    weighting: Weighting,
+    ratio: Ratio,
+    intended: dict[str, Hypothesis],
+) -> Iterator[Fault]:
+    """A text of the environment with log-probability 0 in the data has its own as the ratio."""
+    if not batch.read_K.any():
+        return
+    value_K = np.where(batch.read_K, np.exp(batch.table.logprob_K), ratio.value_K)
+    either = Ratio(ratio.name, value_K, ratio.positive_K, ratio.negative_K)
+    for one in plain:
+        made = build(batch, one, weighting, either, batch.own_K | batch.read_K)
+        sentence = "texts of the environment are trained, weighted by their probability"
+        yield Fault("observations trained", sentence, made, intended[one.name])
+
+
+def _stale(batch: ProbeBatch, plain: list[Estimator]) -> Iterator[Fault]:
+    if not batch.off_policy:
+        return
+    ones_K: Floats = np.ones_like(batch.log_ratio_K)
+    bare = Ratio("", ones_K, ones_K, ones_K)
+    for weighting in weightings(batch, batch.own_K)[:2]:
+        for one in plain:
+            made = build(batch, one, weighting, bare, batch.own_K)
+            intended = build(batch, one, weighting, ratios(batch)[0], batch.own_K)
+            sentence = "rollouts of older weights are trained without the importance ratio"
+            yield Fault("stale without ratio", sentence, made, intended)

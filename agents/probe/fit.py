@@ -1,0 +1,71 @@
+"""How far an update is from what weights of tokens would have made of it, in the update's space."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tokengym.agents.probe.scores import Floats, ScoreTable
+
+
+class Fit:
+    """An update, compared with scores.
+
+    Args:
+        table: scores, [P, K].
+        change_P: the update, of any size but 0.
+    """
+
+    def __init__(self, table: ScoreTable, change_P: Floats) -> None:
+        self.table = table
+        self.change_P = change_P / np.linalg.norm(change_P)
+        self.product_K = table.scores_PK.T @ self.change_P
+
+    def weights_K(self) -> Floats:
+        """Return the weights of tokens by least squares, of an update of size 1."""
+        return np.asarray(self.table.inverse_KK @ self.product_K)
+
+    @property
+    def unexplained(self) -> float:
+        """The share of the update that no weights of these tokens explain."""
+        rest_P = self.change_P - self.table.scores_PK @ self.weights_K()
+        return float(np.linalg.norm(rest_P))
+
+    def misfits(self, weights: Sequence[Floats]) -> tuple[Floats, Floats]:
+        """Return the share of the update that each vector of weights leaves, and its factor."""
+        if not weights:
+            return np.zeros(0), np.zeros(0)
+        weights_KH = np.stack(weights, axis=1)
+        along_H = self.product_K @ weights_KH
+        sizes_H = (weights_KH * (self.table.gram_KK @ weights_KH)).sum(axis=0)
+        safe_H = np.where(sizes_H > 0, sizes_H, 1.0)
+        left_H = np.where(sizes_H > 0, 1.0 - along_H**2 / safe_H, 1.0)
+        return np.sqrt(np.maximum(left_H, 0.0)), np.where(sizes_H > 0, along_H / safe_H, 0.0)
+
+    def misfits_beside(
+        self, weights: Sequence[Floats], extra_P: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return the misfits with one further direction, its factors, and those of the weights."""
+        weights_KH = np.stack(weights, axis=1)
+        size = float(extra_P @ extra_P)
+        if size == 0.0:
+            left_H, factor_H = self.misfits(weights)
+            return left_H, np.zeros_like(left_H), factor_H
+        with_change = float(extra_P @ self.change_P)
+        with_K = self.table.scores_PK.T @ extra_P
+        across_H = with_K @ weights_KH
+        along_H = self.product_K @ weights_KH - across_H * with_change / size
+        sizes_H = (weights_KH * (self.table.gram_KK @ weights_KH)).sum(axis=0) - across_H**2 / size
+        apart_H = sizes_H > 1e-12 * max(1.0, float(np.abs(sizes_H).max(initial=0.0)))
+        factor_H = np.where(apart_H, along_H / np.where(apart_H, sizes_H, 1.0), 0.0)
+        left_H = 1.0 - with_change**2 / size - factor_H * along_H
+        return (
+            np.sqrt(np.maximum(left_H, 0.0)),
+            (with_change - factor_H * across_H) / size,
+            factor_H,
+        )
+
+    def cosine(self, weights_K: Floats) -> float:
+        """Return the cosine of the update and the one that weights would make."""
+        direction_P = self.table.scores_PK @ weights_K
+        size = float(np.linalg.norm(direction_P))
+        return float(direction_P @ self.change_P / size) if size else 0.0

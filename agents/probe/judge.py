@@ -1,0 +1,281 @@
+"""From an update to a verdict: the known ways of training first, then the known faults."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tokengym.agents.probe.batch import ProbeBatch
+from tokengym.agents.probe.describe import described
+from tokengym.agents.probe.estimators import CENTRED
+from tokengym.agents.probe.faults import Fault, faults
+from tokengym.agents.probe.fit import Fit
+from tokengym.agents.probe.hypotheses import OWN_MEAN, SUMMED, Hypothesis, hypotheses
+from tokengym.agents.probe.scores import Floats, ScoreTable
+from tokengym.agents.probe.update import Update
+from tokengym.agents.probe.verdict import Kind, Verdict, percent
+
+FITS = 0.002
+"""Share of an update that a hypothesis that holds may leave."""
+ROUNDINGS = 1.5
+"""What the share that rounding explains is multiplied by before anything is held against it."""
+COARSE = 0.005
+"""Share of an update, lost to rounding, from which on hypotheses cannot be told apart."""
+NEAR = 0.1
+_MICRO = "token mean of micro-batches"
+_KL = "with a KL penalty to the reference"
+
+Rescore = Callable[[float | None, bool], ScoreTable]
+"""Scores the batch again, at a temperature (its own if `None`), left padding attended or not."""
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a trainer says of itself.
+
+    Attributes:
+        documented: by the beginning of a part of a hypothesis, the setting that documents it.
+        asked: parts of which the hypothesis must have one each, such as `centred by group`; empty
+            where nothing particular was asked for.
+        rate: learning rate, for advice; 0 if unknown.
+    """
+
+    documented: Mapping[str, str] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
+    rate: float = 0.0
+
+    def setting(self, parts: Sequence[str]) -> list[str]:
+        """Return the settings that document parts of a hypothesis."""
+        return [
+            setting
+            for start, setting in self.documented.items()
+            if any(part.startswith(start) for part in parts)
+        ]
+
+
+def judge(
+    batch: ProbeBatch,
+    update: Update,
+    claims: Claims | None = None,
+    rescore: Rescore | None = None,
+) -> Verdict:
+    """Say which gradient an update follows.
+
+    Args:
+        batch: what the trainer was given, scored at the weights before.
+        update: what it did.
+        claims: what the trainer says of itself.
+        rescore: scores the batch in other ways, for two faults that need it.
+    """
+    claims = claims or Claims()
+    known = list(hypotheses(batch))
+    if update.size == 0.0:
+        return _unmoved(known)
+    fit = Fit(batch.table, update.change_P)
+    allowed = max(FITS, ROUNDINGS * update.rounding)
+    if allowed > COARSE:
+        return _coarse(fit, known, update, claims)
+    matching = _matching(fit, known, allowed)
+    if matching:
+        return _recognised(fit, known, matching, claims)
+    found = next(_faulty(batch, fit, known, allowed, rescore, update, claims), None)
+    if found is not None:
+        return found
+    return _unrecognised(batch, fit, known, allowed)
+
+
+def _matching(
+    fit: Fit, known: Sequence[Hypothesis], allowed: float
+) -> list[tuple[Hypothesis, float]]:
+    """Return the hypotheses that fit best and cannot be told apart on this batch, best first."""
+    left_H, factor_H = fit.misfits([one.weights_K for one in known])
+    left_H = np.where(factor_H > 0, left_H, 1.0)
+    best = float(left_H.min())
+    if best > allowed:
+        return []
+    alike = np.flatnonzero(left_H <= max(3 * best, best + 2e-5))
+    return [(known[h], float(left_H[h])) for h in alike]
+
+
+def _unmoved(known: Sequence[Hypothesis]) -> Verdict:
+    due = next(one for one in known if one.parts[0] == CENTRED)
+    if np.any(due.weights_K):
+        return Verdict(Kind.WRONG, "nothing was trained: no weight moved", "no update", 1.0)
+    return Verdict(Kind.FOLLOWS, "nothing to learn, and no weight moved", CENTRED)
+
+
+def _coarse(fit: Fit, known: Sequence[Hypothesis], update: Update, claims: Claims) -> Verdict:
+    """Say what keeps the update from being read, and what would help."""
+    left_H, factor_H = fit.misfits([one.weights_K for one in known])
+    nearest = int(np.where(factor_H > 0, left_H, 1.0).argmin())
+    sentence = f"rounding of what was stored explains {percent(update.rounding)} of the update"
+    if not update.exact:
+        advice = "save float32 checkpoints"
+    else:
+        times = ROUNDINGS * update.rounding / FITS
+        rate = (
+            f"at least {claims.rate * times:.1g}" if claims.rate else f"{times:.1g} times as large"
+        )
+        advice = f"use a learning rate of {rate}"
+    near = f"nearest: {known[nearest].name}, off by {percent(float(left_H[nearest]))}"
+    return Verdict(Kind.UNKNOWN, sentence, off=update.rounding, notes=(advice, near))
+
+
+def _recognised(
+    fit: Fit,
+    known: Sequence[Hypothesis],
+    matching: Sequence[tuple[Hypothesis, float]],
+    claims: Claims,
+) -> Verdict:
+    unbiased = [pair for pair in matching if pair[0].unbiased]
+    best, left = min(unbiased or matching, key=lambda pair: pair[1])
+    # The plainest name of those that cannot be told apart.
+    best = next(one for one, _ in (unbiased or matching))
+    others = [one.name for one, _ in matching if one is not best]
+    same = (f"here the same as {others[0]}",) if others and not unbiased else ()
+    names = [one.parts for one, _ in matching]
+    if missing := [
+        part for part in claims.asked if not any(p.startswith(part) for ps in names for p in ps)
+    ]:
+        asked, off = ", ".join(missing), _off_due(fit, known)
+        sentence = f"a setting is ignored: asked for {asked}, trained {best.name}"
+        text = f"{sentence}; off by {percent(off)} from {CENTRED}"
+        return Verdict(Kind.WRONG, text, "ignored setting", off, same)
+    noise = (best.noise,) if best.noise else ()
+    if unbiased:
+        text = f"{best.name} (off by {percent(left)})"
+        return Verdict(Kind.FOLLOWS, text, best.name, left, noise)
+    settings = claims.setting(best.parts)
+    if any(part.startswith(_MICRO) for part in best.parts) and not settings:
+        sentence = f"averaged by micro-batch, which no setting documents: {best.name}"
+        return Verdict(Kind.WRONG, sentence, "micro-batches", _off_due(fit, known), same)
+    documented = f", as {' and '.join(settings)} documents" if settings else ""
+    cosine = f"cosine to the unbiased update {_cosine_due(fit, known):.2g} on this batch"
+    sentence = f"{best.name}{documented} (off by {percent(left)})"
+    return Verdict(Kind.CHOICE, sentence, best.name, left, (cosine, *same))
+
+
+def _due(known: Sequence[Hypothesis]) -> list[Hypothesis]:
+    return [one for one in known if one.parts[0] == CENTRED and one.unbiased]
+
+
+def _off_due(fit: Fit, known: Sequence[Hypothesis]) -> float:
+    left_H, factor_H = fit.misfits([one.weights_K for one in _due(known)])
+    return float(np.where(factor_H > 0, left_H, 1.0).min())
+
+
+def _cosine_due(fit: Fit, known: Sequence[Hypothesis]) -> float:
+    return max(fit.cosine(one.weights_K) for one in _due(known))
+
+
+def _faulty(
+    batch: ProbeBatch,
+    fit: Fit,
+    known: Sequence[Hypothesis],
+    allowed: float,
+    rescore: Rescore | None,
+    update: Update,
+    claims: Claims,
+) -> Iterator[Verdict]:
+    """Yield verdicts by known faults, the simplest explanation first."""
+    if (named := _by_weights(fit, list(faults(batch)), allowed)) is not None:
+        yield named
+    yield from _by_directions(batch, fit, known, allowed, claims)
+    if rescore is not None:
+        yield from _by_rescoring(batch, update, known, allowed, rescore)
+
+
+def _by_weights(fit: Fit, found: Sequence[Fault], allowed: float) -> Verdict | None:
+    left_H, factor_H = fit.misfits([fault.hypothesis.weights_K for fault in found])
+    left_H = np.where(factor_H > 0, left_H, 1.0)
+    best = int(left_H.argmin())
+    if left_H[best] > allowed:
+        return None
+    fault = found[best]
+    (off,), (factor,) = fit.misfits([fault.intended.weights_K])
+    harm = float(off) if factor > 0 else 1.0
+    sentence = f"{fault.sentence}; off by {percent(harm)} from {fault.intended.name}"
+    return Verdict(Kind.WRONG, sentence, fault.name, harm)
+
+
+def _by_directions(
+    batch: ProbeBatch, fit: Fit, known: Sequence[Hypothesis], allowed: float, claims: Claims
+) -> Iterator[Verdict]:
+    """Yield verdicts by one further term beside a known way of training."""
+    for name, extra_P, sign in _directions(batch):
+        candidates = [one for one in known if _averaging(one) in (SUMMED, OWN_MEAN)]
+        left_H, extra_H, factor_H = fit.misfits_beside([o.weights_K for o in candidates], extra_P)
+        left_H = np.where(factor_H >= 0, left_H, 1.0)
+        best = int(left_H.argmin())
+        if left_H[best] > allowed:
+            continue
+        share = float(abs(extra_H[best]) * np.linalg.norm(extra_P))
+        base, settings = candidates[best], claims.setting([name])
+        carries = f"{name}, carrying {percent(share)} of the update, beside {base.name}"
+        if sign and extra_H[best] * sign < 0:
+            sentence = f"the sign of the term is wrong: {carries}"
+            yield Verdict(Kind.WRONG, sentence, f"sign of: {name}", share)
+        elif name.startswith(_KL) or settings:
+            text = f"{carries}{f', as {settings[0]} documents' if settings else ''}"
+            kind = Kind.FOLLOWS if base.unbiased else Kind.CHOICE
+            yield Verdict(kind, f"{text} (off by {percent(float(left_H[best]))})", name, share)
+        else:
+            yield Verdict(Kind.WRONG, f"an undocumented term: {carries}", name, share)
+
+
+def _averaging(hypothesis: Hypothesis) -> str:
+    return hypothesis.parts[1]
+
+
+def _directions(batch: ProbeBatch) -> Iterator[tuple[str, Floats, int]]:
+    """Yield terms that trainers add: name, direction, and the sign that it ought to have."""
+    table, own_K = batch.table, batch.own_K
+    lengths_N = np.maximum(batch.counts_N(own_K), 1.0)
+    for averaged_K in (own_K * 1.0, own_K / lengths_N[table.rollout_K]):
+        if batch.reference_K is not None:
+            away_K = np.where(own_K, table.logprob_K - batch.reference_K, 0.0)
+            for pull_K in (np.exp(-away_K) - 1.0, -away_K):
+                yield _KL, table.scores_PK @ (pull_K * averaged_K), 1
+        yield "a bonus on every token", table.scores_PK @ averaged_K, 0
+    if batch.read_K.any():
+        direction_P = table.scores_PK @ (batch.read_K * 1.0)
+        yield "the likelihood of the environment's texts", direction_P, 0
+    yield "an entropy bonus", table.entropy_P, 0
+    yield "an entropy bonus", table.mean_entropy_P, 0
+    yield "weight decay", -table.weights_P, 0
+
+
+def _by_rescoring(
+    batch: ProbeBatch,
+    update: Update,
+    known: Sequence[Hypothesis],
+    allowed: float,
+    rescore: Rescore,
+) -> Iterator[Verdict]:
+    for name, sentence, temperature, left_padding in (
+        ("temperature", "gradients are of the policy at temperature 1, not as sampled", 1.0, False),
+        ("left padding", "the padding before prompts is attended", None, True),
+    ):
+        table = rescore(temperature, left_padding)
+        if table.scores_PK.shape[1] != batch.table.scores_PK.shape[1]:
+            continue
+        other = Fit(table, update.change_P)
+        matching = _matching(other, list(hypotheses(batch.with_table(table))), allowed)
+        if matching:
+            off = _off_due(Fit(batch.table, update.change_P), known)
+            text = f"{sentence}: {matching[0][0].name}; off by {percent(off)}"
+            yield Verdict(Kind.WRONG, text, name, off)
+
+
+def _unrecognised(
+    batch: ProbeBatch, fit: Fit, known: Sequence[Hypothesis], allowed: float
+) -> Verdict:
+    left_H, factor_H = fit.misfits([one.weights_K for one in known])
+    left_H = np.where(factor_H > 0, left_H, 1.0)
+    nearest = int(left_H.argmin())
+    notes = list(described(batch, fit, allowed))
+    if left_H[nearest] < NEAR:
+        off = percent(float(left_H[nearest]))
+        notes.append(f"nearest: {known[nearest].name}, off by {off}")
+    text = f"no known way of training; off by {percent(_off_due(fit, known))} from {CENTRED}"
+    return Verdict(Kind.WRONG, text, off=_off_due(fit, known), notes=tuple(notes))

@@ -1,0 +1,158 @@
+"""The tiny language model that is trained, and weights in the formats in which trainers save."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.envs.core.errors import DataError
+
+VOCABULARY = 1024
+PAD, END = 0, 2
+"""Ids of the tokenizer's padding and end tokens."""
+_TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+
+Weights = dict[str, torch.Tensor]
+
+
+def tiny_model(seed: int = 0) -> Qwen3ForCausalLM:
+    """Return a model of 60,000 parameters with random weights, float32, on the processor."""
+    config = Qwen3Config(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=16,
+        max_position_embeddings=2048,
+        initializer_range=0.2,
+        tie_word_embeddings=True,
+        pad_token_id=PAD,
+        eos_token_id=END,
+        bos_token_id=None,
+        attn_implementation="eager",
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Qwen3ForCausalLM(config).float().eval()
+
+
+def write_tiny_model(folder: Path, seed: int = 0) -> None:
+    """Write the model and its tokenizer as a Hugging Face model directory."""
+    tiny_model(seed).save_pretrained(folder)
+    for name in _TOKENIZER:
+        shutil.copyfile(MODEL_DIR / name, folder / name)
+
+
+def load_model(folder: Path) -> Any:
+    """Return the causal language model in a directory.
+
+    Raises:
+        DataError: if there is none.
+    """
+    if not (folder / "config.json").is_file():
+        raise DataError(f"{folder} must be a model directory, there is no config.json in it")
+    return AutoModelForCausalLM.from_pretrained(
+        folder, attn_implementation="eager", local_files_only=True
+    ).eval()
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a trainer saved at one moment.
+
+    Attributes:
+        weights: by name.
+        moments: Adam's first moments by the name of the weight; empty if they were not saved.
+        beta: Adam's decay of the first moments.
+    """
+
+    weights: Weights
+    moments: Mapping[str, torch.Tensor]
+    beta: float = 0.9
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint: a model directory, a .safetensors file, or one that torch saved.
+
+    Beside it, `optimizer.pt` may hold the state of an optimizer of torch or Transformers.
+
+    Raises:
+        DataError: if nothing there is a checkpoint.
+    """
+    if path.is_dir():
+        files = sorted(path.glob("*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
+    else:
+        files = [path] if path.is_file() else []
+    if not files:
+        raise DataError(f"{path} holds no weights: no .safetensors and no pytorch_model.bin")
+    weights: Weights = {}
+    for file in files:
+        weights |= _read(file)
+    optimizer = (path if path.is_dir() else path.parent) / "optimizer.pt"
+    if not optimizer.is_file():
+        return Checkpoint(weights, {})
+    return _with_optimizer(weights, torch.load(optimizer, map_location="cpu", weights_only=True))
+
+
+def _read(file: Path) -> Weights:
+    if file.suffix == ".safetensors":
+        return dict(load_file(file))
+    loaded = torch.load(file, map_location="cpu", weights_only=True)
+    weights = loaded.get("state_dict", loaded)
+    return {name: value for name, value in weights.items() if isinstance(value, torch.Tensor)}
+
+
+def _with_optimizer(weights: Weights, state: dict[str, Any]) -> Checkpoint:
+    """Attach first moments, which torch numbers in the order of its parameter groups.
+
+    Transformers puts parameters with weight decay first; the shapes tell which order was used.
+    """
+    numbers = [number for group in state["param_groups"] for number in group["params"]]
+    moments = [state["state"].get(number, {}).get("exp_avg") for number in numbers]
+    if any(moment is None for moment in moments):
+        return Checkpoint(weights, {})
+    decayed = [n for n in weights if not n.endswith("bias") and "norm" not in n.lower()]
+    orders = (list(weights), decayed + [name for name in weights if name not in decayed])
+    for names in orders:
+        shapes = [weights[name].shape for name in names]
+        if shapes == [moment.shape for moment in moments]:
+            beta = float(state["param_groups"][0]["betas"][0])
+            return Checkpoint(weights, dict(zip(names, moments, strict=True)), beta)
+    return Checkpoint(weights, {})
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A model at given weights, as a function of the parameters that are trained.
+
+    Attributes:
+        model: gives the architecture; its own weights are used where none are given.
+        parameters: those trained, by name.
+        adapter_scale: what the product of LoRA's two matrices is multiplied by; `None` where whole
+            weights are trained. A parameter of LoRA is named for its layer's weight, followed by
+            `.lora_A` or `.lora_B`.
+    """
+
+    model: torch.nn.Module
+    parameters: Weights
+    adapter_scale: float | None = None
+
+    def weights(self, parameters: Mapping[str, torch.Tensor]) -> Weights:
+        """Return the weights of the model that the parameters stand for."""
+        if self.adapter_scale is None:
+            return dict(parameters)
+        own = dict(self.model.named_parameters())
+        layers = {name.rpartition(".")[0] for name in parameters}
+        return {
+            layer: own[layer].double()
+            + self.adapter_scale * parameters[f"{layer}.lora_B"] @ parameters[f"{layer}.lora_A"]
+            for layer in layers
+        }

@@ -1,0 +1,123 @@
+"""The rollouts of an update, as any trainer can write them: one JSON object a line."""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tokengym.envs.core.errors import DataError
+
+
+@dataclass(frozen=True)
+class ProbeRollout:
+    """One rollout of a batch, in the order in which the trainer got it.
+
+    Attributes:
+        prompt_ids: token ids of the prompt, at least one.
+        completion_ids: token ids after it, those of the environment included.
+        mask: for each of them, 1 where the policy wrote it and 0 where the environment did.
+        reward: the rollout's return.
+        group: what rollouts of the same prompt share.
+        advantages: of each completion token, as the trainer logged them; `None` if unknown.
+        logprobs: of each completion token when it was sampled, in nats; `None` if unknown.
+        step: of the trainer.
+        turn_rewards: reward of each turn, if the trainer has them; their sum is the return.
+        world: name of the designed case that the group belongs to.
+    """
+
+    prompt_ids: tuple[int, ...]
+    completion_ids: tuple[int, ...]
+    mask: tuple[int, ...]
+    reward: float
+    group: str
+    advantages: tuple[float, ...] | None = None
+    logprobs: tuple[float, ...] | None = None
+    step: int = 0
+    turn_rewards: tuple[float, ...] | None = None
+    world: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what the analysis relies on.
+
+        Raises:
+            DataError: naming the field and the rule.
+        """
+        length = len(self.completion_ids)
+        if not self.prompt_ids or not length:
+            raise DataError("prompt_ids and completion_ids must have a token each, got none")
+        if set(self.mask) - {0, 1}:
+            raise DataError(f"mask must hold 0 and 1, got {sorted(set(self.mask))}")
+        for name in ("mask", "advantages", "logprobs"):
+            values = getattr(self, name)
+            if values is not None and len(values) != length:
+                raise DataError(
+                    f"{name} must have one entry for each of {length} completion_ids, "
+                    f"got {len(values)}"
+                )
+        if not math.isfinite(self.reward):
+            raise DataError(f"reward must be finite, got {self.reward}")
+        if self.turn_rewards is not None and len(self.turn_rewards) != len(self.turns):
+            raise DataError(
+                f"turn_rewards must have one entry for each of {len(self.turns)} turns, "
+                f"got {len(self.turn_rewards)}"
+            )
+
+    @property
+    def turns(self) -> list[range]:
+        """Places in the completion of each turn of the policy: runs of mask 1."""
+        starts = [
+            at for at, own in enumerate(self.mask) if own and (at == 0 or not self.mask[at - 1])
+        ]
+        ends = [
+            at + 1
+            for at, own in enumerate(self.mask)
+            if own and (at + 1 == len(self.mask) or not self.mask[at + 1])
+        ]
+        return [range(start, end) for start, end in zip(starts, ends, strict=True)]
+
+
+_LISTS = ("prompt_ids", "completion_ids", "mask", "advantages", "logprobs", "turn_rewards")
+_NEEDED = ("prompt_ids", "completion_ids", "mask", "reward", "group")
+
+
+def _rollout(row: dict[str, Any]) -> ProbeRollout:
+    if missing := [name for name in _NEEDED if name not in row]:
+        raise DataError(f"a rollout needs {', '.join(_NEEDED)}; {missing[0]} is missing")
+    known = {name: row[name] for name in ProbeRollout.__dataclass_fields__ if name in row}
+    lists = {name: tuple(known[name]) for name in _LISTS if known.get(name) is not None}
+    mask = tuple(int(own) for own in lists["mask"])
+    rest = {"group": str(row["group"]), "reward": float(row["reward"])}
+    return ProbeRollout(**{**known, **lists, **rest, "mask": mask})
+
+
+def read_rollouts(path: Path) -> list[ProbeRollout]:
+    """Read rollouts from a JSONL file.
+
+    Raises:
+        DataError: naming the line and the rule, or if there are none.
+    """
+    rollouts = []
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            rollouts.append(_rollout(json.loads(line)))
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{path}, line {number}: {error}") from None
+    if not rollouts:
+        raise DataError(f"{path} holds no rollouts")
+    return rollouts
+
+
+def write_rollouts(path: Path, rollouts: Iterable[ProbeRollout]) -> None:
+    """Write rollouts as JSONL; what is unknown is left out."""
+    rows = [{k: v for k, v in asdict(one).items() if v is not None} for one in rollouts]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def groups_of(rollouts: Sequence[ProbeRollout]) -> list[int]:
+    """Return the number of each rollout's group, counted in order of appearance."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(r.group for r in rollouts))}
+    return [numbers[rollout.group] for rollout in rollouts]

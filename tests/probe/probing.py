@@ -1,0 +1,83 @@
+"""Probes the plain trainer: what tests of faults and of clean settings share."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import torch
+
+from tests.probe.plain_trainer import PlainTrainer, Settings, logprobs
+from tokengym.agents.probe.batch import ProbeBatch
+from tokengym.agents.probe.judge import Claims, judge
+from tokengym.agents.probe.policy import Checkpoint, Policy, tiny_model
+from tokengym.agents.probe.rollouts import ProbeRollout
+from tokengym.agents.probe.scores import Ints, ScoreTable, draw_coordinates, score_table
+from tokengym.agents.probe.steps import Training
+from tokengym.agents.probe.update import update
+from tokengym.agents.probe.verdict import Verdict
+from tokengym.agents.probe.worlds import WORLDS, designed_rollouts
+
+FEW = tuple(one for one in WORLDS if one.name in {"spread", "lengths", "two turns"})
+"""Enough for settings that are right."""
+
+
+@lru_cache(maxsize=4)
+def first_table(seed: int, few: bool, temperature: float, left: bool) -> ScoreTable:
+    """Score a batch of designed rollouts at the first weights, for all trainers that start there."""
+    model = tiny_model(seed)
+    policy = Policy(model, dict(model.named_parameters()))
+    rollouts = batch_of(seed, few)
+    return score_table(policy, rollouts, places(), temperature=temperature, left_padding=left)
+
+
+def batch_of(seed: int, few: bool = False) -> list[ProbeRollout]:
+    return designed_rollouts(seed, worlds=FEW if few else WORLDS)
+
+
+def places() -> dict[str, Ints]:
+    return draw_coordinates({n: p.numel() for n, p in tiny_model().named_parameters()})
+
+
+def probe(
+    settings: Settings, seed: int = 0, claims: Claims | None = None, few: bool = False
+) -> Verdict:
+    """Judge the first update of a trainer."""
+    rollouts, own = batch_of(seed, few), settings.temperature
+    before, after = trained(settings, rollouts, seed)
+    table = first_table(seed, few, own, False)
+    return judge(
+        ProbeBatch(rollouts, table, table.logprob_K),
+        update(before, after, places()),
+        claims,
+        lambda temperature, left: first_table(seed, few, temperature or own, left),
+    )
+
+
+def trained(
+    settings: Settings, rollouts: Sequence[ProbeRollout], seed: int
+) -> tuple[Checkpoint, Checkpoint]:
+    """Return the checkpoints before and after one update."""
+    trainer = PlainTrainer(tiny_model(seed), settings)
+    before = trainer.checkpoint()
+    trainer.step(rollouts)
+    return before, trainer.checkpoint()
+
+
+def probe_steps(
+    settings: Settings,
+    rollouts: Sequence[ProbeRollout],
+    seed: int = 0,
+    rows: Sequence[Sequence[int] | None] = (None, None),
+) -> list[Verdict]:
+    """Judge several updates on one batch, all with ratios and a reference of the first weights."""
+    trainer = PlainTrainer(tiny_model(seed), settings)
+    with torch.no_grad():
+        old = logprobs(trainer.model, rollouts, replace(settings, fault=""))[0]
+    checkpoints = [trainer.checkpoint()]
+    for here in rows:
+        trainer.step(rollouts, old, old if settings.beta else None, here)
+        checkpoints.append(trainer.checkpoint())
+    reference = checkpoints[0] if settings.beta else None
+    return Training(
+        tiny_model(seed), rollouts, checkpoints, settings.temperature, reference=reference
+    ).verdicts()

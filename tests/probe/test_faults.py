@@ -1,0 +1,124 @@
+"""Faults planted in a trainer are found, and most of them named."""
+
+import numpy as np
+import pytest
+
+from tests.probe.plain_trainer import Settings
+from tests.probe.probing import batch_of, first_table, places, probe, probe_steps, trained
+from tokengym.agents.probe.batch import ProbeBatch
+from tokengym.agents.probe.fit import Fit
+from tokengym.agents.probe.judge import Claims
+from tokengym.agents.probe.update import update
+from tokengym.agents.probe.verdict import Kind, Verdict
+
+BY_NAME = {
+    "sign": "sign",
+    "next reward": "next reward",
+    "mask late": "mask late",
+    "mask early": "mask early",
+    "observations trained": "observations trained",
+    "negatives dropped": "negatives dropped",
+    "end untrained": "end untrained",
+    "only the last turn": "only the last turn",
+    "absolute advantages": "absolute advantages",
+    "left padding": "left padding",
+    "groups mixed over tasks": "groups mixed",
+    "groups mixed over workers": "groups mixed",
+    "clipped rewards": "clipped rewards",
+    "entropy bonus": "an entropy bonus",
+    "weight decay": "weight decay",
+    "padding trained": "padding trained",
+    "double normalisation": "double normalisation",
+    "shuffled": "",
+}
+"""Faults of a first update, and the names they are found under; empty if found without a name."""
+
+
+def judged(fault: str, seed: int) -> Verdict:
+    return probe(Settings(fault=fault), seed)
+
+
+@pytest.mark.parametrize("fault", BY_NAME)
+def test_a_planted_fault_is_wrong_under_its_name(fault: str) -> None:
+    verdict = judged(fault, 0)
+    assert (verdict.kind, verdict.name) == (Kind.WRONG, BY_NAME[fault])
+    assert verdict.off > 0.005
+
+
+def test_a_fault_without_a_name_is_described() -> None:
+    verdict = judged("shuffled", 1)
+    assert verdict.kind is Kind.WRONG
+    assert "so rewards or baselines differ" in str(verdict)
+
+
+def test_a_temperature_that_the_gradient_forgets_is_found() -> None:
+    settings = Settings(temperature=0.7, fault="temperature")
+    verdict = probe(settings)
+    assert (verdict.kind, verdict.name) == (Kind.WRONG, "temperature")
+
+
+def test_a_setting_that_is_ignored_is_found() -> None:
+    claims = Claims(asked=("centred by group",))
+    verdict = probe(Settings(fault="ignored setting"), claims=claims)
+    assert (verdict.kind, verdict.name) == (Kind.WRONG, "ignored setting")
+    assert "trained standardised by group (ddof 1, eps 0.0001)" in verdict.sentence
+
+
+def test_averages_by_micro_batch_are_a_choice_only_where_documented() -> None:
+    settings = Settings(weighting="micro mean", micro_batch=8)
+    verdict = probe(settings)
+    assert (verdict.kind, verdict.name) == (Kind.WRONG, "micro-batches")
+    documented = Claims({"token mean of micro-batches": "loss_type='bnpo'"})
+    verdict = probe(settings, claims=documented)
+    assert verdict.kind is Kind.CHOICE
+    assert "as loss_type='bnpo' documents" in str(verdict)
+
+
+def test_a_second_update_without_the_ratio_is_found() -> None:
+    first, second = probe_steps(
+        Settings(rate=0.3, fault="stale without ratio"), batch_of(0, few=True)
+    )
+    assert first.kind is Kind.FOLLOWS
+    assert (second.kind, second.name) == (Kind.WRONG, "stale without ratio")
+
+
+def test_the_sign_of_a_kl_penalty_is_found() -> None:
+    settings = Settings(rate=0.3, beta=0.1, fault="sign of KL")
+    _, second = probe_steps(settings, batch_of(0, few=True))
+    assert second.kind is Kind.WRONG
+    assert second.name == "sign of: with a KL penalty to the reference"
+
+
+def test_rollouts_that_no_step_sees_are_found() -> None:
+    rollouts = batch_of(0, few=True)
+    rows = [range(4), range(4, 8)]
+    *steps, missing = probe_steps(Settings(rate=0.3), rollouts, rows=rows)
+    assert {step.kind for step in steps} == {Kind.FOLLOWS}
+    assert missing.sentence == "4 of 12 rollouts are in no step of the batch"
+
+
+def test_choices_are_named_with_their_constants() -> None:
+    for settings, name in (
+        (Settings(estimator="standardised"), "standardised by group (ddof 1, eps 0.0001)"),
+        (
+            Settings(estimator="standardised", epsilon=1e-6),
+            "standardised by group (ddof 1, eps 1e-06)",
+        ),
+        (Settings(weighting="own mean"), "centred by group, mean over its tokens"),
+    ):
+        verdict = probe(settings)
+        assert verdict.kind is Kind.CHOICE
+        assert verdict.name.startswith(name)
+
+
+def test_the_weights_are_those_that_were_given() -> None:
+    # Of twins only the sum is known.
+    rollouts = batch_of(0)
+    before, after = trained(Settings(), rollouts, 0)
+    batch = ProbeBatch(rollouts, table := first_table(0, False, 1.0, False), table.logprob_K)
+    step = update(before, after, places())
+    weights_K = Fit(table, step.change_P).weights_K() * step.size * len(rollouts)
+    rewards = np.array([one.reward for one in rollouts]).reshape(-1, 4)
+    due_K = (rewards - rewards.mean(1, keepdims=True)).ravel()[table.rollout_K] * batch.own_K
+    single_K = table.rollout_K < len(rollouts) - 4
+    np.testing.assert_allclose(weights_K[single_K], due_K[single_K], atol=1e-3)
