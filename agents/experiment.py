@@ -9,12 +9,12 @@ from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.run_async import run_async
 from tokengym.agents.training.budget import TokenBudget
+from tokengym.agents.training.capabilities import require, service_capabilities
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.environment import describe_environment
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import Evaluation, RunSummary
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.capabilities import require, service_capabilities
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.resume import forget_lost_states, forget_unsaved_steps, mend_run
 from tokengym.agents.training.session import TrainingSession

@@ -12,7 +12,7 @@ from tokengym.agents.probe.faults import Fault, faults
 from tokengym.agents.probe.fit import Fit
 from tokengym.agents.probe.hypotheses import OWN_MEAN, SUMMED, Hypothesis, hypotheses
 from tokengym.agents.probe.scores import Floats, ScoreTable
-from tokengym.agents.probe.update import Update
+from tokengym.agents.probe.update import MOMENTS, Update
 from tokengym.agents.probe.verdict import Kind, Verdict, percent
 
 FITS = 0.002
@@ -70,7 +70,7 @@ def judge(
     claims = claims or Claims()
     known = list(hypotheses(batch))
     if update.size == 0.0:
-        return _unmoved(known)
+        return _unmoved(known, update)
     fit = Fit(batch.table, update.change_P)
     allowed = max(FITS, ROUNDINGS * update.rounding)
     if allowed > COARSE:
@@ -97,10 +97,12 @@ def _matching(
     return [(known[h], float(left_H[h])) for h in alike]
 
 
-def _unmoved(known: Sequence[Hypothesis]) -> Verdict:
+def _unmoved(known: Sequence[Hypothesis], update: Update) -> Verdict:
     due = next(one for one in known if one.parts[0] == CENTRED)
     if np.any(due.weights_K):
-        return Verdict(Kind.WRONG, "nothing was trained: no weight moved", "no update", 1.0)
+        if update.source == MOMENTS:
+            return Verdict(Kind.WRONG, "the gradient is zero", "no update", 1.0)
+        return Verdict(Kind.UNKNOWN, "no weight moved: no gradient, or too small a learning rate")
     return Verdict(Kind.FOLLOWS, "nothing to learn, and no weight moved", CENTRED)
 
 

@@ -127,32 +127,3 @@ def _with_optimizer(weights: Weights, state: dict[str, Any]) -> Checkpoint:
             beta = float(state["param_groups"][0]["betas"][0])
             return Checkpoint(weights, dict(zip(names, moments, strict=True)), beta)
     return Checkpoint(weights, {})
-
-
-@dataclass(frozen=True)
-class Policy:
-    """A model at given weights, as a function of the parameters that are trained.
-
-    Attributes:
-        model: gives the architecture; its own weights are used where none are given.
-        parameters: those trained, by name.
-        adapter_scale: what the product of LoRA's two matrices is multiplied by; `None` where whole
-            weights are trained. A parameter of LoRA is named for its layer's weight, followed by
-            `.lora_A` or `.lora_B`.
-    """
-
-    model: torch.nn.Module
-    parameters: Weights
-    adapter_scale: float | None = None
-
-    def weights(self, parameters: Mapping[str, torch.Tensor]) -> Weights:
-        """Return the weights of the model that the parameters stand for."""
-        if self.adapter_scale is None:
-            return dict(parameters)
-        own = dict(self.model.named_parameters())
-        layers = {name.rpartition(".")[0] for name in parameters}
-        return {
-            layer: own[layer].double()
-            + self.adapter_scale * parameters[f"{layer}.lora_B"] @ parameters[f"{layer}.lora_A"]
-            for layer in layers
-        }

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch.func import functional_call
 
-from tokengym.agents.probe.policy import PAD, Policy
+from tokengym.agents.probe.policy import PAD, Weights
 from tokengym.agents.probe.rollouts import ProbeRollout
 
 Floats = npt.NDArray[np.float64]
@@ -79,7 +79,8 @@ class ScoreTable:
 
 
 def score_table(
-    policy: Policy,
+    model: torch.nn.Module,
+    at: Weights,
     rollouts: Sequence[ProbeRollout],
     places: Mapping[str, Ints],
     *,
@@ -89,19 +90,19 @@ def score_table(
     """Score every token of a batch, in double precision.
 
     Args:
-        policy: at the weights before the update.
+        model: gives the architecture.
+        at: the weights before the update, by name.
         rollouts: of the batch.
         places: the coordinates, as `draw_coordinates` returns them.
         temperature: which logits are divided by.
         left_padding: whether prompts are filled up on the left with tokens that are attended.
     """
-    parameters = {
-        name: policy.parameters[name].detach().double().requires_grad_() for name in places
-    }
+    fixed = {name: value.detach().double() for name, value in at.items()}
+    parameters = {name: fixed[name].clone().requires_grad_() for name in places}
     widest = max(len(rollout.completion_ids) for rollout in rollouts)
     longest = max(len(rollout.prompt_ids) for rollout in rollouts)
-    model = policy.model.double()
-    weights = policy.weights(parameters)
+    model = model.double()
+    weights = fixed | parameters
     parts = []
     for rollout in rollouts:
         fill = longest - len(rollout.prompt_ids) if left_padding else 0

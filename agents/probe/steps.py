@@ -12,7 +12,7 @@ from tokengym.agents.probe.batch import ProbeBatch, logged_logprobs
 from tokengym.agents.probe.estimators import group_means
 from tokengym.agents.probe.fit import Fit
 from tokengym.agents.probe.judge import Claims, judge
-from tokengym.agents.probe.policy import Checkpoint, Policy
+from tokengym.agents.probe.policy import Checkpoint, Weights
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.scores import (
     Flags,
@@ -41,7 +41,6 @@ class Training:
         rollouts: the batch.
         checkpoints: before it and after each optimizer step on it.
         temperature: at which replies were sampled.
-        adapter_scale: of LoRA; see `Policy`.
         reference: the checkpoint that a KL penalty refers to; `None` if there is no penalty.
         sampled: the checkpoint that sampled the batch; the first one if `None`.
     """
@@ -50,7 +49,6 @@ class Training:
     rollouts: Sequence[ProbeRollout]
     checkpoints: Sequence[Checkpoint]
     temperature: float = 1.0
-    adapter_scale: float | None = None
     reference: Checkpoint | None = None
     sampled: Checkpoint | None = None
 
@@ -90,7 +88,8 @@ class Training:
         left_padding: bool = False,
     ) -> ScoreTable:
         return score_table(
-            self._policy(before),
+            self.model,
+            self._weights(before),
             self.rollouts,
             _places(before, after),
             temperature=temperature or self.temperature,
@@ -100,15 +99,17 @@ class Training:
     def _logprobs(self, at: Checkpoint) -> Floats:
         """Return the log-probability of every column at other weights; scores are not needed."""
         nowhere = {name: np.zeros(0, np.int64) for name in at.weights}
-        table = score_table(self._policy(at), self.rollouts, nowhere, temperature=self.temperature)
+        table = score_table(
+            self.model, self._weights(at), self.rollouts, nowhere, temperature=self.temperature
+        )
         return table.logprob_K
 
-    def _policy(self, at: Checkpoint) -> Policy:
+    def _weights(self, at: Checkpoint) -> Weights:
         known = {name for name, _ in self.model.named_parameters()}
         weights = {name: value for name, value in at.weights.items() if name != _TIED}
-        if self.adapter_scale is None and (strange := weights.keys() - known):
+        if strange := weights.keys() - known:
             raise DataError(f"the model has no parameter {min(strange)!r}, which a checkpoint has")
-        return Policy(self.model, weights, self.adapter_scale)
+        return weights
 
 
 def _places(before: Checkpoint, after: Checkpoint) -> dict[str, Ints]:

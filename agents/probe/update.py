@@ -10,7 +10,7 @@ from tokengym.agents.probe.policy import Checkpoint
 from tokengym.agents.probe.scores import Floats, Ints
 from tokengym.envs.core.errors import DataError
 
-SOURCES = ("weights", "Adam's first moments")
+WEIGHTS, MOMENTS = "weights", "Adam's first moments"
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Update:
         size: its norm; 0 if nothing moved.
         rounding: share of the change that the rounding of stored numbers explains.
         exact: whether everything was stored in float32 or better.
-        source: one of `SOURCES`.
+        source: what it was read off: `WEIGHTS` or `MOMENTS`.
         still: parameters that did not move at all.
     """
 
@@ -65,12 +65,12 @@ def update(before: Checkpoint, after: Checkpoint, places: Mapping[str, Ints]) ->
     _, still = moved(before, after)
     if after.moments:
         values = {name: _gradient(before, after, name) for name in places}
-        tensors, source = list(after.moments.values()), SOURCES[1]
+        tensors, source = list(after.moments.values()), MOMENTS
     else:
         values = {
             name: after.weights[name].double() - before.weights[name].double() for name in places
         }
-        tensors, source = [after.weights[name] for name in places], SOURCES[0]
+        tensors, source = [after.weights[name] for name in places], WEIGHTS
     change_P = np.concatenate(
         [values[name].flatten().numpy()[places[name]] for name in places] or [np.zeros(0)]
     )

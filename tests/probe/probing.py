@@ -9,7 +9,7 @@ import torch
 from tests.probe.plain_trainer import PlainTrainer, Settings, logprobs
 from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.judge import Claims, judge
-from tokengym.agents.probe.policy import Checkpoint, Policy, tiny_model
+from tokengym.agents.probe.policy import Checkpoint, tiny_model
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.scores import Ints, ScoreTable, draw_coordinates, score_table
 from tokengym.agents.probe.steps import Training
@@ -23,11 +23,10 @@ FEW = tuple(one for one in WORLDS if one.name in {"spread", "lengths", "two turn
 
 @lru_cache(maxsize=4)
 def first_table(seed: int, few: bool, temperature: float, left: bool) -> ScoreTable:
-    """Score a batch of designed rollouts at the first weights, for all trainers that start there."""
+    """Score a batch of designed rollouts at the first weights, for trainers that start there."""
     model = tiny_model(seed)
-    policy = Policy(model, dict(model.named_parameters()))
-    rollouts = batch_of(seed, few)
-    return score_table(policy, rollouts, places(), temperature=temperature, left_padding=left)
+    rollouts, at = batch_of(seed, few), dict(model.named_parameters())
+    return score_table(model, at, rollouts, places(), temperature=temperature, left_padding=left)
 
 
 def batch_of(seed: int, few: bool = False) -> list[ProbeRollout]:

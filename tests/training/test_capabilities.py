@@ -11,11 +11,11 @@ from rich.console import Console
 
 from tests.training.foreign import serving_less
 from tokengym.agents.experiment import run_experiment
+from tokengym.agents.training.capabilities import LOSSES, Capability, service_capabilities
 from tokengym.agents.training.connection import Connection, ServiceRefusedError
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.capabilities import LOSSES, Capability, service_capabilities
 from tokengym.agents.training.progress import Progress
 
 pytestmark = pytest.mark.filterwarnings("ignore")
