@@ -18,6 +18,7 @@ from tokengym.agents.cli.models import models
 from tokengym.agents.cli.new_world import new_world
 from tokengym.agents.cli.numerics import numerics
 from tokengym.agents.cli.play import play
+from tokengym.agents.cli.probe import probe
 from tokengym.agents.cli.report import report
 from tokengym.agents.cli.rollouts import rollouts
 from tokengym.agents.cli.serve import serve
@@ -62,6 +63,7 @@ for _command in _COMMANDS:
 app.add_typer(certify, name="certify")
 app.add_typer(data, name="data")
 app.add_typer(models, name="models")
+app.add_typer(probe, name="probe")
 
 
 def run() -> None:

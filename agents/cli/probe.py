@@ -1,0 +1,97 @@
+"""`tokengym probe`: which gradient a trainer follows, read off one update of a tiny model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tokengym.agents.cli.extras import require_extra
+from tokengym.envs.core.errors import OptionError
+
+probe = typer.Typer(
+    help="Read off one update of a tiny model which gradient a trainer follows.",
+    no_args_is_help=True,
+)
+
+
+@probe.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="new folder")],
+    seed: Annotated[int, typer.Option(min=0, help="of the model and the rollouts")] = 0,
+    group_size: Annotated[int, typer.Option(min=2, help="rollouts in a group")] = 4,
+) -> None:
+    """Write a tiny model and designed rollouts, to train on with any trainer for one step."""
+    require_extra("tinker", "the probe")
+    from tokengym.agents.probe.policy import write_tiny_model
+    from tokengym.agents.probe.rollouts import write_rollouts
+    from tokengym.agents.probe.worlds import designed_rollouts
+
+    if folder.exists():
+        raise OptionError(f"{folder} must be a new folder, it exists")
+    folder.mkdir(parents=True)
+    write_tiny_model(folder / "model", seed)
+    write_rollouts(folder / "rollouts.jsonl", designed_rollouts(seed, group_size))
+    typer.echo(f"Train {folder / 'model'} on {folder / 'rollouts.jsonl'} for one step, in float32.")
+
+
+@probe.command()
+def read(
+    before: Annotated[
+        list[Path], typer.Option(help="model or checkpoint before the update; once a seed")
+    ],
+    after: Annotated[list[Path], typer.Option(help="checkpoint after it; once a seed")],
+    rollouts: Annotated[list[Path], typer.Option(help="its rollouts, JSONL; once a seed")],
+    model: Annotated[
+        Path | None, typer.Option(help="model directory, if --before is only a file of weights")
+    ] = None,
+    temperature: Annotated[float, typer.Option(min=1e-3, help="of sampling")] = 1.0,
+    learning_rate: Annotated[float, typer.Option(min=0.0, help="of the step, for advice")] = 0.0,
+) -> None:
+    """Judge an update by the checkpoints before and after it. Wrong: exit status 1.
+
+    Give the three options twice, for updates of two seeds, to have a fault confirmed.
+    """
+    require_extra("tinker", "the probe")
+    from tokengym.agents.probe.judge import Claims
+    from tokengym.agents.probe.policy import load_checkpoint, load_model
+    from tokengym.agents.probe.rollouts import read_rollouts
+    from tokengym.agents.probe.steps import Training
+    from tokengym.agents.probe.verdict import Kind, confirmed, worst
+
+    if not len(before) == len(after) == len(rollouts) <= 2:
+        raise OptionError(
+            "--before, --after and --rollouts are given once each, or twice each for two seeds; "
+            f"got {len(before)}, {len(after)} and {len(rollouts)}"
+        )
+    verdicts = []
+    for first, second, rows in zip(before, after, rollouts, strict=True):
+        checkpoints = load_checkpoint(first), load_checkpoint(second)
+        training = Training(
+            load_model(model or first), read_rollouts(rows), checkpoints, temperature
+        )
+        verdicts.append(worst(training.verdicts(Claims(rate=learning_rate))))
+    command = " ".join(
+        ["tokengym probe read"]
+        + [
+            f"--before {first} --after {second} --rollouts {rows}"
+            for first, second, rows in zip(before, after, rollouts, strict=True)
+        ]
+    )
+    if len(verdicts) == 1:
+        command += " and the same options for an update of `tokengym probe export --seed 1`"
+    verdict = confirmed(verdicts[0], verdicts[1] if len(verdicts) == 2 else None, command)
+    typer.echo(str(verdict))
+    if verdict.kind is Kind.WRONG:
+        raise typer.Exit(1)
+
+
+@probe.command()
+def sent(
+    rollouts: Annotated[Path, typer.Argument(help="JSONL of one step, with advantages")],
+) -> None:
+    """Judge a trainer's logs alone: whether its advantages follow from its rewards."""
+    require_extra("tinker", "the probe")
+    from tokengym.agents.probe.rollouts import read_rollouts
+    from tokengym.agents.probe.sent import judge_sent
+
+    typer.echo(str(judge_sent(read_rollouts(rollouts))))

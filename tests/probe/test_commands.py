@@ -1,0 +1,101 @@
+"""The commands, on files as trainers elsewhere write them."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from typer.testing import CliRunner
+
+from tests.probe.plain_trainer import PlainTrainer, Settings
+from tokengym.agents.cli.probe import probe
+from tokengym.agents.probe.policy import load_model
+from tokengym.agents.probe.rollouts import ProbeRollout, read_rollouts, write_rollouts
+from tokengym.envs.core.errors import DataError, OptionError
+
+
+def said(*arguments: object, status: int = 0) -> str:
+    """Run a command; an error of its own is raised, as the command line would print it."""
+    result = CliRunner().invoke(probe, [str(one) for one in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == status, result.output
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("probe") / "files"
+    assert "for one step, in float32" in said("export", folder)
+    return folder
+
+
+def trained(folder: Path, settings: Settings, name: str) -> Path:
+    """Train the exported model for a step, and save what a trainer would."""
+    model = load_model(folder / "model").float()
+    trainer = PlainTrainer(model, settings)
+    trainer.step(read_rollouts(folder / "rollouts.jsonl"))
+    weights = trainer.checkpoint().weights
+    if name.endswith(".pt"):
+        torch.save(weights, folder / name)
+    else:
+        dtype = torch.bfloat16 if "bf16" in name else torch.float32
+        save_file({n: w.to(dtype) for n, w in weights.items()}, folder / name)
+    return folder / name
+
+
+def options(folder: Path, after: Path) -> list[object]:
+    return [
+        *("--before", folder / "model", "--after", after),
+        *("--rollouts", folder / "rollouts.jsonl"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["right.safetensors", "right.pt"])
+def test_a_right_update_elsewhere_follows(exported: Path, name: str) -> None:
+    after = trained(exported, Settings(), name)
+    output = said("read", *options(exported, after))
+    assert output.startswith("follows: centred by group, summed over tokens")
+
+
+def test_a_fault_is_wrong_with_two_updates_and_suspect_with_one(exported: Path) -> None:
+    one = options(exported, trained(exported, Settings(fault="mask late"), "late.safetensors"))
+    assert said("read", *one).startswith("suspect: the mask is one token late")
+    both = said("read", *one, *one, status=1)
+    assert both.startswith("wrong: the mask is one token late")
+    assert "tokengym probe read --before" in both
+
+
+def test_bfloat16_is_never_called_wrong(exported: Path) -> None:
+    after = trained(exported, Settings(rate=0.01, fault="sign"), "bf16.safetensors")
+    output = said("read", *options(exported, after))
+    assert re.match(r"cannot say: rounding .*; save float32 checkpoints", output)
+
+
+def test_logs_alone_tell_the_estimator(tmp_path: Path) -> None:
+    rewards = (0.0, 0.5, 1.0, 0.2)
+    mean = sum(rewards) / 4
+    rows = [
+        ProbeRollout((1,), (5, 6), (1, 1), reward, "a", (reward - mean,) * 2) for reward in rewards
+    ]
+    write_rollouts(tmp_path / "r.jsonl", rows)
+    assert said("sent", tmp_path / "r.jsonl").startswith("follows: centred by group")
+    zeros = [replace(row, advantages=(0.0, 0.0)) for row in rows]
+    write_rollouts(tmp_path / "r.jsonl", zeros)
+    assert "all advantages are 0, though rewards differ" in said("sent", tmp_path / "r.jsonl")
+    other = [replace(row, advantages=(n**3, n**3)) for n, row in enumerate(rows)]
+    write_rollouts(tmp_path / "r.jsonl", other)
+    assert said("sent", tmp_path / "r.jsonl").startswith("suspect: no estimator known here")
+
+
+def test_bad_input_names_the_rule(exported: Path, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="must be a new folder"):
+        said("export", exported)
+    rows = tmp_path / "r.jsonl"
+    rows.write_text('{"prompt_ids": [1], "completion_ids": [2, 3], "mask": [1], "reward": 0}\n')
+    with pytest.raises(DataError, match=r"line 1: a rollout needs .* group is missing"):
+        said("sent", rows)
+    with pytest.raises(DataError, match="holds no weights"):
+        said("read", *options(exported, tmp_path))
