@@ -63,6 +63,8 @@ def read(
             "--before, --after and --rollouts are given once each, or twice each for two seeds; "
             f"got {len(before)}, {len(after)} and {len(rollouts)}"
         )
+    if len(set(rollouts)) < len(rollouts):
+        raise OptionError(f"--rollouts must be of two seeds, got {rollouts[0]} twice")
     verdicts = []
     for first, second, rows in zip(before, after, rollouts, strict=True):
         checkpoints = load_checkpoint(first), load_checkpoint(second)

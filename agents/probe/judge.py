@@ -1,7 +1,7 @@
 """From an update to a verdict: the known ways of training first, then the known faults."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -79,9 +79,11 @@ def judge(
     if matching:
         return _recognised(fit, known, matching, claims)
     found = next(_faulty(batch, fit, known, allowed, rescore, update, claims), None)
-    if found is not None:
-        return found
-    return _unrecognised(batch, fit, known, allowed)
+    verdict = found or _unrecognised(batch, fit, known, allowed)
+    if update.exact:
+        return verdict
+    notes = (*verdict.notes, "save float32 checkpoints")
+    return replace(verdict, kind=Kind.UNKNOWN, notes=notes)
 
 
 def _matching(

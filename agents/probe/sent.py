@@ -51,7 +51,7 @@ def judge_sent(rollouts: Sequence[ProbeRollout]) -> Verdict:
         nearest, left = min(found, key=lambda pair: pair[1])
         text = f"no estimator known here gives these advantages; nearest: {nearest.name}"
         return Verdict(Kind.SUSPECT, f"{text}, off by {percent(left)}", off=left)
-    best, left = min(fitting, key=lambda pair: (not pair[0].unbiased, pair[1]))
+    best, left = next((pair for pair in fitting if pair[0].unbiased), fitting[0])
     if best.unbiased:
         notes = (best.noise,) if best.noise else ()
         text = f"{best.name} (off by {percent(left)})"

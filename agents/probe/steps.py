@@ -98,11 +98,11 @@ class Training:
 
     def _logprobs(self, at: Checkpoint) -> Floats:
         """Return the log-probability of every column at other weights; scores are not needed."""
-        nowhere = {name: np.zeros(0, np.int64) for name in at.weights}
-        table = score_table(
-            self.model, self._weights(at), self.rollouts, nowhere, temperature=self.temperature
-        )
-        return table.logprob_K
+        weights = self._weights(at)
+        nowhere = {next(reversed(weights)): np.zeros(0, np.int64)}
+        return score_table(
+            self.model, weights, self.rollouts, nowhere, temperature=self.temperature
+        ).logprob_K
 
     def _weights(self, at: Checkpoint) -> Weights:
         known = {name for name, _ in self.model.named_parameters()}
@@ -113,8 +113,10 @@ class Training:
 
 
 def _places(before: Checkpoint, after: Checkpoint) -> dict[str, Ints]:
-    names, _ = moved(before, after)
-    return draw_coordinates({n: after.weights[n].numel() for n in names if n != _TIED})
+    """Return the coordinates: of what moved, or of everything if nothing did."""
+    names, still = moved(before, after)
+    sizes = {name: after.weights[name].numel() for name in names or still}
+    return draw_coordinates({name: size for name, size in sizes.items() if name != _TIED})
 
 
 def _seen(batch: ProbeBatch, step: Update) -> Flags:

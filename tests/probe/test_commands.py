@@ -32,6 +32,12 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def second(tmp_path: Path) -> Path:
+    said("export", tmp_path / "second", "--seed", 1)
+    return tmp_path / "second"
+
+
 def trained(folder: Path, settings: Settings, name: str) -> Path:
     """Train the exported model for a step, and save what a trainer would."""
     model = load_model(folder / "model").float()
@@ -60,10 +66,15 @@ def test_a_right_update_elsewhere_follows(exported: Path, name: str) -> None:
     assert output.startswith("follows: centred by group, summed over tokens")
 
 
-def test_a_fault_is_wrong_with_two_updates_and_suspect_with_one(exported: Path) -> None:
-    one = options(exported, trained(exported, Settings(fault="mask late"), "late.safetensors"))
+def test_a_fault_is_wrong_with_two_seeds_and_suspect_with_one(exported: Path, second: Path) -> None:
+    late = Settings(fault="mask late")
+    one, other = (
+        options(folder, trained(folder, late, "late.safetensors")) for folder in (exported, second)
+    )
     assert said("read", *one).startswith("suspect: the mask is one token late")
-    both = said("read", *one, *one, status=1)
+    with pytest.raises(OptionError, match="must be of two seeds"):
+        said("read", *one, *one)
+    both = said("read", *one, *other, status=1)
     assert both.startswith("wrong: the mask is one token late")
     assert "tokengym probe read --before" in both
 
