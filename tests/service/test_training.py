@@ -337,8 +337,8 @@ def test_stable_reinforce_wants_to_know_where_its_tokens_come_from(
     ratio = np.exp(p + 1.0)
     expected = 0.1 * (ratio - 1 - (p + 1.0)) - np.minimum(ratio, 2.0) * p * 0.5
     assert result.metrics["loss:sum"] == pytest.approx(expected.sum(), rel=1e-5)
-    # What follows a refused request need not wait for it.
-    assert "never arrived" not in service.log_path.read_text()
+    # What follows a refused request need not wait for it. Other tests leave gaps in this log.
+    assert f"{run.model_id}: request" not in service.log_path.read_text()
 
 
 def test_a_gradient_that_is_no_number_leaves_the_weights_alone(run: Any) -> None:
