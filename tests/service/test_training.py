@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tinker
 import torch
-from peft import LoraConfig, get_peft_model
 from tinker.types import AdamParams, Datum, ModelInput, TensorData
 from transformers import AutoModelForCausalLM
 
@@ -87,6 +86,9 @@ def _peft_model(model_dir: Path, rank: int, seed: int) -> Any:
     torch.manual_seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peft warns about tied embeddings
+        # Collecting does not import it: that takes seconds, and every worker collects.
+        from peft import LoraConfig, get_peft_model
+
         return get_peft_model(model, LoraConfig(r=rank, lora_alpha=32, target_modules=targets))
 
 
