@@ -120,7 +120,7 @@ class TextEpisode:
         )
         self._begin(roles)
         opening = world.start(task)
-        self.turn = self._show(opening, None, "")
+        self.turn = self._show(opening, "", "")
         self.turns = [self.turn]
         self._collected = dict.fromkeys(roles, 0 if self.turn.rewards else 1)
         if self.turn.done:
@@ -265,12 +265,12 @@ class TextEpisode:
         """Take copies of what a twin shares with its original."""
         self._left, self._shown = self._left.copy(), self._shown.copy()
 
-    def _show(self, turn: Turn, wrote: str | None, reply: str) -> Turn:
+    def _show(self, turn: Turn, wrote: str, reply: str) -> Turn:
         """Show a Turn's text to its role, or stop where it does not fit.
 
         Args:
             turn: the Turn.
-            wrote: the role whose reply it answers; `None` for the opening.
+            wrote: the role whose reply it answers; empty for the opening.
             reply: that reply, which counts as read by who wrote it.
         """
         role, budgets = turn.role, self._left

@@ -159,7 +159,7 @@ class Episode(TextEpisode):
     def _fork_read(self) -> None:
         self._transcripts = {role: part.fork() for role, part in self._transcripts.items()}
 
-    def _show(self, turn: Turn, wrote: str | None, reply: str) -> Turn:
+    def _show(self, turn: Turn, wrote: str, reply: str) -> Turn:
         """Append the Turn's text to the conversation of its role, or stop where it does not fit.
 
         The transcript of who replied has the reply already, as sampled.
