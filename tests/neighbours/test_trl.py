@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,6 @@ from tokengym.envs import OptionError, Rollouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from trl import GRPOConfig
 
