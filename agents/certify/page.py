@@ -1,4 +1,4 @@
-"""The page of a certificate, on a terminal and as HTML, and the folder that holds it."""
+"""A certificate for people: on a terminal, on a page, in the summary of a CI's step."""
 
 import re
 from collections import Counter
@@ -15,10 +15,9 @@ from tokengym.envs.core.display import shorten
 
 
 def save(certificate: Certificate, folder: Path) -> None:
-    """Write `certificate.json` and the page `certificate.html` into a folder."""
+    """Write `certificate.json` into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "certificate.json", certificate.to_json().encode())
-    certificate_report(certificate).write(folder / "certificate.html")
 
 
 def certificate_report(certificate: Certificate) -> Report:
