@@ -115,14 +115,12 @@ class Report:
         lines: sentences, the most important first.
         parts: tables, charts and texts, in order.
         warning: what went wrong, if anything did.
-        facts: a few figures with their names, for a strip at the top.
     """
 
     title: str
     lines: Sequence[str]
     parts: Sequence[Table | Chart | Text]
     warning: str = ""
-    facts: Sequence[tuple[str, str]] = ()
 
     @property
     def tables(self) -> list[Table]:

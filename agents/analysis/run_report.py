@@ -17,7 +17,6 @@ from tokengym.agents.training.folder.run_summary import Evaluation, References, 
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import scripted_opponent, spec
 from tokengym.rewards.estimates import Estimate, mean_estimate
-from tokengym.rewards.skill import describe_skill
 
 _SKILL = (
     "Skill is (return - blind) / (oracle - blind) on the same held-out Tasks, paired: 0 is the "
@@ -87,6 +86,9 @@ class Trained:
         label = config.options.get("label")
         prompt = self.before.conditions.get("prompt", config.options.get("prompt", "full"))
         read = f"{f'label {label}, ' if label else ''}{prompt} prompts"
+        if sampled := self.before.conditions:
+            read += f", temperature {float(sampled['temperature']):g}"
+            read += f", at most {sampled['max_tokens']} tokens a reply"
         kind = "return" if self.references.on_outcomes is None else "expected return"
         place = f"{self.spec.short_name}:{config.level}"
         as_role = f" as {self.role}" if len(self.spec.roles) > 1 else ""
@@ -158,11 +160,13 @@ def trained_parts(config: TrainConfig) -> dict[str, tuple[TrainConfig, str]]:
     }
 
 
-def run_report(run: RunFolder) -> Report | None:
-    """Lay out a run; `None` while it is unfinished."""
-    outcome = run.outcome
-    if outcome is None:
-        return None
+def run_report(run: RunFolder) -> Report:
+    """Lay out a finished run.
+
+    Raises:
+        OptionError: if it is unfinished.
+    """
+    outcome = run.finished
     config, steps = run.config, run.step_log(replies=False).current()
     sides = [Trained(name, *part, outcome=outcome) for name, part in trained_parts(config).items()]
     records = [list(run.rollouts.read(evaluation_segment(when))) for when in ("before", "after")]
@@ -170,7 +174,8 @@ def run_report(run: RunFolder) -> Report | None:
     parts += [table for side in sides if (table := side.figures(records)).rows]
     for side in sides if config.others else sides[:1]:
         parts += forecast_parts(side.before.stated, side.after.stated)
-    lines = [side.what_happened for side in sides]
+    lines = [*filter(None, (side.after.form_warning for side in sides))]
+    lines += [side.what_happened for side in sides]
     lines += [f"{s.title}: {finding}" for s in sides for finding in outcome.findings(s.name)]
     if steps and config.rolls_out:
         ties = run_ties(run)
@@ -178,26 +183,12 @@ def run_report(run: RunFolder) -> Report | None:
         parts.append(ties.table())
     lines += [*filter(None, [outcome.ending]), _SKILL, _summary(config, steps)]
     lost = outcome.collapse
-    warning = lost and f"Collapsed at step {lost.since}: {lost.reason}. Try: {lost.advice}."
+    warning = lost and (
+        f"Collapsed at step {lost.since}: {lost.reason}. The last good checkpoint is kept. "
+        f"Try: {lost.advice}."
+    )
     title = ", ".join(dict.fromkeys(f"{side.spec.id} ({side.config.level})" for side in sides))
-    return Report(title, lines, parts, warning or "", _facts(sides[0], steps))
-
-
-def _facts(first: Trained, steps: Sequence[StepRow]) -> list[tuple[str, str]]:
-    skill, whens = first.outcome.skill(first.name), ("before", "after")
-    of_first = f", {first.name}" if len(first.outcome.references) > 1 else ""
-    dead = [row.dead_share for row in steps if row.loss is None]
-    returns = [f"{mean.value:.3f}" for mean in (first.before.earned, first.after.earned)]
-    skills = map(describe_skill, (skill.before, skill.after))
-    facts = [
-        (f"{what} {when}{of_first}", shown)
-        for what, both in (("return", returns), ("skill", skills))
-        for when, shown in zip(whens, both, strict=True)
-    ]
-    facts.append(("steps", f"{len(steps)}"))
-    if dead:
-        facts.append(("dead groups", f"{sum(dead) / len(dead):.1%}"))
-    return [*facts, ("seconds of training alone", f"{sum(row.seconds for row in steps):,.0f}")]
+    return Report(title, lines, parts, warning or "")
 
 
 def _verdict(difference: Estimate, more: str, less: str, unknown: str) -> str:

@@ -17,10 +17,10 @@ from tokengym.agents.analysis.run_ties import (
 )
 from tokengym.agents.model_files import read_object
 from tokengym.agents.settings import plain
-from tokengym.agents.training.folder.monitor import TIE_RATES
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.spec import short_name
 from tokengym.envs.core.seeding import generator
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
@@ -89,7 +89,8 @@ def saved_sweep(folder: Path) -> Report:
     runs = {label: [RunFolder(folder / run) for run in one["runs"]] for label, one in found.items()}
     first = next(iter(runs.values()))[0].config
     seeds = max(map(len, runs.values()))
-    places = ", ".join(f"{one.world} {one.level}" for one in (first, *first.others))
+    worlds = [(first.world, first.level), *((one.world, one.level) for one in first.others)]
+    places = ", ".join(f"{short_name(world)} {level}" for world, level in worlds)
     title = f"{places}, {first.steps} steps, {seeds} seed{'s' * (seeds > 1)} each"
     return sweep_report(title, sweep_columns(runs))
 
@@ -123,35 +124,16 @@ def sweep_report(title: str, columns: Mapping[str, SweepColumn]) -> Report:
     if any(column.collapsed for column in every):
         rows.append(["collapsed runs", *(f"{column.collapsed}" for column in every)])
     table = Table(("", *columns), rows, note=_NOTE)
-    return Report(title, (), (_skills(columns), _rates(columns), table))
+    return Report(title, (), (_skills(columns), table))
 
 
 def _skills(columns: Mapping[str, SweepColumn]) -> Chart:
     each = [(at, one) for at, column in enumerate(columns.values()) for one in column.skills]
-    pooled_skills = [column.skill for column in columns.values()]
+    skills = [column.skill for column in columns.values()]
+    value, low, high, _ = ([*part] for part in zip(*skills, strict=True))
+    places, seeds = ([*part] for part in zip(*each, strict=True))
     series = [
-        Series("each seed", *map(list, zip(*each, strict=True)), kind="dots"),
-        Series(
-            "seeds together",
-            [*range(len(columns))],
-            [skill.value for skill in pooled_skills],
-            [skill.low for skill in pooled_skills],
-            [skill.high for skill in pooled_skills],
-            kind="dots",
-        ),
+        Series("each seed", places, seeds, kind="dots"),
+        Series("seeds together", [*range(len(skills))], value, low, high, kind="dots"),
     ]
     return Chart("Skill on held-out Tasks", "", "skill", series, ticks=list(columns))
-
-
-def _rates(columns: Mapping[str, SweepColumn]) -> Chart:
-    rates = {
-        name: [pooled(column.ties, name) for column in columns.values()]
-        for name in (*TIE_RATES, "floor_mass")
-    }
-    series = [
-        Series(name, [*range(len(columns))], [rate and rate.value for rate in found])
-        for name, found in rates.items()
-        if any(found)
-    ]
-    title = "Means over training steps"
-    return Chart(title, "", "rate", series, share=True, ticks=list(columns))

@@ -24,8 +24,7 @@ def certificate_report(certificate: Certificate) -> Report:
     """Lay a certificate out."""
     findings = certificate.findings
     failed = {severity: certificate.failed(severity) for severity in Severity}
-    facts = [(severity.plural, str(len(found))) for severity, found in failed.items()]
-    counted = ", ".join(f"{count} {name}" for name, count in facts)
+    counted = ", ".join(f"{len(found)} {severity.plural}" for severity, found in failed.items())
     statuses = Counter(found.status for found in findings)
     ended = ", ".join(f"{statuses[status]} {status}" for status in Status)
     lines = [f"{counted} to look at; of {len(findings)} checks {ended}."]
@@ -41,7 +40,6 @@ def certificate_report(certificate: Certificate) -> Report:
         f"{certificate.target}: {certificate.package}",
         lines,
         (*(_table(group, several) for group, several in groups if several), details),
-        facts=facts,
     )
 
 

@@ -56,7 +56,9 @@ def saved_report(folder: EvaluationFolder) -> Report | None:
         DataError: if its file is damaged.
     """
     found = folder.read()["results"]
-    return found and evaluation_report(folder.config(), read_plain(Results, _with_nan(found)))
+    if found is None:
+        return None
+    return evaluation_report(folder.config(), read_plain(Results, _with_nan(found)))
 
 
 def _with_nan(found: Any, among_scores: bool = False) -> Any:

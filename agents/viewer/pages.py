@@ -159,7 +159,7 @@ def _kept(
 def _packed(
     view: RunView,
     kept: set[_Group],
-    pictures: Mapping[tuple[str, _Group], Mapping[str, str]],
+    pictures: Mapping[tuple[str, _Group], dict[str, str]],
 ) -> dict[str, Any]:
     """Return tables and groups of the rollouts in some groups."""
     tables, packed = {}, {}
@@ -200,7 +200,7 @@ class _Extremes:
     """The groups of the largest and smallest return, advantage and change."""
 
     def __init__(self) -> None:
-        self._ends: dict[tuple[bool, str], tuple[tuple[float, _Group], ...]] = {}
+        self._ends: dict[tuple[bool, str], list[tuple[float, _Group]]] = {}
         self._earned: dict[str, dict[_Group, float]] = {_BEFORE: {}, _AFTER: {}}
 
     def add(self, segment: str, group: _Group, record: RolloutRecord) -> None:
@@ -216,8 +216,8 @@ class _Extremes:
     def _see(self, group: _Group, what: str, value: float | None) -> None:
         if value is not None:
             key, seen = (bool(group.step), what), (value, group)
-            low, high = self._ends.get(key, (seen, seen))
-            self._ends[key] = min(low, seen), max(high, seen)
+            low, high = self._ends.get(key, [seen, seen])
+            self._ends[key] = [min(low, seen), max(high, seen)]
 
     @property
     def groups(self) -> list[_Group]:
@@ -228,7 +228,7 @@ class _Extremes:
     def changed(self) -> _Group | None:
         """The group of the largest gain; `None` where nothing was played twice."""
         ends = self._ends.get((False, "change"))
-        return ends and ends[1][1]
+        return ends[1][1] if ends else None
 
 
 def _chosen(sizes: Mapping[_Group, int], extremes: Sequence[_Group], room: int) -> set[_Group]:
@@ -246,9 +246,9 @@ def _chosen(sizes: Mapping[_Group, int], extremes: Sequence[_Group], room: int) 
     return set()
 
 
-def _pictures(view: RunView, group: _Group | None) -> dict[tuple[str, _Group], Mapping[str, str]]:
+def _pictures(view: RunView, group: _Group | None) -> dict[tuple[str, _Group], dict[str, str]]:
     """Return by segment what is added to the rollouts of a Task before and after: its picture."""
-    pictures = {}
+    pictures: dict[tuple[str, _Group], dict[str, str]] = {}
     for name in (_BEFORE, _AFTER) if group is not None else ():
         for record in view.records(name):
             if _group_of(name, record) == group and can_draw(record.world):

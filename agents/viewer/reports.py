@@ -42,7 +42,7 @@ def read_report(file: Path) -> dict[str, Any] | None:
     if file.name not in _KNOWN:
         return _saved(file)
     report = _KNOWN[file.name](file.parent)
-    return report and report.to_dict()
+    return None if report is None else report.to_dict()
 
 
 def _saved(file: Path) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-// A report as Python laid it out: verdict and facts at the top, tables and charts below.
+// A report as Python laid it out: verdict at the top, tables and charts below.
 "use strict";
 
 function reportHead(report) {
@@ -6,7 +6,6 @@ function reportHead(report) {
   return h("section", {class: "report"},
     report.warning && h("p", {class: "collapse"}, report.warning),
     first && h("p", {class: "lead"}, first),
-    report.facts.length > 0 && h("dl", {class: "strip"}, report.facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     others.map((line) => h("p", {class: "finding"}, line)));
 }
 
