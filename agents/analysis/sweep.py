@@ -20,8 +20,8 @@ from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.spec import short_name
 from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.spec import short_name
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
 
