@@ -53,7 +53,7 @@ def test_the_page_shows_curves_with_their_lines_and_all_rollouts(page: Browser) 
 def test_from_a_curve_to_the_members_of_a_dead_group_are_two_clicks(page: Browser) -> None:
     x, y = page.evaluate(
         "(() => { const box = document.querySelectorAll('.chart')[1].getBoundingClientRect();"
-        "return [box.x + box.width * (38 + (320 - 38 - 46) / 2) / 320, box.y + 60]; })()"
+        "return [box.x + box.width * (38 + (320 - 38 - 56) / 2) / 320, box.y + 60]; })()"
     )
     page.click_at(x, y)
     page.wait("document.querySelector('.count').textContent.startsWith('8 of ')")
@@ -245,13 +245,13 @@ def finished(folder: Path, world: str = "forecast") -> RunFolder:
     after = [rollout(world, "evaluation", None, group, 1) for group in range(6)]
     run.rollouts.append(evaluation_segment("after"), after)
     before = list(run.rollouts.read(evaluation_segment("before")))
-    both = [
+    start, end = (
         Evaluation(tuple(one.total for one in side), {"malformed": 0.5}) for side in (before, after)
-    ]
-    run.write_evaluation("before", both[0])
+    )
+    run.write_evaluation("before", start)
     lost = Collapse(2, HOSTILE, "try it")
     name = "forecaster" if world == "forecast" else "operator"
-    run.write_outcome(RunSummary(*both, run.references, lost, {name: None}))
+    run.write_outcome(RunSummary(start, end, run.references, lost, {name: None}))
     return run
 
 

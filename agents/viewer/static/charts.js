@@ -1,7 +1,7 @@
 // Charts as SVG: curves over training steps, where a click on a step filters the table to it, and those of a report.
 "use strict";
 
-const CHART = {width: 320, height: 150, left: 38, right: 46, top: 8, bottom: 22};
+const CHART = {width: 320, height: 150, left: 38, right: 56, top: 8, bottom: 22};
 const SMOOTHING = 0.85;
 const RETURNS = "Pale: each step; bold: smoothed; points: held-out Tasks, 95 % intervals. Click a step for its rollouts.";
 
@@ -74,9 +74,9 @@ function plot(spec, chosen, choose) {
   }
   const marks = spec.ticks.length ? spec.ticks.map((name, at) => [at, name]) : ticks(first, last).filter((tick) => !spec.x || Number.isInteger(tick)).map((tick) => [tick, shortTick(tick)]);
   for (const [at, name] of marks) svg.append(s("text", {class: "tick", x: x(at), y: height - 7, "text-anchor": "middle"}, name));
-  let place = Infinity;
-  for (const [name, level] of levels.sort((a, b) => a[1] - b[1])) {
-    place = Math.min(y(level) + 3, place - 11);
+  let place = -2;
+  for (const [name, level] of levels.sort((a, b) => b[1] - a[1])) {
+    place = Math.max(y(level) + 3, place + 11);
     svg.append(s("line", {class: "reference", x1: left, x2: width - right, y1: y(level), y2: y(level)}),
       // A name that does not fit beside the panel stands in it, above its line.
       name.length > 9 ? s("text", {class: "tick", x: width - right - 2, y: y(level) - 3, "text-anchor": "end"}, name)
