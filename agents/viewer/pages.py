@@ -92,7 +92,8 @@ def whole_page(runs: Mapping[str, RunView], most_bytes: int) -> str:
         for view in runs.values()
     ]
     # Whoever opens it where scripts do not run reads what was found, too.
-    found = [line for run in data if run["report"] for line in run["report"]["lines"]]
+    reports = [report for run in data if (report := run["report"])]
+    found = [line for report in reports for line in (report["warning"], *report["lines"]) if line]
     plain = "".join(f"<p>{escape(line)}</p>\n" for line in found) or _READING
     room = most_bytes - len(_json(data)) - len((script + style + plain).encode()) - _MARKUP
     for run, view in zip(data, runs.values(), strict=True):

@@ -359,7 +359,9 @@ def test_where_no_script_runs_the_findings_are_read(browser: Browser, tmp_path: 
     browser.open(path.as_uri())
     browser.send("Emulation.setScriptExecutionDisabled", value=False)
     shown = browser.wait(f"location.href.endsWith('{path.name}') && document.body.innerText")
-    assert run_report(run).lines[0] in shown
+    report = run_report(run)
+    assert report.warning[:30] in shown
+    assert report.lines[0] in shown
 
 
 def test_a_page_on_paper_shows_its_rows(page: Browser) -> None:

@@ -65,7 +65,7 @@ class App {
     this.table.set([], this.sort, []);
     this.header();
     this.charts();
-    this.findReport(name);
+    this.findReport(name).catch((error) => this.fail(error.message));
     // Curves are there before the rollouts are read.
     requestAnimationFrame(() => setTimeout(() => this.read(name)));
   }
@@ -131,7 +131,7 @@ class App {
       const gone = Object.keys(before).some((segment) => !(segment in run.stamps));
       const moved = run.curves.steps.length !== this.run.curves.steps.length || run.state !== this.run.state;
       this.run = run;
-      if (moved) { this.header(); this.charts(); this.findReport(run.name); }
+      if (moved) { this.header(); this.charts(); await this.findReport(run.name); }
       if (changed.length || gone) this.take(changed.length ? await this.source.tables(run.name, changed) : {});
       this.fail("");
     } catch (error) {
