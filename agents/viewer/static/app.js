@@ -297,7 +297,7 @@ class App {
     const found = this.report && reportHead(this.report);
     const changed = this.paired ? await this.changed() : null;
     replace(this.detail, found, changed);
-    replace(this.rest, this.report && reportParts(this.report), this.run.config && settingsOf(this.run));
+    replace(this.rest, this.report && reportParts(this.report), this.run.config && h("details", {class: "about"}, h("summary", {}, "Settings"), settingsTable([this.run])));
   }
 
   async showRollout(place) {

@@ -87,26 +87,17 @@ function compareView(runs, pairs, state, open, redraw) {
   return h("section", {class: "compare"},
     h("h2", {}, `${left.name} and ${right.name}`),
     pairs.length ? changesTable(pairs, [left.name, right.name], state, open, redraw) : h("p", {class: "verdict"}, "No held-out Task was played by both."),
-    settingsTable(left, right));
+    settingsTable(runs));
 }
 
-function settingsOf(run) {
-  return h("details", {class: "about"}, h("summary", {}, "Settings"), h("table", {class: "settings"}, h("tbody", {},
-    Object.entries(factsOfRun(run)).map(([name, value]) => h("tr", {}, h("th", {scope: "row"}, name.replaceAll("_", " ")), h("td", {}, value))))));
-}
-
-function factsOfRun(run) {
-  return {state: run.state, "return before": estimate(run.before), "return after": estimate(run.after),
-    ...Object.fromEntries(Object.entries(run.config || {}).map(([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : String(value)]))};
-}
-
-function settingsTable(left, right) {
-  const [ours, theirs] = [left, right].map(factsOfRun);
-  const names = Object.keys({...ours, ...theirs});
-  const shown = names.filter((name, at) => at < 3 || ours[name] !== theirs[name]);
+// The settings of a run, or those in which two differ.
+function settingsTable(runs) {
+  const facts = runs.map((run) => ({state: run.state, "return before": estimate(run.before), "return after": estimate(run.after),
+    ...Object.fromEntries(Object.entries(run.config || {}).map(([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : String(value)]))}));
+  const shown = Object.keys(Object.assign({}, ...facts)).filter((name, at) => at < 3 || facts.length < 2 || facts[0][name] !== facts[1][name]);
   return h("table", {class: "settings"},
-    h("thead", {}, h("tr", {}, ["", left.name, right.name].map((name) => h("th", {scope: "col"}, name)))),
-    h("tbody", {}, shown.map((name) => h("tr", {}, h("th", {scope: "row"}, name.replaceAll("_", " ")), h("td", {}, ours[name] || ""), h("td", {}, theirs[name] || "")))));
+    h("thead", {}, h("tr", {}, ["", ...runs.map((run) => run.name)].map((name) => h("th", {scope: "col"}, name)))),
+    h("tbody", {}, shown.map((name) => h("tr", {}, h("th", {scope: "row"}, name.replaceAll("_", " ")), facts.map((of) => h("td", {}, of[name] || ""))))));
 }
 
 function estimate(found) {
