@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +36,7 @@ REPORT = "report.html"
 
 _READING = "<p>Reading the runs…</p>"
 _BEFORE, _AFTER = evaluation_segment("before"), evaluation_segment("after")
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s\"@]+@")
 _ROW = 600
 """Bytes of a rollout's row in its table, at most."""
 _MARKUP = 2_000
@@ -87,10 +89,11 @@ def whole_page(runs: Mapping[str, RunView], most_bytes: int) -> str:
         most_bytes: bound of the page.
     """
     script, style = "\n".join(STATIC[name] for name in _SCRIPTS), STATIC[_STYLE]
-    data = [
+    known = [
         {**view.summary(), "curves": view.curves(), "report": view.report()}
         for view in runs.values()
     ]
+    data = json.loads(_CREDENTIALS.sub("", json.dumps(known)))  # an address may have a password
     # Whoever opens it where scripts do not run reads what was found, too.
     reports = [report for run in data if (report := run["report"])]
     found = [line for report in reports for line in (report["warning"], *report["lines"]) if line]

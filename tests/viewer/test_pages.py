@@ -352,6 +352,14 @@ def test_a_report_opens_on_what_happened_then_curves_then_references(
     assert browser.errors == []
 
 
+def test_a_page_has_no_password_of_an_address(tmp_path: Path) -> None:
+    run, path = finished(tmp_path / "run"), tmp_path / "page.html"
+    run.write_config(replace(run.config, base_url="https://me:hidden@service.example/v1"))
+    write_page([run.folder], path)
+    assert "hidden@" not in path.read_text()
+    assert embedded(path)["config"]["base_url"] == "https://service.example/v1"
+
+
 def test_where_no_script_runs_the_findings_are_read(browser: Browser, tmp_path: Path) -> None:
     run, path = finished(tmp_path / "run"), tmp_path / "plain.html"
     write_page([run.folder], path)
