@@ -253,7 +253,9 @@ def _chosen(sizes: Mapping[_Group, int], extremes: Sequence[_Group], room: int) 
 def _pictures(view: RunView, group: _Group | None) -> dict[tuple[str, _Group], dict[str, str]]:
     """Return by segment what is added to the rollouts of a Task before and after: its picture."""
     pictures: dict[tuple[str, _Group], dict[str, str]] = {}
-    for name in (_BEFORE, _AFTER) if group is not None else ():
+    if group is None:
+        return pictures
+    for name in (_BEFORE, _AFTER):
         for record in view.records(name):
             if _group_of(name, record) == group and can_draw(record.world):
                 with suppress(OptionError, DataError):  # of files of a user's, or changed since
