@@ -29,7 +29,7 @@ from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, import_object, scripted_opponent
-from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import Yardstick
 
 FILE = Path(__file__).with_name("scales.json")
@@ -97,13 +97,6 @@ class PolicyMean(NamedTuple):
 
     realised: Estimate
     expected: Estimate | None
-
-    @classmethod
-    def of(cls, returns: Earned) -> Self:
-        """Return the means of a policy's returns."""
-        known_T = returns.expected_T
-        expected = None if known_T is None else mean_estimate(known_T)
-        return cls(mean_estimate(returns.realised_T), expected)
 
 
 @dataclass(frozen=True)
@@ -231,35 +224,6 @@ class LevelScale:
     policies: Mapping[str, PolicyMean]
     optimum: Estimate
     exact: bool
-
-    @classmethod
-    def measure(
-        cls, world: World, role: str, tasks: Sequence[Task], executor: Executor = IN_PROCESS
-    ) -> Self:
-        """Play every baseline and the best blind policy.
-
-        Args:
-            world: the world at its level, with its options.
-            role: the role.
-            tasks: the first Tasks of one split.
-            executor: plays them.
-        """
-        others, names = scripted_opponents(world, role), baselines(world.spec)
-        blind, best = best_blind(world, tasks, role, others, executor), best_known(world)
-        scale = Scale.measure(world, tasks, role, others, executor, names, blind)
-        return cls(
-            world.spec.id,
-            world.level,
-            role,
-            dict(world.options),
-            tasks[0].split,
-            len(tasks),
-            scale.blind,
-            "" if best is None else best.policy,
-            {name: PolicyMean.of(each) for name, each in scale.returns.items()},
-            mean_estimate([limit.value for limit in scale.limits_T]),
-            scale.exact,
-        )
 
     @property
     def ends(self) -> Ends:

@@ -15,9 +15,20 @@ from dataclasses import asdict
 from typing import Any
 
 from tokengym.agents.executors import find_executor
-from tokengym.agents.scale import FILE, TASKS, LevelScale
+from tokengym.agents.scale import (
+    FILE,
+    TASKS,
+    Earned,
+    LevelScale,
+    PolicyMean,
+    Scale,
+    best_blind,
+    best_known,
+    scripted_opponents,
+)
 from tokengym.agents.settings import plain
-from tokengym.envs.registry import make_world, spec
+from tokengym.envs.registry import baselines, make_world, spec
+from tokengym.rewards.estimates import mean_estimate
 
 WORLDS = ("forecast", "warehouse", "energy", "disruption")
 _DIGITS = 6
@@ -41,22 +52,41 @@ def _options(world: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def measured(place: Place) -> dict[str, Any]:
-    """Measure a line, as it stands in the file."""
+    """Measure a line, as it stands in the file: with six digits behind the point."""
     world_id, level, role, options = place
-    world = make_world(world_id, level, **options)
-    return rounded(LevelScale.measure(world, role, world.first_tasks("validation", TASKS)))
-
-
-def rounded(scale: LevelScale) -> dict[str, Any]:
-    """Return a scale as plain JSON with six digits behind the point."""
-
-    def cut(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: cut(each) for name, each in value.items()}
-        return round(value, _DIGITS) if isinstance(value, float) else value
-
-    found: dict[str, Any] = cut(plain(asdict(scale)))
+    world, others = make_world(world_id, level, **options), baselines(spec(world_id))
+    tasks, best = world.first_tasks("validation", TASKS), best_known(world)
+    opponents = scripted_opponents(world, role)
+    # Not `find_blind`, which reads what is made here.
+    blind = best_blind(world, tasks, role, opponents)
+    scale = Scale.measure(world, tasks, role, opponents, policies=others, blind=blind)
+    row = LevelScale(
+        world_id,
+        level,
+        role,
+        options,
+        "validation",
+        len(tasks),
+        blind,
+        "" if best is None else best.policy,
+        {name: _mean(each) for name, each in scale.returns.items()},
+        mean_estimate([limit.value for limit in scale.limits_T]),
+        scale.exact,
+    )
+    found: dict[str, Any] = _rounded(plain(asdict(row)))
     return found
+
+
+def _mean(earned: Earned) -> PolicyMean:
+    known_T = earned.expected_T
+    expected = None if known_T is None else mean_estimate(known_T)
+    return PolicyMean(mean_estimate(earned.realised_T), expected)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(each) for name, each in value.items()}
+    return round(value, _DIGITS) if isinstance(value, float) else value
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
