@@ -16,11 +16,11 @@ from tokengym.agents.analysis.run_ties import (
     run_ties,
 )
 from tokengym.agents.model_files import read_object
+from tokengym.agents.scale import skill_of
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import short_name
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
@@ -54,7 +54,7 @@ class SweepColumn:
         returns = [outcome.after.of(self._role).earned_by_task for outcome in self.outcomes]
         means_T = [fmean(of_task) for of_task in zip(*returns, strict=True)]
         yardstick = self.outcomes[0].references[self._role].yardstick
-        return yardstick.skill(means_T, generator("skill", self._role, len(means_T)))
+        return skill_of(yardstick, means_T)
 
     @property
     def replies(self) -> int:
