@@ -250,6 +250,6 @@ def test_every_metric_that_a_world_declares_is_one_it_reports(world: str) -> Non
     assert set(import_object(spec(world).metrics)) <= reported
 
 
-def test_an_evaluation_keeps_its_replies_in_a_file() -> None:
-    found = Evaluation((0.5,), replies=("BATTERY 1", ""))
+def test_an_evaluation_keeps_its_forecasts_in_a_file() -> None:
+    found = Evaluation((0.5,), stated=((1.0, 0.25),))
     assert read_plain(Evaluation, asdict(found)) == found

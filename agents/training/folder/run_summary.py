@@ -43,7 +43,6 @@ class Evaluation:
             the share of all replies, if there were any, `cut_off` that of replies that ran out of
             tokens, `stop/REASON` that of all episodes; `term/NAME` the mean sum over an episode.
         stated: for forecasts, pairs of (label, stated probability) of the well-formed replies.
-        replies: the policy's replies on the first Task; empty where one was malformed.
         expected_by_task: what the replies on each Task earn in expectation over outcomes; none
             where their probabilities are unknown.
         others: where several roles or worlds are trained, the evaluations of all but the first by
@@ -56,7 +55,6 @@ class Evaluation:
     returns_by_task: tuple[float, ...]
     figures: Mapping[str, float] = field(default_factory=dict)
     stated: tuple[tuple[float, float], ...] = ()
-    replies: tuple[str, ...] = ()
     expected_by_task: tuple[float, ...] = ()
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
     conditions: Mapping[str, str | int | float] = field(default_factory=dict)
