@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from tokengym.agents.analysis.episode_report import episode_table
 from tokengym.agents.analysis.evaluate import play_all
@@ -63,7 +62,7 @@ def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
     parts += _replies(steps)
     for side in first_of_each:
         parts += _episodes(run, side)
-    parts.append(Text(json.dumps(asdict(job.config), indent=2, sort_keys=True), "Settings"))
+    parts.append(Text(json.dumps(job.config.to_dict(), indent=2, sort_keys=True), "Settings"))
     lost, warning = outcome.collapse, ""
     if lost is not None:
         warning = f"Collapsed at step {lost.since}: {lost.reason}. Try: {lost.advice}."

@@ -186,7 +186,7 @@ class RunView:
         """
         if not self._run.exists or not (references := self._run.references):
             return {}
-        if self._run.config.others:
+        if self._run.config.further:
             return {f"return in {tag}": lines.levels for tag, lines in references.items()}
         return {"return": next(iter(references.values())).levels}
 

@@ -20,12 +20,12 @@ from tokengym.agents.analysis.role_report import role_reports
 from tokengym.agents.analysis.run_report import run_report, write_report
 from tokengym.agents.rollouts import RolloutOrigin, evaluation_segment, record_play
 from tokengym.agents.settings import read_plain
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import JobConfig, SftConfig
 from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset, preset_for
 from tokengym.agents.training.progress import Bar
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.energy.data import TimeSeries
@@ -42,7 +42,7 @@ REWARDED = {"env/all/reward/total": 0.6, "env/all/total_ob_tokens": 500, "time/t
 
 
 def report(
-    folder: Path, config: TrainConfig, rows: list[dict[str, Any]], outcome: RunSummary
+    folder: Path, config: JobConfig, rows: list[dict[str, Any]], outcome: RunSummary
 ) -> tuple[Job, RunFolder, str]:
     """Write the report of a run that was logged so; returns its page."""
     job, run = Job.resolve(config), RunFolder(folder)
@@ -186,7 +186,7 @@ def test_every_trained_role_has_its_own_curve_and_tables(tmp_path: Path) -> None
 def test_a_supervised_run_shows_its_loss_and_no_rewards(tmp_path: Path) -> None:
     rows = [{"train/nll": 2.0 - k, "train/tokens": 9.0, "time/total": 1.0} for k in range(3)]
     outcome = RunSummary(BEFORE, AFTER, {"predictor": REFERENCES}, None, {})
-    config = preset("disruption", command="sft")
+    config = preset_for(SftConfig, "disruption")
     job, run, page = report(tmp_path, config, rows, outcome)
     (side,) = role_reports(job, run.steps(), outcome)
     assert not side.rewards
