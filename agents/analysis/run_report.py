@@ -10,7 +10,7 @@ from tokengym.agents.analysis.forecast_report import forecast_parts
 from tokengym.agents.analysis.report import Chart, Report, Table
 from tokengym.agents.analysis.run_ties import run_ties
 from tokengym.agents.rollouts import RolloutRecord, evaluation_segment
-from tokengym.agents.training.config import Command, TrainConfig
+from tokengym.agents.training.config import Command, JobConfig
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
@@ -42,7 +42,7 @@ class Trained:
     """
 
     name: str
-    config: TrainConfig
+    config: JobConfig
     role: str
     outcome: RunSummary
 
@@ -146,14 +146,14 @@ class Trained:
         return episode_table(self.spec, (self.before, self.after), ends, title)
 
 
-def trained_parts(config: TrainConfig) -> dict[str, tuple[TrainConfig, str]]:
+def trained_parts(config: JobConfig) -> dict[str, tuple[JobConfig, str]]:
     """Return by name what a run trains: its configuration in one world, and the role.
 
     The names are the trained roles', or of several worlds `energy-small` and the like.
     """
-    if not config.others:
+    if not config.further:
         return {role: (config, role) for role in config.trained_roles}
-    parts = (config, *map(config.for_world, config.others))
+    parts = (config, *config.further)
     return {
         f"{spec(part.world).short_name}-{part.level}": (part, part.trained_roles[0])
         for part in parts
@@ -172,7 +172,7 @@ def run_report(run: RunFolder) -> Report:
     records = [list(run.rollouts.read(evaluation_segment(when))) for when in ("before", "after")]
     parts: list[Table | Chart] = [side.returns() for side in sides]
     parts += [table for side in sides if (table := side.figures(records)).rows]
-    for side in sides if config.others else sides[:1]:
+    for side in sides if config.further else sides[:1]:
         parts += forecast_parts(side.before.stated, side.after.stated)
     lines = [*filter(None, (side.after.form_warning for side in sides))]
     lines += [side.what_happened for side in sides]
@@ -200,7 +200,7 @@ def _verdict(difference: Estimate, more: str, less: str, unknown: str) -> str:
     return f"{unknown.format(difference)} may be chance (about {tasks} Tasks would tell)"
 
 
-def _summary(config: TrainConfig, steps: Sequence[StepRow]) -> str:
+def _summary(config: JobConfig, steps: Sequence[StepRow]) -> str:
     seconds = sum(row.seconds for row in steps)
     tokens = f"{sum(row.tokens for row in steps):,.0f} tokens"
     groups, size = config.groups_per_batch, config.group_size

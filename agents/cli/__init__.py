@@ -26,7 +26,7 @@ from tokengym.agents.cli.ties import ties
 from tokengym.agents.cli.train import resume, training_command
 from tokengym.agents.cli.view import view
 from tokengym.agents.cli.worlds import worlds
-from tokengym.agents.training.config import COMMANDS
+from tokengym.agents.training.config import CONFIGS
 from tokengym.envs.core.errors import OptionError, TokengymError
 
 
@@ -53,7 +53,7 @@ def common(
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(worlds, play, new_world, check, evaluate, rollouts, export, ties),
-    *map(training_command, COMMANDS),
+    *map(training_command, CONFIGS),
     *(sweep, resume, compare, view, serve, serve_env, numerics),
 )
 for _command in _COMMANDS:

@@ -9,9 +9,10 @@ import typer
 
 from tokengym.agents.cli.shown import show
 from tokengym.agents.rollouts import RolloutRecord, evaluation_segment
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import DistilConfig, DpoConfig, JobConfig, SftConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import Evaluation, RunSummary
+from tokengym.agents.training.setting_groups import SelfPlaySettings
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.rewards.skill import describe_skill
@@ -57,7 +58,7 @@ def compare(
         show(Table(("difference of", "role", "return", "p", "could show"), pairs, note=note))
 
 
-def _pairs(read: Sequence[tuple[RunFolder, RunSummary, TrainConfig]]) -> list[tuple[str, ...]]:
+def _pairs(read: Sequence[tuple[RunFolder, RunSummary, JobConfig]]) -> list[tuple[str, ...]]:
     """Return the differences of every two runs after training, as evaluations state them."""
     from tokengym.agents.evaluation.results import Played, compared
     from tokengym.agents.evaluation.rollout_table import Returns
@@ -83,22 +84,23 @@ def _pairs(read: Sequence[tuple[RunFolder, RunSummary, TrainConfig]]) -> list[tu
     ]
 
 
-def training_method(config: TrainConfig) -> str:
+def training_method(config: JobConfig) -> str:
     """Return in a few words how a run was trained."""
-    if config.command == "sft":
-        how = "demonstrations"
-    elif config.preferences is not None:
-        how = f"preferences of {Path(config.preferences).name}"
-    elif config.teacher is not None:
-        how = f"teacher {Path(config.teacher).name}"
-    elif config.self_play:
-        how = "self-play, own policies" if config.separate else "self-play"
-    else:
-        how = "rewards"
+    match config:
+        case DpoConfig(preferences=run):
+            how = f"preferences of {Path(run).name}"
+        case DistilConfig(teacher=run):
+            how = f"teacher {Path(run).name}"
+        case SftConfig():
+            how = "demonstrations"
+        case SelfPlaySettings(self_play=True, separate=separate):
+            how = "self-play, own policies" if separate else "self-play"
+        case _:
+            how = "rewards"
     return how if config.start is None else f"{how}, from {Path(config.start).name}"
 
 
-def _require_one_test(several: list[TrainConfig]) -> None:
+def _require_one_test(several: list[JobConfig]) -> None:
     """Refuse runs whose held-out returns are not of the same Tasks, opponents and sampling.
 
     A Task is the same in another wording: models of different sizes get different prompts. How
@@ -138,13 +140,13 @@ def _require_one_answer(runs: Sequence[RunFolder]) -> None:
             )
 
 
-def _test_part(config: TrainConfig, name: str) -> object:
+def _test_part(config: JobConfig, name: str) -> object:
     if name == "options":
         options = {**config.options, **spec(config.world).evaluation}
         return {option: value for option, value in options.items() if option != "prompt"}
     return getattr(config, name)
 
 
-def _opponents(config: TrainConfig, role: str) -> dict[str, str]:
+def _opponents(config: JobConfig, role: str) -> dict[str, str]:
     named = {**spec(config.world).opponents, **config.opponents}
     return {other: who for other, who in named.items() if other != role}

@@ -17,7 +17,7 @@ from tokengym.agents.cli.shown import show
 from tokengym.agents.cli.train import train_run, worlds_of
 from tokengym.agents.command_options import takes
 from tokengym.agents.settings import Setting
-from tokengym.agents.training.config import COMMANDS, TrainConfig
+from tokengym.agents.training.config import JobConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
 from tokengym.envs.core.errors import OptionError
@@ -99,7 +99,7 @@ class Swept(Setting):
             raise OptionError(f"{self.single.flag} {text}: {reason}") from error
 
 
-@takes(*COMMANDS["train"].groups, change=Swept.of)
+@takes(TrainConfig, change=Swept.of)
 def sweep(
     world: Annotated[str, typer.Argument(metavar="WORLD", help="as of tokengym train")],
     *,
@@ -126,13 +126,13 @@ def sweep(
         said["level"] = [Variant(f"level={one}" * (len(values) > 1), one) for one in values]
     runs_there = [run for path in sorted(folder.glob("*/")) if (run := RunFolder(path)).exists]
     earlier = [(run, run.config) for run in runs_there]
-    planned: dict[str, list[tuple[RunFolder, TrainConfig]]] = {}
+    planned: dict[str, list[tuple[RunFolder, JobConfig]]] = {}
     for label, name, chosen in _combinations(said):
         add_data(chosen, data)
         chosen["as_described"] = as_described
-        config = mixed_preset(worlds_of(world, chosen.pop("level", None)), **chosen)
+        asked = mixed_preset(TrainConfig, worlds_of(world, chosen.pop("level", None)), **chosen)
         run = RunFolder(folder / name)
-        planned.setdefault(label or world, []).append(_known_or_new(run, config, earlier))
+        planned.setdefault(label or world, []).append(_known_or_new(run, asked, earlier))
     for run, config in (job for jobs in planned.values() for job in jobs):
         if run.exists and run.outcome is not None:
             typer.echo(f"finished before: {run.folder}")
@@ -154,8 +154,8 @@ def _combinations(
 
 
 def _known_or_new(
-    run: RunFolder, config: TrainConfig, earlier: Sequence[tuple[RunFolder, TrainConfig]]
-) -> tuple[RunFolder, TrainConfig]:
+    run: RunFolder, config: JobConfig, earlier: Sequence[tuple[RunFolder, JobConfig]]
+) -> tuple[RunFolder, JobConfig]:
     """Return the earlier run with this configuration, wherever it stands, or a new one.
 
     A folder's name holds what varied in the sweep that made it, so that a wider sweep names the
@@ -176,7 +176,7 @@ def _known_or_new(
     return run, config
 
 
-def _differences(config: TrainConfig, known: TrainConfig) -> list[str]:
+def _differences(config: JobConfig, known: JobConfig) -> list[str]:
     """Return the settings in which a known run is not what is asked for."""
     open_ones = [name for name in _FILLED_IN if getattr(config, name) in (None, "")]
     names = [field.name for field in fields(config) if field.name not in open_ones]

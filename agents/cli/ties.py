@@ -169,15 +169,15 @@ def _sampled_job(
         # The world's own options, as with scripted policies; other roles play as in training.
         config = preset(world_spec.id, asked.level, **sampling)
         prompt = {name: value for name, value in config.options.items() if name == "prompt"}
-        config = replace(config, options={**prompt, **asked.options})
-        return Job.resolve(config), weights
+        options = {**prompt, **asked.options}
+        return Job.resolve(replace(config, options=options)), weights
     if weights is not None:
         raise OptionError(f"--model-path names weights, and so does the run {run.folder}: give one")
-    config = run.config
-    if config.world != world_spec.id:
-        raise OptionError(f"{run.folder} is a run on {config.world}, not on {world_spec.id}")
+    of_run = run.config
+    if of_run.world != world_spec.id:
+        raise OptionError(f"{run.folder} is a run on {of_run.world}, not on {world_spec.id}")
     if asked.level is not None:
         sampling["level"] = asked.level
     if asked.options:
-        sampling["options"] = {**config.options, **asked.options}
-    return Job.resolve(replace(config, **sampling)), run.saved_weights()
+        sampling["options"] = {**of_run.options, **asked.options}
+    return Job.resolve(replace(of_run, **sampling)), run.saved_weights()

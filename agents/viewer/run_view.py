@@ -227,7 +227,7 @@ class RunView:
         if not self._run.exists:
             return {}
         config = self._run.config
-        of = "in" if config.others else "of"
+        of = "in" if config.further else "of"
         names = trained_parts(config)
         return {name: f"return {of} {name}" if len(names) > 1 else "return" for name in names}
 

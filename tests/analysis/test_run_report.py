@@ -16,11 +16,11 @@ from tokengym.agents.analysis.forecast_report import forecast_parts
 from tokengym.agents.analysis.report import Chart, Report, Table
 from tokengym.agents.analysis.run_report import Trained, run_report
 from tokengym.agents.settings import read_plain
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import JobConfig, SftConfig
 from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset, preset_for
 from tokengym.agents.training.progress import Bar
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.energy.data import TimeSeries
@@ -37,7 +37,7 @@ REWARDED = {"env/all/reward/total": 0.6, "env/all/total_ob_tokens": 500, "time/t
 
 
 def reported(
-    folder: Path, config: TrainConfig, rows: list[dict[str, Any]], outcome: RunSummary
+    folder: Path, config: JobConfig, rows: list[dict[str, Any]], outcome: RunSummary
 ) -> Report:
     """Return the report of a run that was logged so."""
     run = RunFolder(folder)
@@ -132,7 +132,8 @@ def test_every_trained_role_has_its_own_tables(tmp_path: Path) -> None:
 def test_a_supervised_run_says_what_it_fitted_and_nothing_of_ties(tmp_path: Path) -> None:
     rows = [{"train/nll": 2.0 - k, "train/tokens": 9.0, "time/total": 1.0} for k in range(3)]
     outcome = RunSummary(BEFORE, AFTER, {"predictor": REFERENCES}, None, {})
-    shown = text_of(reported(tmp_path, preset("disruption", command="sft"), rows, outcome))
+    config = preset_for(SftConfig, "disruption")
+    shown = text_of(reported(tmp_path, config, rows, outcome))
     assert "3 steps of 64 demonstrations" in shown
     assert "27 tokens trained on" in shown
     assert "Ties" not in shown

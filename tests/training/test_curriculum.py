@@ -88,5 +88,3 @@ def test_a_job_passes_from_level_to_level(tmp_path: Path, served: dict[str, Any]
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(OptionError, match="has the levels"):
         preset("forecast", curriculum=("soft",))
-    with pytest.raises(OptionError, match="tokengym sft has no --curriculum"):
-        preset("forecast", curriculum=("easy",), command="sft")

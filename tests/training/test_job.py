@@ -27,9 +27,10 @@ from tokengym.agents.cli import app
 from tokengym.agents.cli import run as command_line
 from tokengym.agents.service import ServiceDiedError
 from tokengym.agents.training import policy_trainers
+from tokengym.agents.training.config import SftConfig
 from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedError
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world
 
@@ -198,7 +199,7 @@ def test_weights_and_biases_without_its_client_is_refused_before_anything_starts
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)  # as if it were not installed
     folder = tmp_path / "run"
-    for settings in (SMALL, SMALL.without_rewards()):
+    for settings in (SMALL, preset_for(SftConfig, "forecast")):
         with pytest.raises(OptionError, match=r"pip install 'tokengym\[wandb\]'"):
             run_job(replace(settings, wandb="mine"), folder)
         assert not folder.exists()

@@ -14,6 +14,7 @@ from tokengym.agents.scale import Ends
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.training.batches.mixture import PHASE, MixedSource, WorldMixture
+from tokengym.agents.training.config import SftConfig, TrainConfig
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
@@ -90,7 +91,7 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
 ) -> None:
     sizes = {"steps": 2, "groups_per_batch": 4, "group_size": 2, "evaluation_tasks": 2}
     worlds = [("forecast", "hard"), ("warehouse", "pick_small")]
-    config = mixed_preset(worlds, mix="even", **sizes, **served)
+    config = mixed_preset(TrainConfig, worlds, mix="even", **sizes, **served)
     outcome, shown = run_job(config, tmp_path)
     tags = ["forecast-hard", "warehouse-pick_small"]
     run = RunFolder(tmp_path)
@@ -137,7 +138,7 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
             "each of several worlds, .* got '1' for 2",
         ),
         (["easy", "hard"], {"mix": "1,0"}, "positive number"),
-        (["easy", "hard"], {"command": "sft"}, "tokengym sft is for one world, got 2"),
+        (["easy", "hard"], {"kind": SftConfig}, "tokengym sft is for one world, got 2"),
         (["easy", "hard"], {"filter": "resample"}, "filter='resample' is for one world"),
         (["easy", "hard"], {"curriculum": ("update",)}, "curriculum=.* is for one world"),
     ],
@@ -145,5 +146,6 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
 def test_what_does_not_fit_is_refused(
     worlds: list[str], changes: dict[str, Any], named: str
 ) -> None:
+    asked = {"kind": TrainConfig, "worlds": [("forecast", level) for level in worlds], **changes}
     with pytest.raises(OptionError, match=named):
-        mixed_preset([("forecast", level) for level in worlds], **changes)
+        mixed_preset(**asked)

@@ -15,18 +15,14 @@ from tests.training.jobs import metrics
 from tokengym.agents.cli import app
 from tokengym.agents.cli.sweep import Swept
 from tokengym.agents.settings import settings_of
-from tokengym.agents.training.config import COMMANDS, TrainConfig
+from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.viewer import open_runs
 from tokengym.envs.core.errors import OptionError, TokengymError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-OFFERED = {
-    name: Swept.of(setting)
-    for group in COMMANDS["train"].groups
-    for name, setting in settings_of(group).items()
-}
+OFFERED = {name: Swept.of(setting) for name, setting in settings_of(TrainConfig).items()}
 SAID = {int: ["4", "8"], float: ["0.5", "0.25"], bool: ["true", "false"], str: ["a", "b"]}
 
 
