@@ -1,0 +1,159 @@
+"""Schemes: from the rewards of a batch to the weight of each step's score, by the package itself.
+
+Advantages are `credit.advantages` of the training loop, losses those of the local service. What
+neither has, means over lengths, is written out here.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.estimators.exact import Batches, Floats
+from tokengym.agents.service.engine.losses import LOSSES
+from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
+from tokengym.agents.training.setting_groups import Algorithm
+from tokengym.rewards import by_turn, group_centred, group_standardised, returns_to_go
+
+Scheme = Callable[[Batches], Floats]
+"""From batches to weights, shape (N, B, G, T)."""
+
+
+def table(of: Batches) -> TurnTable:
+    """Return all groups of all batches as the training loop's table, of N * B groups."""
+    count, prompts, size = of.members_NBG.shape
+    rewards, tokens = (
+        of.of_members(name).reshape(count * prompts, size, -1)
+        for name in ("rewards_KT", "tokens_KT")
+    )
+    greedy_B = [each.rewards_KT[each.chance_K.argmax()].sum() for each in of.prompts]
+    return TurnTable(
+        rewards, tokens > 0, tokens, np.zeros_like(rewards), np.tile(greedy_B, count)
+    )
+
+
+def by_group(**settings: Any) -> Scheme:
+    """Return a scheme of the loop that looks at one group at a time."""
+    algorithm = Algorithm(**settings)
+    return lambda of: advantages(algorithm, table(of)).reshape(*of.members_NBG.shape, -1)
+
+
+def reinforce_plus_plus(of: Batches) -> Floats:
+    """Standardise over the tokens of the batch, by the loop."""
+    algorithm, groups, prompts = Algorithm("reinforce_plus_plus"), table(of), len(of.prompts)
+    rows = [slice(start, start + prompts) for start in range(0, len(groups.greedy_N), prompts)]
+    names = ("rewards_NGT", "taken_NGT", "tokens_NGT", "credits_NGT", "greedy_N")
+    found = [
+        advantages(algorithm, TurnTable(*(getattr(groups, name)[row] for name in names)))
+        for row in rows
+    ]
+    return np.stack(found)
+
+
+def by_batch(of: Batches) -> Floats:
+    """Standardise the returns of the batch as if it were one group."""
+    returns_NBG = of.of_members("rewards_KT").sum(axis=3)
+    found = group_standardised(returns_NBG.reshape(len(returns_NBG), -1))
+    return _for_steps(of, found.reshape(returns_NBG.shape))
+
+
+def live_only(of: Batches) -> Floats:
+    """Drop dead groups and divide by the number of live ones, as `--denominator live` does."""
+    live_NB = (spreads(Algorithm(), table(of)) > Algorithm().min_spread).reshape(
+        len(of.members_NBG), -1
+    )
+    scale_N = live_NB.shape[1] / np.maximum(live_NB.sum(axis=1), 1)
+    return by_group()(of) * scale_N[:, None, None, None]
+
+
+def length_mean(kind: str) -> Scheme:
+    """Divide centred advantages by lengths, in units of the mean length.
+
+    Args:
+        kind: `sequence`, by the reply's own tokens (GRPO); `batch`, by the batch's mean (DAPO);
+            `constant` (Dr. GRPO), which a sum over tokens is too.
+    """
+
+    def scheme(of: Batches) -> Floats:
+        tokens_NBG = of.of_members("tokens_KT").sum(axis=3)
+        usual = np.mean([each.chance_K @ each.tokens_KT.sum(axis=1) for each in of.prompts])
+        lengths = {
+            "sequence": tokens_NBG,
+            "batch": tokens_NBG.mean(axis=(1, 2), keepdims=True),
+            "constant": np.full((1, 1, 1), usual),
+        }[kind]
+        return by_group()(of) * (usual / lengths)[..., None]
+
+    return scheme
+
+
+def loss(name: str, estimator: str = "leave_one_out", **config: float) -> Scheme:
+    """Return what a loss of the service multiplies each step's score by, off the policy."""
+
+    def scheme(of: Batches) -> Floats:
+        chosen = LOSSES[name]
+        found = by_group(estimator=estimator)(of)
+        ratios = of.of_members("log_ratio_KT")
+        logprobs = torch.tensor(ratios.ravel(), dtype=torch.float64, requires_grad=True)
+        inputs = {
+            "advantages": torch.tensor(found.ravel()),
+            "logprobs": torch.zeros_like(logprobs),
+        }
+        if chosen.of_sequences is not None:
+            rows = np.repeat(np.arange(found[..., 0].size), found.shape[-1])
+            whole = chosen.of_sequences(
+                ratios.ravel(), {key: value.numpy() for key, value in inputs.items()}, rows
+            )
+            inputs |= {key: torch.tensor(value) for key, value in whole.items()}
+        losses = chosen.of_tokens(logprobs, inputs, chosen.configured(config))
+        (slope,) = torch.autograd.grad(losses.sum(), logprobs)
+        return -slope.numpy().reshape(found.shape)
+
+    return scheme
+
+
+def _for_steps(of: Batches, weights_NBG: Floats) -> Floats:
+    """Give every step taken its rollout's weight."""
+    return np.where(of.of_members("tokens_KT") > 0, weights_NBG[..., None], 0.0)
+
+
+def turn_index(of: Batches) -> Floats:
+    """Centre each turn's reward, then add up the later turns: the construction of verl#7244."""
+    rows = table(of)
+    centred = by_turn(group_centred, rows.rewards_NGT, rows.taken_NGT)
+    return np.where(rows.taken_NGT, returns_to_go(centred), 0.0).reshape(*of.members_NBG.shape, -1)
+
+
+BY_GROUP: Mapping[str, Scheme] = {
+    "centred by group": by_group(),
+    "leave one out": by_group(estimator="leave_one_out"),
+    "ReMax": by_group(estimator="remax"),
+    "standardised by group": by_group(estimator="group_standardised"),
+}
+BY_BATCH: Mapping[str, Scheme] = {
+    "centred by group": by_group(),
+    "standardised by group": by_group(estimator="group_standardised"),
+    "standardised by batch": by_batch,
+    "REINFORCE++": reinforce_plus_plus,
+    "centred, dead groups dropped": live_only,
+}
+LENGTHS: Mapping[str, Scheme] = {
+    "a constant (Dr. GRPO; ours)": length_mean("constant"),
+    "its own tokens (GRPO)": length_mean("sequence"),
+    "the batch's tokens (DAPO)": length_mean("batch"),
+}
+TURNS: Mapping[str, Scheme] = {
+    "episode, centred": by_group(),
+    "turn, centred": by_group(credit="turn"),
+    "turn, leave one out": by_group(credit="turn", estimator="leave_one_out"),
+    "turn rewards centred by index (verl#7244)": turn_index,
+}
+LOSSES_OFF_POLICY: Mapping[str, Scheme] = {
+    "no weights": by_group(estimator="leave_one_out"),
+    "`importance_sampling`": loss("importance_sampling"),
+    "`stable_reinforce`, truncated at 2": loss("stable_reinforce"),
+    "`cispo`": loss("cispo"),
+    "`ppo`": loss("ppo"),
+    "`gspo`": loss("gspo"),
+}
