@@ -88,7 +88,7 @@ class Batches:
 
 @cache
 def multisets(replies: int, size: int) -> tuple[Ints, Ints, Floats]:
-    """Return all groups, (N, G), how often each reply is in them, (N, K), and log multiplicities."""
+    """Return all groups, (N, G), counts of replies, (N, K), and logarithms of multiplicities."""
     members_NG = np.array([*combinations_with_replacement(range(replies), size)], np.int64)
     counts_NK = (members_NG[:, :, None] == np.arange(replies)).sum(axis=1)
     factorials = np.array([math.lgamma(count + 1.0) for count in range(size + 1)])
@@ -101,17 +101,18 @@ def groups(sampled_K: Floats, size: int) -> tuple[Ints, Floats]:
     return members_NG, np.exp(logs_N + counts_NK @ np.log(sampled_K))
 
 
-def batches(prompts: Sequence[Replies], size: int, rng: np.random.Generator) -> Batches:
+def batches(prompts: Sequence[Replies], size: int) -> Batches:
     """Return all batches if there are at most `MOST`, otherwise `DRAWN` of them."""
     each = [groups(of.chance_K if of.sampled_K is None else of.sampled_K, size) for of in prompts]
-    count = math.prod(len(chance_N) for _, chance_N in each)
-    exact = count <= MOST
+    counts = [len(chance_N) for _, chance_N in each]
+    exact = math.prod(counts) <= MOST
     if exact:
-        picks = np.indices([len(chance_N) for _, chance_N in each]).reshape(len(each), -1)
+        picks = np.indices(counts).reshape(len(each), -1)
     else:
+        rng = np.random.default_rng(size)
         picks = np.stack([rng.choice(len(c), DRAWN, p=c / c.sum()) for _, c in each])
-    chances = [chance_N[pick] for (_, chance_N), pick in zip(each, picks, strict=True)]
-    members = [members_NG[pick] for (members_NG, _), pick in zip(each, picks, strict=True)]
+    members = [group[0][pick] for group, pick in zip(each, picks, strict=True)]
+    chances = [group[1][pick] for group, pick in zip(each, picks, strict=True)]
     chance_N = np.prod(chances, axis=0) if exact else np.full(DRAWN, 1.0 / DRAWN)
     return Batches(prompts, np.stack(members, axis=1), chance_N, exact)
 
@@ -132,7 +133,7 @@ class Moments:
     mean_D: Floats
     square: float
     spent: float
-    error: tuple[float, float] = (0.0, 0.0)
+    error: tuple[float, ...] = (0.0, 0.0)
 
     @property
     def factor(self) -> float:
@@ -171,31 +172,24 @@ def moments(of: Batches, weights_NBGT: Floats, extra: int = 0) -> Moments:
         extra: rollouts of each prompt that are spent and not trained on.
     """
     prompts, size = weights_NBGT.shape[1:3]
-    estimate_ND = np.concatenate(
-        [
-            summed(weights_NBGT[:, b], of.members_NBG[:, b], of.prompts[b].scores_KTD)
-            for b in range(prompts)
-        ],
-        axis=1,
-    ) / (prompts * size)
+    sums = [
+        summed(weights_NBGT[:, b], of.members_NBG[:, b], each.scores_KTD)
+        for b, each in enumerate(of.prompts)
+    ]
+    estimates = np.concatenate(sums, axis=1) / (prompts * size)
     exact_D = np.concatenate([each.gradient_D for each in of.prompts]) / prompts
 
-    spent = prompts * (size + extra)
-
-    def over(part: slice) -> Moments:
+    def over(part: slice, error: tuple[float, ...] = (0.0, 0.0)) -> Moments:
         chance_N = of.chance_N[part] / of.chance_N[part].sum()
-        square = float(chance_N @ (estimate_ND[part] ** 2).sum(axis=1))
-        return Moments(exact_D, chance_N @ estimate_ND[part], square, spent)
+        square = float(chance_N @ (estimates[part] ** 2).sum(axis=1))
+        spent = prompts * (size + extra)
+        return Moments(exact_D, chance_N @ estimates[part], square, spent, error)
 
-    whole = over(slice(None))
     if of.exact:
-        return whole
+        return over(slice(None))
     parts = [over(slice(block, None, BLOCKS)) for block in range(BLOCKS)]
-    spread = [
-        1.96 * float(np.std([getattr(part, name) for part in parts], ddof=1)) / math.sqrt(BLOCKS)
-        for name in ("factor", "cosine")
-    ]
-    return Moments(exact_D, whole.mean_D, whole.square, spent, (spread[0], spread[1]))
+    spread = np.std([(part.factor, part.cosine) for part in parts], axis=0, ddof=1)
+    return over(slice(None), tuple(1.96 * spread / math.sqrt(BLOCKS)))
 
 
 def mixed(parts: Sequence[tuple[float, Moments]]) -> Moments:
@@ -209,9 +203,7 @@ def mixed(parts: Sequence[tuple[float, Moments]]) -> Moments:
 
 def summed(weights_NGT: Floats, members_NG: Ints, scores_KTD: Floats) -> Floats:
     """Sum weights times scores over a group's rollouts and their steps, shape (N, D)."""
-    count, size, steps = weights_NGT.shape
-    replies = len(scores_KTD)
-    by_reply_NKT = np.zeros((count, replies, steps))
-    for rollout in range(size):
-        by_reply_NKT[np.arange(count), members_NG[:, rollout]] += weights_NGT[:, rollout]
-    return by_reply_NKT.reshape(count, -1) @ scores_KTD.reshape(replies * steps, -1)
+    by_reply_NKT = np.zeros((len(members_NG), *scores_KTD.shape[:2]))
+    for g in range(members_NG.shape[1]):
+        by_reply_NKT[np.arange(len(members_NG)), members_NG[:, g]] += weights_NGT[:, g]
+    return np.tensordot(by_reply_NKT, scores_KTD, 2)

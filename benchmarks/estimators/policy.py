@@ -68,12 +68,8 @@ class SmallPolicy:
             found.append(world.returns["forecaster"])
         return np.array(found)
 
-    def replies(self, sampler_KT: Floats | None = None) -> Replies:
-        """Return the replies with their exact rewards.
-
-        Args:
-            sampler_KT: log-probabilities that they are sampled with, if not the policy's.
-        """
+    def replies(self) -> Replies:
+        """Return the replies with their exact rewards."""
         logs = self.log_steps()
         rows = self.gradients(torch.cat([logs[:: len(SECOND), 0], logs[:, 1]]))
         values, vectors = np.linalg.eigh(rows @ rows.T)
@@ -81,14 +77,8 @@ class SmallPolicy:
         first, second = np.split(root, [len(FIRST)])
         scores_KTD = np.stack([np.repeat(first, len(SECOND), axis=0), second], axis=1)
         logs_KT = logs.detach().numpy()
-        found = paying(
-            Replies(np.exp(logs_KT.sum(axis=1)), logs_KT, scores_KTD, np.ones_like(logs_KT)),
-            self.earned(),
-        )
-        if sampler_KT is None:
-            return found
-        sampled_K = np.exp(sampler_KT.sum(axis=1))
-        return replace(found, sampled_K=sampled_K, log_ratio_KT=logs_KT - sampler_KT)
+        chance_K, ones = np.exp(logs_KT.sum(axis=1)), np.ones_like(logs_KT)
+        return paying(Replies(chance_K, logs_KT, scores_KTD, ones), self.earned())
 
     def exact_gradient(self) -> Floats:
         """Return the gradient of the expected return in all weights, by differentiating it."""
@@ -109,3 +99,9 @@ def paying(replies: Replies, earned_K: Floats) -> Replies:
     rewards_KT = np.zeros_like(replies.rewards_KT)
     rewards_KT[:, -1] = earned_K
     return replace(replies, rewards_KT=rewards_KT)
+
+
+def sampled_by(replies: Replies, policy_KT: Floats, sampler_KT: Floats) -> Replies:
+    """Return replies that are sampled with other log-probabilities than the policy's."""
+    sampled_K = np.exp(sampler_KT.sum(axis=1))
+    return replace(replies, sampled_K=sampled_K, log_ratio_KT=policy_KT - sampler_KT)

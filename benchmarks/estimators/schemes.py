@@ -28,9 +28,7 @@ def table(of: Batches) -> TurnTable:
         for name in ("rewards_KT", "tokens_KT")
     )
     greedy_B = [each.rewards_KT[each.chance_K.argmax()].sum() for each in of.prompts]
-    return TurnTable(
-        rewards, tokens > 0, tokens, np.zeros_like(rewards), np.tile(greedy_B, count)
-    )
+    return TurnTable(rewards, tokens > 0, tokens, np.zeros_like(rewards), np.tile(greedy_B, count))
 
 
 def by_group(**settings: Any) -> Scheme:
@@ -40,30 +38,28 @@ def by_group(**settings: Any) -> Scheme:
 
 
 def reinforce_plus_plus(of: Batches) -> Floats:
-    """Standardise over the tokens of the batch, by the loop."""
-    algorithm, groups, prompts = Algorithm("reinforce_plus_plus"), table(of), len(of.prompts)
-    rows = [slice(start, start + prompts) for start in range(0, len(groups.greedy_N), prompts)]
-    names = ("rewards_NGT", "taken_NGT", "tokens_NGT", "credits_NGT", "greedy_N")
+    """Standardise over the tokens of each batch, by the loop."""
+    algorithm, prompts = Algorithm("reinforce_plus_plus"), len(of.prompts)
+    fields = vars(table(of)).values()
     found = [
-        advantages(algorithm, TurnTable(*(getattr(groups, name)[row] for name in names)))
-        for row in rows
+        advantages(algorithm, TurnTable(*(values[n : n + prompts] for values in fields)))
+        for n in range(0, prompts * len(of.members_NBG), prompts)
     ]
     return np.stack(found)
 
 
 def by_batch(of: Batches) -> Floats:
-    """Standardise the returns of the batch as if it were one group."""
+    """Standardise the returns of the batch as if it were one group, of replies of one step."""
     returns_NBG = of.of_members("rewards_KT").sum(axis=3)
     found = group_standardised(returns_NBG.reshape(len(returns_NBG), -1))
-    return _for_steps(of, found.reshape(returns_NBG.shape))
+    return found.reshape(*returns_NBG.shape, 1)
 
 
 def live_only(of: Batches) -> Floats:
     """Drop dead groups and divide by the number of live ones, as `--denominator live` does."""
-    live_NB = (spreads(Algorithm(), table(of)) > Algorithm().min_spread).reshape(
-        len(of.members_NBG), -1
-    )
-    scale_N = live_NB.shape[1] / np.maximum(live_NB.sum(axis=1), 1)
+    live = spreads(Algorithm(), table(of)) > Algorithm().min_spread
+    live_N = live.reshape(len(of.members_NBG), -1).sum(axis=1)
+    scale_N = len(of.prompts) / np.maximum(live_N, 1)
     return by_group()(of) * scale_N[:, None, None, None]
 
 
@@ -88,34 +84,19 @@ def length_mean(kind: str) -> Scheme:
     return scheme
 
 
-def loss(name: str, estimator: str = "leave_one_out", **config: float) -> Scheme:
+def loss(name: str) -> Scheme:
     """Return what a loss of the service multiplies each step's score by, off the policy."""
 
     def scheme(of: Batches) -> Floats:
         chosen = LOSSES[name]
-        found = by_group(estimator=estimator)(of)
-        ratios = of.of_members("log_ratio_KT")
+        found, ratios = by_group(estimator="leave_one_out")(of), of.of_members("log_ratio_KT")
         logprobs = torch.tensor(ratios.ravel(), dtype=torch.float64, requires_grad=True)
-        inputs = {
-            "advantages": torch.tensor(found.ravel()),
-            "logprobs": torch.zeros_like(logprobs),
-        }
-        if chosen.of_sequences is not None:
-            rows = np.repeat(np.arange(found[..., 0].size), found.shape[-1])
-            whole = chosen.of_sequences(
-                ratios.ravel(), {key: value.numpy() for key, value in inputs.items()}, rows
-            )
-            inputs |= {key: torch.tensor(value) for key, value in whole.items()}
-        losses = chosen.of_tokens(logprobs, inputs, chosen.configured(config))
+        inputs = {"advantages": torch.tensor(found.ravel()), "logprobs": 0.0 * logprobs.detach()}
+        losses = chosen.of_tokens(logprobs, inputs, chosen.configured({}))
         (slope,) = torch.autograd.grad(losses.sum(), logprobs)
         return -slope.numpy().reshape(found.shape)
 
     return scheme
-
-
-def _for_steps(of: Batches, weights_NBG: Floats) -> Floats:
-    """Give every step taken its rollout's weight."""
-    return np.where(of.of_members("tokens_KT") > 0, weights_NBG[..., None], 0.0)
 
 
 def turn_index(of: Batches) -> Floats:
@@ -147,7 +128,7 @@ TURNS: Mapping[str, Scheme] = {
     "episode, centred": by_group(),
     "turn, centred": by_group(credit="turn"),
     "turn, leave one out": by_group(credit="turn", estimator="leave_one_out"),
-    "turn rewards centred by index (verl#7244)": turn_index,
+    "turn rewards centred by index": turn_index,
 }
 LOSSES_OFF_POLICY: Mapping[str, Scheme] = {
     "no weights": by_group(estimator="leave_one_out"),
@@ -155,5 +136,4 @@ LOSSES_OFF_POLICY: Mapping[str, Scheme] = {
     "`stable_reinforce`, truncated at 2": loss("stable_reinforce"),
     "`cispo`": loss("cispo"),
     "`ppo`": loss("ppo"),
-    "`gspo`": loss("gspo"),
 }
