@@ -17,7 +17,7 @@ import torch
 from benchmarks.estimators.claims import CLAIMS, forecast_after
 from benchmarks.estimators.schemes import BY_GROUP
 from benchmarks.estimators.study import PARTS, Data
-from tokengym.agents.analysis.charts import BLUE, GREY, RED, chart, legend
+from tokengym.agents.analysis.charts import BLUE, GREY, RED, chart
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def figure() -> "Figure":
     for name, colour in (("centred by group", BLUE), ("standardised by group", RED)):
         stated = [forecast_after(float(true), BY_GROUP[name], 4) for true in true_P]
         axes.plot(true_P, stated, color=colour, marker="o", ms=3, lw=1.2, label=name)
-    legend(axes)
+    axes.legend(loc="lower right", fontsize=8, frameon=False)
     return drawn
 
 

@@ -142,7 +142,7 @@ def turn_level() -> Iterator[Claim]:
 
 
 def spike() -> Iterator[Claim]:
-    """Standardise 0 and seven times .95 by the others' deviation in float32, and as the package does."""
+    """Standardise 0 and seven times .95 by the others' deviation in float32, and as we do."""
     others = np.full(7, 0.95, np.float32)
     mean, squares = others.mean(), (others * others).mean()
     deviation = np.sqrt(np.float32(7 / 6) * (squares - mean * mean))
