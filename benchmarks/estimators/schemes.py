@@ -60,7 +60,8 @@ def live_only(of: Batches) -> Floats:
     live = spreads(Algorithm(), table(of)) > Algorithm().min_spread
     live_N = live.reshape(len(of.members_NBG), -1).sum(axis=1)
     scale_N = len(of.prompts) / np.maximum(live_N, 1)
-    return by_group()(of) * scale_N[:, None, None, None]
+    weights: Floats = by_group()(of) * scale_N[:, None, None, None]
+    return weights
 
 
 def length_mean(kind: str) -> Scheme:
@@ -79,7 +80,8 @@ def length_mean(kind: str) -> Scheme:
             "batch": tokens_NBG.mean(axis=(1, 2), keepdims=True),
             "constant": np.full((1, 1, 1), usual),
         }[kind]
-        return by_group()(of) * (usual / lengths)[..., None]
+        weights: Floats = by_group()(of) * (usual / lengths)[..., None]
+        return weights
 
     return scheme
 
