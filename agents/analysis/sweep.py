@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from tokengym.agents.analysis.report import Picture, Report, Table
 from tokengym.agents.analysis.run_ties import FIGURES, FIGURES_NOTE, RunTies, figure_rows, pooled
+from tokengym.agents.scale import skill_of
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.monitor import TIE_RATES
 from tokengym.agents.training.folder.run_summary import RunSummary
-from tokengym.envs.core.seeding import generator
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
 
@@ -46,7 +46,7 @@ class SweepColumn:
         returns = [outcome.after.of(self._role).earned_by_task for outcome in self.outcomes]
         means_T = [fmean(of_task) for of_task in zip(*returns, strict=True)]
         yardstick = self.outcomes[0].references[self._role].yardstick
-        return yardstick.skill(means_T, generator("skill", self._role, len(means_T)))
+        return skill_of(yardstick, means_T)
 
     @property
     def replies(self) -> int:

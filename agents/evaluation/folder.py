@@ -147,7 +147,7 @@ class EvaluationFolder:
                     "world": world.place.world,
                     "level": world.place.level,
                     "fingerprints": [task.fingerprint for task in world.tasks],
-                    **world.ends.to_dict(),
+                    **world.scale.to_dict(),
                 }
                 for world in worlds
             ],

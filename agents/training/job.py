@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import chz
@@ -15,7 +14,6 @@ from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.dataset import TASKS_A_SEED, TaskDatasetBuilder
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.tinker.tokenizer_loading import trust_tokenizer
-from tokengym.agents.training.batches.curriculum import SkillScale
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.earlier_runs import (
@@ -35,13 +33,12 @@ from tokengym.agents.training.folder.wandb_log import require_wandb
 from tokengym.agents.training.presets import fill_in, is_toy
 from tokengym.envs.adapters.train_split import standardising_notice
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.play import Policy, play
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, import_object, make_world, scripted_opponent
 from tokengym.envs.tokens.codec import Codec
 
-_SCALE_TASKS = 64
 _FURTHER_TASKS = 500_000  # of a seed's Tasks, the last ones stand in for others
 
 
@@ -237,26 +234,6 @@ class Job:
     def held_out(self) -> Sequence[Task]:
         """The held-out Tasks: the first of the test split, or all of it."""
         return self.world.first_tasks("test", self.config.evaluation_tasks)
-
-    def scale(self, world: World, role: str) -> SkillScale:
-        """Return the scale that training measures skill on, as measured on validation Tasks.
-
-        Args:
-            world: the job's world at one of its levels.
-            role: the trained role; scripts play the others.
-        """
-        others = {other: script for other, script in self.scripts.items() if other != role}
-        blind = import_object(world.spec.blind)(world) if world.spec.blind else {}
-        policies = blind.values() or [self.baselines["null"]]
-        tasks = world.first_tasks("validation", _SCALE_TASKS)
-        tasks = tasks or world.first_tasks("train", _SCALE_TASKS)
-
-        def earned(policy: Policy) -> float:
-            players = {**others, role: policy}
-            played = (play(world.fork(), task, players) for task in tasks)
-            return fmean(episode.returns[role] for episode in played)
-
-        return SkillScale(max(map(earned, policies)), earned(self.baselines["oracle"]))
 
     def players(self, opponents: Opponents) -> dict[str, Opponent]:
         """Return the opponents with the world's own policies in place of their names."""

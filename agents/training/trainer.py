@@ -15,6 +15,7 @@ from tinker_cookbook.rl.rollout_strategy import FailFast
 from tinker_cookbook.rl.types import RLDataset
 
 from tokengym.agents.rollouts import TrainRollouts
+from tokengym.agents.scale import level_ends
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.curriculum import Curriculum, Stage
@@ -151,7 +152,9 @@ async def _source(
     if job.others:
         sources = [
             MixedSource(
-                part.job.tag, part.job.dataset(part.opponents), part.job.scale(part.job.world, role)
+                part.job.tag,
+                part.job.dataset(part.opponents),
+                level_ends(part.job.world, role),
             )
             for part, role in map(session.of, job.trained)
         ]
@@ -162,7 +165,7 @@ async def _source(
             Stage(
                 world.level,
                 (await chz.replace(dataset, level=world.level)())[0],
-                job.scale(world, job.roles[0]),
+                level_ends(world, job.roles[0]),
             )
             for world in (*job.curriculum, job.world)
         ]

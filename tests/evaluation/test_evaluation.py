@@ -305,7 +305,7 @@ def test_memory_hardly_grows_with_the_tasks() -> None:
         world = EvaluatedWorld.resolve(config.worlds[0], config)
         tracemalloc.start()
         try:
-            world.ends.used.skill([0.5] * tasks, np.random.default_rng(0))
+            world.scale.used.skill([0.5] * tasks, np.random.default_rng(0))
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

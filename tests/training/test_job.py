@@ -194,8 +194,9 @@ def test_loss_and_optimizer_steps_are_those_that_were_asked_for(
 
 @pytest.mark.skipif(find_spec("wandb") is not None, reason="wandb is installed")
 def test_weights_and_biases_without_its_client_is_refused_before_anything_starts(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)  # as if it were not installed
     folder = tmp_path / "run"
     for settings in (SMALL, SMALL.without_rewards()):
         with pytest.raises(OptionError, match=r"pip install 'tokengym\[wandb\]'"):

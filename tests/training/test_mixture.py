@@ -10,9 +10,9 @@ import pytest
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.rollouts import evaluation_segment, train_segment
+from tokengym.agents.scale import Ends
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.training.batches.curriculum import SkillScale
 from tokengym.agents.training.batches.mixture import PHASE, MixedSource, WorldMixture
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
@@ -26,7 +26,7 @@ SOURCES = [
     MixedSource(
         f"forecast-{level}",
         TaskDatasetBuilder(world="tokengym/Forecast-v0", level=level, codec="byte", group_size=2),
-        SkillScale(0.2, 0.8),
+        Ends(0.2, 0.8),
     )
     for level in ("easy", "hard")
 ]

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+from tokengym.agents.scale import Scale, skill_gain, skill_of
 from tokengym.agents.training.folder.collapse import Collapse
-from tokengym.envs.core.seeding import generator
 from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.skill import Yardstick, describe_skill
 
@@ -108,6 +108,26 @@ class References:
     reachable: str = ""
     oracle_replies: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, scale: Scale, reachable: str, oracle_replies: tuple[str, ...]) -> "References":
+        """Return what policies earn, in expectation where that is known of both ends.
+
+        Args:
+            scale: what they were measured by.
+            reachable: see the attribute, as `oracle_replies`.
+            oracle_replies: see there.
+        """
+        named = {
+            scale.label if name == scale.blind else name: returns
+            for name, returns in scale.returns.items()
+        }
+        paid = {name: mean_estimate(each.realised_T) for name, each in named.items()}
+        on_outcomes = cls(paid, scale.realised, None, reachable, oracle_replies)
+        if scale.expected is None:
+            return on_outcomes
+        lines = {name: mean_estimate(each.used_T) for name, each in named.items()}
+        return cls(lines, scale.expected, on_outcomes, reachable, oracle_replies)
+
     @property
     def levels(self) -> dict[str, float]:
         """The mean returns that charts show: of blind, reachable and oracle, where known."""
@@ -180,7 +200,7 @@ class RunSummary:
         """
         both = (since or self.before, self.after)
         before, after = (evaluation.of(name).earned_by_task for evaluation in both)
-        return _skill(self.references[name].yardstick, before, after, name)
+        return _skill(self.references[name].yardstick, before, after)
 
     def skill_on_outcomes(self, name: str, *, since: Evaluation | None = None) -> "Skill | None":
         """Return the skill by returns as they were paid; `None` where `skill` is that.
@@ -190,7 +210,7 @@ class RunSummary:
         references = self.references[name].on_outcomes
         both = (since or self.before, self.after)
         before, after = (evaluation.of(name).returns_by_task for evaluation in both)
-        return None if references is None else _skill(references.yardstick, before, after, name)
+        return None if references is None else _skill(references.yardstick, before, after)
 
     def low_returns(self, name: str) -> str:
         """State what a policy earns at the low temperature; empty if it was not evaluated.
@@ -265,13 +285,7 @@ class RunSummary:
         return {"state": "collapsed" if self.collapse else "completed", **asdict(self)}
 
 
-def _skill(
-    yardstick: Yardstick, before: Sequence[float], after: Sequence[float], name: str
-) -> Skill:
+def _skill(yardstick: Yardstick, before: Sequence[float], after: Sequence[float]) -> Skill:
     """Return the skill of returns by Task before and after."""
-    rng = generator("skill", name, len(before))
-    return Skill(
-        yardstick.skill(before, rng),
-        yardstick.skill(after, rng),
-        yardstick.gain(after, before, rng),
-    )
+    ends = skill_of(yardstick, before), skill_of(yardstick, after)
+    return Skill(*ends, skill_gain(yardstick, after, before))
