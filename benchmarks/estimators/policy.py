@@ -83,7 +83,7 @@ class SmallPolicy:
     def exact_gradient(self) -> Floats:
         """Return the gradient of the expected return in all weights, by differentiating it."""
         expected = self.log_steps().sum(dim=1).exp() @ torch.tensor(self.earned())
-        (row,) = self.gradients(expected[None])
+        row: Floats = self.gradients(expected[None])[0]
         return row
 
     def move(self, length: float) -> None:
