@@ -17,7 +17,6 @@ import torch
 from benchmarks.estimators.claims import CLAIMS, forecast_after
 from benchmarks.estimators.schemes import BY_GROUP
 from benchmarks.estimators.study import PARTS, Data
-from tokengym.agents.analysis.charts import BLUE, GREY, RED, chart
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 
 if TYPE_CHECKING:
@@ -66,14 +65,16 @@ def study_table(rows: Sequence[Data]) -> str:
 
 def figure() -> "Figure":
     """Draw what is stated after training on single outcomes by the true probability, G = 4."""
+    from matplotlib.figure import Figure
+
     true_P = np.linspace(0.04, 0.96, 24)
-    drawn, axes = chart(
-        "Trained on single outcomes", "probability of the event", "forecast after training"
-    )
-    axes.plot([0, 1], [0, 1], color=GREY, lw=0.9, ls="--", label="honest")
-    for name, colour in (("centred by group", BLUE), ("standardised by group", RED)):
+    drawn = Figure(figsize=(5.2, 3.4), layout="tight")
+    axes = drawn.subplots()
+    axes.plot([0, 1], [0, 1], color="#8a8f98", lw=0.9, ls="--", label="honest")
+    for name, colour in (("centred by group", "#1f5f99"), ("standardised by group", "#c0392b")):
         stated = [forecast_after(float(true), BY_GROUP[name], 4) for true in true_P]
         axes.plot(true_P, stated, color=colour, marker="o", ms=3, lw=1.2, label=name)
+    axes.set(xlabel="probability of the event", ylabel="forecast after training")
     axes.legend(loc="lower right", fontsize=8, frameon=False)
     return drawn
 
