@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import replace
 
 from tokengym.agents.analysis.report import Table
-from tokengym.agents.analysis.run_report import write_report
 from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.run_async import run_async
@@ -19,6 +18,7 @@ from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.resume import forget_lost_states, forget_unsaved_steps, mend_run
 from tokengym.agents.training.session import TrainingSession
 from tokengym.agents.training.trainer import train_job
+from tokengym.agents.viewer import REPORT, write_page
 
 
 def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
@@ -100,10 +100,7 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     ending = budget.ending(job.config.steps)
     outcome = RunSummary(before, after, references, collapse, paths, warm, ending)
     run.write_outcome(outcome)
-    write_report(job, run)
-    for line in outcome.lines():
-        progress.say(line)
-    progress.say(f"report: {run.folder / 'report.html'}")
+    write_page([run.folder], run.folder / REPORT)
     return outcome
 
 

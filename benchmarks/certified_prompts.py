@@ -3,10 +3,10 @@
 python -m benchmarks.certified_prompts prompts
 """
 
+import argparse
 import json
 import random
 import string
-import sys
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +19,8 @@ _PEOPLE = ("Ada", "Ben", "Cleo", "Dov", "Edda", "Finn", "Gus", "Hana", "Iris", "
 
 
 def _asked(text: str, answer: str, **more: Any) -> dict[str, Any]:
-    return {"prompt": [{"role": "user", "content": text}], "answer": answer, **more}
+    asked = [{"role": "user", "content": text}]
+    return {"prompt": asked, "answer": answer, "solution": answer, **more}
 
 
 def product(rng: random.Random) -> dict[str, Any]:
@@ -110,10 +111,13 @@ KINDS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
 
 def main() -> None:
     """Write the files below a folder."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
     for name, make in KINDS.items():
         rng = random.Random(name)
         rows = [json.dumps(make(rng)) for _ in range(ROWS)]
-        file = Path(sys.argv[1], f"{name}.jsonl")
+        file = folder / f"{name}.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("".join(f"{row}\n" for row in rows))
 

@@ -116,8 +116,8 @@ def sweep(
 
     Every option of `tokengym train` takes several values, as in --group-size 4,8,16 --seeds 0,1,2;
     those that are on or off take true or false. Finished runs are not run again, and an interrupted
-    one is resumed: repeat the command, also with more values. The table, its figure and its data
-    are written beside them.
+    one is resumed: repeat the command, also with more values. The table's
+    data are written beside them, and `tokengym view` of the folder shows it with the runs.
     """
     require_extra("tinker", "training")
     folder = runs or Path("runs") / f"sweep-{_UNNAMEABLE.sub('-', world)}"
@@ -138,7 +138,7 @@ def sweep(
             typer.echo(f"finished before: {run.folder}")
         else:
             train_run(config, run, ask=not yes)
-    _conclude(world, folder, planned)
+    _conclude(folder, {label: [run for run, _ in jobs] for label, jobs in planned.items()})
 
 
 def _combinations(
@@ -183,25 +183,13 @@ def _differences(config: JobConfig, known: JobConfig) -> list[str]:
     return [name for name in names if getattr(known, name) != getattr(config, name)]
 
 
-def _conclude(
-    world: str, folder: Path, planned: Mapping[str, Sequence[tuple[RunFolder, JobConfig]]]
-) -> None:
-    """Print, draw and write the table of finished runs."""
-    from tokengym.agents.analysis.run_ties import run_ties
-    from tokengym.agents.analysis.sweep import SweepColumn, sweep_report
+def _conclude(folder: Path, planned: Mapping[str, Sequence[RunFolder]]) -> None:
+    """Write the figures of finished runs, and print their table."""
+    from tokengym.agents.analysis.sweep import saved_sweep, sweep_columns
 
-    columns = {
-        label: SweepColumn([run_ties(run) for run, _ in jobs], [run.finished for run, _ in jobs])
-        for label, jobs in planned.items()
-    }
-    first, *_ = (config for jobs in planned.values() for _, config in jobs)
-    seeds = max(map(len, planned.values()))
-    title = f"{world} {first.level}, {first.steps} steps, {seeds} seed{'s' * (seeds > 1)} each"
-    report = sweep_report(title, columns)
-    show(*report.tables, title=report.title)
-    (folder / "sweep.png").write_bytes(report.picture.png)
-    report.write(folder / "sweep.html")
-    written = {label: column.to_dict() for label, column in columns.items()}
+    written = {label: column.to_dict() for label, column in sweep_columns(planned).items()}
     text = json.dumps(written, indent=1, allow_nan=False) + "\n"
     (folder / "sweep.json").write_text(text)
-    typer.echo(f"table: {folder / 'sweep.html'}")
+    report = saved_sweep(folder)
+    show(*report.tables, title=report.title)
+    typer.echo(f"page: tokengym view {folder}")

@@ -142,9 +142,11 @@ def train_run(config: JobConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
 
     # What cannot be reached is refused before much is loaded.
     target = ServiceTarget.resolve(config)
+    from tokengym.agents.analysis.run_report import run_report
     from tokengym.agents.experiment import run_experiment
     from tokengym.agents.training.cost import job_cost
     from tokengym.agents.training.job import Job
+    from tokengym.agents.viewer import REPORT
 
     progress = Progress()
     job = Job.resolve_on(target, config)
@@ -170,6 +172,11 @@ def train_run(config: JobConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
     except (ServiceDiedError, ServiceRefusedError, OSError, MemoryError) as error:
         progress.say(f"{describe(error)}\n{_resume_advice(run, local=target.local)}")
         raise typer.Exit(1) from error
+    report = run_report(run)
+    for line in filter(None, [report.warning, *report.lines]):
+        progress.say(line)
+    progress.show(report.tables[0].for_terminal())
+    progress.say(f"report: {run.folder / REPORT}")
     return outcome
 
 

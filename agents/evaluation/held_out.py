@@ -103,14 +103,11 @@ def summarise(records: Sequence[RolloutRecord], spec: WorldSpec) -> Evaluation:
         records: the rollouts.
         spec: of their world.
     """
-    # A reply that was cut off can read like a whole one, so malformed ones are left out.
-    replies = tuple("" if turn.malformed else turn.said or "" for turn in records[0].own_turns)
     returns = Earned.of(((one.total, one.metrics) for one in records), records[0].role)
     return Evaluation(
         returns.realised_T,
         _figures(records),
         tuple(_stated(records, spec.calibration)),
-        replies,
         returns.expected_T or (),
     )
 

@@ -135,7 +135,7 @@ def sweep(reader: Reader, arguments: list[str]) -> str:
     place = ["--base-url", reader.service.base_url, "--model", reader.service.model_name]
     key = reader.service.api_key
     shown = reader.run_tokengym("sweep", *words, *small, *CUT, *place, key=key)
-    assert (reader.folder / words[words.index("--runs") + 1] / "sweep.html").is_file()
+    assert (reader.folder / words[words.index("--runs") + 1] / "sweep.json").is_file()
     return shown
 
 

@@ -190,7 +190,7 @@ def test_the_report_states_what_was_asked_and_found(
 ) -> None:
     results, _ = done
     report = evaluation_report(asked(), results)
-    page = report.html()
+    page = json.dumps(report.to_dict())
     assert "oracle" in page
     assert "could show" in page
     assert "corrected for 2 comparisons" in page

@@ -17,7 +17,6 @@ from tokengym.agents.training.batches.mixture import PHASE, MixedSource, WorldMi
 from tokengym.agents.training.config import SftConfig, TrainConfig
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import mixed_preset
 from tokengym.agents.viewer.run_view import RunView
 from tokengym.envs.core.errors import OptionError
@@ -113,17 +112,20 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
         "tokengym/Warehouse-v0:pick_small",
     ]
 
-    job = Job.resolve(config)
-    report = run_report(job, run, outcome)
-    assert report.title == "tokengym/Forecast-v0 (hard), tokengym/Warehouse-v0 (pick_small)"
-    page = (tmp_path / "report.html").read_text()
-    assert all(f"Mean return, {tag}" in page for tag in tags)
-    assert "Worlds by step: forecast-hard, warehouse-pick_small" in page
+    report = run_report(run)
+    titles = ["tokengym/Forecast-v0 (hard)", "tokengym/Warehouse-v0 (pick_small)"]
+    assert report.title == ", ".join(titles)
+    assert {f"Return on held-out Tasks: {titles[1]}"} <= {table.title for table in report.tables}
+    assert all(line in (tmp_path / "report.html").read_text() for line in report.lines[:1])
     curves = RunView("mixed", tmp_path).curves()
     for tag in tags:
         assert curves["series"][f"return in {tag}"] == returns[tag]
         assert curves["series"][f"share in {tag}"] == [0.5, 0.5]
         assert "oracle" in curves["lines"][f"return in {tag}"]
+        ends = [outcome.before.of(tag).earned, outcome.after.of(tag).earned]
+        assert [point[1] for point in curves["points"][f"return in {tag}"]] == [
+            mean.value for mean in ends
+        ]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@
 | `warm-start/` | the supervised steps before reinforcement learning: a separate run |
 | `references.json` | what scripted policies earn on the held-out Tasks |
 | `evaluation_*.json`, `outcome.json` | held-out evaluations, all of the above, collapse |
-| `report.html`, `*.png` | for people |
+| `report.html` | the viewer's page of the run, for people |
 | `service/` | weights and log of a local service |
 """
 

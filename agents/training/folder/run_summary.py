@@ -43,7 +43,6 @@ class Evaluation:
             the share of all replies, if there were any, `cut_off` that of replies that ran out of
             tokens, `stop/REASON` that of all episodes; `term/NAME` the mean sum over an episode.
         stated: for forecasts, pairs of (label, stated probability) of the well-formed replies.
-        replies: the policy's replies on the first Task; empty where one was malformed.
         expected_by_task: what the replies on each Task earn in expectation over outcomes; none
             where their probabilities are unknown.
         others: where several roles or worlds are trained, the evaluations of all but the first by
@@ -56,7 +55,6 @@ class Evaluation:
     returns_by_task: tuple[float, ...]
     figures: Mapping[str, float] = field(default_factory=dict)
     stated: tuple[tuple[float, float], ...] = ()
-    replies: tuple[str, ...] = ()
     expected_by_task: tuple[float, ...] = ()
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
     conditions: Mapping[str, str | int | float] = field(default_factory=dict)
@@ -242,43 +240,6 @@ class RunSummary:
                     yield f"{words}{', ' if words else ''}on outcomes: {paid}"
         if low := self.low_returns(name):
             yield low
-
-    def lines(self) -> Iterator[str]:
-        """Yield the results in a few lines for people."""
-        warnings = (self.after.of(name).form_warning for name in self.references)
-        yield from filter(None, (self.ending, *warnings))
-        if self.collapse is not None:
-            yield (
-                f"COLLAPSED at step {self.collapse.since}: {self.collapse.reason}. The last good "
-                f"checkpoint is kept. What to try: {self.collapse.advice}."
-            )
-        sampled = self.before.conditions
-        several = len(self.references) > 1
-        for name, references in self.references.items():
-            before, after = self.before.of(name), self.after.of(name)
-            of_name = f" of {name}" if several else ""
-            on_outcomes = ""
-            if references.on_outcomes is not None:
-                on_outcomes = f"; on outcomes {before.returns} and {after.returns}"
-            kind = "expected return" if on_outcomes else "return"
-            yield (
-                f"held-out {kind}{of_name} before {before.earned}, after {after.earned} "
-                f"(95 % intervals{on_outcomes})"
-            )
-            if references is next(iter(self.references.values())):
-                yield (
-                    f"(at temperature {float(sampled['temperature']):g}, at most "
-                    f"{sampled['max_tokens']} tokens a reply, model {sampled['model']})"
-                )
-                width = max(map(len, references.lines)) + 2
-                for script, value in sorted(
-                    references.lines.items(), key=lambda row: -row[1].value
-                ):
-                    yield f"  {script:<{width}}{value}"
-        for name in self.references:
-            of_name = f"{name}: " if several else ""
-            yield from (f"{of_name}{finding}" for finding in self.findings(name))
-        yield "(skill: 0 is the best policy that ignores the Task, 1 the oracle)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
