@@ -27,7 +27,7 @@ class Gem(Source):
     """
 
     def __init__(self, name: str, best: float | None = None) -> None:
-        import gem  # here, not when an episode starts: importing it takes longer than an answer may
+        import gem  # type: ignore[import-not-found]  # here, not when an episode starts: importing it takes longer than an answer may
 
         self._made, self._name, self._best = gem.make, name, best
         self._secret = SECRETS.get(name.removeprefix("game:").partition("-")[0])

@@ -132,7 +132,8 @@ def test_every_trained_role_has_its_own_tables(tmp_path: Path) -> None:
 def test_a_supervised_run_says_what_it_fitted_and_nothing_of_ties(tmp_path: Path) -> None:
     rows = [{"train/nll": 2.0 - k, "train/tokens": 9.0, "time/total": 1.0} for k in range(3)]
     outcome = RunSummary(BEFORE, AFTER, {"predictor": REFERENCES}, None, {})
-    shown = text_of(reported(tmp_path, preset_for(SftConfig, "disruption"), rows, outcome))
+    config = preset_for(SftConfig, "disruption")
+    shown = text_of(reported(tmp_path, config, rows, outcome))
     assert "3 steps of 64 demonstrations" in shown
     assert "27 tokens trained on" in shown
     assert "Ties" not in shown

@@ -3,6 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 from benchmarks.certified_table import Row, main, renewed
 from tests.docs.pages import ROOT
@@ -111,8 +112,13 @@ def test_checks_are_counted_over_all_environments() -> None:
 
 
 def test_a_new_row_takes_the_place_of_the_one_of_the_same_environment() -> None:
-    old = [{"target": "a:b", "options": {}, "date": 1}, {"target": "a:a", "options": {}, "date": 1}]
-    new = [{"target": "a:b", "options": {}, "date": 2}, {"target": "a:b", "options": {"c": 1}}]
+    old: list[dict[str, Any]] = [
+        {"target": name, "options": {}, "date": 1} for name in ("a:b", "a:a")
+    ]
+    new: list[dict[str, Any]] = [
+        {"target": "a:b", "options": {}, "date": 2},
+        {"target": "a:b", "options": {"c": 1}},
+    ]
     assert renewed(old, new) == [old[1], new[0], new[1]]
 
 
