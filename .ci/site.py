@@ -27,7 +27,7 @@ from tokengym.agents.cli import app
 from tokengym.agents.cli.worlds import describe
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.settings import Setting, Settings, settings_of
-from tokengym.agents.training.config import COMMANDS
+from tokengym.agents.training.config import CONFIGS
 from tokengym.envs.registry import import_object
 from tokengym.rewards import Range
 
@@ -80,8 +80,8 @@ def check_tables() -> str:
 def settings_tables() -> str:
     """Return a table of Markdown for each group of settings, under its heading."""
     takers: dict[type[Settings], list[str]] = {}
-    for name, offer in COMMANDS.items():
-        for group in offer.groups:
+    for name, kind in CONFIGS.items():
+        for group in dict.fromkeys(setting.group for setting in settings_of(kind).values()):
             takers.setdefault(group, []).append(name)
     takers[ServiceConfig] = ["serve"]
     return "\n\n".join(_section(group, commands) for group, commands in takers.items())

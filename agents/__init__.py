@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     from tokengym.agents.tinker.many_prompts import sample_prompts
     from tokengym.agents.tinker.paper_env import PaperEnv
     from tokengym.agents.training.batches.datums import datum
-    from tokengym.agents.training.config import TrainConfig
+    from tokengym.agents.training.config import DistilConfig, DpoConfig, SftConfig, TrainConfig
     from tokengym.agents.training.earlier_runs import trained_opponent
     from tokengym.agents.training.folder.run import RunFolder
     from tokengym.agents.training.job import Job
-    from tokengym.agents.training.presets import preset
+    from tokengym.agents.training.presets import preset, preset_for
     from tokengym.agents.training.progress import Progress
     from tokengym.rewards.estimates import Estimate
 
 __all__ = [
+    "DistilConfig",
+    "DpoConfig",
     "Estimate",
     "Job",
     "LanguageModelOpponent",
@@ -41,6 +43,7 @@ __all__ = [
     "Progress",
     "RendererCodec",
     "RunFolder",
+    "SftConfig",
     "TaskDataset",
     "TaskDatasetBuilder",
     "TaskGroupBuilder",
@@ -51,6 +54,7 @@ __all__ = [
     "evaluate",
     "play",
     "preset",
+    "preset_for",
     "run_experiment",
     "sample_prompts",
     "trained_opponent",
@@ -59,6 +63,8 @@ __all__ = [
 __getattr__ = lazy_attributes(
     __name__,
     {
+        "DistilConfig": "tokengym.agents.training.config",
+        "DpoConfig": "tokengym.agents.training.config",
         "Estimate": "tokengym.rewards.estimates",
         "Job": "tokengym.agents.training.job",
         "LanguageModelOpponent": "tokengym.agents.tinker.language_model",
@@ -67,6 +73,7 @@ __getattr__ = lazy_attributes(
         "Progress": "tokengym.agents.training.progress",
         "RendererCodec": "tokengym.agents.tinker.codec",
         "RunFolder": "tokengym.agents.training.folder.run",
+        "SftConfig": "tokengym.agents.training.config",
         "TaskDataset": "tokengym.agents.tinker.dataset",
         "TaskDatasetBuilder": "tokengym.agents.tinker.dataset",
         "TaskGroupBuilder": "tokengym.agents.tinker.groups",
@@ -76,6 +83,7 @@ __getattr__ = lazy_attributes(
         "datum": "tokengym.agents.training.batches.datums",
         "evaluate": "tokengym.agents.analysis.evaluate",
         "preset": "tokengym.agents.training.presets",
+        "preset_for": "tokengym.agents.training.presets",
         "run_experiment": "tokengym.agents.experiment",
         "sample_prompts": "tokengym.agents.tinker.many_prompts",
         "trained_opponent": "tokengym.agents.training.earlier_runs",

@@ -23,12 +23,12 @@ def takes(
     may then have other defaults than the classes.
 
     Args:
-        groups: the groups.
+        groups: the groups, or classes made of several.
         only: names of the settings that the command takes; all of them if empty.
         change: makes of a setting what the command offers for it.
     """
     settings = {
-        setting.name: (change(setting), inspect.getdoc(group))
+        setting.name: change(setting)
         for group in groups
         for setting in settings_of(group).values()
         if not only or setting.name in only
@@ -40,13 +40,13 @@ def takes(
             for parameter in inspect.signature(function).parameters.values()
             if parameter.name != "said"
         ]
-        made = [_parameter(setting, doc or "") for setting, doc in settings.values()]
+        made = [_parameter(setting) for setting in settings.values()]
 
         @wraps(function)
         def command(**typed: Any) -> None:
             said = {
                 name: setting.value(value)
-                for name, (setting, _) in settings.items()
+                for name, setting in settings.items()
                 if (value := typed.pop(name)) is not None
             }
             function(said=said, **typed)
@@ -64,14 +64,14 @@ def said_of(group: type[T], said: Mapping[str, Any], **more: Any) -> T:
     return group(**{name: said[name] for name in settings_of(group) if name in said}, **more)
 
 
-def _parameter(setting: Setting, group: str) -> inspect.Parameter:
+def _parameter(setting: Setting) -> inspect.Parameter:
     """Return the parameter that typer makes an option of, in the panel of its group."""
     kind = list[str] if setting.repeats else setting.kind
-    panel = group.partition(".")[0]
+    panel = (inspect.getdoc(setting.group) or "").partition(".")[0]
     option = typer.Option(*setting.flag.split(), help=setting.described, rich_help_panel=panel)
     return inspect.Parameter(
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=None,
+        default=... if setting.default is ... else None,
         annotation=Annotated[kind | None, option],
     )

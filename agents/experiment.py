@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import replace
 
 from tokengym.agents.analysis.report import Table
-from tokengym.agents.analysis.run_report import write_report
 from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.run_async import run_async
@@ -19,6 +18,7 @@ from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.resume import forget_lost_states, forget_unsaved_steps, mend_run
 from tokengym.agents.training.session import TrainingSession
 from tokengym.agents.training.trainer import train_job
+from tokengym.agents.viewer import REPORT, write_page
 
 
 def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
@@ -36,11 +36,10 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
         ServiceDiedError: if the local service ended by itself; the run can be resumed.
         ServiceRefusedError: if the service answered with an error, or lacks what the job needs.
     """
-    loss = job.config.token_loss if job.config.rolls_out else "cross_entropy"
 
     async def connected() -> RunSummary:
         if not job.target.local:
-            await _capabilities(job, connection, loss, progress)
+            await _capabilities(job, connection, progress)
         async with TrainingSession.open(job, connection) as session:
             lost = await connection.guard(forget_lost_states(run, connection.base_url))
             for notice in [*lost, *forget_unsaved_steps(run)]:
@@ -48,7 +47,7 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
             return await _experiment(session, run, progress)
 
     with run.lock():
-        for notice in mend_run(run, job.target):
+        for notice in mend_run(run):
             progress.say(notice)
         if not all(part.world.generates for part in (job, *job.others)):
             anew = "restore them, or train in a new folder (--run)"
@@ -57,16 +56,16 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
         progress.say(f"run folder: {run.folder}")
         opened = Connection.open(job.target, run.service_folder, job.config.seed)
         with opened as connection, run.console():
-            if run.write_environment(describe_environment(connection, job.config)):
+            if run.write_environment(describe_environment(connection)):
                 progress.say(
                     "the run began in another environment: figures may differ, see environment.json"
                 )
             return run_async(connected())
 
 
-async def _capabilities(job: Job, connection: Connection, loss: str, progress: Progress) -> None:
+async def _capabilities(job: Job, connection: Connection, progress: Progress) -> None:
     """Show what a service that is not ours can do; refuse it if the job needs more."""
-    found = await service_capabilities(job, connection, loss)
+    found = await service_capabilities(job, connection)
     cells = [[row.name, f"no: {row.missing}" if row.missing else "yes", row.use] for row in found]
     header = ["of the protocol", job.target.base_url or "hosted service", "this run"]
     progress.show(Table(header, cells).for_terminal())
@@ -91,7 +90,7 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
         if warning := before.of(name).form_warning:
             progress.say(warning)
     warm, budget = None, TokenBudget.of_run(job.config, run)
-    if job.config.warm_start:
+    if job.learning.warm_start:
         session, warm = await _warm_start(session, run, progress, budget)
         start, budget = session.start(state=False), TokenBudget.of_run(job.config, run)
     collapse = await train_job(session, run, progress, budget)
@@ -101,7 +100,7 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     ending = budget.ending(job.config.steps)
     outcome = RunSummary(before, after, references, collapse, paths, warm, ending)
     run.write_outcome(outcome)
-    write_report(job, run)
+    write_page([run.folder], run.folder / REPORT)
     return outcome
 
 
@@ -110,7 +109,7 @@ async def _warm_start(
 ) -> tuple[TrainingSession, Evaluation]:
     """Fit demonstrations; returns the session that continues from there, and an evaluation."""
     job, supervised = session.job, run.warm_start
-    if supervised.final_step < job.config.warm_start:
+    if supervised.final_step < job.learning.warm_start:
         await train_job(replace(session, job=job.warm_start()), supervised, progress, budget)
     session = replace(session, weights=supervised.weights)
     warm = await _evaluated(session, run, supervised.weights.sampler, "warm")

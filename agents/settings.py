@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from types import EllipsisType
 from typing import Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from tokengym.envs.core.errors import OptionError as OptionError  # the service takes it from here
@@ -22,13 +23,14 @@ class Setting:
     Attributes:
         name: of the field, and in JSON.
         kind: its type; `None` may be a value besides.
-        default: its value if nothing is said.
+        default: its value if nothing is said; `...` if it must be said.
         help: one line for people.
         flag: its name on the command line.
         least: smallest value.
         most: largest value.
         above: a value that it must exceed.
         read: makes the value, or each one of several, from what was typed.
+        group: the class that it belongs to, under whose name people find it.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Setting:
     most: float | None
     above: float | None
     read: Callable[[str], Any]
+    group: "type[Settings]"
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -60,7 +63,7 @@ class Setting:
     @property
     def described(self) -> str:
         """Its line for people, with range and default."""
-        unsaid: tuple[object, ...] = (None, "", False, (), {})
+        unsaid: tuple[object, ...] = (None, "", False, (), {}, ...)
         default = "" if self.default in unsaid else f"default {self.default}"
         notes = ", ".join(filter(None, (self.limits, default)))
         return f"{self.help} ({notes})" if notes else self.help
@@ -97,7 +100,7 @@ class Setting:
 
 
 def option(
-    default: T,
+    default: "T | EllipsisType",
     help: str,
     *,
     flag: str = "",
@@ -108,11 +111,11 @@ def option(
 ) -> T:
     """Declare a field of a settings class; the arguments are the attributes of `Setting`.
 
-    Without `flag` that is the field's name.
+    Without `flag` that is the field's name; with `...` as its default it must be named.
     """
     said = {"help": help, "flag": flag, "least": least, "most": most, "above": above, "read": read}
     usual: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}
-    return cast("T", field(**usual, metadata=said))
+    return cast("T", field(**({} if default is ... else usual), metadata=said))
 
 
 class Settings:
@@ -132,8 +135,12 @@ class Settings:
 
 
 def settings_of(group: type[Settings]) -> dict[str, Setting]:
-    """Return the settings of a class by name, in order; fields that are no options are left out."""
+    """Return the settings of a class by name, in order; fields that are no options are left out.
+
+    A class of several bases is made of groups: its settings belong to those.
+    """
     hints = get_type_hints(group)
+    groups = [kind for kind in group.__mro__ if len(kind.__bases__) == 1]
     settings = {}
     for item in fields(group):  # type: ignore[arg-type]
         if not item.metadata:
@@ -141,11 +148,12 @@ def settings_of(group: type[Settings]) -> dict[str, Setting]:
         kind = hints[item.name]
         if type(None) in get_args(kind):
             (kind,) = set(get_args(kind)) - {type(None)}
-        default = item.default if item.default is not MISSING else {}
+        usual: Any = {} if item.default_factory is not MISSING else ...
+        default = item.default if item.default is not MISSING else usual
         flag = item.metadata["flag"] or f"--{item.name.replace('_', '-')}"
-        settings[item.name] = Setting(
-            **{**item.metadata, "name": item.name, "kind": kind, "default": default, "flag": flag}
-        )
+        owner = next(kind for kind in groups if item.name in kind.__dict__["__dataclass_fields__"])
+        said = {"name": item.name, "kind": kind, "default": default, "flag": flag}
+        settings[item.name] = Setting(**{**item.metadata, **said, "group": owner})
     return settings
 
 

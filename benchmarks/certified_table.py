@@ -1,13 +1,14 @@
 """The public table: what `tokengym certify` found in environments of several packages.
 
-    tokengym certify --targets benchmarks/certified_targets.txt --out certificates --resume \\
-        --tasks 10 --strategies 60 --replies 1000 --drawn 100 --patience 20 --seconds 5
+    tokengym certify --targets targets.txt --out certificates --resume --tasks 8 --strategies 30 \\
+        --replies 600 --drawn 40 --patience 300 --seconds 60
     python -m benchmarks.certified_table certificates --markdown docs/certified.md
 
 The first command can be interrupted and typed again. The second writes the tables of the page, and
-beside it the findings in full, `certified.jsonl`, a row for each environment; given that file
-instead of the folder, it writes the tables alone. `--draw 30` prints that many findings of the two
-upper classes, drawn at random, with the commands that repeat them.
+beside it the findings in full, `certified.jsonl`, a row for each environment: rows of environments
+that have a certificate are replaced, the others stay. Given that file instead of the folder, it
+writes the tables alone. `--draw 30` prints that many findings of the two upper classes, drawn at
+random, with the commands that repeat them.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import random
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,8 @@ SUMMARY, TEACHES, EACH, COMMON = (
 TAUGHT = ("teaches.wrong_replies", "statistical.training_signal")
 """Checks whose estimate is the share of groups without an advantage."""
 
-WITHDRAWN = ("fair.decoration", "fair.language")
-"""Checks whose results in the data were wrong; the page leaves them out until they are run anew."""
+_OF_REPLIES = ("reference", "best", "declared", "reply_template")
+"""Options that say what a right reply is and earns."""
 
 UNTOLD = str(Status.UNTOLD)
 
@@ -52,9 +54,10 @@ def row_of(certificate: Certificate) -> dict[str, Any]:
     return {
         **{name: data[name] for name in ("target", "options", "package", "tokengym", "date")},
         **{name: data[name] for name in ("network", "turns")},
+        "patience": data["settings"]["patience"],
         "failed": [{name: found[name] for name in shown} for found in failed],
         "without advantage": {check: found.value for check, found in without(certificate).items()},
-        **{str(status): names for status, names in statuses.items() if status != Status.FAILED},
+        **{str(status): statuses[status] for status in Status if status != Status.FAILED},
     }
 
 
@@ -73,17 +76,13 @@ def command(target: str, options: Mapping[str, Any]) -> str:
     return " ".join(said)
 
 
-def standing(rows: Iterable[Row]) -> list[Row]:
-    """Return rows without the results that were withdrawn."""
-    return [
-        {
-            **row,
-            "failed": [found for found in row["failed"] if found["check"] not in WITHDRAWN],
-            "passed": [check for check in row.get("passed", ()) if check not in WITHDRAWN],
-            UNTOLD: [check for check in row.get(UNTOLD, ()) if check not in WITHDRAWN],
-        }
-        for row in rows
-    ]
+def renewed(old: Iterable[Row], new: Iterable[Row]) -> list[Row]:
+    """Return rows in order of their names, of those of the same environment the new one."""
+    return [row for _, row in sorted({_whole(row): row for row in (*old, *new)}.items())]
+
+
+def _whole(row: Row) -> str:
+    return command(row["target"], row["options"])
 
 
 def finished(row: Row) -> tuple[int, int]:
@@ -98,9 +97,9 @@ def _span(counts: Iterable[int]) -> str:
 
 
 def summary(rows: Iterable[Row]) -> str:
-    """Return a row for each package: when it was certified, and how many have which findings."""
+    """Return a row for each package: how it was certified, and how many have which findings."""
     header = (
-        *("package", "date", "environments", "of several turns"),
+        *("package", "by Tokengym", "date", "patience, s", "environments", "of several turns"),
         *(f"with {s.plural}" for s in Severity),
         "checks finished",
     )
@@ -118,9 +117,12 @@ def summary(rows: Iterable[Row]) -> str:
         totals.update({**counts, "told": told, "apply": apply})
         dates = {row["date"][:10] for row in several}
         made = " to ".join(sorted({min(dates), max(dates)}))
-        cells.append((package, made, *map(str, counts.values()), f"{told:,} of {apply:,}"))
+        by = ", ".join(sorted({row["tokengym"] for row in several}))
+        patience = _span([round(row["patience"]) for row in several])
+        whole = f"{told:,} of {apply:,}"
+        cells.append((package, by, made, patience, *map(str, counts.values()), whole))
     told, apply = totals.pop("told"), totals.pop("apply")
-    total = ("all", "", *map(str, totals.values()), f"{told:,} of {apply:,}")
+    total = ("all", "", "", "", *map(str, totals.values()), f"{told:,} of {apply:,}")
     return markdown_table(header, [*cells, total])
 
 
@@ -189,14 +191,14 @@ def each(rows: Iterable[Row]) -> str:
 
 
 def _named(row: Row) -> str:
-    """Return the words that name an environment, without its solver and what that should earn."""
-    options = {k: v for k, v in row["options"].items() if k not in ("reference", "best")}
+    """Return the words that name an environment, without what is said of its right replies."""
+    options = {k: v for k, v in row["options"].items() if k not in _OF_REPLIES}
     return command(row["target"], options)
 
 
 def settings(certificates: Sequence[Certificate]) -> str:
-    """Return the options of the command that all certificates were made with."""
-    (used,) = {made.settings for made in certificates}
+    """Return the options of the command that all certificates were made with, but for patience."""
+    (used,) = {replace(made.settings, patience=1.0) for made in certificates}
     return " ".join(typed_words(used)).replace(".0", "")
 
 
@@ -214,22 +216,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         [read_certificate(path.parent) for path in chosen.made.glob("*/certificate.json")],
         key=lambda one: command(one.target, one.options),
     )
+    data = chosen.markdown and chosen.markdown.with_suffix(".jsonl")
     if chosen.made.is_dir():
         print(f"{len(made)} environments, certified with {settings(made)}")
-        rows = [row_of(one) for one in made]
-    else:
-        rows = [json.loads(line) for line in chosen.made.read_text().splitlines()]
     if chosen.markdown:
-        shown = standing(rows)
+        file = data if chosen.made.is_dir() else chosen.made
+        known = file.read_text().splitlines() if file.exists() else []
+        rows = renewed(map(json.loads, known), map(row_of, made))
         for name, table in (
-            (SUMMARY, summary(shown)),
-            (TEACHES, teaches(shown)),
-            (COMMON, common(shown)),
-            (EACH, each(shown)),
+            (SUMMARY, summary(rows)),
+            (TEACHES, teaches(rows)),
+            (COMMON, common(rows)),
+            (EACH, each(rows)),
         ):
             write_block(chosen.markdown, name, table)
         lines = [json.dumps(row, allow_nan=False) for row in rows]
-        chosen.markdown.with_suffix(".jsonl").write_text("".join(f"{line}\n" for line in lines))
+        data.write_text("".join(f"{line}\n" for line in lines))
     upper = [
         (command(one.target, one.options), found)
         for one in made

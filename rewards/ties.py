@@ -139,7 +139,8 @@ class TieCounts:
         the rollouts that tie in half a group already, m = n // 2. As groups of G tie with chance
         E[X^(G-1)], those of m, m + 1 and n fix the law. Whatever it is, groups of G tie no more
         often than those of n and, by Jensen's inequality, no less than the power (G-1)/(n-1) of
-        that: these bound the interval where too few clusters differ to resample.
+        that: these bound the prediction, and the interval where too few clusters differ to
+        resample.
 
         Args:
             sizes: group sizes, at least 2.
@@ -356,7 +357,10 @@ def _extrapolated(rates: Mapping[int, Floats], half: int, seen: int, size: int) 
         middle_R = (low_R + high_R) / 2.0
         above_R = moments(np.exp(middle_R), 0, seen - half) > dead_R
         low_R, high_R = np.where(above_R, middle_R, low_R), np.where(above_R, high_R, middle_R)
-    return rates[seen] * moments(np.exp(low_R), seen - half, size - half)
+    predicted_R = rates[seen] * moments(np.exp(low_R), seen - half, size - half)
+    # Rates of few groups can be those of no law at all, which the fit misses: no law is below this.
+    least_R: Floats = rates[seen] ** ((size - 1) / (seen - 1))
+    return np.maximum(predicted_R, least_R)
 
 
 def _hides_from_resampling(above_N: Floats, below_N: Floats) -> bool:

@@ -72,6 +72,7 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[execnet.XSpec]) -
 
 
 def pytest_collection_finish() -> None:
+    gc.freeze()
     # Afterwards it looks less often: a tenth of the processor time was spent on it.
     gc.set_threshold(50_000, 20, 20)
     gc.enable()

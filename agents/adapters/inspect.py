@@ -11,8 +11,8 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from tokengym.agents.adapters.skill import earned_by, measure_scales
+from tokengym.agents.scale import skill_of
 from tokengym.envs.adapters.start import Rollouts
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import specs
 from tokengym.rewards.skill import Yardstick
@@ -123,7 +123,7 @@ def _mean(scores: list[SampleScore], name: str) -> float:
 
 def _skill(scores: list[SampleScore], who: str) -> float:
     ends = Yardstick(tuple(_values(scores, "blind")), tuple(_values(scores, "oracle")), "")
-    return ends.skill(_values(scores, who), generator("skill", len(scores))).value
+    return skill_of(ends, _values(scores, who)).value
 
 
 def _values(scores: list[SampleScore], name: str) -> list[float]:

@@ -6,15 +6,12 @@ the average of `TaskScale.skill` is the skill that `tokengym evaluate` states of
 
 import math
 from collections.abc import Sequence
-from statistics import fmean
 from typing import NamedTuple
 
-from tokengym.agents.analysis.evaluate import best_known, earned, play_each
-from tokengym.agents.evaluation.worlds import SkillEnds
+from tokengym.agents.scale import Scale, best_known
 from tokengym.envs.adapters.start import Rollout, Rollouts
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
-from tokengym.envs.registry import baselines
 
 
 class TaskScale(NamedTuple):
@@ -50,15 +47,10 @@ def earned_by(rollout: Rollout) -> float:
 def measure_scales(rollouts: Rollouts, tasks: Sequence[Task]) -> tuple[str, list[TaskScale]]:
     """Play the ends of skill on Tasks; returns the blind policy's name, and the scale of each."""
     world, role = rollouts.world, rollouts.role
-    ends = SkillEnds.measure(world, tasks, role, rollouts.opponents).used
     best = best_known(world)
-    if best is None:
-        reachable = [math.nan] * len(tasks)
-    elif best.policy == "oracle":
-        reachable = list(ends.oracle_T)
-    else:
-        players = {**rollouts.opponents, role: baselines(world.spec)[best.policy]}
-        reachable = [float(earned([one], role)[0]) for one in play_each(world, tasks, players)]
-    distance = fmean(ends.oracle_T) - fmean(ends.blind_T)
+    names = [best.policy] if best is not None else []
+    scale = Scale.measure(world, tasks, role, rollouts.opponents, policies=names)
+    reachable = scale.returns[best.policy].used_T if best is not None else [math.nan] * len(tasks)
+    ends, distance = scale.used, scale.ends.oracle - scale.ends.blind
     by_task = zip(ends.blind_T, ends.oracle_T, reachable, strict=True)
     return ends.blind_name, [TaskScale(*one, distance) for one in by_task]

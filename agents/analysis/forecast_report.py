@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokengym.agents.analysis.charts import BLUE, GREY, PALE_BLUE, chart
-from tokengym.agents.analysis.report import Cell, Gallery, Picture, Table
+from tokengym.agents.analysis.report import Cell, Chart, Series, Table
 from tokengym.envs.core.seeding import generator
 from tokengym.rewards.calibration import (
     auc,
@@ -42,7 +41,7 @@ _NULL = (
 )
 
 
-def forecast_parts(before: Stated, after: Stated) -> list[Table | Gallery]:
+def forecast_parts(before: Stated, after: Stated) -> list[Table | Chart]:
     """Return reliability diagrams and the parts of the loss; nothing for fewer than 2 forecasts."""
     both = {"before": before, "after": after}
     sides = {name: stated for name, stated in both.items() if len(stated) >= _LEAST}
@@ -52,10 +51,10 @@ def forecast_parts(before: Stated, after: Stated) -> list[Table | Gallery]:
     columns = {name: _figures(stated) for name, stated in sides.items()}
     figures = zip(next(iter(columns.values())), *map(dict.values, columns.values()), strict=True)
     rows: list[Sequence[Cell]] = [row for row in figures if any(row[1:])]
-    table = Table(("figure", *columns), rows, note=_PARTS + ("" if exact else _NULL))
-    diagrams = [_diagram(f"{name.capitalize()} training", cells) for name, cells in sides.items()]
+    title = "Calibration of the held-out forecasts"
+    table = Table(("figure", *columns), rows, title, _PARTS + ("" if exact else _NULL))
     note = f"{_LINE} {_EXACT if exact else _BAND}"
-    return [Gallery(diagrams, "Calibration of the held-out forecasts", note), table]
+    return [*(_diagram(name, cells, note) for name, cells in sides.items()), table]
 
 
 def _resolved(stated: Stated) -> bool:
@@ -90,23 +89,22 @@ def _figures(stated: Stated) -> dict[str, str]:
     }
 
 
-def _diagram(title: str, stated: Stated) -> Picture:
+def _diagram(when: str, stated: Stated, note: str) -> Chart:
     labels, forecasts = (np.array(side) for side in zip(*stated, strict=True))
-    figure, axes = chart(title, "stated probability", "share of yes", height=4.6)
-    axes.plot([0, 1], [0, 1], color=GREY, lw=0.9)
-    if _resolved(stated):
-        band = consistency_band(forecasts, generator("consistency", len(labels)))
-        axes.fill_between(band.values_V, band.low_V, band.high_V, color=GREY, alpha=0.25, lw=0)
-    else:
-        axes.set_ylabel("exact probability")
-        axes.scatter(forecasts, labels, s=4, color=PALE_BLUE, alpha=0.6, lw=0)
     bins, curve = reliability(forecasts, labels), corp(forecasts, labels)
-    area = 160 * bins.counts_B / bins.counts_B.sum()
-    axes.plot(curve.values_V, curve.recalibrated_V, color=BLUE, lw=1.6)
-    axes.scatter(bins.forecasts_B, bins.frequencies_B, s=area, color=BLUE, alpha=0.8)
-    axes.vlines(forecasts, -0.05, -0.02, color=BLUE, lw=0.4, alpha=0.5)
-    axes.set(xlim=(-0.02, 1.02), ylim=(-0.05, 1.02), aspect="equal")
-    return Picture.of(figure, f"Reliability diagram, {title.lower()}")
+    binned = bins.forecasts_B.tolist(), bins.frequencies_B.tolist()
+    drawn = [
+        Series("recalibrated", curve.values_V.tolist(), curve.recalibrated_V.tolist()),
+        Series("bins", *binned, kind="dots", sizes=bins.counts_B.tolist()),
+        Series("calibrated", (0.0, 1.0), (0.0, 1.0)),
+    ]
+    if resolved := _resolved(stated):
+        band = consistency_band(forecasts, generator("consistency", len(labels)))
+        edges = (band.values_V.tolist(), band.low_V.tolist(), band.high_V.tolist())
+        drawn.append(Series("chance", edges[0], (), *edges[1:], kind="band"))
+    ylabel = "share of yes" if resolved else "exact probability"
+    title = f"Reliability {when} training"
+    return Chart(title, "stated probability", ylabel, drawn, share=True, note=note)
 
 
 def _show(value: float | None) -> str:

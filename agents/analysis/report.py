@@ -1,18 +1,13 @@
-"""The one report writer: lines, tables and pictures, on a terminal or as one HTML file."""
+"""Findings, laid out once: as tables on a terminal, as plain JSON for the viewer's page."""
 
-import base64
-import io
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from tokengym.agents.settings import plain
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.table import Table as RichTable
-
-_TEMPLATE = Path(__file__).with_name("report.html.j2")
-_DPI = 150
 
 Cell = str | tuple[str, str]
 """Text of a table's cell, or text and a smaller line below it."""
@@ -33,7 +28,6 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     title: str = ""
     note: str = ""
-    kind = "table"
 
     def for_terminal(self) -> "RichTable":
         """Return the table for a terminal."""
@@ -52,107 +46,88 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture of a report.
+class Series:
+    """Points of a chart, by place; what is `None` is left out.
 
     Attributes:
-        png: the picture.
-        alt: what it shows, in words.
-        title: heading, if any.
+        name: what they are; empty where that needs no saying.
+        x: their places.
+        y: their values.
+        low: lower ends of intervals, or of a band; none if empty.
+        high: upper ends.
+        kind: whether they are joined by a line, stand alone, or are the edges of a band.
+        sizes: areas of the points, relative to the largest; all alike if empty.
     """
 
-    png: bytes
-    alt: str
-    title: str = ""
-    kind = "picture"
-
-    @classmethod
-    def of(cls, figure: "Figure", alt: str, title: str = "") -> "Picture":
-        """Draw a matplotlib figure."""
-        written = io.BytesIO()
-        figure.savefig(written, format="png", dpi=_DPI)
-        return cls(written.getvalue(), alt, title)
-
-    @property
-    def base64(self) -> str:
-        """The picture as a page embeds it."""
-        return base64.b64encode(self.png).decode("ascii")
+    name: str
+    x: Sequence[float]
+    y: Sequence[float | None]
+    low: Sequence[float | None] = ()
+    high: Sequence[float | None] = ()
+    kind: Literal["line", "dots", "band"] = "line"
+    sizes: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
-class Gallery:
-    """Pictures side by side, as many as there is room for.
+class Chart:
+    """A chart of a report, which the page draws.
 
     Attributes:
-        pictures: the pictures, each with its title.
-        title: heading, if any.
-        note: how to read the pictures, if that needs saying.
-        wide: whether each needs the width of a page, and is scrolled where there is less.
+        title: what it shows.
+        xlabel: name of the horizontal axis.
+        ylabel: name of the vertical axis.
+        series: what is drawn, in order.
+        levels: horizontal lines by name.
+        share: whether the vertical axis is 0 to 1.
+        ticks: names of the places 0, 1, … of the horizontal axis; numbers if empty.
+        note: how to read the chart, if that needs saying.
     """
 
-    pictures: Sequence[Picture]
-    title: str = ""
+    title: str
+    xlabel: str
+    ylabel: str
+    series: Sequence[Series]
+    levels: Mapping[str, float] = field(default_factory=dict)
+    share: bool = False
+    ticks: Sequence[str] = ()
     note: str = ""
-    wide: bool = False
-    kind = "gallery"
 
 
 @dataclass(frozen=True)
 class Text:
-    """Text of a report, shown verbatim, folded away where there is a title.
+    """Text of a report, shown verbatim and folded away.
 
     Attributes:
         text: the text.
-        title: heading, if any.
+        title: heading.
     """
 
     text: str
-    title: str = ""
-    kind = "text"
-
-
-Part = Table | Picture | Gallery | Text
+    title: str
 
 
 @dataclass(frozen=True)
 class Report:
-    """Findings, laid out once for terminal and page.
+    """Findings for terminal and page.
 
     Attributes:
         title: what the report is about.
         lines: sentences, the most important first.
-        parts: tables, pictures and texts, in order.
+        parts: tables, charts and texts, in order.
         warning: what went wrong, if anything did.
-        facts: a few figures with their names, for a strip at the top.
-        open_parts: how many parts are shown at once; the rest is behind its headings. All if
-            `None`.
     """
 
     title: str
     lines: Sequence[str]
-    parts: Sequence[Part]
+    parts: Sequence[Table | Chart | Text]
     warning: str = ""
-    facts: Sequence[tuple[str, str]] = ()
-    open_parts: int | None = None
 
     @property
     def tables(self) -> list[Table]:
         """The tables, in order."""
         return [part for part in self.parts if isinstance(part, Table)]
 
-    @property
-    def picture(self) -> Picture:
-        """The first picture."""
-        return next(part for part in self.parts if isinstance(part, Picture))
-
-    def html(self) -> str:
-        """Return one HTML page that needs no other file."""
-        import jinja2
-
-        template = jinja2.Template(_TEMPLATE.read_text(encoding="utf-8"), autoescape=True)
-        page: str = template.render(report=self)
-        return page
-
-    def write(self, path: Path) -> None:
-        """Write the page."""
-        path.write_text(self.html(), encoding="utf-8")
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values; each part says of what `kind` it is."""
+        parts = [{**plain(part), "part": type(part).__name__.lower()} for part in self.parts]
+        return {**plain(self), "parts": parts}

@@ -1,177 +1,207 @@
-"""A run as a page: its curves, reference lines, figures before and after, episodes as pictures."""
+"""A finished run as a report, from its folder alone: what happened, references, figures, ties."""
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from tokengym.agents.analysis.episode_report import episode_table
-from tokengym.agents.analysis.evaluate import play_all
-from tokengym.agents.analysis.example_table import example_table
 from tokengym.agents.analysis.forecast_report import forecast_parts
-from tokengym.agents.analysis.report import Gallery, Part, Picture, Report, Table, Text
-from tokengym.agents.analysis.role_report import RoleReport, role_reports
-from tokengym.agents.analysis.run_plots import run_charts
+from tokengym.agents.analysis.report import Chart, Report, Table
+from tokengym.agents.analysis.run_ties import run_ties
 from tokengym.agents.rollouts import RolloutRecord, evaluation_segment
+from tokengym.agents.training.config import Command, JobConfig
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import RunSummary
-from tokengym.agents.training.job import Job
-from tokengym.envs.core.play import PlayedEpisode, record_replies
-from tokengym.envs.rendering import has_picture, save_picture
-from tokengym.rewards.skill import describe_skill
+from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.registry import scripted_opponent, spec
+from tokengym.rewards.estimates import Estimate, mean_estimate
 
-_KNOWS_ANSWERS = "oracle"
-_CURVES = (
-    "Pale: each step; bold: smoothed; dots: held-out Tasks before and after, with 95 % intervals. "
-    "A group without advantage teaches nothing: its rollouts all earned the same."
-)
 _SKILL = (
     "Skill is (return - blind) / (oracle - blind) on the same held-out Tasks, paired: 0 is the "
     "best policy that ignores the Task, 1 the oracle."
 )
+_LEARNED_FROM: Mapping[Command, str] = {
+    "train": "rewards",
+    "sft": "demonstrations",
+    "dpo": "preferences",
+    "distil": "a teacher's words",
+}
 
 
-def write_report(job: Job, run: RunFolder) -> None:
-    """Write `report.html` and its pictures into a finished run's folder.
+@dataclass(frozen=True)
+class Trained:
+    """What a run came to in one trained role, in one world.
+
+    Attributes:
+        name: of what is trained: the role, or, of several worlds, the world's tag.
+        config: of the run, in this world by itself.
+        role: the role.
+        outcome: of the run.
+    """
+
+    name: str
+    config: JobConfig
+    role: str
+    outcome: RunSummary
+
+    @property
+    def spec(self) -> WorldSpec:
+        """The world."""
+        return spec(self.config.world)
+
+    @property
+    def references(self) -> References:
+        """Scripted policies on the same test Tasks."""
+        return self.outcome.references[self.name]
+
+    @property
+    def before(self) -> Evaluation:
+        """The policy as it was."""
+        return self.outcome.before.of(self.name)
+
+    @property
+    def after(self) -> Evaluation:
+        """The policy as it became."""
+        return self.outcome.after.of(self.name)
+
+    @property
+    def title(self) -> str:
+        """The world, or the role and whom it is evaluated against."""
+        if self.name != self.role or len(self.config.trained_roles) == 1:
+            return f"{self.spec.id} ({self.config.level})"
+        scripts = {role: scripted_opponent(self.spec, role) for role in self.spec.roles}
+        named = {**scripts, **self.spec.opponents, **self.config.opponents}
+        others = [f"{who} {role}" for role, who in named.items() if role != self.role]
+        return f"{self.role}, held out against {', '.join(others)}"
+
+    @property
+    def what_happened(self) -> str:
+        """What was trained, from what to what, and is it more than chance and than blind."""
+        config = self.config
+        before, after = (np.array(each.earned_by_task) for each in (self.before, self.after))
+        blind = np.array(self.references.yardstick.blind_T)
+        gain, lead = (mean_estimate((after - other).tolist()) for other in (before, blind))
+        label = config.options.get("label")
+        prompt = self.before.conditions.get("prompt", config.options.get("prompt", "full"))
+        read = f"{f'label {label}, ' if label else ''}{prompt} prompts"
+        if sampled := self.before.conditions:
+            read += f", temperature {float(sampled['temperature']):g}"
+            read += f", at most {sampled['max_tokens']} tokens a reply"
+        kind = "return" if self.references.on_outcomes is None else "expected return"
+        place = f"{self.spec.short_name}:{config.level}"
+        as_role = f" as {self.role}" if len(self.spec.roles) > 1 else ""
+        ignorant = "the best policy that ignores the Task"
+        learned = _verdict(gain, "a gain of {}", "a loss of {}", "the difference, {},")
+        beyond = _verdict(
+            lead,
+            f"It earns {{}} more than {ignorant}",
+            f"It earns {{}} less than {ignorant}",
+            f"Whether it earns more than {ignorant} is open: {{}}",
+        )
+        return (
+            f"{config.model}, trained on {_LEARNED_FROM[config.command]} in {place}{as_role} "
+            f"({read}), went from {kind} {self.before.earned} to {self.after.earned} on "
+            f"{len(after)} held-out Tasks: {learned}. {beyond}."
+        )
+
+    def heading(self, what: str) -> str:
+        """Return a heading, with the role or the world where the run has several."""
+        return f"{what}: {self.title}" if len(self.outcome.references) > 1 else what
+
+    def returns(self) -> Table:
+        """Lay out what policies earn: the trained one first, then the others from the best."""
+        expected, warm = self.references.on_outcomes is not None, self.outcome.warm
+        played = [
+            ("before training", self.before),
+            *([("after the warm start", warm.of(self.name))] if warm else []),
+            ("after training", self.after),
+        ]
+        rows = [(name, evaluation.earned) for name, evaluation in played]
+        if expected:
+            rows += [(f"{name}, on outcomes", each.returns) for name, each in played]
+        rows += sorted(self.references.lines.items(), key=lambda item: -item[1].value)
+        note = "Intervals are those of Student's t over Tasks."
+        if expected:
+            note += (
+                " Expected returns are averages over what may happen, given what is shown: they "
+                "have no noise of outcomes."
+            )
+        cells = [
+            (name, f"{mean.value:.4f}", mean.interval("{:.4f}".format), f"{mean.samples}")
+            for name, mean in rows
+        ]
+        title = self.heading(f"{'Expected return' if expected else 'Return'} on held-out Tasks")
+        return Table(("policy", "mean return", "95 % interval", "Tasks"), cells, title, note)
+
+    def figures(self, records: Sequence[Sequence[RolloutRecord]]) -> Table:
+        """Lay out what the episodes achieved, from the rollouts of before and after."""
+        mine = (self.role, self.spec.id, self.config.level)
+        ends = [
+            [one.metrics for one in side if (one.role, one.world, one.level) == mine]
+            for side in records
+        ]
+        title = self.heading("What the episodes achieved")
+        return episode_table(self.spec, (self.before, self.after), ends, title)
+
+
+def trained_parts(config: JobConfig) -> dict[str, tuple[JobConfig, str]]:
+    """Return by name what a run trains: its configuration in one world, and the role.
+
+    The names are the trained roles', or of several worlds `energy-small` and the like.
+    """
+    if not config.further:
+        return {role: (config, role) for role in config.trained_roles}
+    parts = (config, *config.further)
+    return {
+        f"{spec(part.world).short_name}-{part.level}": (part, part.trained_roles[0])
+        for part in parts
+    }
+
+
+def run_report(run: RunFolder) -> Report:
+    """Lay out a finished run.
 
     Raises:
-        OptionError: if the run is not finished.
+        OptionError: if it is unfinished.
     """
-    run_report(job, run, run.finished).write(run.folder / "report.html")
-
-
-def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
-    """Lay out a finished run; its pictures are written into the folder too."""
-    steps = run.steps()
-    sides = role_reports(job, steps, outcome)
-    charts = run_charts(steps, sides)
-    (run.folder / "reward.png").write_bytes(charts[0].png)
-    played = [(side, [_records(run, side, when) for when in ("before", "after")]) for side in sides]
-    examples = (example_table(side, *both) for side, both in played)
-    parts: list[Part] = [table for table in examples if table is not None]
-    parts.append(Gallery(charts, "Step by step", _CURVES))
-    parts += map(_returns, sides)
-    opening = len(parts)
-    for side, both in played:
-        ends = [[record.metrics for record in records] for records in both]
-        title = side.heading("What the episodes achieved")
-        figures = episode_table(side.job.world.spec, (side.before, side.after), ends, title)
-        parts += [figures] if figures.rows else []
-    first_of_each = sides if job.others else sides[:1]
-    for side in first_of_each:
+    outcome = run.finished
+    config, steps = run.config, run.step_log(replies=False).current()
+    sides = [Trained(name, *part, outcome=outcome) for name, part in trained_parts(config).items()]
+    records = [list(run.rollouts.read(evaluation_segment(when))) for when in ("before", "after")]
+    parts: list[Table | Chart] = [side.returns() for side in sides]
+    parts += [table for side in sides if (table := side.figures(records)).rows]
+    for side in sides if config.further else sides[:1]:
         parts += forecast_parts(side.before.stated, side.after.stated)
-    parts += _replies(steps)
-    for side in first_of_each:
-        parts += _episodes(run, side)
-    parts.append(Text(json.dumps(asdict(job.config), indent=2, sort_keys=True), "Settings"))
-    lost, warning = outcome.collapse, ""
-    if lost is not None:
-        warning = f"Collapsed at step {lost.since}: {lost.reason}. Try: {lost.advice}."
-    headlines = [side.what_happened for side in sides]
-    headlines += [f"{s.title}: {finding}" for s in sides for finding in outcome.findings(s.name)]
-    lines = [*headlines, *filter(None, [outcome.ending]), _SKILL, _summary(job, steps)]
-    title = ", ".join(other.title for other in (job, *job.others))
-    return Report(title, lines, parts, warning, _facts(job, steps, outcome), opening)
+    lines = [*filter(None, (side.after.form_warning for side in sides))]
+    lines += [side.what_happened for side in sides]
+    lines += [f"{s.title}: {finding}" for s in sides for finding in outcome.findings(s.name)]
+    if steps and config.rolls_out:
+        ties = run_ties(run)
+        lines.append(ties.verdict)
+        parts.append(ties.table())
+    lines += [*filter(None, [outcome.ending]), _SKILL, _summary(config, steps)]
+    lost = outcome.collapse
+    warning = lost and (
+        f"Collapsed at step {lost.since}: {lost.reason}. The last good checkpoint is kept. "
+        f"Try: {lost.advice}."
+    )
+    title = ", ".join(dict.fromkeys(f"{side.spec.id} ({side.config.level})" for side in sides))
+    return Report(title, lines, parts, warning or "")
 
 
-def _facts(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> list[tuple[str, str]]:
-    first, *others = job.trained
-    of_first = f", {first}" if others else ""
-    skill, whens = outcome.skill(first), ("before", "after")
-    dead = [row.dead_share for row in steps if row.loss is None]
-    returns = [f"{mean.value:.3f}" for mean in (outcome.before.earned, outcome.after.earned)]
-    skills = map(describe_skill, (skill.before, skill.after))
-    facts = [
-        (f"{what} {when}{of_first}", shown)
-        for what, both in (("return", returns), ("skill", skills))
-        for when, shown in zip(whens, both, strict=True)
-    ]
-    facts.append(("steps", f"{len(steps)}"))
-    if dead:
-        facts.append(("dead groups", f"{sum(dead) / len(dead):.1%}"))
-    return [*facts, ("seconds of training alone", f"{sum(row.seconds for row in steps):,.0f}")]
+def _verdict(difference: Estimate, more: str, less: str, unknown: str) -> str:
+    """State a paired difference in the words for it, and whether chance explains it."""
+    size = f"{abs(difference.value):.3f} {difference.around}"
+    if difference.samples > 1 and (difference.low > 0.0 or difference.high < 0.0):
+        return f"{(more if difference.value > 0.0 else less).format(size)}, more than chance"
+    tasks = f"{difference.samples_to_show():,}"
+    return f"{unknown.format(difference)} may be chance (about {tasks} Tasks would tell)"
 
 
-def _records(run: RunFolder, side: RoleReport, name: str) -> list[RolloutRecord]:
-    """Return the rollouts of an evaluation that a role played in its world."""
-    world = side.job.world
-    return [
-        record
-        for record in run.rollouts.read(evaluation_segment(name))
-        if (record.role, record.world, record.level) == (side.role, world.spec.id, world.level)
-    ]
-
-
-def _returns(side: RoleReport) -> Table:
-    kind = "Return" if side.references.on_outcomes is None else "Expected return"
-    note = "Intervals are those of Student's t over Tasks."
-    if kind != "Return":
-        note += (
-            " Expected returns are averages over what may happen, given what is shown: they have "
-            "no noise of outcomes."
-        )
-    rows = [
-        (name, f"{mean.value:.4f}", mean.interval("{:.4f}".format), f"{mean.samples}")
-        for name, mean in side.rows
-    ]
-    header = ("policy", "mean return", "95 % interval", "Tasks")
-    return Table(header, rows, side.heading(f"{kind} on held-out test Tasks"), note)
-
-
-def _replies(steps: Sequence[StepRow]) -> list[Table]:
-    """Describe the replies of the first, some middle and the last steps."""
-    saved = [row for row in steps if row.replies is not None]
-    if not saved:
-        return []
-    places = sorted({round(part * (len(saved) - 1) / 4) for part in range(5)})
-    rows = []
-    for row in (saved[place] for place in places):
-        counts = row.replies
-        assert counts is not None
-        shares = (row.dead_share, row.malformed_share, row.cut_off_share, row.copied_share)
-        said = f"{counts.distinct} of {counts.replies}"
-        common = f"{counts.commonest_share:.0%} {counts.commonest!r}"
-        entropy = "" if row.entropy is None else f"{row.entropy:.3f}"
-        rows.append((str(row.step), *(f"{share:.0%}" for share in shares), said, common, entropy))
-    head = "step, dead groups, malformed, cut off, copy the prompt, distinct, commonest, entropy"
-    return [Table(tuple(head.split(", ")), rows, "Replies")]
-
-
-def _episodes(run: RunFolder, side: RoleReport) -> list[Gallery]:
-    """Draw the first held-out Task, where the world has a picture.
-
-    Shown are the scripted policy of the highest mean that does not know the Task's answer, and the
-    policy before and after.
-    """
-    job = side.job
-    if not has_picture(job.world.spec.id):
-        return []
-    # Of several worlds each has files of its own.
-    of_world = "" if side.name == side.role else f"_{side.name}"
-    world, task = job.world, job.held_out[0]
-    records: list[tuple[str, str, PlayedEpisode]] = []
-    lines = side.references.lines
-    rules = [name for name in lines if name in job.baselines and name != _KNOWS_ANSWERS]
-    if rules:
-        best = max(rules, key=lambda name: lines[name].value)
-        (record,) = play_all(world.fork(), [task], job.baselines[best])
-        records.append((best, f"episode_rule{of_world}.png", record))
-    for who, evaluation in (("before", side.before), ("after", side.after)):
-        if evaluation.replies:
-            record = record_replies(world, task, evaluation.replies, finish=True)
-            records.append((f"{who} training", f"episode_{who}{of_world}.png", record))
-    pictures = []
-    for who, file, record in records:
-        path = run.folder / file
-        save_picture(world, record, path, who)
-        title = f"The rule {who}" if who in rules else who.capitalize()
-        pictures.append(Picture(path.read_bytes(), f"The first held-out Task: {who}", title))
-    heading = f"The first held-out Task{f' of {side.name}' if of_world else ''}"
-    return [Gallery(pictures, heading, wide=True)] if pictures else []
-
-
-def _summary(job: Job, steps: Sequence[StepRow]) -> str:
-    config, seconds = job.config, sum(row.seconds for row in steps)
+def _summary(config: JobConfig, steps: Sequence[StepRow]) -> str:
+    seconds = sum(row.seconds for row in steps)
     tokens = f"{sum(row.tokens for row in steps):,.0f} tokens"
     groups, size = config.groups_per_batch, config.group_size
     if config.rolls_out:

@@ -4,17 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tokengym.agents.analysis.report import Cell, Picture, Report, Table
+from tokengym.agents.analysis.report import Cell, Report, Table
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.monitor import TIE_RATES, StepRow, named
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _RETURN, _SPEED = "mean_reward", "tokens_per_second"
 SERIES: Mapping[str, str] = {
@@ -126,37 +123,19 @@ class RunTies:
             returns = ", ".join(f"{when} {value}" for when, value in self.held_out.items())
             lines.append(f"Held-out return: {returns}.")
         lines.append(f"{self.tokens:,.0f} tokens read and sampled by the rollouts.")
-        parts = (slice(self.tenth), slice(-self.tenth, None), slice(None))
         steps = f"{len(self.steps)} steps, groups of {self.group_size}"
         title = f"{self.run}: {self.world} {self.level}, {steps}"
-        estimates = {name: [self.estimate(name, part) for part in parts] for name in self.series}
+        return Report(title, lines, (self.table(),))
+
+    def table(self) -> Table:
+        """Lay out the means over parts of the run."""
+        parts = (slice(self.tenth), slice(-self.tenth, None), slice(None))
         rows: list[list[Cell]] = [
-            [(name, SERIES[name]), *(shown(name, rate) for rate in rates)]
-            for name, rates in estimates.items()
+            [(name, SERIES[name]), *(shown(name, self.estimate(name, part)) for part in parts)]
+            for name in self.series
         ]
-        table = Table(("", "first tenth", "last tenth", "all steps"), rows, note=_NOTE)
-        return Report(title, lines, (Picture.of(self._picture(), title), table))
-
-    def _picture(self) -> "Figure":
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(9, 3.8), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        for name, values in self.series.items():
-            if name == _SPEED:
-                continue
-            axes = left if name == _RETURN else right
-            axes.plot(self.steps, values, lw=1.2, label=SERIES[name])
-        for when, at in (("before", self.steps[0]), ("after", self.steps[-1] + 1)):
-            if when in self.held_out:
-                mean, low, high, _ = self.held_out[when]
-                left.errorbar([at], [mean], [[mean - low], [high - mean]], fmt="ko", capsize=4)
-        left.set(xlabel="step", ylabel="mean return (points: held out)")
-        right.set(xlabel="step", ylabel="rate", ylim=(-0.02, 1.02))
-        figure.suptitle(f"{self.run}: {self.world} {self.level}, groups of {self.group_size}")
-        handles, labels = right.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
-        return figure
+        header = ("", "first tenth", "last tenth", "all steps")
+        return Table(header, rows, "Ties and returns as it learned", _NOTE)
 
 
 def run_ties(run: RunFolder) -> RunTies:
@@ -165,7 +144,8 @@ def run_ties(run: RunFolder) -> RunTies:
     Raises:
         OptionError: if the run has not completed a step.
     """
-    config, rows, outcome = run.config, run.steps(), run.outcome
+    config, outcome = run.config, run.outcome
+    rows = run.step_log(replies=False).current()
     if not rows:
         raise OptionError(f"{run.folder} has no completed step")
     series = {name: tuple(_value(row, name) for row in rows) for name in SERIES}

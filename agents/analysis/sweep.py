@@ -2,20 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tokengym.agents.analysis.report import Picture, Report, Table
-from tokengym.agents.analysis.run_ties import FIGURES, FIGURES_NOTE, RunTies, figure_rows, pooled
+from tokengym.agents.analysis.report import Chart, Report, Series, Table
+from tokengym.agents.analysis.run_ties import (
+    FIGURES,
+    FIGURES_NOTE,
+    RunTies,
+    figure_rows,
+    pooled,
+    run_ties,
+)
+from tokengym.agents.model_files import read_object
+from tokengym.agents.scale import skill_of
 from tokengym.agents.settings import plain
-from tokengym.agents.training.folder.monitor import TIE_RATES
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
-from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.spec import short_name
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _NOTE = (
     f"{FIGURES_NOTE}; skill is that of the mean return of all seeds on each held-out Task: 0 is "
@@ -46,7 +54,7 @@ class SweepColumn:
         returns = [outcome.after.of(self._role).earned_by_task for outcome in self.outcomes]
         means_T = [fmean(of_task) for of_task in zip(*returns, strict=True)]
         yardstick = self.outcomes[0].references[self._role].yardstick
-        return yardstick.skill(means_T, generator("skill", self._role, len(means_T)))
+        return skill_of(yardstick, means_T)
 
     @property
     def replies(self) -> int:
@@ -71,6 +79,34 @@ class SweepColumn:
         return values
 
 
+def saved_sweep(folder: Path) -> Report:
+    """Lay out the sweep whose runs a folder holds; its `sweep.json` says which belong together.
+
+    Raises:
+        OptionError: if that file is damaged, or one of the runs is unfinished.
+    """
+    found = read_object(folder / "sweep.json", OptionError)
+    runs = {label: [RunFolder(folder / run) for run in one["runs"]] for label, one in found.items()}
+    first = next(iter(runs.values()))[0].config
+    seeds = max(map(len, runs.values()))
+    worlds = (first, *first.further)
+    places = ", ".join(f"{short_name(part.world)} {part.level}" for part in worlds)
+    title = f"{places}, {first.steps} steps, {seeds} seed{'s' * (seeds > 1)} each"
+    return sweep_report(title, sweep_columns(runs))
+
+
+def sweep_columns(runs: Mapping[str, Sequence[RunFolder]]) -> dict[str, SweepColumn]:
+    """Return by label the columns of finished runs.
+
+    Raises:
+        OptionError: if one is unfinished.
+    """
+    return {
+        label: SweepColumn([*map(run_ties, several)], [run.finished for run in several])
+        for label, several in runs.items()
+    }
+
+
 def sweep_report(title: str, columns: Mapping[str, SweepColumn]) -> Report:
     """Lay out a sweep.
 
@@ -88,26 +124,16 @@ def sweep_report(title: str, columns: Mapping[str, SweepColumn]) -> Report:
     if any(column.collapsed for column in every):
         rows.append(["collapsed runs", *(f"{column.collapsed}" for column in every)])
     table = Table(("", *columns), rows, note=_NOTE)
-    return Report(title, (), (Picture.of(_picture(title, columns), title), table))
+    return Report(title, (), (_skills(columns), table))
 
 
-def _picture(title: str, columns: Mapping[str, SweepColumn]) -> "Figure":
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    places, every = range(len(columns)), list(columns.values())
-    for place, column in zip(places, every, strict=True):
-        left.plot([place] * len(column.skills), column.skills, ".", color="grey")
-        value, low, high, _ = column.skill
-        left.errorbar([place], [value], [[value - low], [high - value]], fmt="ko", capsize=4)
-    for name in (*TIE_RATES, "floor_mass"):
-        rates = [pooled(column.ties, name) for column in every]
-        right.plot(places, [None if r is None else r.value for r in rates], "o-", label=name)
-    left.set(ylabel="skill on held-out Tasks (grey: each seed)")
-    right.set(ylabel="mean over training steps", ylim=(-0.02, 1.02))
-    for axes in (left, right):
-        axes.set_xticks(places, list(columns), rotation=20 if len(columns) > 4 else 0)
-    figure.suptitle(title)
-    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return figure
+def _skills(columns: Mapping[str, SweepColumn]) -> Chart:
+    each = [(at, one) for at, column in enumerate(columns.values()) for one in column.skills]
+    skills = [column.skill for column in columns.values()]
+    value, low, high, _ = ([*part] for part in zip(*skills, strict=True))
+    places, seeds = ([*part] for part in zip(*each, strict=True))
+    series = [
+        Series("each seed", places, seeds, kind="dots"),
+        Series("seeds together", [*range(len(skills))], value, low, high, kind="dots"),
+    ]
+    return Chart("Skill on held-out Tasks", "", "skill", series, ticks=list(columns))

@@ -1,23 +1,20 @@
-"""The report of the group-size study: its table, its picture, its conclusion."""
+"""The report of the group-size study: its tables, its charts, its conclusion."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokengym.agents.analysis.report import Picture, Report, Table
+from tokengym.agents.analysis.report import Chart, Report, Series, Table
 from tokengym.agents.analysis.ties import TieStudy
 from tokengym.rewards.clustered import mean_over_clusters
 from tokengym.rewards.control import SAFE_RETURN
 from tokengym.rewards.estimates import share_estimate
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 _INTERVALS = (
     "95 % intervals over Tasks: Clopper and Pearson's for shares of groups and where few Tasks "
     "differ, else of the bootstrap."
 )
+_BINS = 40
 _SIZED = f"{_INTERVALS} The chance of a tie in a group grows with its size by itself."
 _PREDICTED = (
     " Where groups are smaller than a size, its dead groups are predicted: a rollout's chance to "
@@ -37,7 +34,8 @@ def ties_report(study: TieStudy) -> Report:
     predicted = any(not row.rates for row in study.sizes)
     note = f"{_SIZED}{_PREDICTED if predicted else ''}"
     parts = (
-        Picture.of(_picture(study), study.title),
+        _rates(study),
+        _rewards(study),
         Table(header, _sized_rows(study), "By group size", note),
         Table(("", "rate"), _rows(study), "At any group size", _INTERVALS),
     )
@@ -95,33 +93,30 @@ def _rows(study: TieStudy) -> Sequence[Sequence[str]]:
     return [(label, rates[name].shown) for label, name in labels.items()]
 
 
-def _picture(study: TieStudy) -> "Figure":
-    """Rates by size, and where the rewards lie."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    sizes = [row.size for row in study.sizes]
-    curves = {
-        "groups without advantage": [row.useful.rest for row in study.sizes],
-        "groups with any tie": [r.rates["reward_tie_group_rate"] for r in study.sizes if r.rates],
-    }
-    for label, estimates in curves.items():
-        at = sizes[: len(estimates)]
-        middle = [interval.value for interval in estimates]
-        below = [max(interval.value - interval.low, 0.0) for interval in estimates]
-        above = [max(interval.high - interval.value, 0.0) for interval in estimates]
-        left.errorbar(at, middle, yerr=[below, above], marker="o", capsize=3, label=label)
+def _rates(study: TieStudy) -> Chart:
+    """Chart the rates by size."""
+    of_size = [(row.size, row.useful.rest) for row in study.sizes]
+    tied = [(row.size, row.rates["reward_tie_group_rate"]) for row in study.sizes if row.rates]
     pairs = study.seen.rates["reward_tie_pair_rate"]
-    left.axhspan(pairs.low, pairs.high, color="#777777", alpha=0.15, lw=0)
-    left.axhline(pairs.value, color="#777777", ls="--", lw=1.2, label="tied pairs, at any size")
-    left.set(xlabel="group size", ylabel="rate", ylim=(-0.02, 1.02), xticks=sizes)
-    right.hist(np.concatenate(study.rewards), bins=40)
-    if study.fallen is not None:
-        right.axvline(SAFE_RETURN, color="black", linestyle="--", label="safety floor")
-    right.set(xlabel="reward", ylabel="rollouts")
-    if study.seen.size < sizes[-1]:
-        left.axvspan(study.seen.size, sizes[-1], color="#777777", alpha=0.1, label="predicted")
-    figure.suptitle(study.title)
-    figure.legend(loc="outside lower center", ncols=4)
-    return figure
+    series = [
+        Series(
+            name,
+            [size for size, _ in points],
+            [rate.value for _, rate in points],
+            [rate.low for _, rate in points],
+            [rate.high for _, rate in points],
+        )
+        for name, points in (("without advantage", of_size), ("with any tie", tied))
+    ]
+    levels, predicted = {"tied pairs": pairs.value}, study.seen.size < study.sizes[-1].size
+    note = f"Sizes above {study.seen.size} are predicted." if predicted else ""
+    return Chart("Groups by size", "group size", "rate", series, levels, share=True, note=note)
+
+
+def _rewards(study: TieStudy) -> Chart:
+    """Chart where the rewards lie."""
+    counts, edges = np.histogram(np.concatenate(study.rewards), bins=_BINS)
+    middles = ((edges[1:] + edges[:-1]) / 2).tolist()
+    note = "" if study.fallen is None else f"The safety floor lies at {SAFE_RETURN:g}."
+    series = [Series("", middles, counts.tolist())]
+    return Chart("Rewards", "reward", "rollouts", series, note=note)

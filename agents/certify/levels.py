@@ -12,24 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from tokengym.agents.analysis.evaluate import (
-    best_known,
-    earned,
-    find_best_blind,
-    play_all,
-    play_group,
-    scripted_opponents,
-    well_formed,
-)
+from tokengym.agents.analysis.evaluate import play_all, play_group, well_formed
 from tokengym.agents.certify.checks import FEW_TASKS, broken
 from tokengym.agents.certify.sources.worlds import TokengymWorld
+from tokengym.agents.scale import (
+    Earned,
+    Scale,
+    best_known,
+    blind_label,
+    blind_policies,
+    find_blind,
+    scripted_opponents,
+    skill_of,
+)
 from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.seeding import SPLITS, generator
 from tokengym.envs.core.spec import Reachable
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import Turn, expected_return
+from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import import_object
 from tokengym.envs.tokens.codec import ByteCodec
@@ -94,8 +96,8 @@ class LevelCertificate:
         unit: what means of returns are: `expected` over outcomes, where the level states that of
             every reply (see `Turn`), or `realised`, as they were paid.
         returns: what each scripted policy earns; scripts play the other roles.
-        blind: what a policy earns that ignores the Task, the one that is best on the validation
-            Tasks; `null` where the world names none.
+        skill: of each, on these Tasks: 0 is the best blind policy, 1 the oracle.
+        blind: what the best policy earns that ignores the Task; see `find_blind`.
         simple: the best simple baseline of the world's own; other simple rules may earn more.
         reached_by: the best policy known that reads only what the Turns say; `None` where the
             world declares none, it was left out, or the Tasks are a user's.
@@ -119,6 +121,7 @@ class LevelCertificate:
     observed: tuple[float, float]
     unit: str
     returns: Mapping[str, Estimate]
+    skill: Mapping[str, Estimate]
     blind: Estimate
     simple: str
     reached_by: Reachable | None
@@ -191,24 +194,23 @@ def check(
         keep(f"{grouped} in groups", groups)
         keep("random bytes", [[run] for run in noise])
     played = [record for runs in (*records.values(), *groups, noise) for record in runs]
-    earned_T = {name: earned(runs, role) for name, runs in records.items()}
-    # Chosen on other Tasks: the best of many on these owes much of its lead to chance.
-    _, blind = find_best_blind(world, drawn["validation"] or tested, role, others)
-    blind_T = earned(play_all(world, tested, {**others, role: blind}, seed), role)
+    returns = {name: Earned.of_played(runs, role) for name, runs in records.items()}
+    earned_T = {name: np.array(each.used_T) for name, each in returns.items()}
+    blind = find_blind(world, tested, role, others)
+    players = {**others, role: blind_policies(world)[blind]}
+    without = Earned.of_played(play_all(world, tested, players, seed), role)
+    limits = [world.optimum(task)[role] for task in tested]
+    scale = Scale({**returns, blind: without}, blind, blind_label(world, blind), limits)
     not_simple = {"oracle", *world.spec.planners}
     best = best_known(world)
     reach_T = None if best is None else earned_T.get(best.policy)
     rules = [name for name in earned_T if name not in not_simple]
-    limits = [world.optimum(task)[role] for task in tested]
-    limit_T, exact = np.array([at.value for at in limits]), all(at.exact for at in limits)
+    limit_T, exact = np.array([limit.value for limit in scale.limits_T]), scale.exact
     counts = tie_counts(np.array([_returns(group, role) for group in groups]))
     tied = counts.intervals(generator("check", seed), sizes=GROUP_SIZES)
     turns = world.turn_limit
     in_form, gain = well_formed(noise, role), world.spec.exploitability
     declared, paid = world.spec.return_range[role], _returns(played, role)
-    expected = all(
-        expected_return(role) in run.metrics for runs in records.values() for run in runs
-    )
     found = {
         Contract.RANGE: _off_grid(played),
         Contract.SPLITS: _shared(world, drawn),
@@ -226,9 +228,10 @@ def check(
         tasks=len(tested),
         declared=(declared.low, declared.high),
         observed=(float(paid.min()), float(paid.max())),
-        unit="expected" if expected else "realised",
+        unit=scale.unit,
         returns={name: mean_estimate(values.tolist()) for name, values in earned_T.items()},
-        blind=mean_estimate(blind_T.tolist()),
+        skill={name: skill_of(scale.used, each.used_T) for name, each in returns.items()},
+        blind=mean_estimate(scale.used.blind_T),
         simple=max(rules, key=lambda name: float(earned_T[name].mean())),
         reached_by=None if reach_T is None else best,
         reachable=None if reach_T is None else mean_estimate(reach_T.tolist()),

@@ -1,4 +1,4 @@
-"""The page of a certificate, on a terminal and as HTML, and the folder that holds it."""
+"""A certificate for people: on a terminal, on a page, in the summary of a CI's step."""
 
 import re
 from collections import Counter
@@ -15,18 +15,16 @@ from tokengym.envs.core.display import shorten
 
 
 def save(certificate: Certificate, folder: Path) -> None:
-    """Write `certificate.json` and the page `certificate.html` into a folder."""
+    """Write `certificate.json` into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "certificate.json", certificate.to_json().encode())
-    certificate_report(certificate).write(folder / "certificate.html")
 
 
 def certificate_report(certificate: Certificate) -> Report:
     """Lay a certificate out."""
     findings = certificate.findings
     failed = {severity: certificate.failed(severity) for severity in Severity}
-    facts = [(severity.plural, str(len(found))) for severity, found in failed.items()]
-    counted = ", ".join(f"{count} {name}" for name, count in facts)
+    counted = ", ".join(f"{len(found)} {severity.plural}" for severity, found in failed.items())
     statuses = Counter(found.status for found in findings)
     ended = ", ".join(f"{statuses[status]} {status}" for status in Status)
     lines = [f"{counted} to look at; of {len(findings)} checks {ended}."]
@@ -42,7 +40,6 @@ def certificate_report(certificate: Certificate) -> Report:
         f"{certificate.target}: {certificate.package}",
         lines,
         (*(_table(group, several) for group, several in groups if several), details),
-        facts=facts,
     )
 
 

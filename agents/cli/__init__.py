@@ -19,7 +19,6 @@ from tokengym.agents.cli.new_world import new_world
 from tokengym.agents.cli.numerics import numerics
 from tokengym.agents.cli.play import play
 from tokengym.agents.cli.probe import probe
-from tokengym.agents.cli.report import report
 from tokengym.agents.cli.rollouts import rollouts
 from tokengym.agents.cli.serve import serve
 from tokengym.agents.cli.serve_env import serve_env
@@ -28,8 +27,8 @@ from tokengym.agents.cli.ties import ties
 from tokengym.agents.cli.train import resume, training_command
 from tokengym.agents.cli.view import view
 from tokengym.agents.cli.worlds import worlds
-from tokengym.agents.training.config import COMMANDS
-from tokengym.envs.core.errors import TokengymError
+from tokengym.agents.training.config import CONFIGS
+from tokengym.envs.core.errors import OptionError, TokengymError
 
 
 def _show_version(asked: bool) -> None:
@@ -55,11 +54,21 @@ def common(
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(worlds, play, new_world, check, evaluate, rollouts, export, ties),
-    *map(training_command, COMMANDS),
-    *(sweep, resume, compare, view, report, serve, serve_env, numerics),
+    *map(training_command, CONFIGS),
+    *(sweep, resume, compare, view, serve, serve_env, numerics),
 )
 for _command in _COMMANDS:
     app.command()(_command)
+
+
+@app.command(
+    hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
+)
+def report() -> None:
+    """Say what replaced the command of an earlier version."""
+    raise OptionError("tokengym report is gone; take tokengym view RUN --html FILE")
+
+
 app.add_typer(certify, name="certify")
 app.add_typer(data, name="data")
 app.add_typer(models, name="models")

@@ -163,7 +163,7 @@ def run(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     if not asked.only:
-        typer.echo(f"{asked.out}: {_CERTIFICATE} and certificate.html of each target")
+        typer.echo(f"{asked.out}: {_CERTIFICATE} of each target; see tokengym view {asked.out}")
     _end(results, requirements, asked)
 
 

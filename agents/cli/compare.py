@@ -1,20 +1,20 @@
 """`tokengym compare`: several finished runs on the same held-out Tasks, as one table."""
 
 from collections.abc import Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from tokengym.agents.cli.shown import show
 from tokengym.agents.rollouts import RolloutRecord, evaluation_segment
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import DistilConfig, DpoConfig, JobConfig, SftConfig
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import RunSummary
+from tokengym.agents.training.folder.run_summary import Evaluation, RunSummary
+from tokengym.agents.training.setting_groups import SelfPlaySettings
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
-from tokengym.rewards.clustered import holm, paired_comparison
 from tokengym.rewards.skill import describe_skill
 
 _TEST = ("world", "level", "options", "evaluation_tasks", "model", "temperature", "max_tokens")
@@ -58,44 +58,49 @@ def compare(
         show(Table(("difference of", "role", "return", "p", "could show"), pairs, note=note))
 
 
-def _pairs(read: Sequence[tuple[RunFolder, RunSummary, TrainConfig]]) -> list[tuple[str, ...]]:
-    """Return the differences of every two runs after training, paired by Task."""
-    pairs = [
-        (
-            f"{later.name} - {earlier.name}",
-            role,
-            paired_comparison(
-                [[value] for value in after.after.of(role).earned_by_task],
-                [[value] for value in before.after.of(role).earned_by_task],
-            ),
-        )
-        for (earlier, before, _), (later, after, _) in combinations(read, 2)
-        for role in after.references
-        if role in before.references and len(after.after.of(role).returns_by_task) > 1
+def _pairs(read: Sequence[tuple[RunFolder, RunSummary, JobConfig]]) -> list[tuple[str, ...]]:
+    """Return the differences of every two runs after training, as evaluations state them."""
+    from tokengym.agents.evaluation.results import Played, compared
+    from tokengym.agents.evaluation.rollout_table import Returns
+
+    def returns(after: Evaluation) -> Returns:
+        paid_T, mean_T = np.array(after.returns_by_task), np.array(after.expected_by_task)
+        return Returns(paid_T[:, None], mean_T[:, None] if mean_T.size else None)
+
+    played = [
+        Played(config.world, config.level, role, run.name, returns(outcome.after.of(role)))
+        for run, outcome, config in reversed(read)
+        for role in outcome.references
     ]
-    corrected = holm([pair.p_value for _, _, pair in pairs])
     return [
-        (names, role, str(pair.difference), f"{p_value:.3f}", f"{pair.detectable:.3f}")
-        for (names, role, pair), p_value in zip(pairs, corrected, strict=True)
+        (
+            f"{pair.first} - {pair.second}",
+            role,
+            str(pair.difference),
+            f"{pair.p_corrected:.3f}",
+            f"{pair.detectable:.3f}",
+        )
+        for role, pair in compared(played)
     ]
 
 
-def training_method(config: TrainConfig) -> str:
+def training_method(config: JobConfig) -> str:
     """Return in a few words how a run was trained."""
-    if config.command == "sft":
-        how = "demonstrations"
-    elif config.preferences is not None:
-        how = f"preferences of {Path(config.preferences).name}"
-    elif config.teacher is not None:
-        how = f"teacher {Path(config.teacher).name}"
-    elif config.self_play:
-        how = "self-play, own policies" if config.separate else "self-play"
-    else:
-        how = "rewards"
+    match config:
+        case DpoConfig(preferences=run):
+            how = f"preferences of {Path(run).name}"
+        case DistilConfig(teacher=run):
+            how = f"teacher {Path(run).name}"
+        case SftConfig():
+            how = "demonstrations"
+        case SelfPlaySettings(self_play=True, separate=separate):
+            how = "self-play, own policies" if separate else "self-play"
+        case _:
+            how = "rewards"
     return how if config.start is None else f"{how}, from {Path(config.start).name}"
 
 
-def _require_one_test(several: list[TrainConfig]) -> None:
+def _require_one_test(several: list[JobConfig]) -> None:
     """Refuse runs whose held-out returns are not of the same Tasks, opponents and sampling.
 
     A Task is the same in another wording: models of different sizes get different prompts. How
@@ -135,13 +140,13 @@ def _require_one_answer(runs: Sequence[RunFolder]) -> None:
             )
 
 
-def _test_part(config: TrainConfig, name: str) -> object:
+def _test_part(config: JobConfig, name: str) -> object:
     if name == "options":
         options = {**config.options, **spec(config.world).evaluation}
         return {option: value for option, value in options.items() if option != "prompt"}
     return getattr(config, name)
 
 
-def _opponents(config: TrainConfig, role: str) -> dict[str, str]:
+def _opponents(config: JobConfig, role: str) -> dict[str, str]:
     named = {**spec(config.world).opponents, **config.opponents}
     return {other: who for other, who in named.items() if other != role}

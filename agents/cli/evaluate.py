@@ -98,12 +98,11 @@ def evaluate(
         raise typer.Exit(_INTERRUPTED if stopped else 1) from error
     report = evaluation_report(config, results)
     write_tables(out, results)
-    report.write(out / "report.html")
     if asked.as_json:
         typer.echo(folder.file.read_text(encoding="utf-8"), nl=False)
         return
-    files = f"{folder.file}, report.html, policies.csv, pairs.csv, worlds.csv"
-    show(*report.lines, *report.tables, files)
+    files = f"{folder.file}, policies.csv, pairs.csv, worlds.csv"
+    show(*report.lines, *report.tables, files, f"page: tokengym view {out}")
 
 
 def _verify(saved: Path) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import typer
 
-from tokengym.agents.analysis.evaluate import best_known
-from tokengym.agents.analysis.evaluate import earned as earned_by
 from tokengym.agents.cli.options import Playing, WorldName
 from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
+from tokengym.agents.scale import Earned, best_known
 from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode, Policy
@@ -203,7 +202,7 @@ def _show_oracle(
     for turn, reply in zip(best.turns, best.replies, strict=False):
         if turn.role == role:
             typer.secho(f"> {reply}", fg="green")
-    ((theirs,), (yours,)) = (earned_by([played], role) for played in (best, record))
+    ((theirs,), (yours,)) = (Earned.of_played([each], role).used_T for each in (best, record))
     on_average = " on average over outcomes" if expected_return(role) in best.metrics else ""
     typer.secho(
         f"{role} earns {theirs:.4f}{on_average}; this episode's replies {yours:.4f}",

@@ -17,7 +17,7 @@ from tokengym.agents.cli.shown import show
 from tokengym.agents.cli.train import train_run, worlds_of
 from tokengym.agents.command_options import takes
 from tokengym.agents.settings import Setting
-from tokengym.agents.training.config import COMMANDS, TrainConfig
+from tokengym.agents.training.config import JobConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
 from tokengym.envs.core.errors import OptionError
@@ -99,7 +99,7 @@ class Swept(Setting):
             raise OptionError(f"{self.single.flag} {text}: {reason}") from error
 
 
-@takes(*COMMANDS["train"].groups, change=Swept.of)
+@takes(TrainConfig, change=Swept.of)
 def sweep(
     world: Annotated[str, typer.Argument(metavar="WORLD", help="as of tokengym train")],
     *,
@@ -116,8 +116,8 @@ def sweep(
 
     Every option of `tokengym train` takes several values, as in --group-size 4,8,16 --seeds 0,1,2;
     those that are on or off take true or false. Finished runs are not run again, and an interrupted
-    one is resumed: repeat the command, also with more values. The table, its figure and its data
-    are written beside them.
+    one is resumed: repeat the command, also with more values. The table's
+    data are written beside them, and `tokengym view` of the folder shows it with the runs.
     """
     require_extra("tinker", "training")
     folder = runs or Path("runs") / f"sweep-{_UNNAMEABLE.sub('-', world)}"
@@ -126,19 +126,19 @@ def sweep(
         said["level"] = [Variant(f"level={one}" * (len(values) > 1), one) for one in values]
     runs_there = [run for path in sorted(folder.glob("*/")) if (run := RunFolder(path)).exists]
     earlier = [(run, run.config) for run in runs_there]
-    planned: dict[str, list[tuple[RunFolder, TrainConfig]]] = {}
+    planned: dict[str, list[tuple[RunFolder, JobConfig]]] = {}
     for label, name, chosen in _combinations(said):
         add_data(chosen, data)
         chosen["as_described"] = as_described
-        config = mixed_preset(worlds_of(world, chosen.pop("level", None)), **chosen)
+        asked = mixed_preset(TrainConfig, worlds_of(world, chosen.pop("level", None)), **chosen)
         run = RunFolder(folder / name)
-        planned.setdefault(label or world, []).append(_known_or_new(run, config, earlier))
+        planned.setdefault(label or world, []).append(_known_or_new(run, asked, earlier))
     for run, config in (job for jobs in planned.values() for job in jobs):
         if run.exists and run.outcome is not None:
             typer.echo(f"finished before: {run.folder}")
         else:
             train_run(config, run, ask=not yes)
-    _conclude(world, folder, planned)
+    _conclude(folder, {label: [run for run, _ in jobs] for label, jobs in planned.items()})
 
 
 def _combinations(
@@ -154,8 +154,8 @@ def _combinations(
 
 
 def _known_or_new(
-    run: RunFolder, config: TrainConfig, earlier: Sequence[tuple[RunFolder, TrainConfig]]
-) -> tuple[RunFolder, TrainConfig]:
+    run: RunFolder, config: JobConfig, earlier: Sequence[tuple[RunFolder, JobConfig]]
+) -> tuple[RunFolder, JobConfig]:
     """Return the earlier run with this configuration, wherever it stands, or a new one.
 
     A folder's name holds what varied in the sweep that made it, so that a wider sweep names the
@@ -176,32 +176,20 @@ def _known_or_new(
     return run, config
 
 
-def _differences(config: TrainConfig, known: TrainConfig) -> list[str]:
+def _differences(config: JobConfig, known: JobConfig) -> list[str]:
     """Return the settings in which a known run is not what is asked for."""
     open_ones = [name for name in _FILLED_IN if getattr(config, name) in (None, "")]
     names = [field.name for field in fields(config) if field.name not in open_ones]
     return [name for name in names if getattr(known, name) != getattr(config, name)]
 
 
-def _conclude(
-    world: str, folder: Path, planned: Mapping[str, Sequence[tuple[RunFolder, TrainConfig]]]
-) -> None:
-    """Print, draw and write the table of finished runs."""
-    from tokengym.agents.analysis.run_ties import run_ties
-    from tokengym.agents.analysis.sweep import SweepColumn, sweep_report
+def _conclude(folder: Path, planned: Mapping[str, Sequence[RunFolder]]) -> None:
+    """Write the figures of finished runs, and print their table."""
+    from tokengym.agents.analysis.sweep import saved_sweep, sweep_columns
 
-    columns = {
-        label: SweepColumn([run_ties(run) for run, _ in jobs], [run.finished for run, _ in jobs])
-        for label, jobs in planned.items()
-    }
-    first, *_ = (config for jobs in planned.values() for _, config in jobs)
-    seeds = max(map(len, planned.values()))
-    title = f"{world} {first.level}, {first.steps} steps, {seeds} seed{'s' * (seeds > 1)} each"
-    report = sweep_report(title, columns)
-    show(*report.tables, title=report.title)
-    (folder / "sweep.png").write_bytes(report.picture.png)
-    report.write(folder / "sweep.html")
-    written = {label: column.to_dict() for label, column in columns.items()}
+    written = {label: column.to_dict() for label, column in sweep_columns(planned).items()}
     text = json.dumps(written, indent=1, allow_nan=False) + "\n"
     (folder / "sweep.json").write_text(text)
-    typer.echo(f"table: {folder / 'sweep.html'}")
+    report = saved_sweep(folder)
+    show(*report.tables, title=report.title)
+    typer.echo(f"page: tokengym view {folder}")

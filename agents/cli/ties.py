@@ -60,10 +60,10 @@ class _Asked(WorldOptions):
     tolerance: float = option(TOLERANCE, "distance within which rewards count as equal", least=0)
     model_path: str | None = option(None, "tinker://... weights of that model to sample from")
     seed: int = option(0, "seed of scripts and intervals")
-    json_file: Path | None = option(None, "also write the result to this file", flag="--json")
+    json_file: Path | None = option(
+        None, "write the result to this file, which tokengym view shows", flag="--json"
+    )
     table: Path | None = option(None, "write a row of each group to this .parquet or .csv file")
-    png: Path | None = option(None, "draw the result to this file")
-    html: Path | None = option(None, "write a page to this file")
 
 
 _SAMPLING = ("model", "base_url", "temperature", "max_tokens", "renderer")
@@ -117,11 +117,8 @@ def ties(
             write_table(asked.table, groups, asked.tolerance)
     show(*report.tables, *report.lines, title=report.title)
     if asked.json_file is not None:
-        asked.json_file.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n")
-    if asked.png is not None:
-        asked.png.write_bytes(report.picture.png)
-    if asked.html is not None:
-        report.write(asked.html)
+        written = data | {"report": report.to_dict()}
+        asked.json_file.write_text(json.dumps(written, indent=1, allow_nan=False) + "\n")
 
 
 def _study(
@@ -172,15 +169,15 @@ def _sampled_job(
         # The world's own options, as with scripted policies; other roles play as in training.
         config = preset(world_spec.id, asked.level, **sampling)
         prompt = {name: value for name, value in config.options.items() if name == "prompt"}
-        config = replace(config, options={**prompt, **asked.options})
-        return Job.resolve(config), weights
+        options = {**prompt, **asked.options}
+        return Job.resolve(replace(config, options=options)), weights
     if weights is not None:
         raise OptionError(f"--model-path names weights, and so does the run {run.folder}: give one")
-    config = run.config
-    if config.world != world_spec.id:
-        raise OptionError(f"{run.folder} is a run on {config.world}, not on {world_spec.id}")
+    of_run = run.config
+    if of_run.world != world_spec.id:
+        raise OptionError(f"{run.folder} is a run on {of_run.world}, not on {world_spec.id}")
     if asked.level is not None:
         sampling["level"] = asked.level
     if asked.options:
-        sampling["options"] = {**config.options, **asked.options}
-    return Job.resolve(replace(config, **sampling)), run.saved_weights()
+        sampling["options"] = {**of_run.options, **asked.options}
+    return Job.resolve(replace(of_run, **sampling)), run.saved_weights()

@@ -18,7 +18,7 @@ from tokengym.agents.cli.failures import describe, report_if_killed
 from tokengym.agents.cli.options import AsDescribed, Data, Level, Yes, add_data
 from tokengym.agents.command_options import takes
 from tokengym.agents.evaluation.config import WorldLevel
-from tokengym.agents.training.config import COMMANDS, Command, TrainConfig
+from tokengym.agents.training.config import CONFIGS, Command, JobConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
 from tokengym.envs.core.errors import OptionError
@@ -37,7 +37,7 @@ Price = Annotated[float, typer.Option(min=0.0, help="dollars per million tokens,
 def training_command(name: Command) -> Callable[..., None]:
     """Return one of the commands that begin a run."""
 
-    @takes(*COMMANDS[name].groups)
+    @takes(CONFIGS[name])
     def command(
         worlds: Annotated[
             str,
@@ -66,8 +66,9 @@ def training_command(name: Command) -> Callable[..., None]:
     ) -> None:
         require_extra("tinker", "training")
         add_data(said, data)
-        said |= {"command": name, "as_described": as_described}
-        config = mixed_preset(worlds_of(worlds, level), **said)
+        config = mixed_preset(
+            CONFIGS[name], worlds_of(worlds, level), **said, as_described=as_described
+        )
         new = RunFolder(run if run is not None else _new_folder(config))
         if new.exists:
             raise OptionError(
@@ -80,7 +81,7 @@ def training_command(name: Command) -> Callable[..., None]:
 
     command.__name__ = name
     command.__doc__ = (
-        f"{COMMANDS[name].summary}\n\n"
+        f"{CONFIGS[name].__doc__}\n\n"
         "What it earns on held-out Tasks is reported before and after. Without TINKER_API_KEY or "
         "--base-url the small policy that comes with the package, or the model you name, trains on "
         "a local service; with a key, the model you name trains on Tinker."
@@ -106,7 +107,7 @@ def resume(
     _end(train_run(replace(opened.config, **changes), opened, ask=not yes))
 
 
-def _rehearse(config: TrainConfig, prices: Sequence[float]) -> None:
+def _rehearse(config: JobConfig, prices: Sequence[float]) -> None:
     from tokengym.agents.dry_run import dry_run
     from tokengym.agents.training.connection import ServiceRefusedError
     from tokengym.agents.training.job import Job
@@ -124,7 +125,7 @@ def _end(outcome: "RunSummary") -> None:
         raise typer.Exit(COLLAPSED)
 
 
-def train_run(config: TrainConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
+def train_run(config: JobConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
     """Run or resume a job in a folder, and show how it goes; what every training command does.
 
     Args:
@@ -141,9 +142,11 @@ def train_run(config: TrainConfig, run: RunFolder, *, ask: bool) -> "RunSummary"
 
     # What cannot be reached is refused before much is loaded.
     target = ServiceTarget.resolve(config)
+    from tokengym.agents.analysis.run_report import run_report
     from tokengym.agents.experiment import run_experiment
     from tokengym.agents.training.cost import job_cost
     from tokengym.agents.training.job import Job
+    from tokengym.agents.viewer import REPORT
 
     progress = Progress()
     job = Job.resolve_on(target, config)
@@ -169,9 +172,11 @@ def train_run(config: TrainConfig, run: RunFolder, *, ask: bool) -> "RunSummary"
     except (ServiceDiedError, ServiceRefusedError, OSError, MemoryError) as error:
         progress.say(f"{describe(error)}\n{_resume_advice(run, local=target.local)}")
         raise typer.Exit(1) from error
-    for line in outcome.lines():
+    report = run_report(run)
+    for line in filter(None, [report.warning, *report.lines]):
         progress.say(line)
-    progress.say(f"report: {run.folder / 'report.html'}")
+    progress.show(report.tables[0].for_terminal())
+    progress.say(f"report: {run.folder / REPORT}")
     return outcome
 
 
@@ -189,10 +194,10 @@ def worlds_of(names: str, level: str | None) -> list[WorldLevel]:
     return [WorldLevel.parse(f"{names}:{level}")]
 
 
-def _new_folder(config: TrainConfig) -> Path:
+def _new_folder(config: JobConfig) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    worlds = [(config.world, config.level), *((more.world, more.level) for more in config.others)]
-    names = "-".join(f"{spec(world).short_name}-{level}" for world, level in worlds)
+    worlds = (config, *config.further)
+    names = "-".join(f"{spec(part.world).short_name}-{part.level}" for part in worlds)
     return Path("runs") / f"{names}-{stamp}"
 
 

@@ -6,15 +6,14 @@ from typing import Annotated
 
 import typer
 
-_MEGABYTE = 1_000_000
-
 
 def view(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            help="run folders, folders that contain them, or rollouts of anybody: JSON Lines or "
-            "Parquet, verifiers' results, logs of tinker-cookbook"
+            help="folders of runs, sweeps, evaluations and certificates, folders that contain "
+            "them, files of `tokengym ties --json`, or rollouts of anybody: JSON Lines or Parquet, "
+            "verifiers' results, logs of tinker-cookbook"
         ),
     ],
     port: Annotated[int, typer.Option(min=0, max=65535, help="any free one if 0")] = 0,
@@ -30,13 +29,13 @@ def view(
 
     The page is served to this machine only. Ctrl-C stops the server.
     """
-    from tokengym.agents.viewer import Viewer, open_runs, whole_page
+    from tokengym.agents.viewer import Viewer, open_runs, write_page
 
-    runs = open_runs(paths)
     if html is not None:
-        html.write_text(whole_page(runs, int(megabytes * _MEGABYTE)), encoding="utf-8")
-        typer.echo(f"page: {html} ({html.stat().st_size / _MEGABYTE:.1f} MB)")
+        write_page(paths, html, megabytes)
+        typer.echo(f"page: {html} ({html.stat().st_size / 1e6:.1f} MB)")
         return
+    runs = open_runs(paths)
     with Viewer(runs, port) as server:
         names = ", ".join(runs)
         server.read_ahead()

@@ -4,7 +4,7 @@
 |---|---|
 | `evaluation.json` | what was asked, versions, the Tasks' fingerprints, at the end the results |
 | `rollouts/` | every rollout, see `RolloutLog` |
-| `worlds.csv`, `policies.csv`, `pairs.csv`, `report.html` | the results for people |
+| `worlds.csv`, `policies.csv`, `pairs.csv` | the results for people |
 """
 
 import json
@@ -147,7 +147,7 @@ class EvaluationFolder:
                     "world": world.place.world,
                     "level": world.place.level,
                     "fingerprints": [task.fingerprint for task in world.tasks],
-                    **world.ends.to_dict(),
+                    **world.scale.to_dict(),
                 }
                 for world in worlds
             ],

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tokengym.agents.analysis.evaluate import best_known, find_best_blind, play_all
+from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.evaluation.models import ModelPlayer
 from tokengym.agents.evaluation.play_missing import Failures, WantedRollouts
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segment
+from tokengym.agents.scale import Earned, Scale, best_known, blind_policies
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
 from tokengym.agents.training.folder.run_summary import Evaluation, References
 from tokengym.agents.training.session import TrainingSession
@@ -17,14 +18,8 @@ from tokengym.envs.core.display import shorten
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import scripted_opponent
 from tokengym.envs.tokens.codec import ByteCodec
-from tokengym.rewards.estimates import mean_estimate
-from tokengym.rewards.skill import Yardstick
-
-Played = tuple[tuple[float, ...], tuple[float, ...]]
-"""A role's returns and expected returns on each Task; of the latter none where unknown."""
 
 _BYTES = ByteCodec()
 _LONGEST_REPLY = 200
@@ -108,22 +103,13 @@ def summarise(records: Sequence[RolloutRecord], spec: WorldSpec) -> Evaluation:
         records: the rollouts.
         spec: of their world.
     """
-    # A reply that was cut off can read like a whole one, so malformed ones are left out.
-    replies = tuple("" if turn.malformed else turn.said or "" for turn in records[0].own_turns)
+    returns = Earned.of(((one.total, one.metrics) for one in records), records[0].role)
     return Evaluation(
-        tuple(record.total for record in records),
+        returns.realised_T,
         _figures(records),
         tuple(_stated(records, spec.calibration)),
-        replies,
-        _expected([record.metrics for record in records], records[0].role),
+        returns.expected_T or (),
     )
-
-
-def _expected(ends: Sequence[Mapping[str, float | None]], role: str) -> tuple[float, ...]:
-    """Return a role's expected returns; empty unless all episodes report them at their end."""
-    values = [metrics.get(expected_return(role)) for metrics in ends]
-    means = tuple(value for value in values if value is not None)
-    return means if len(means) == len(values) else ()
 
 
 def _figures(records: Sequence[RolloutRecord]) -> dict[str, float]:
@@ -177,47 +163,27 @@ async def _references(session: TrainingSession, role: str) -> References:
         other: scripts[who if isinstance(who, str) else scripted_opponent(spec, other)]
         for other, who in opponents.items()
     }
-    world, tasks = job.world.fork(), job.held_out
+    world, tasks, names = job.world.fork(), job.held_out, list(scripts)
+    alone = all(isinstance(who, str) for who in opponents.values())
+    if not alone:
+        names = [name for name in _AGAINST_MODELS if name in scripts]
 
-    def of(records: Sequence[PlayedEpisode]) -> Played:
-        returns = tuple(record.returns[role] for record in records)
-        return returns, _expected([record.metrics for record in records], role)
-
-    replies: tuple[str, ...] = ()
-
-    def play() -> dict[str, Played]:
-        nonlocal replies
-        played = {}
-        for name, policy in {**scripts, blind_name: blind}.items():
-            records = play_all(world, tasks, {**scripted, role: policy})
-            played[name] = of(records)
-            if name == "oracle":
-                replies = tuple(_said(record, role) for record in records)
-        return played
+    def play() -> tuple[Scale, tuple[str, ...]]:
+        scale = Scale.measure(world, tasks, role, scripted, policies=names if alone else ())
+        oracles = play_all(world, tasks, {**scripted, role: scripts["oracle"]}) if alone else ()
+        return scale, tuple(_said(episode, role) for episode in oracles)
 
     # In a thread of its own, so that what is sampled meanwhile does not wait.
-    blind_name, blind = await asyncio.to_thread(find_best_blind, world, tasks, role, scripted)
-    if all(isinstance(who, str) for who in opponents.values()):
-        played = await asyncio.to_thread(play)
-    else:
-        chosen = {name: scripts[name] for name in _AGAINST_MODELS if name in scripts}
-        chosen[blind_name] = blind
-        against_models = await asyncio.gather(
-            *(_against_models(session, role, policy) for policy in chosen.values())
+    scale, replies = await asyncio.to_thread(play)
+    if not alone:
+        policies = {name: scripts[name] for name in names}
+        policies[scale.blind] = blind_policies(world)[scale.blind]
+        played = await asyncio.gather(
+            *(_against_models(session, role, policy) for policy in policies.values())
         )
-        played = dict(zip(chosen, against_models, strict=True))
-
-    def in_unit(unit: int) -> References:
-        lines = {name: mean_estimate(of_both[unit]) for name, of_both in played.items()}
-        ends = Yardstick(played[blind_name][unit], played["oracle"][unit], blind_name)
-        return References(lines, ends, reachable=reachable, oracle_replies=replies)
-
+        scale = replace(scale, returns=dict(zip(policies, played, strict=True)))
     best = best_known(job.world)
-    reachable = "" if best is None else best.policy
-    on_outcomes = in_unit(0)
-    if not all(expected for _, expected in played.values()):
-        return on_outcomes
-    return replace(in_unit(1), on_outcomes=on_outcomes)
+    return References.of(scale, "" if best is None else best.policy, replies)
 
 
 def _said(record: PlayedEpisode, role: str) -> str:
@@ -226,7 +192,7 @@ def _said(record: PlayedEpisode, role: str) -> str:
     return shorten(" / ".join(said for turn, said in turns if turn.role == role), _LONGEST_REPLY)
 
 
-async def _against_models(session: TrainingSession, role: str, policy: Policy) -> Played:
+async def _against_models(session: TrainingSession, role: str, policy: Policy) -> Earned:
     job = session.job.evaluated
     opponents = job.players(session.opponents[role])
 
@@ -235,5 +201,4 @@ async def _against_models(session: TrainingSession, role: str, policy: Policy) -
             return await roll_out_scripted(job.world, task, _BYTES, role, policy, opponents, 0, 0)
 
     rollouts = await asyncio.gather(*(play(task) for task in job.held_out))
-    returns = tuple(rollout.total_reward for rollout in rollouts)
-    return returns, _expected([rollout.metrics for rollout in rollouts], role)
+    return Earned.of(((each.total_reward, each.metrics) for each in rollouts), role)

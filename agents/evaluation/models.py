@@ -19,7 +19,7 @@ from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.group_records import group_records
 from tokengym.agents.training.batches.sampling import SeededRollouts
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import JobConfig
 from tokengym.agents.training.connection import Connection, ServiceTarget
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.job import Job
@@ -171,7 +171,7 @@ def _settings(name: str, config: EvaluationConfig) -> dict[str, Any]:
 
 def _train_config(
     settings: Mapping[str, Any], config: EvaluationConfig, world: EvaluatedWorld
-) -> TrainConfig:
+) -> JobConfig:
     """Return the configuration of a job that plays a world with a model."""
     own = {key: value for key, value in settings.items() if key != "options"}
     base = preset(

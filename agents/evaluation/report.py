@@ -1,4 +1,4 @@
-"""An evaluation's results for people and for tables: terminal, HTML, CSV."""
+"""An evaluation's results for people and for tables: terminal, page, CSV."""
 
 import csv
 import math
@@ -11,7 +11,9 @@ from typing import Any
 
 from tokengym.agents.analysis.report import Report, Table
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.results import PairResult, PolicyResult, Results, WorldResult
+from tokengym.agents.settings import read_plain
 from tokengym.agents.training.folder.run_summary import form_warning
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
@@ -45,6 +47,28 @@ def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
     if results.pairs:
         parts.append(_pairs(results, names))
     return Report("Evaluation", lines, parts)
+
+
+def saved_report(folder: EvaluationFolder) -> Report | None:
+    """Lay out what a folder's evaluation found; `None` while it is under way.
+
+    Raises:
+        DataError: if its file is damaged.
+    """
+    found = folder.read()["results"]
+    if found is None:
+        return None
+    return evaluation_report(folder.config(), read_plain(Results, _with_nan(found)))
+
+
+def _with_nan(found: Any, among_scores: bool = False) -> Any:
+    """Return saved results whose numbers are NaN where JSON has `null`."""
+    if isinstance(found, list):
+        return [_with_nan(one) for one in found]
+    if not isinstance(found, Mapping):
+        return math.nan if among_scores and found is None else found
+    numbers = among_scores or {"value", "low", "high"} <= found.keys()
+    return {name: _with_nan(one, numbers or name == "scores") for name, one in found.items()}
 
 
 def _warnings(row: PolicyResult, name: str) -> Iterator[str]:

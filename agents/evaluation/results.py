@@ -7,13 +7,14 @@ of these expected returns, as they have no noise of outcomes; returns on outcome
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.rollout_table import Returns, RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.scale import skill_of
 from tokengym.agents.settings import plain
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.registry import import_object
@@ -121,17 +122,17 @@ class WorldResult:
     @classmethod
     def of(cls, world: EvaluatedWorld) -> Self:
         """Return what a world's ends of skill earn."""
-        ends = world.ends
+        scale = world.scale
         return cls(
             world.place.world,
             world.place.level,
             world.role,
-            "realised" if ends.expected is None else "expected",
-            ends.used.blind_name,
-            mean_estimate(ends.used.blind_T),
-            mean_estimate(ends.used.oracle_T),
-            ends.optimum,
-            ends.exact,
+            scale.unit,
+            scale.label,
+            mean_estimate(scale.used.blind_T),
+            mean_estimate(scale.used.oracle_T),
+            scale.optimum,
+            scale.exact,
         )
 
 
@@ -200,21 +201,46 @@ class Results:
             policies: the figures of each.
             returns: of each.
         """
-        pairs = [
-            _compare(policies[a], policies[b], returns[a], returns[b])
-            for a, b in combinations(range(len(policies)), 2)
-            if (policies[a].world, policies[a].level) == (policies[b].world, policies[b].level)
-            and _shared_tasks(returns[a], returns[b]) > 1
+        played = [
+            Played(row.world, row.level, row.role, row.policy, each)
+            for row, each in zip(policies, returns, strict=True)
         ]
-        corrected = holm([pair.p_value for pair in pairs])
-        return cls(
-            tuple(worlds),
-            tuple(policies),
-            tuple(
-                replace(pair, p_corrected=p_value)
-                for pair, p_value in zip(pairs, corrected, strict=True)
-            ),
-        )
+        return cls(tuple(worlds), tuple(policies), tuple(pair for _, pair in compared(played)))
+
+
+class Played(NamedTuple):
+    """What a policy earned in one role of a world.
+
+    Attributes:
+        world: id of the world.
+        level: its level.
+        role: the role.
+        policy: who played.
+        returns: on each Task.
+    """
+
+    world: str
+    level: str
+    role: str
+    policy: str
+    returns: Returns
+
+
+def compared(played: Sequence[Played]) -> list[tuple[str, PairResult]]:
+    """Return the role and the comparison of every two policies on the Tasks of one world and role.
+
+    Those with fewer than two Tasks in common are left out.
+    """
+    pairs = [
+        (first.role, _compare(first, second))
+        for first, second in combinations(played, 2)
+        if first[:3] == second[:3] and _shared_tasks(first.returns, second.returns) > 1
+    ]
+    corrected = holm([pair.p_value for _, pair in pairs])
+    return [
+        (role, replace(pair, p_corrected=p_value))
+        for (role, pair), p_value in zip(pairs, corrected, strict=True)
+    ]
 
 
 def _shared_tasks(first: Returns, second: Returns) -> int:
@@ -223,7 +249,8 @@ def _shared_tasks(first: Returns, second: Returns) -> int:
     return int((~np.isnan(differences_T)).sum())
 
 
-def _compare(a: PolicyResult, b: PolicyResult, first: Returns, second: Returns) -> PairResult:
+def _compare(one: Played, other: Played) -> PairResult:
+    first, second = one.returns, other.returns
     realised = found = paired_comparison(first.realised_TK, second.realised_TK)
     if first.expected_TK is not None and second.expected_TK is not None:
         found = paired_comparison(first.expected_TK, second.expected_TK)
@@ -231,10 +258,10 @@ def _compare(a: PolicyResult, b: PolicyResult, first: Returns, second: Returns) 
     value, low, high, _ = found.difference
     hidden = value != 0.0 and low <= 0.0 <= high
     return PairResult(
-        a.world,
-        a.level,
-        a.policy,
-        b.policy,
+        one.world,
+        one.level,
+        one.policy,
+        other.policy,
         "expected" if expected else "realised",
         found.difference,
         realised.difference if expected else None,
@@ -257,9 +284,9 @@ def policy_result(
     """
     spec, rollouts, first = world.world.spec, config.rollouts, table.first
     realised_TK, expected_TK = table.returns(rollouts)
-    yardstick, unit, earned_TK = world.ends.realised, "realised", realised_TK
-    if expected_TK is not None and world.ends.expected is not None:
-        yardstick, unit, earned_TK = world.ends.expected, "expected", expected_TK
+    yardstick, unit, earned_TK = world.scale.realised, "realised", realised_TK
+    if expected_TK is not None and world.scale.expected is not None:
+        yardstick, unit, earned_TK = world.scale.expected, "expected", expected_TK
     bar_T = np.array(yardstick.oracle_T) - config.success_margin
     succeeded_TK = np.where(np.isnan(earned_TK), np.nan, earned_TK >= bar_T[:, None])
 
@@ -284,7 +311,7 @@ def policy_result(
         unit=unit,
         mean_return=clustered_mean(realised_TK),
         expected=None if expected_TK is None else clustered_mean(expected_TK),
-        skill=yardstick.skill(task_means(earned_TK), generator("evaluation", len(bar_T))),
+        skill=skill_of(yardstick, task_means(earned_TK)),
         success=clustered_share(succeeded_TK),
         violations=share("violations") if spec.violation else None,
         malformed=share("malformed"),

@@ -65,7 +65,7 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
             differences.append(f"{place.name}: the Tasks have changed")
             continue
         worlds.append(world)
-        ends = world.ends.to_dict()
+        ends = world.scale.to_dict()
         differences += changes(f"{place.name}: ", ends, {one: recorded.get(one) for one in ends})
         for policy in config.policies:
             records = list(folder.rollouts.read(folder.segment(place, policy, config)))

@@ -1,90 +1,21 @@
-"""A world of an evaluation, its names resolved, and the two ends of skill on its Tasks."""
+"""A world of an evaluation, its names resolved, and the scale of skill on its Tasks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from statistics import fmean
+from functools import cached_property
 from typing import Any, Self
 
-import numpy as np
-
-from tokengym.agents.analysis.evaluate import (
-    best_blind,
-    blind_label,
-    draw_tasks,
-    play_named,
-)
+from tokengym.agents.analysis.evaluate import draw_tasks
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.executors import IN_PROCESS, Executor
 from tokengym.agents.rollouts import RolloutOrigin
+from tokengym.agents.scale import Scale
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world, scripted_opponent, spec
-from tokengym.rewards.skill import Yardstick
-
-
-@dataclass(frozen=True)
-class SkillEnds:
-    """What the best blind policy and the oracle earn on the same Tasks.
-
-    Attributes:
-        realised: as it was paid.
-        expected: what their replies earn on average over outcomes; `None` where it is unknown.
-        optimum: mean over the Tasks of the best expected return, or of a bound of it.
-        exact: whether it is the optimum, rather than a bound of it, on every Task.
-    """
-
-    realised: Yardstick
-    expected: Yardstick | None
-    optimum: float
-    exact: bool
-
-    @classmethod
-    def measure(
-        cls,
-        world: World,
-        tasks: Sequence[Task],
-        role: str,
-        opponents: Mapping[str, Policy],
-        executor: Executor = IN_PROCESS,
-    ) -> Self:
-        """Play both ends; see `best_blind`."""
-        name = best_blind(world, tasks, role, opponents, executor)
-        label = blind_label(world, name)
-        ends = partial(play_named, world, role, opponents, (name, "oracle"))
-        earned_T2U = np.array(executor.map(ends, tasks))
-        realised, expected = (
-            Yardstick(tuple(blind_T), tuple(oracle_T), label)
-            for blind_T, oracle_T in earned_T2U.transpose(2, 1, 0).tolist()
-        )
-        limits = executor.map(partial(_optima, world, role), tasks)
-        return cls(
-            realised,
-            None if np.isnan(earned_T2U).any() else expected,
-            fmean(limit.value for limit in limits),
-            all(limit.exact for limit in limits),
-        )
-
-    @property
-    def used(self) -> Yardstick:
-        """The ends in expected returns where they are known, else as they were paid."""
-        return self.expected or self.realised
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        data: dict[str, Any] = {"blind": self.realised.blind_name}
-        for prefix, ends in (("", self.realised), ("expected_", self.expected)):
-            data[f"{prefix}blind_returns"] = None if ends is None else list(ends.blind_T)
-            data[f"{prefix}oracle_returns"] = None if ends is None else list(ends.oracle_T)
-        return {**data, "optimum": self.optimum, "optimum_exact": self.exact}
-
-
-def _optima(world: World, role: str, tasks: Sequence[Task]) -> list[Optimum]:
-    return [world.optimum(task)[role] for task in tasks]
 
 
 @dataclass(frozen=True)
@@ -149,9 +80,9 @@ class EvaluatedWorld:
         )
 
     @cached_property
-    def ends(self) -> SkillEnds:
+    def scale(self) -> Scale:
         """What the ends of skill earn on the Tasks."""
-        return SkillEnds.measure(self.world, self.tasks, self.role, self.opponents, self.executor)
+        return Scale.measure(self.world, self.tasks, self.role, self.opponents, self.executor)
 
 
 @dataclass(frozen=True)

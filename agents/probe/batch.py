@@ -39,6 +39,11 @@ class ProbeBatch:
         """Numbers of the groups."""
         return np.array(groups_of(self.rollouts))
 
+    @property
+    def group_size(self) -> int:
+        """Rollouts of the largest group."""
+        return int(np.bincount(self.groups_N).max())
+
     @cached_property
     def own_K(self) -> Flags:
         """Which columns are tokens of the policy."""

@@ -1,6 +1,9 @@
 """Estimators: from rewards to advantages, under the names by which trainers know them."""
 
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import combinations_with_replacement, product
+from math import factorial, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +12,10 @@ from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.scores import COMPLETION, Floats, Ints
 
 CENTRED = "centred by group"
-STANDARDISED = "standardised by group"
-EPSILONS = (0.0, 1e-8, 1e-6, 1e-5, 1e-4)
+STANDARDISED = tuple(product((1, 0), (0.0, 1e-8, 1e-6, 1e-5, 1e-4)))
+"""Known ways to standardise: degrees of freedom lost, and what is added to the deviation."""
+RARE = (0.7, 0.25, 0.05), (0.1, 0.2, 5.0)
+"""Probabilities and rewards of three replies of which one is rare and great."""
 
 
 class Estimator(NamedTuple):
@@ -21,12 +26,14 @@ class Estimator(NamedTuple):
         advantages_K: of every column, whatever it holds.
         unbiased: whether its expectation is the gradient of the expected return, up to a factor.
         noise: what it costs in variance, where it does.
+        standard: its entry of `STANDARDISED`, if it has one.
     """
 
     name: str
     advantages_K: Floats
     unbiased: bool = False
     noise: str = ""
+    standard: tuple[int, float] | None = None
 
 
 def group_means(values_N: Floats, groups_N: Ints) -> Floats:
@@ -34,10 +41,37 @@ def group_means(values_N: Floats, groups_N: Ints) -> Floats:
     return np.asarray((np.bincount(groups_N, values_N) / np.bincount(groups_N))[groups_N])
 
 
-def group_deviations(values_N: Floats, groups_N: Ints, ddof: int) -> Floats:
-    """Return for each rollout the standard deviation of its group; 0 for groups of one."""
-    squares = np.bincount(groups_N, (values_N - group_means(values_N, groups_N)) ** 2)
-    return np.asarray(np.sqrt(squares / np.maximum(np.bincount(groups_N) - ddof, 1))[groups_N])
+def standardised(
+    rewards_N: Floats, groups_N: Ints, ddof: int, epsilon: float, power: int = 1
+) -> Floats:
+    """Return rewards centred by group, divided by a power of its deviation; 0 if all are equal."""
+    centred_N = rewards_N - group_means(rewards_N, groups_N)
+    freedom = np.maximum(np.bincount(groups_N) - ddof, 1)
+    scale_N = np.sqrt(np.bincount(groups_N, centred_N**2) / freedom)[groups_N] + epsilon
+    return np.divide(centred_N, scale_N**power, out=0 * centred_N, where=scale_N > 1e-12)
+
+
+@lru_cache
+def expected_cosine(size: int, ddof: int, epsilon: float) -> float:
+    """Return the cosine of the expected standardised update and the true gradient on `RARE`.
+
+    The policy is a softmax over the three replies: the score of one is its unit vector less the
+    probabilities, which advantages that sum to 0 cancel. All groups are enumerated.
+
+    Args:
+        size: rollouts in a group.
+        ddof: degrees of freedom lost.
+        epsilon: what is added to the deviation.
+    """
+    chances, rewards = np.array(RARE[0]), np.array(RARE[1])
+    expected = np.zeros(3)
+    for replies in combinations_with_replacement(range(3), size):
+        counts = np.bincount(replies, minlength=3)
+        orders = factorial(size) // prod(factorial(int(count)) for count in counts)
+        advantages = standardised(rewards[list(replies)], np.zeros(size, int), ddof, epsilon)
+        expected += orders * prod(chances**counts) * np.bincount(replies, advantages, 3)
+    true = chances * (rewards - chances @ rewards)
+    return float(expected @ true / np.linalg.norm(expected) / np.linalg.norm(true))
 
 
 def estimators(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[Estimator]:
@@ -57,15 +91,10 @@ def estimators(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator
     noisier = "the baseline adds noise only"
     yield Estimator("centred by batch", (rewards_N - rewards_N.mean())[rollout_K], True, noisier)
     yield Estimator("rewards as they are", rewards_N[rollout_K], True, "no baseline: noise only")
-    for ddof in (1, 0):
-        deviation_N = group_deviations(rewards_N, groups_N, ddof)
-        for epsilon in EPSILONS:
-            scale_N = deviation_N + epsilon
-            standardised_N = np.divide(
-                centred_N, scale_N, out=np.zeros_like(centred_N), where=scale_N > 1e-12
-            )
-            name = f"{STANDARDISED} (ddof {ddof}, eps {epsilon:g})"
-            yield Estimator(name, standardised_N[rollout_K])
+    for ddof, epsilon in STANDARDISED:
+        name = f"standardised by group (ddof {ddof}, eps {epsilon:g})"
+        divided_N = standardised(rewards_N, groups_N, ddof, epsilon)
+        yield Estimator(name, divided_N[rollout_K], standard=(ddof, epsilon))
     yield from _by_batch(batch, centred_N)
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.estimators import (
     CENTRED,
+    STANDARDISED,
     Estimator,
     estimators,
-    group_deviations,
-    group_means,
+    standardised,
 )
 from tokengym.agents.probe.hypotheses import Hypothesis, Ratio, Weighting, build, ratios, weightings
 from tokengym.agents.probe.scores import COMPLETION, FIRST_PAD, LAST_PROMPT, PADS, Flags, Floats
@@ -38,23 +38,15 @@ def faults(batch: ProbeBatch) -> Iterator[Fault]:
     """Yield every known fault under every estimator, averaging and ratio it can hide in."""
     plain = list(estimators(batch, batch.rewards_N, batch.groups_N))
     for ratio in ratios(batch):
-        for weighting in weightings(batch, batch.own_K)[:2]:
+        for number, weighting in enumerate(weightings(batch, batch.own_K)[:2]):
             intended = {one.name: build(batch, one, weighting, ratio, batch.own_K) for one in plain}
             for name, sentence, one in _of_rewards(batch, plain):
                 made = build(batch, one, weighting, ratio, batch.own_K)
                 yield Fault(name, sentence, made, intended.get(one.name, intended[CENTRED]))
-            for name, sentence, mask_K in _of_masks(batch):
-                averaged = _named(weightings(batch, mask_K), weighting.name)
+            for name, sentence, *how, mask_K in _of_tokens(batch, number, weighting, ratio):
                 for one in plain:
-                    made = build(batch, one, averaged, ratio, mask_K)
+                    made = build(batch, one, *how, mask_K)
                     yield Fault(name, sentence, made, intended[one.name])
-            yield from _of_averages(batch, plain, weighting, ratio, intended)
-            yield from _of_read_text(batch, plain, weighting, ratio, intended)
-    yield from _stale(batch, plain)
-
-
-def _named(known: list[Weighting], name: str) -> Weighting:
-    return next(one for one in known if one.name == name)
 
 
 def _of_rewards(batch: ProbeBatch, plain: list[Estimator]) -> Iterator[tuple[str, str, Estimator]]:
@@ -85,14 +77,10 @@ def _of_rewards(batch: ProbeBatch, plain: list[Estimator]) -> Iterator[tuple[str
             ("sign", "the sign is wrong: rewards are minimised", -advantages_K),
         ):
             yield name, sentence, Estimator(one.name, values_K)
-    centred_N = rewards_N - group_means(rewards_N, groups_N)
-    for ddof in (0, 1):
-        deviation_N = group_deviations(rewards_N, groups_N, ddof)
-        for epsilon in (0.0, 1e-8, 1e-6, 1e-4):
-            scale_N = (deviation_N + epsilon) ** 2
-            twice_N = np.divide(centred_N, scale_N, out=0 * centred_N, where=scale_N > 1e-20)
-            twice = Estimator("divided twice", twice_N[batch.table.rollout_K])
-            yield "double normalisation", "rewards are standardised twice", twice
+    for one in STANDARDISED:
+        twice_N = standardised(rewards_N, groups_N, *one, power=2)
+        twice = Estimator("divided twice", twice_N[batch.table.rollout_K])
+        yield "double normalisation", "rewards are standardised twice", twice
 
 
 def _of_masks(batch: ProbeBatch) -> Iterator[tuple[str, str, Flags]]:
@@ -127,51 +115,25 @@ def _of_masks(batch: ProbeBatch) -> Iterator[tuple[str, str, Flags]]:
     yield "padding trained", "everything after the prompt is trained", inside_K | padding_K
 
 
-def _of_averages(
-    batch: ProbeBatch,
-    plain: list[Estimator],
-    weighting: Weighting,
-    ratio: Ratio,
-    intended: dict[str, Hypothesis],
-) -> Iterator[Fault]:
-    counts_N = np.maximum(batch.counts_N(batch.own_K), 1.0)
-    twice = Weighting("divided twice by its length", 1.0 / counts_N**2)
-    times = Weighting("multiplied by its length", counts_N)
-    for one in plain:
-        for averaged, sentence in (
-            (twice, "a rollout is divided by its length twice"),
-            (times, "a rollout is multiplied by its length"),
-        ):
-            made = build(batch, one, averaged, ratio, batch.own_K)
-            yield Fault("double normalisation", sentence, made, intended[one.name])
-
-
-def _of_read_text(
-    batch: ProbeBatch,
-    plain: list[Estimator],
-    weighting: Weighting,
-    ratio: Ratio,
-    intended: dict[str, Hypothesis],
-) -> Iterator[Fault]:
-    """A text of the environment with log-probability 0 in the data has its own as the ratio."""
-    if not batch.read_K.any():
-        return
-    value_K = np.where(batch.read_K, np.exp(batch.table.logprob_K), ratio.value_K)
-    either = Ratio(ratio.name, value_K, ratio.positive_K, ratio.negative_K)
-    for one in plain:
-        made = build(batch, one, weighting, either, batch.own_K | batch.read_K)
+def _of_tokens(
+    batch: ProbeBatch, number: int, weighting: Weighting, ratio: Ratio
+) -> Iterator[tuple[str, str, Weighting, Ratio, Flags]]:
+    """Yield what a fault makes of the averaging, the ratio and the mask."""
+    own_K, read_K = batch.own_K, batch.read_K
+    for name, sentence, mask_K in _of_masks(batch):
+        yield name, sentence, weightings(batch, mask_K)[number], ratio, mask_K
+    counts_N = np.maximum(batch.counts_N(own_K), 1.0)
+    twice, times = Weighting("", 1.0 / counts_N**2), Weighting("", counts_N)
+    name = "double normalisation"
+    yield name, "a rollout is divided by its length twice", twice, ratio, own_K
+    yield name, "a rollout is multiplied by its length", times, ratio, own_K
+    if read_K.any():
+        # Log-probability 0 in the data makes the probability the ratio.
+        value_K = np.where(read_K, np.exp(batch.table.logprob_K), ratio.value_K)
         sentence = "texts of the environment are trained, weighted by their probability"
-        yield Fault("observations trained", sentence, made, intended[one.name])
-
-
-def _stale(batch: ProbeBatch, plain: list[Estimator]) -> Iterator[Fault]:
-    if not batch.off_policy:
-        return
-    ones_K: Floats = np.ones_like(batch.log_ratio_K)
-    bare = Ratio("", ones_K, ones_K, ones_K)
-    for weighting in weightings(batch, batch.own_K)[:2]:
-        for one in plain:
-            made = build(batch, one, weighting, bare, batch.own_K)
-            intended = build(batch, one, weighting, ratios(batch)[0], batch.own_K)
-            sentence = "rollouts of older weights are trained without the importance ratio"
-            yield Fault("stale without ratio", sentence, made, intended)
+        of_all = ratio._replace(value_K=value_K)
+        yield "observations trained", sentence, weighting, of_all, own_K | read_K
+    if batch.off_policy:
+        ones_K: Floats = np.ones_like(batch.log_ratio_K)
+        sentence = "rollouts of older weights are trained without the importance ratio"
+        yield "stale without ratio", sentence, weighting, Ratio("", *[ones_K] * 3), own_K

@@ -30,26 +30,24 @@ class Fit:
         rest_P = self.change_P - self.table.scores_PK @ self.weights_K()
         return float(np.linalg.norm(rest_P))
 
-    def misfits(self, weights: Sequence[Floats]) -> tuple[Floats, Floats]:
-        """Return the share of the update that each vector of weights leaves, and its factor."""
-        if not weights:
-            return np.zeros(0), np.zeros(0)
+    def misfits(self, weights: Sequence[Floats]) -> Floats:
+        """Return the share of the update that each vector of weights, times a factor, leaves.
+
+        It is 1 where the factor that fits best is not positive.
+        """
         weights_KH = np.stack(weights, axis=1)
         along_H = self.product_K @ weights_KH
         sizes_H = (weights_KH * (self.table.gram_KK @ weights_KH)).sum(axis=0)
         safe_H = np.where(sizes_H > 0, sizes_H, 1.0)
-        left_H = np.where(sizes_H > 0, 1.0 - along_H**2 / safe_H, 1.0)
-        return np.sqrt(np.maximum(left_H, 0.0)), np.where(sizes_H > 0, along_H / safe_H, 0.0)
+        left_H = np.where((sizes_H > 0) & (along_H > 0), 1.0 - along_H**2 / safe_H, 1.0)
+        return np.asarray(np.sqrt(np.maximum(left_H, 0.0)))
 
     def misfits_beside(
         self, weights: Sequence[Floats], extra_P: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        """Return the misfits with one further direction, its factors, and those of the weights."""
+        """Return misfits beside a direction (not 0), its factors, and those of the weights."""
         weights_KH = np.stack(weights, axis=1)
         size = float(extra_P @ extra_P)
-        if size == 0.0:
-            left_H, factor_H = self.misfits(weights)
-            return left_H, np.zeros_like(left_H), factor_H
         with_change = float(extra_P @ self.change_P)
         with_K = self.table.scores_PK.T @ extra_P
         across_H = with_K @ weights_KH

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,13 +25,13 @@ class Hypothesis:
         parts: what it is made of: estimator, weighting, ratio and rows, where they are not plain.
         weights_K: of every column, up to one factor.
         unbiased: whether its expectation is the gradient of the expected return, up to a factor.
-        noise: what it costs in variance, where it does.
+        estimator: the one that it is made of.
     """
 
     parts: tuple[str, ...]
     weights_K: Floats
     unbiased: bool
-    noise: str = ""
+    estimator: Estimator
 
     @property
     def name(self) -> str:
@@ -38,16 +39,14 @@ class Hypothesis:
         return ", ".join(self.parts)
 
 
-@dataclass(frozen=True)
-class Weighting:
+class Weighting(NamedTuple):
     """A weight for each rollout's tokens."""
 
     name: str
     weights_N: Floats
 
 
-@dataclass(frozen=True)
-class Ratio:
+class Ratio(NamedTuple):
     """What the importance ratio of each token becomes; the signs are those of its advantage."""
 
     name: str
@@ -118,7 +117,7 @@ def build(
         tuple(part for part in parts if part),
         np.where(rows_N[rollout_K], weights_K, 0.0),
         unbiased,
-        estimator.noise,
+        estimator,
     )
 
 

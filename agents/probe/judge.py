@@ -7,7 +7,7 @@ import numpy as np
 
 from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.describe import described
-from tokengym.agents.probe.estimators import CENTRED
+from tokengym.agents.probe.estimators import CENTRED, expected_cosine
 from tokengym.agents.probe.faults import Fault, faults
 from tokengym.agents.probe.fit import Fit
 from tokengym.agents.probe.hypotheses import OWN_MEAN, SUMMED, Hypothesis, hypotheses
@@ -77,7 +77,7 @@ def judge(
         return _coarse(fit, known, update, claims)
     matching = _matching(fit, known, allowed)
     if matching:
-        return _recognised(fit, known, matching, claims)
+        return _recognised(batch, fit, known, matching, claims)
     found = next(_faulty(batch, fit, known, allowed, rescore, update, claims), None)
     verdict = found or _unrecognised(batch, fit, known, allowed)
     if update.exact:
@@ -90,8 +90,7 @@ def _matching(
     fit: Fit, known: Sequence[Hypothesis], allowed: float
 ) -> list[tuple[Hypothesis, float]]:
     """Return the hypotheses that fit best and cannot be told apart on this batch, best first."""
-    left_H, factor_H = fit.misfits([one.weights_K for one in known])
-    left_H = np.where(factor_H > 0, left_H, 1.0)
+    left_H = fit.misfits([one.weights_K for one in known])
     best = float(left_H.min())
     if best > allowed:
         return []
@@ -110,8 +109,8 @@ def _unmoved(known: Sequence[Hypothesis], update: Update) -> Verdict:
 
 def _coarse(fit: Fit, known: Sequence[Hypothesis], update: Update, claims: Claims) -> Verdict:
     """Say what keeps the update from being read, and what would help."""
-    left_H, factor_H = fit.misfits([one.weights_K for one in known])
-    nearest = int(np.where(factor_H > 0, left_H, 1.0).argmin())
+    left_H = fit.misfits([one.weights_K for one in known])
+    nearest = int(left_H.argmin())
     sentence = f"rounding of what was stored explains {percent(update.rounding)} of the update"
     if not update.exact:
         advice = "save float32 checkpoints"
@@ -126,15 +125,15 @@ def _coarse(fit: Fit, known: Sequence[Hypothesis], update: Update, claims: Claim
 
 
 def _recognised(
+    batch: ProbeBatch,
     fit: Fit,
     known: Sequence[Hypothesis],
     matching: Sequence[tuple[Hypothesis, float]],
     claims: Claims,
 ) -> Verdict:
     unbiased = [pair for pair in matching if pair[0].unbiased]
-    best, left = min(unbiased or matching, key=lambda pair: pair[1])
     # The plainest name of those that cannot be told apart.
-    best = next(one for one, _ in (unbiased or matching))
+    best, left = (unbiased or matching)[0]
     others = [one.name for one, _ in matching if one is not best]
     same = (f"here the same as {others[0]}",) if others and not unbiased else ()
     names = [one.parts for one, _ in matching]
@@ -145,8 +144,8 @@ def _recognised(
         sentence = f"a setting is ignored: asked for {asked}, trained {best.name}"
         text = f"{sentence}; off by {percent(off)} from {CENTRED}"
         return Verdict(Kind.WRONG, text, "ignored setting", off, same)
-    noise = (best.noise,) if best.noise else ()
     if unbiased:
+        noise = (best.estimator.noise,) if best.estimator.noise else ()
         text = f"{best.name} (off by {percent(left)})"
         return Verdict(Kind.FOLLOWS, text, best.name, left, noise)
     settings = claims.setting(best.parts)
@@ -154,9 +153,12 @@ def _recognised(
         sentence = f"averaged by micro-batch, which no setting documents: {best.name}"
         return Verdict(Kind.WRONG, sentence, "micro-batches", _off_due(fit, known), same)
     documented = f", as {' and '.join(settings)} documents" if settings else ""
-    cosine = f"cosine to the unbiased update {_cosine_due(fit, known):.2g} on this batch"
+    notes = [f"cosine to the unbiased update {_cosine_due(fit, known):.2g} on this batch"]
+    if best.estimator.standard is not None:
+        expected = expected_cosine(batch.group_size, *best.estimator.standard)
+        notes.append(f"expected cosine {expected:.2g} where a great reply is rare")
     sentence = f"{best.name}{documented} (off by {percent(left)})"
-    return Verdict(Kind.CHOICE, sentence, best.name, left, (cosine, *same))
+    return Verdict(Kind.CHOICE, sentence, best.name, left, (*notes, *same))
 
 
 def _due(known: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -164,8 +166,7 @@ def _due(known: Sequence[Hypothesis]) -> list[Hypothesis]:
 
 
 def _off_due(fit: Fit, known: Sequence[Hypothesis]) -> float:
-    left_H, factor_H = fit.misfits([one.weights_K for one in _due(known)])
-    return float(np.where(factor_H > 0, left_H, 1.0).min())
+    return float(fit.misfits([one.weights_K for one in _due(known)]).min())
 
 
 def _cosine_due(fit: Fit, known: Sequence[Hypothesis]) -> float:
@@ -190,14 +191,12 @@ def _faulty(
 
 
 def _by_weights(fit: Fit, found: Sequence[Fault], allowed: float) -> Verdict | None:
-    left_H, factor_H = fit.misfits([fault.hypothesis.weights_K for fault in found])
-    left_H = np.where(factor_H > 0, left_H, 1.0)
+    left_H = fit.misfits([fault.hypothesis.weights_K for fault in found])
     best = int(left_H.argmin())
     if left_H[best] > allowed:
         return None
     fault = found[best]
-    (off,), (factor,) = fit.misfits([fault.intended.weights_K])
-    harm = float(off) if factor > 0 else 1.0
+    harm = float(fit.misfits([fault.intended.weights_K])[0])
     sentence = f"{fault.sentence}; off by {percent(harm)} from {fault.intended.name}"
     return Verdict(Kind.WRONG, sentence, fault.name, harm)
 
@@ -207,7 +206,9 @@ def _by_directions(
 ) -> Iterator[Verdict]:
     """Yield verdicts by one further term beside a known way of training."""
     for name, extra_P, sign in _directions(batch):
-        candidates = [one for one in known if _averaging(one) in (SUMMED, OWN_MEAN)]
+        if not extra_P.any():
+            continue
+        candidates = [one for one in known if one.parts[1] in (SUMMED, OWN_MEAN)]
         left_H, extra_H, factor_H = fit.misfits_beside([o.weights_K for o in candidates], extra_P)
         left_H = np.where(factor_H >= 0, left_H, 1.0)
         best = int(left_H.argmin())
@@ -225,10 +226,6 @@ def _by_directions(
             yield Verdict(kind, f"{text} (off by {percent(float(left_H[best]))})", name, share)
         else:
             yield Verdict(Kind.WRONG, f"an undocumented term: {carries}", name, share)
-
-
-def _averaging(hypothesis: Hypothesis) -> str:
-    return hypothesis.parts[1]
 
 
 def _directions(batch: ProbeBatch) -> Iterator[tuple[str, Floats, int]]:
@@ -274,8 +271,7 @@ def _by_rescoring(
 def _unrecognised(
     batch: ProbeBatch, fit: Fit, known: Sequence[Hypothesis], allowed: float
 ) -> Verdict:
-    left_H, factor_H = fit.misfits([one.weights_K for one in known])
-    left_H = np.where(factor_H > 0, left_H, 1.0)
+    left_H = fit.misfits([one.weights_K for one in known])
     nearest = int(left_H.argmin())
     notes = list(described(batch, fit, allowed))
     if left_H[nearest] < NEAR:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers.utils import logging
 
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs.core.errors import DataError
@@ -59,6 +60,8 @@ def load_model(folder: Path) -> Any:
     """
     if not (folder / "config.json").is_file():
         raise DataError(f"{folder} must be a model directory, there is no config.json in it")
+    # A bar would stand before the verdict.
+    logging.disable_progress_bar()
     return AutoModelForCausalLM.from_pretrained(
         folder, attn_implementation="eager", local_files_only=True
     ).eval()

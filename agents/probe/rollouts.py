@@ -24,7 +24,6 @@ class ProbeRollout:
         logprobs: of each completion token when it was sampled, in nats; `None` if unknown.
         step: of the trainer.
         turn_rewards: reward of each turn, if the trainer has them; their sum is the return.
-        world: name of the designed case that the group belongs to.
     """
 
     prompt_ids: tuple[int, ...]
@@ -36,7 +35,6 @@ class ProbeRollout:
     logprobs: tuple[float, ...] | None = None
     step: int = 0
     turn_rewards: tuple[float, ...] | None = None
-    world: str = ""
 
     def __post_init__(self) -> None:
         """Check what the analysis relies on.

@@ -42,7 +42,6 @@ class Training:
         checkpoints: before it and after each optimizer step on it.
         temperature: at which replies were sampled.
         reference: the checkpoint that a KL penalty refers to; `None` if there is no penalty.
-        sampled: the checkpoint that sampled the batch; the first one if `None`.
     """
 
     model: Any
@@ -50,7 +49,6 @@ class Training:
     checkpoints: Sequence[Checkpoint]
     temperature: float = 1.0
     reference: Checkpoint | None = None
-    sampled: Checkpoint | None = None
 
     def verdicts(self, claims: Claims | None = None) -> list[Verdict]:
         """Judge every step; one more verdict follows where no step saw some of the rollouts.
@@ -71,10 +69,8 @@ class Training:
     def step(self, before: Checkpoint, after: Checkpoint) -> tuple[ProbeBatch, Update]:
         """Return one optimizer step as the batch, scored at the weights before, and the update."""
         table = self._table(before, after)
-        sampled_K = table.logprob_K
-        first = self.sampled or self.checkpoints[0]
-        if first is not before:
-            sampled_K = self._logprobs(first)
+        first = self.checkpoints[0]
+        sampled_K = table.logprob_K if first is before else self._logprobs(first)
         sampled_K = logged_logprobs(self.rollouts, table, sampled_K)
         reference_K = None if self.reference is None else self._logprobs(self.reference)
         batch = ProbeBatch(self.rollouts, table, sampled_K, reference_K)

@@ -23,7 +23,6 @@ class Update:
         rounding: share of the change that the rounding of stored numbers explains.
         exact: whether everything was stored in float32 or better.
         source: what it was read off: `WEIGHTS` or `MOMENTS`.
-        still: parameters that did not move at all.
     """
 
     change_P: Floats
@@ -31,7 +30,6 @@ class Update:
     rounding: float
     exact: bool
     source: str
-    still: tuple[str, ...]
 
 
 def moved(before: Checkpoint, after: Checkpoint) -> tuple[list[str], list[str]]:
@@ -62,7 +60,7 @@ def update(before: Checkpoint, after: Checkpoint, places: Mapping[str, Ints]) ->
         after: it.
         places: the coordinates in each parameter.
     """
-    _, still = moved(before, after)
+    moved(before, after)
     if after.moments:
         values = {name: _gradient(before, after, name) for name in places}
         tensors, source = list(after.moments.values()), MOMENTS
@@ -79,7 +77,7 @@ def update(before: Checkpoint, after: Checkpoint, places: Mapping[str, Ints]) ->
     steps = [_spacing(stored[name]).flatten().numpy()[places[name]] for name in places]
     rounding = float(np.sqrt(sum((step**2).sum() for step in steps) / 12.0))
     exact = all(tensor.dtype in (torch.float32, torch.float64) for tensor in tensors)
-    return Update(change_P, size, rounding / size if size else np.inf, exact, source, tuple(still))
+    return Update(change_P, size, rounding / size if size else np.inf, exact, source)
 
 
 def _gradient(before: Checkpoint, after: Checkpoint, name: str) -> torch.Tensor:

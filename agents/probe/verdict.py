@@ -39,7 +39,9 @@ class Verdict:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, with two significant digits."""
+    """Return a share in percent, with two significant digits; what is less than rounding is not."""
+    if share < 1e-4:
+        return "under 0.01 %"
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 

@@ -1,19 +1,17 @@
 """Worlds of designed rewards: groups in which right and wrong trainers part ways.
 
 Replies are random tokens: what is decomposed is the update on a batch, whoever wrote it. Rewards
-are paid in order of arrival; in the two worlds of `TEXT_REWARDS` they depend on what was written.
+are paid in order of arrival.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from tokengym.agents.probe.policy import END, VOCABULARY
 from tokengym.agents.probe.rollouts import ProbeRollout
-from tokengym.agents.probe.scores import Floats
 
 
 class DesignedWorld(NamedTuple):
@@ -22,7 +20,6 @@ class DesignedWorld(NamedTuple):
     Attributes:
         name: the world's.
         rewards: by order of arrival.
-        shows: what must hold, for people.
         lengths: tokens of each turn, by order of arrival.
         turns: of each rollout.
         turn_rewards: whether the reward of each turn is known.
@@ -32,7 +29,6 @@ class DesignedWorld(NamedTuple):
 
     name: str
     rewards: tuple[float, ...]
-    shows: str
     lengths: tuple[int, ...] = (3, 2, 4, 3)
     turns: int = 1
     turn_rewards: bool = False
@@ -41,23 +37,21 @@ class DesignedWorld(NamedTuple):
 
 
 WORLDS = (
-    DesignedWorld("spread", (0.0, 0.2, 0.7, 1.0), "weights follow the centred rewards"),
-    DesignedWorld("shifted", (5.0, 5.6, 7.1, 8.0), "three times the spread weighs three times"),
-    DesignedWorld("tie", (0.5, 0.5, 0.5, 0.5), "equal rewards move nothing"),
-    DesignedWorld("near tie", (2e-6, -2e-6, 2e-6, -2e-6), "no noise is amplified"),
-    DesignedWorld("one of four", (1.0, 0.0, 0.0, 0.0), "all four are weighted"),
-    DesignedWorld("negative", (-3.0, -1.4, -2.2, -1.0), "losses are compared like gains"),
-    DesignedWorld("lengths", (0.9, 0.1, 0.4, 0.8), "every token weighs the same", (1, 2, 4, 5)),
-    DesignedWorld("two turns", (0.1, 0.4, 0.6, 0.9), "only own tokens, of both turns", turns=2),
-    DesignedWorld(
-        "turn credit", (0.3, 0.8, 0.2, 1.0), "returns to go, or returns", turns=2, turn_rewards=True
-    ),
-    DesignedWorld("cut", (0.2, 0.9, 0.6, 0.1), "cut replies count, or are left out", cut=True),
-    DesignedWorld("rare", (0.1, 0.1, 0.2, 5.0), "a rare great reply keeps its weight"),
-    DesignedWorld("twins", (0.0, 0.6, 0.3, 1.0), "equal replies share a weight", twins=True),
+    DesignedWorld("spread", (0.0, 0.2, 0.7, 1.0)),
+    # Three times as far apart: divided by the deviation it is not.
+    DesignedWorld("shifted", (5.0, 5.6, 7.1, 8.0)),
+    DesignedWorld("tie", (0.5, 0.5, 0.5, 0.5)),
+    # What is added to the deviation shows here.
+    DesignedWorld("near tie", (2e-6, -2e-6, 2e-6, -2e-6)),
+    DesignedWorld("one of four", (1.0, 0.0, 0.0, 0.0)),
+    DesignedWorld("negative", (-3.0, -1.4, -2.2, -1.0)),
+    DesignedWorld("lengths", (0.9, 0.1, 0.4, 0.8), (1, 2, 4, 5)),
+    DesignedWorld("two turns", (0.1, 0.4, 0.6, 0.9), turns=2),
+    DesignedWorld("turn credit", (0.3, 0.8, 0.2, 1.0), turns=2, turn_rewards=True),
+    DesignedWorld("cut", (0.2, 0.9, 0.6, 0.1), cut=True),
+    DesignedWorld("rare", (0.1, 0.1, 0.2, 5.0)),
+    DesignedWorld("twins", (0.0, 0.6, 0.3, 1.0), twins=True),
 )
-RARE = (0.7, 0.25, 0.05), (0.1, 0.2, 5.0)
-"""Probabilities and rewards of three replies of which one is rare and great."""
 
 
 def designed_rollouts(
@@ -102,32 +96,5 @@ def _rollout(
         completion, mask = [*completion, *said], [*mask, *[1] * len(said)]
     of_turns = (0.2 * (1 + number), reward - 0.2 * (1 + number)) if world.turn_rewards else None
     return ProbeRollout(
-        prompt,
-        tuple(completion),
-        tuple(mask),
-        reward,
-        world.name,
-        turn_rewards=of_turns,
-        world=world.name,
+        prompt, tuple(completion), tuple(mask), reward, world.name, turn_rewards=of_turns
     )
-
-
-def expected_cosine(estimate: Callable[[Floats], Floats], size: int = 4) -> float:
-    """Return the cosine of an estimator's expected update and the true gradient on `RARE`.
-
-    The policy is a softmax over three replies: a reply's score is its unit vector less the
-    probabilities. All groups of the size are enumerated with their probabilities.
-
-    Args:
-        estimate: from the rewards of a group, [G], to its advantages.
-        size: rollouts in a group.
-    """
-    chances, rewards = np.array(RARE[0]), np.array(RARE[1])
-    expected = np.zeros(3)
-    for replies in product(range(3), repeat=size):
-        chance = float(chances[list(replies)].prod())
-        advantages = estimate(rewards[list(replies)])
-        for reply, advantage in zip(replies, advantages, strict=True):
-            expected += chance * advantage * (np.eye(3)[reply] - chances)
-    true = chances * (rewards - chances @ rewards)
-    return float(expected @ true / np.linalg.norm(expected) / np.linalg.norm(true))

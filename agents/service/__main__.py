@@ -11,6 +11,7 @@ from tokengym.agents.command_options import takes
 from tokengym.agents.memory import use_one_heap
 from tokengym.agents.service.config import (
     KEY_VARIABLE,
+    ROWS_ROUND_ALIKE,
     ServiceConfig,
     check_model_directory,
     make_api_key,
@@ -46,6 +47,8 @@ def serve(
     key = os.environ.get(KEY_VARIABLE)
     try:
         config = ServiceConfig(**said, api_key=key or make_api_key())
+        if config.deterministic:
+            os.environ.setdefault(*ROWS_ROUND_ALIKE)
         for directory in config.models:
             check_model_directory(directory, trust_remote_code=config.trust_remote_code)
         # Imported here because torch takes seconds, and neither --help nor a typo should wait. What

@@ -109,6 +109,7 @@ class LocalService:
         self.state_dir = Path(state_dir)
         self._config = ServiceConfig(models=(self.model_dir,), state_dir=self.state_dir, **options)
         self.api_key = self._config.api_key
+        self.deterministic = self._config.deterministic
         self.log_path = Path(log_path) if log_path else self.state_dir / "service.log"
         self.base_url = ""
         self.model_name = ""

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from tokengym.agents.rollouts import RolloutLog, evaluation_segment
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import JobConfig
 from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.setting_groups import LearningSettings
 
 TOKENS = "tokens/total"
 """Metric of a step in our own loop: tokens read, sampled and trained on."""
@@ -29,7 +30,7 @@ class TokenBudget:
     ended_after: int | None = None
 
     @classmethod
-    def of_run(cls, config: TrainConfig, run: RunFolder) -> "TokenBudget":
+    def of_run(cls, config: JobConfig, run: RunFolder) -> "TokenBudget":
         """Return the budget of a run that has been evaluated before training, perhaps resumed."""
         log = run.rollouts
         if config.max_total_tokens is None:
@@ -38,7 +39,8 @@ class TokenBudget:
         before = [evaluation_segment(name) for name in ("before", "before_low")]
         evaluation = sum(_used(log, name) for name in before)
         episodes = sum(1 for name in before for _ in log.read(name))
-        to_play = 2 if config.warm_start and evaluation_segment("warm") not in played else 1
+        warms = config.group(LearningSettings).warm_start
+        to_play = 2 if warms and evaluation_segment("warm") not in played else 1
         # The cookbook's loop, which a run without a budget may have begun in, logs no total.
         rows = [
             *run.warm_start.step_log(replies=False).current(),

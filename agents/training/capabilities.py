@@ -83,18 +83,17 @@ class _Trials:
         return None if missing else answer
 
 
-async def service_capabilities(job: Job, connection: Connection, loss: str) -> list[Capability]:
+async def service_capabilities(job: Job, connection: Connection) -> list[Capability]:
     """Try what a service can do.
 
     Args:
         job: what is to run there.
         connection: to the service.
-        loss: the loss that the job trains with, by its name in the protocol.
 
     Raises:
         ServiceRefusedError: if no training run can be made there.
     """
-    trials = _Trials(_uses(job, loss))
+    trials = _Trials(_uses(job))
     prompt = list(job.codec.render([Message("0.5", own=False)]))
     async with service_session(connection.base_url) as service:
         served = await tinker.RestClient(base_url=connection.base_url).get_server_capabilities()
@@ -127,12 +126,12 @@ def require(rows: list[Capability]) -> None:
         raise ServiceRefusedError(f"the service lacks what the run needs: {'; '.join(lacking)}")
 
 
-def _uses(job: Job, loss: str) -> dict[str, str]:
+def _uses(job: Job) -> dict[str, str]:
     """Return what a job uses the capabilities for."""
-    config = job.config
-    needed = ["the model", f"loss {loss}", "weights for sampling", "samples", "stop", "save_state"]
-    needed += ["loss cross_entropy"] if config.warm_start else []
-    needed += ["prompt_logprobs"] if config.kl or config.command == "distil" else []
+    needed = ["the model", "weights for sampling", "samples", "stop", "save_state"]
+    needed += [f"loss {job.config.token_loss}"]
+    needed += ["loss cross_entropy"] if job.learning.warm_start else []
+    needed += ["prompt_logprobs"] if job.learning.kl or job.teacher else []
     return {
         **dict.fromkeys(needed, NEEDED),
         "seed": "repeats with it",

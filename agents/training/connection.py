@@ -17,7 +17,7 @@ from tokengym.agents.service import LocalService, StartupError, guard
 from tokengym.agents.service.config import ComputeSettings
 from tokengym.agents.settings import settings_of
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import JobConfig
 from tokengym.envs.core.errors import OptionError, TokengymError
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class ServiceTarget:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def resolve(cls, config: TrainConfig) -> Self:
+    def resolve(cls, config: JobConfig) -> Self:
         """Return the service a configuration asks for: local unless an address or a key is given.
 
         Raises:

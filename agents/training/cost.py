@@ -87,11 +87,12 @@ def _world_cost(job: Job, worlds: int, measured: EpisodeTokens | None) -> Cost:
     groups = config.steps * config.groups_per_batch // worlds
     rollouts = groups * config.group_size
     # Demonstrations are written by a script, and preferences are on record.
-    sampled = rollouts + (groups if config.estimator == "remax" else 0)
+    algorithm = job.algorithm
+    sampled = rollouts + (groups if algorithm.estimator == "remax" else 0)
     sampled = sampled if config.rolls_out else 0
-    if config.filter == "resample":
+    if algorithm.filter == "resample":
         # As many again, or what the budget of tokens buys.
-        budget = config.resample_tokens
+        budget = algorithm.resample_tokens
         sampled += (
             sampled if budget is None else config.steps * budget * episodes // (read + replies)
         )

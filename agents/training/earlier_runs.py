@@ -4,13 +4,14 @@ Weights of another run are used where they are: at the hosted service by their p
 this machine by a copy of the one checkpoint in this run's own service folder.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import tinker
 
+from tokengym.agents.models import resolve_model
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.rollouts.selection import best_of_groups, preferred
@@ -20,12 +21,12 @@ from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.dataset import number_in_epochs
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
-from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.toy_model import TOY_MODEL
+from tokengym.agents.training.config import JobConfig
 from tokengym.agents.training.connection import Connection
-from tokengym.agents.training.folder.run import RunFolder, is_run
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.setting_groups import DemonstrationSettings, PreferenceSettings
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.play import Policy
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec, Message
 
@@ -59,11 +60,11 @@ class SavedModel:
         Raises:
             OptionError: if it has saved no weights yet.
         """
+        config, codec = run.config, codec_of(run)
         run.saved_weights()
-        config = run.config
         if config.max_tokens is None:
             raise OptionError(f"{run.folder} does not record max_tokens")
-        return cls(codec_of(config), config.max_tokens, config.temperature, str(run.folder))
+        return cls(codec, config.max_tokens, config.temperature, str(run.folder))
 
     def path(self, connection: Connection, *, state: bool = False) -> str | None:
         """Return the path of the weights on the job's service; `None` for the base model.
@@ -126,23 +127,25 @@ async def sampler_of(
     return sampler
 
 
-def resolve_opponent(
-    role: str, who: str, policies: Mapping[str, Policy], own: SavedModel
-) -> str | SavedModel:
-    """Return who plays a role: a baseline's name, or a model.
+def resolve_players(
+    named: Mapping[str, str], own: SavedModel, scripts: Collection[str]
+) -> dict[str, str | SavedModel]:
+    """Return who plays each role: a baseline's name, or a model.
 
     Args:
-        role: the role.
-        who: who was named for it.
-        policies: the world's baselines by name.
+        named: who was named, by role.
         own: the job's own model, untrained.
+        scripts: names of the world's baselines.
 
     Raises:
-        OptionError: if `who` is unknown.
+        OptionError: if one is unknown.
     """
-    if who in policies:
-        return who
-    return own if who == MODEL else saved_model(who, own, f"{role} must be a baseline, {MODEL!r},")
+    known: dict[str, str | SavedModel] = {MODEL: own, **{name: name for name in scripts}}
+    rule = f"must be a baseline, {MODEL!r},"
+    return {
+        role: known.get(who) or saved_model(who, own, f"{role} {rule}")
+        for role, who in named.items()
+    }
 
 
 def resolve_teacher(who: str, student: SavedModel) -> SavedModel:
@@ -175,16 +178,25 @@ def saved_model(who: str, own: SavedModel, rule: str) -> SavedModel:
         if len(who.removeprefix(CHECKPOINT_SCHEME).split("/")) != 3:
             raise OptionError(f"{rule} a path like tinker://run/sampler_weights/name, got {who!r}")
         return SavedModel(own.codec, own.max_tokens, own.temperature, who)
-    if not is_run(who):
+    run = RunFolder(Path(who))
+    if not run.exists:
         raise OptionError(f"{rule} a run folder or a {CHECKPOINT_SCHEME} path, got {who!r}")
-    return SavedModel.of_run(RunFolder(Path(who)))
+    return SavedModel.of_run(run)
 
 
-def codec_of(config: TrainConfig) -> str:
-    """Return the name of the codec that a run's policy reads and writes by."""
-    model = str(MODEL_DIR.resolve()) if config.model == TOY_MODEL else config.model
+def codec_of(run: RunFolder) -> str:
+    """Return the name of the codec that a run's policy reads and writes by.
+
+    Raises:
+        ModelError: if the run's own service served a model that is no longer on this machine.
+    """
+    config = run.config
+    tokenizer = config.model
+    if config.model == TOY_MODEL or run.weights_folder.is_dir():
+        trusted = config.trust_remote_code
+        tokenizer = str(resolve_model(config.model, trust_remote_code=trusted).directory)
     renderer = renderer_for(config.model, config.renderer)
-    return codec_name(renderer, model, system=config.system)
+    return codec_name(renderer, tokenizer, system=config.system)
 
 
 def trained_opponent(run: Path | str, client: tinker.ServiceClient) -> LanguageModelOpponent:
@@ -245,7 +257,7 @@ class SavedRollouts(NamedTuple):
         Raises:
             OptionError: if they are of another codec, or answers have changed since.
         """
-        written = codec_of(run.config)
+        written = codec_of(run)
         if written != codec.name:
             raise OptionError(
                 f"learning from rollouts needs them in this model's tokens: the run in "
@@ -317,6 +329,39 @@ def recorded_turns(record: RolloutRecord, codec: Codec) -> list[TurnTokens]:
         turns.append(TurnTokens(observation, list(turn.tokens)))
         conversation.append(Message(turn.said or "", own=True))
     return turns
+
+
+def saved_rollouts(
+    config: JobConfig, world: World, codec: Codec, scripts: Collection[str]
+) -> SavedRollouts | None:
+    """Return the rollouts of a run that a job imitates, or prefers some of; `None` for no run's.
+
+    Args:
+        config: of the job.
+        world: the job's.
+        codec: the job's.
+        scripts: names of the world's baselines.
+
+    Raises:
+        OptionError: if what is named is no run, or its rollouts cannot be learned from here.
+    """
+    (role, *others), imitated = config.trained_roles, None
+    if isinstance(config, PreferenceSettings):
+        run = RunFolder.open(Path(config.preferences))
+    else:
+        imitated = config.group(DemonstrationSettings).demonstrations
+        if imitated is None or imitated in scripts:
+            return None
+        run = RunFolder(Path(imitated))
+    if not run.exists:
+        raise OptionError(
+            f"--demonstrations must be a run folder or one of {sorted(scripts)}, got {imitated!r}"
+        )
+    if others:
+        raise OptionError(
+            f"--demonstrations {imitated} are of one role, and --self-play trains all"
+        )
+    return SavedRollouts.of_run(run, world, role, codec)
 
 
 def numbers_of_step(count: int, size: int, step: int, seed: int) -> list[int]:

@@ -13,6 +13,7 @@ from tokengym.agents.service.engine.checkpoints import CheckpointPath, Checkpoin
 from tokengym.agents.service.engine.external_weights import peft_files
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.setting_groups import SelfPlaySettings
 from tokengym.envs.core.errors import OptionError
 
 _HEAD = "lm_head"
@@ -42,9 +43,10 @@ class TrainedAdapter:
             OptionError: if there are none here.
         """
         config = run.config
-        if config.separate and role is None:
+        separate = config.group(SelfPlaySettings).separate
+        if separate and role is None:
             raise OptionError(f"{run.folder} has a policy for each role; choose one with --role")
-        path = (run.of_role(role) if config.separate and role else run).saved_weights()
+        path = (run.of_role(role) if separate and role else run).saved_weights()
         if config.base_url is not None:
             raise OptionError(
                 f"the weights of {run.folder} are at the service {config.base_url}; only those of "

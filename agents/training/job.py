@@ -1,10 +1,9 @@
 """A Job: a configuration with all its names resolved, once, before anything is started."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import chz
@@ -15,8 +14,7 @@ from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.dataset import TASKS_A_SEED, TaskDatasetBuilder
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.tinker.tokenizer_loading import trust_tokenizer
-from tokengym.agents.training.batches.curriculum import SkillScale
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import JobConfig, SftConfig
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.earlier_runs import (
     MODEL,
@@ -25,23 +23,31 @@ from tokengym.agents.training.earlier_runs import (
     SavedRollouts,
     TokenPair,
     opponent_labels,
-    resolve_opponent,
+    resolve_players,
     resolve_teacher,
     saved_model,
+    saved_rollouts,
 )
-from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.folder.tensorboard import require_tensorboard
 from tokengym.agents.training.folder.wandb_log import require_wandb
 from tokengym.agents.training.presets import fill_in, is_toy
+from tokengym.agents.training.setting_groups import (
+    Algorithm,
+    DemonstrationSettings,
+    LearningSettings,
+    PreferenceSettings,
+    RolloutSettings,
+    SelfPlaySettings,
+    TeacherSettings,
+)
 from tokengym.envs.adapters.train_split import standardising_notice
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.play import Policy, play
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, import_object, make_world, scripted_opponent
 from tokengym.envs.tokens.codec import Codec
 
-_SCALE_TASKS = 64
 _FURTHER_TASKS = 500_000  # of a seed's Tasks, the last ones stand in for others
 
 
@@ -61,16 +67,15 @@ class Job:
         baselines: the world's scripted policies by name.
         scripts: by role, the scripted policy that plays it against others.
         demonstrations: the scripted policy that supervised learning fits.
-        recorded: rollouts that it fits instead, if there are any.
         opponents: by trained role, who plays each other role where that role alone is played: a
             scripted policy's name, or the weights that speak.
         start: weights to begin with, or `None`.
-        preferences: pairs of replies that `tokengym dpo` fits.
+        saved: rollouts of another run that it learns from instead, or `None`.
         others: where several worlds are trained on, the jobs of all but this one's.
         teacher: the weights that `tokengym distil` learns from, or `None`.
     """
 
-    config: TrainConfig
+    config: JobConfig
     world: World
     curriculum: tuple[World, ...]
     roles: tuple[str, ...]
@@ -83,18 +88,17 @@ class Job:
     demonstrations: Policy
     opponents: Mapping[str, Mapping[str, str | SavedModel]]
     start: SavedModel | None
-    preferences: Sequence[TokenPair] = ()
-    recorded: Sequence[Sequence[TurnTokens]] = ()
+    saved: SavedRollouts | None = None
     others: tuple["Job", ...] = ()
     teacher: SavedModel | None = None
 
     @classmethod
-    def resolve(cls, config: TrainConfig) -> "Job":
+    def resolve(cls, config: JobConfig) -> "Job":
         """Resolve the names of a configuration, beginning with its service; see `resolve_on`."""
         return cls.resolve_on(ServiceTarget.resolve(config), config)
 
     @classmethod
-    def resolve_on(cls, target: ServiceTarget, config: TrainConfig) -> "Job":
+    def resolve_on(cls, target: ServiceTarget, config: JobConfig) -> "Job":
         """Resolve the names of a configuration whose service is known.
 
         Args:
@@ -108,42 +112,30 @@ class Job:
         if config.tensorboard:
             require_tensorboard()
         if config.wandb is not None:
-            require_wandb(config.wandb)
+            require_wandb()
         world, evaluated, curriculum = _worlds(config)
         spec, known = world.spec, baselines(world.spec)
         scripts = {role: scripted_opponent(spec, role) for role in spec.roles}
-        named = {**scripts, **spec.opponents, **config.opponents}
-        imitated_run = _imitated_run(config, known)
-        preferences_run = config.preferences and RunFolder.open(Path(config.preferences))
-        roles = config.trained_roles
+        mixed = [make_world(more.world, more.level, **more.options) for more in config.further]
+        played = [(more, baselines(more.spec)) for more in (*curriculum, *mixed, world)]
+        shown = known.get(config.group(DemonstrationSettings).demonstrations or "")
+        if shown is None:
+            shown = import_object(spec.demonstrations) if spec.demonstrations else known["oracle"]
         if config.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
         config = replace(config, renderer=renderer_for(config.model, config.renderer))
         codec = codec_named(codec_name(config.renderer, target.model, system=config.system))
-        mixed = [make_world(more.world, more.level, **more.options) for more in config.others]
-        played = [(more, baselines(more.spec)) for more in (*curriculum, *mixed, world)]
         config = fill_in(config, target.model, codec, played, local=target.local)
         max_tokens = config.max_tokens
         assert max_tokens is not None
         own = SavedModel(codec.name, max_tokens, config.temperature, MODEL)
-        opponents = {
-            role: {
-                other: resolve_opponent(other, named[other], known, own)
-                for other in spec.roles
-                if other != role
-            }
-            for role in roles
-        }
-        start = saved_model(config.start, own, "--start must be") if config.start else None
-        teacher = resolve_teacher(config.teacher, own) if config.teacher else None
-        recorded, preferences = [], []
-        if imitated_run:
-            saved = SavedRollouts.of_run(imitated_run, world, roles[0], codec)
-            recorded = saved.best(config.demonstration_return)
-        if preferences_run:
-            saved = SavedRollouts.of_run(preferences_run, world, roles[0], codec)
-            preferences = saved.preferences(config.margin)
-        return cls(
+        named = {**scripts, **spec.opponents, **config.opponents}
+        players = resolve_players(named, own, known)
+        teacher = None
+        if isinstance(config, TeacherSettings):
+            teacher = resolve_teacher(config.teacher, own)
+        roles = config.trained_roles
+        job = cls(
             config=config,
             world=world,
             curriculum=curriculum,
@@ -154,15 +146,32 @@ class Job:
             evaluated_world=evaluated,
             baselines=known,
             scripts={role: known[name] for role, name in scripts.items()},
-            demonstrations=known.get(config.demonstrations or "")
-            or (import_object(spec.demonstrations) if spec.demonstrations else known["oracle"]),
-            recorded=recorded,
-            opponents=opponents,
-            start=start,
-            preferences=preferences,
-            others=tuple(cls.resolve_on(target, config.for_world(more)) for more in config.others),
+            demonstrations=shown,
+            saved=saved_rollouts(config, world, codec, known),
+            opponents={
+                role: {other: who for other, who in players.items() if other != role}
+                for role in roles
+            },
+            start=saved_model(config.start, own, "--start must be") if config.start else None,
+            others=tuple(cls.resolve_on(target, more) for more in config.further),
             teacher=teacher,
         )
+        _ = job.recorded, job.preferences  # a run of which nothing fits is refused now
+        return job
+
+    @cached_property
+    def recorded(self) -> Sequence[Sequence[TurnTokens]]:
+        """Rollouts to imitate; none where a script is imitated."""
+        if self.saved is None or isinstance(self.config, PreferenceSettings):
+            return []
+        return self.saved.best(self.config.group(DemonstrationSettings).demonstration_return)
+
+    @cached_property
+    def preferences(self) -> Sequence[TokenPair]:
+        """Pairs of replies that `tokengym dpo` fits."""
+        if self.saved is None or not isinstance(self.config, PreferenceSettings):
+            return []
+        return self.saved.preferences(self.config.margin)
 
     @property
     def title(self) -> str:
@@ -200,28 +209,44 @@ class Job:
     @property
     def estimator_notice(self) -> str | None:
         """A notice if the estimator standardises a proper score; `None` if it does not."""
-        if self.config.estimator != "group_standardised":
+        if self.algorithm.estimator != "group_standardised":
             return None
         cause = "group_standardised divides by each group's deviation (take group_centred)"
         notices = (standardising_notice(job.world.spec, cause) for job in (self, *self.others))
         return next(filter(None, notices), None)
 
+    @property
+    def learning(self) -> LearningSettings:
+        """How it learns from rewards; the defaults where it learns from something else."""
+        return self.config.group(LearningSettings)
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """What it makes of groups of rollouts."""
+        return self.config.group(Algorithm)
+
     def warm_start(self) -> "Job":
         """Return the supervised job that comes before this one's reinforcement learning."""
-        updates = self.config.warm_start_updates
-        supervised = self.config.without_rewards(
-            steps=self.config.warm_start,
-            learning_rate=self.config.warm_start_rate,
-            lr_schedule=None,
-            lr_warmup=0,
-            substeps=updates,
-        )
-        return replace(self, config=supervised)
+        shared = {field.name: getattr(self.config, field.name) for field in fields(SftConfig)}
+        own = {
+            "steps": self.learning.warm_start,
+            "learning_rate": self.learning.warm_start_rate,
+            "lr_schedule": None,
+            "lr_warmup": 0,
+            "substeps": self.learning.warm_start_updates,
+        }
+        return replace(self, config=SftConfig(**{**shared, **own}))
+
+    @property
+    def self_play(self) -> bool:
+        """Whether several roles are trained, against each other."""
+        return len(self.roles) > 1
 
     @property
     def policies(self) -> dict[str, str]:
         """The policy's name by trained role; empty where one policy plays all roles."""
-        return {role: role for role in self.roles} if self.config.separate else {}
+        separate = self.config.group(SelfPlaySettings).separate
+        return {role: role for role in self.roles} if separate else {}
 
     @cached_property
     def evaluated(self) -> "Job":
@@ -237,26 +262,6 @@ class Job:
     def held_out(self) -> Sequence[Task]:
         """The held-out Tasks: the first of the test split, or all of it."""
         return self.world.first_tasks("test", self.config.evaluation_tasks)
-
-    def scale(self, world: World, role: str) -> SkillScale:
-        """Return the scale that training measures skill on, as measured on validation Tasks.
-
-        Args:
-            world: the job's world at one of its levels.
-            role: the trained role; scripts play the others.
-        """
-        others = {other: script for other, script in self.scripts.items() if other != role}
-        blind = import_object(world.spec.blind)(world) if world.spec.blind else {}
-        policies = blind.values() or [self.baselines["null"]]
-        tasks = world.first_tasks("validation", _SCALE_TASKS)
-        tasks = tasks or world.first_tasks("train", _SCALE_TASKS)
-
-        def earned(policy: Policy) -> float:
-            players = {**others, role: policy}
-            played = (play(world.fork(), task, players) for task in tasks)
-            return fmean(episode.returns[role] for episode in played)
-
-        return SkillScale(max(map(earned, policies)), earned(self.baselines["oracle"]))
 
     def players(self, opponents: Opponents) -> dict[str, Opponent]:
         """Return the opponents with the world's own policies in place of their names."""
@@ -292,9 +297,9 @@ class Job:
             groups_per_batch=config.groups_per_batch,
             group_size=config.group_size,
             codec=self.codec.name,
-            role=None if config.self_play else self.roles[0],
-            self_play=config.self_play,
-            opponents={} if config.self_play else dict(opponents[self.roles[0]]),
+            role=None if self.self_play else self.roles[0],
+            self_play=self.self_play,
+            opponents={} if self.self_play else dict(opponents[self.roles[0]]),
             max_turn_tokens=self.max_tokens,
             prefetch=True,
         )
@@ -324,7 +329,7 @@ class Job:
         return self.config.seed * TASKS_A_SEED
 
 
-def _worlds(config: TrainConfig) -> tuple[World, World, tuple[World, ...]]:
+def _worlds(config: JobConfig) -> tuple[World, World, tuple[World, ...]]:
     """Make a job's world, the same as evaluations play it, and the levels to pass before.
 
     Raises:
@@ -334,31 +339,11 @@ def _worlds(config: TrainConfig) -> tuple[World, World, tuple[World, ...]]:
     try:
         world = make_world(config.world, config.level, **config.options)
     except OptionError as error:
-        if config.credit != "exact":
+        if config.group(Algorithm).credit != "exact":
             raise
         raise OptionError(f"--credit exact is not known here: {error}") from error
     spec, evaluated = world.spec, world
     if spec.evaluation:
         evaluated = make_world(spec, world.level, **{**config.options, **spec.evaluation})
-    levels = config.curriculum
+    levels = config.group(RolloutSettings).curriculum
     return world, evaluated, tuple(make_world(spec, level, **config.options) for level in levels)
-
-
-def _imitated_run(config: TrainConfig, scripts: Mapping[str, Policy]) -> RunFolder | None:
-    """Return the run whose rollouts are to be imitated; `None` where it is a script.
-
-    Raises:
-        OptionError: if what is named is neither, or cannot be imitated here.
-    """
-    imitated = config.demonstrations
-    if imitated is None or imitated in scripts:
-        return None
-    if not is_run(imitated):
-        raise OptionError(
-            f"--demonstrations must be a run folder or one of {sorted(scripts)}, got {imitated!r}"
-        )
-    if config.self_play:
-        raise OptionError(
-            f"--demonstrations {imitated} are of one role, and --self-play trains all"
-        )
-    return RunFolder(Path(imitated))

@@ -8,17 +8,23 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
-from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.setting_groups import MixedWorld
+from tokengym.agents.training.config import JobConfig, RolloutConfig, TrainConfig
+from tokengym.agents.training.setting_groups import (
+    DemonstrationSettings,
+    LearningSettings,
+    MixedWorld,
+)
 from tokengym.envs.adapters.train_split import training_options
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import spec
 from tokengym.envs.tokens.codec import Codec
+
+C = TypeVar("C", bound=JobConfig)
 
 _TOY: Mapping[str, Mapping[str, Any]] = {
     "tokengym/Energy-v0": {
@@ -82,24 +88,31 @@ def is_toy(model: str) -> bool:
     return model == TOY_MODEL or Path(model).expanduser().resolve() == MODEL_DIR.resolve()
 
 
-def preset(
-    world: str, level: str | None = None, *, as_described: bool = False, **changes: Any
-) -> TrainConfig:
-    """Return a world's default configuration with `changes`; those that are `None` are ignored.
+def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
+    """Return a world's default configuration of `tokengym train`; see `preset_for`."""
+    return preset_for(TrainConfig, world, level, **changes)
+
+
+def preset_for(
+    kind: type[C], world: str, level: str | None = None, *, as_described: bool = False, **more: Any
+) -> C:
+    """Return a world's default configuration with settings of one's own; `None` stands for none.
 
     Args:
+        kind: the settings of a command, such as `SftConfig`.
         world: id or short name.
         level: the level; the first if `None`.
         as_described: begin with the options by which the world is as it was first described, and
             with supervised steps before the rewards.
-        changes: settings by name.
+        more: settings by name.
 
     Raises:
         UnknownWorldError: if there is no such world.
         OptionError: if a value is not allowed, or the world is as described.
+        TypeError: if the command has no such setting.
     """
     world_spec = spec(world)
-    named = {name: value for name, value in changes.items() if value is not None}
+    named = {name: value for name, value in more.items() if value is not None}
     level = level or world_spec.levels[0]
     toy = is_toy(named.get("model", TOY_MODEL))
     start = {**(_TOY.get(world_spec.id, {}) if toy else _PRETRAINED)}
@@ -111,27 +124,32 @@ def preset(
         if world_spec.id not in _DESCRIBED:
             raise OptionError(f"--as-described is for {', '.join(_DESCRIBED)}, got {world_spec.id}")
         usual |= _DESCRIBED[world_spec.id]
-        if named.get("command", "train") == "train":
+        if kind is TrainConfig:
             start |= {**_DESCRIBED_START, **(_DESCRIBED_RATES if toy else {})}
     named["options"] = training_options(world_spec, {**usual, **named.get("options", {})})
-    return TrainConfig(**{"world": world_spec.id, "level": level, **start, **named})
+    return kind(**{"world": world_spec.id, "level": level, **start, **named})
 
 
-def mixed_preset(worlds: Sequence[tuple[str, str]], **changes: Any) -> TrainConfig:
+def mixed_preset(kind: type[C], worlds: Sequence[tuple[str, str]], **changes: Any) -> C:
     """Return the default configuration of a job on several worlds with `changes`.
 
     Sizes are those of the first world, options each world's own; the token limit is that of the
     longest replies, and the learning rate the lowest.
 
     Args:
+        kind: as for `preset_for`.
         worlds: ids and levels.
-        changes: as for `preset`; `mix` too.
+        changes: as for `preset_for`; `mix` too.
 
     Raises:
-        UnknownWorldError, OptionError: as `preset` does.
+        UnknownWorldError, OptionError: as `preset_for` does, and if the command takes one world.
     """
-    mix = changes.pop("mix", None) or "progress"
-    first, *rest = configs = [preset(world, level, **changes) for world, level in worlds]
+    if len(worlds) == 1:
+        return preset_for(kind, *worlds[0], **changes)
+    if not issubclass(kind, RolloutConfig):
+        raise OptionError(f"tokengym {kind.command} is for one world, got {len(worlds)}")
+    mix = changes.pop("mix", "progress")
+    first, *rest = configs = [preset_for(kind, *world, **changes) for world in worlds]
     limits = [config.max_tokens for config in configs if config.max_tokens is not None]
     rates = [config.learning_rate for config in configs if config.learning_rate is not None]
     return replace(
@@ -144,13 +162,13 @@ def mixed_preset(worlds: Sequence[tuple[str, str]], **changes: Any) -> TrainConf
 
 
 def fill_in(
-    config: TrainConfig,
+    config: C,
     model: str,
     codec: Codec,
     worlds: Sequence[tuple[World, Mapping[str, Policy]]],
     *,
     local: bool,
-) -> TrainConfig:
+) -> C:
     """Return a configuration with a limit of replies and learning rates.
 
     Args:
@@ -164,18 +182,19 @@ def fill_in(
         OptionError: if replies could be longer than the model's context, or the limit would cut
             off what supervised steps are to imitate.
     """
-    rate, warm = config.learning_rate, config.warm_start_rate or config.learning_rate
+    rate, learning = config.learning_rate, config.group(LearningSettings)
+    warm = learning.warm_start_rate or rate
     if rate is None and config.command == "dpo":
         rate = _PREFERENCE_RATE
     rate = rate or scaled_learning_rate(model, rewards=config.rolls_out)
-    if config.warm_start and warm is None:
+    if learning.warm_start and warm is None:
         warm = scaled_learning_rate(model, rewards=False)
     context = (_model_config(model) or {}).get("max_position_embeddings") if local else None
-    limit, imitated = config.max_tokens, config.demonstrations
+    limit, imitated = config.max_tokens, config.group(DemonstrationSettings).demonstrations
     names: tuple[str | None, ...] = ()
     if limit is None:
         names = ("random", "oracle", imitated)
-    elif config.command == "sft" or config.warm_start:
+    elif config.command == "sft" or learning.warm_start:
         names, worlds = (imitated,), worlds[-1:]
     longest = max((_longest_reply(*world, codec, names) for world in worlds), default=0)
     if limit is None:
@@ -189,8 +208,10 @@ def fill_in(
         raise OptionError(
             f"--max-tokens must be below the model's context of {context} tokens, got {limit}"
         )
-    warm = warm if config.warm_start else None
-    return replace(config, max_tokens=limit, learning_rate=rate, warm_start_rate=warm)
+    filled: Any = {"max_tokens": limit, "learning_rate": rate}
+    if learning.warm_start:
+        filled["warm_start_rate"] = warm
+    return replace(config, **filled)
 
 
 def _longest_reply(

@@ -2,17 +2,16 @@
 
 import tinker
 
-from tokengym.agents.training.connection import ServiceTarget
+from tokengym.agents.training.connection import SAVE_EVERY
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 
 
-def mend_run(run: RunFolder, target: ServiceTarget) -> list[str]:
+def mend_run(run: RunFolder) -> list[str]:
     """Cut off incomplete lines, and forget the states that were deleted as the run ended.
 
     Args:
         run: the run, which nobody else may be training; it may be a new one.
-        target: the service that it goes on with.
 
     Returns:
         what was lost, for people.
@@ -25,8 +24,9 @@ def mend_run(run: RunFolder, target: ServiceTarget) -> list[str]:
         notices += [f"{folder.folder.name}/{lost}" for lost in folder.mend()]
         folder.forget_deleted_checkpoints()
     # A disk may have been full before anything was saved; a record that is lost is another matter.
-    recorded = run.holds_states or not target.local
-    unsaved = run.steps_done > target.save_interval and not run.saved_steps
+    local = run.service_folder.is_dir()
+    recorded = run.holds_states or not local
+    unsaved = run.steps_done > (1 if local else SAVE_EVERY) and not run.saved_steps
     if unsaved and run.outcome is None and recorded:
         raise OptionError(
             f"{run.folder} has {run.steps_done} completed steps, but its checkpoints.jsonl records "

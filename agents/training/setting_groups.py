@@ -1,7 +1,7 @@
 """What may be set of a training job, by group: each field is an option of the commands.
 
-A group is offered by several commands, see `COMMANDS` in `config.py`; `agents/settings.py` says
-what follows from a field.
+`config.py` makes the settings of a command of its groups; `agents/settings.py` says what follows
+from a field.
 """
 
 from collections.abc import Mapping
@@ -189,6 +189,16 @@ class LearningSettings(Settings):
         1, "optimizer steps in each of them, which share its demonstrations", least=1
     )
 
+    def __post_init__(self) -> None:
+        """Refuse settings of a warm start where there is none."""
+        super().__post_init__()
+        for name, usual in (("warm_start_rate", None), ("warm_start_updates", 1)):
+            value = getattr(self, name)
+            if value != usual and not self.warm_start:
+                raise OptionError(
+                    f"--{name.replace('_', '-')} {value} is for --warm-start, which is 0"
+                )
+
 
 @dataclass(frozen=True)
 class Algorithm(Settings):
@@ -269,10 +279,8 @@ class DemonstrationSettings(Settings):
 class PreferenceSettings(Settings):
     """Preferences."""
 
-    preferences: str | None = option(
-        None,
-        "run folder, between whose training rollouts preferences are fitted",
-        read=absolute_run,
+    preferences: str = option(
+        ..., "run folder, between whose training rollouts preferences are fitted", read=absolute_run
     )
     margin: float = option(0.05, "smallest difference of return in a preference", above=0)
     beta: float = option(0.1, "weight of the penalty for leaving the initial policy", above=0)
@@ -282,8 +290,8 @@ class PreferenceSettings(Settings):
 class TeacherSettings(Settings):
     """The teacher."""
 
-    teacher: str | None = option(
-        None, "run folder or tinker:// path of the weights to distil", read=absolute_run
+    teacher: str = option(
+        ..., "run folder or tinker:// path of the weights to distil", read=absolute_run
     )
 
 

@@ -15,6 +15,7 @@ from tinker_cookbook.rl.rollout_strategy import FailFast
 from tinker_cookbook.rl.types import RLDataset
 
 from tokengym.agents.rollouts import TrainRollouts
+from tokengym.agents.scale import level_ends
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.curriculum import Curriculum, Stage
@@ -37,6 +38,7 @@ from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import BatchSource, train
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.session import TrainingSession
+from tokengym.agents.training.setting_groups import PreferenceSettings, RolloutSettings
 
 _POLL_SECONDS = 0.3
 
@@ -113,14 +115,15 @@ def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstra
 
 def kept_rollouts(session: TrainingSession, run: RunFolder) -> TrainRollouts:
     """Return what saves the rollouts of a job's training steps in its run folder."""
-    config = session.job.config
-    others = {} if config.self_play else session.opponents[session.job.roles[0]]
+    job = session.job
+    kept = job.config.group(RolloutSettings)
+    others = {} if job.self_play else session.opponents[job.roles[0]]
     return TrainRollouts(
         str(run.rollouts.folder),
-        config.rollout_share,
-        config.rollout_bytes,
-        config.steps,
-        session.job.origin("train", config.model, others),
+        kept.rollout_share,
+        kept.rollout_bytes,
+        job.config.steps,
+        job.origin("train", job.config.model, others),
     )
 
 
@@ -131,42 +134,44 @@ async def _source(
     run: RunFolder,
     rollouts: TrainRollouts,
 ) -> BatchSource:
-    job = session.job
-    if job.config.command == "sft":
-        return demonstrations_of(job, session.opponents)
-    if job.config.command == "dpo":
+    job, settings = session.job, session.job.config
+    if isinstance(settings, PreferenceSettings):
         return Preferences(
             job.preferences,
-            max(1, job.config.groups_per_batch * job.config.group_size // 2),
-            job.config.steps,
+            max(1, settings.groups_per_batch * settings.group_size // 2),
+            settings.steps,
             await session.sampler(session.start(state=False)),
-            job.config.beta,
-            job.config.seed,
+            settings.beta,
+            settings.seed,
         )
+    if not isinstance(settings, RolloutSettings):
+        return demonstrations_of(job, session.opponents)
     spare = None
-    if job.config.filter == "resample":
+    if job.algorithm.filter == "resample":
         spare, _ = await job.further_dataset(dataset)()
     groups: RLDataset
     rows = run.step_log(replies=False).current
     if job.others:
         sources = [
             MixedSource(
-                part.job.tag, part.job.dataset(part.opponents), part.job.scale(part.job.world, role)
+                part.job.tag,
+                part.job.dataset(part.opponents),
+                level_ends(part.job.world, role),
             )
             for part, role in map(session.of, job.trained)
         ]
-        sizes = job.config.groups_per_batch, job.config.steps
-        groups = WorldMixture(sources, rows, *sizes, job.config.shares(), job.config.seed)
+        sizes = settings.groups_per_batch, settings.steps
+        groups = WorldMixture(sources, rows, *sizes, settings.shares(), settings.seed)
     elif job.curriculum:
         stages = [
             Stage(
                 world.level,
                 (await chz.replace(dataset, level=world.level)())[0],
-                job.scale(world, job.roles[0]),
+                level_ends(world, job.roles[0]),
             )
             for world in (*job.curriculum, job.world)
         ]
-        groups = Curriculum(stages, rows, job.config.bar)
+        groups = Curriculum(stages, rows, settings.bar)
     else:
         groups, _ = await dataset()
     teacher = None
@@ -174,11 +179,11 @@ async def _source(
         teacher = await session.sampler(job.teacher.path(session.connection))
     return RolloutCollector(
         config,
-        job.config,
+        job.algorithm,
         groups,
         spare,
         job.policies,
-        job.config.seed,
+        settings.seed,
         rollouts,
         teacher,
         {part.world.spec.id: part.world.spec for part in (job, *job.others)},
@@ -212,8 +217,8 @@ async def _watch(
             if done:
                 training.result()
                 return None
-            # A teacher tells rollouts apart whose returns tie.
-            patience = 0 if job.teacher else job.config.patience
+            # What a teacher or existing data teach does not depend on returns that tie.
+            patience = job.learning.patience if job.config.command == "train" else 0
             collapse = find_collapse(log.rows, patience, blind)
             if collapse is not None:
                 return collapse
@@ -266,15 +271,15 @@ def trainer_config(
     }
     if isinstance(default_rollout_strategy_for_model(connection.model), FailFast):
         fields["rollout_error_tolerance"] = SeededRollouts((config.seed,))
-    if config.mode == "async":
+    if isinstance(config, RolloutSettings) and config.mode == "async":
         # From 0.6 on the cookbook asks for the loss here as well.
         known = chz.chz_fields(cookbook.AsyncConfig)
         named = {"loss_fn": config.token_loss} if "loss_fn" in known else {}
         fields["async_config"] = cookbook.AsyncConfig(
             max_steps_off_policy=2, groups_per_batch=config.groups_per_batch, **named
         )
-    if config.kl:
-        fields["kl_penalty_coef"] = config.kl
+    if job.learning.kl:
+        fields["kl_penalty_coef"] = job.learning.kl
         fields["kl_reference_config"] = cookbook.KLReferenceConfig(
             base_model=connection.model, load_checkpoint_path=start.sampler
         )

@@ -1,4 +1,4 @@
-"""The viewer: run folders as pages, served on loopback or written as one file.
+"""The viewer: runs, evaluations, studies as pages, served on loopback or written as one file.
 
 What a model said is untrusted. Pages get it as data and show it as text; they run no code but the
 files in `static`, talk to nobody but the server they came from, and the server reads nothing but
@@ -6,8 +6,8 @@ the runs it was given.
 """
 
 from tokengym.agents.viewer.library import open_runs
-from tokengym.agents.viewer.pages import index_page, whole_page
+from tokengym.agents.viewer.pages import REPORT, index_page, whole_page, write_page
 from tokengym.agents.viewer.run_view import RunView
 from tokengym.agents.viewer.server import Viewer
 
-__all__ = ["RunView", "Viewer", "index_page", "open_runs", "whole_page"]
+__all__ = ["REPORT", "RunView", "Viewer", "index_page", "open_runs", "whole_page", "write_page"]

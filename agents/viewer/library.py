@@ -17,6 +17,7 @@ from tokengym.agents.rollouts import (
     evaluation_segment,
 )
 from tokengym.agents.training.folder.run import is_run
+from tokengym.agents.viewer.reports import report_file
 from tokengym.agents.viewer.run_view import RunView
 from tokengym.envs.core.errors import DataError, OptionError
 
@@ -29,8 +30,9 @@ def open_runs(paths: Sequence[Path]) -> Mapping[str, RunView]:
     """Return the runs in some folders by name, the newest first.
 
     Args:
-        paths: run folders, folders with files of rollouts, or folders that hold such folders; or
-            what `Records` reads: files and folders of rollouts of other programs.
+        paths: folders of runs, sweeps, evaluations or certificates, folders with files of rollouts,
+            or folders that hold such folders; files of `tokengym ties --json`; or what `Records`
+            reads: files and folders of rollouts of other programs.
 
     Raises:
         OptionError: if a folder holds none of these.
@@ -40,7 +42,8 @@ def open_runs(paths: Sequence[Path]) -> Mapping[str, RunView]:
     for path in paths:
         inside = _search(path.resolve(), _DEPTH) if path.is_dir() else []
         if not inside:
-            others[path.name] = _imported(path)
+            saved = report_file(path)
+            others[path.name] = RunView(path.name, path) if saved else _imported(path)
         folders |= dict.fromkeys(inside)
     newest = sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True)
     return {name: RunView(name, folder) for folder, name in _names(newest).items()} | others
@@ -80,17 +83,21 @@ def _imported(path: Path) -> RunView:
 
 
 def _search(folder: Path, depth: int) -> list[Path]:
-    """Return the runs in a folder: itself if it is one, else those below it."""
-    if is_run(str(folder)) or any(map(_is_ours, folder.glob("*.jsonl"))):
-        return [folder]
-    if depth == 0:
-        return []
+    """Return the runs in a folder: itself if it is one, else those below it; of a sweep both."""
+    report = report_file(folder)
+    found = [folder] if report or is_run(folder) or _has_rollouts(folder) else []
+    if depth == 0 or (found and not (report and report.name == "sweep.json")):
+        return found
     below = sorted(
         path
         for path in folder.iterdir()
         if path.is_dir() and not path.is_symlink() and path.name[0] != "."
     )
-    return [run for path in below for run in _search(path, depth - 1)]
+    return [*found, *(run for path in below for run in _search(path, depth - 1))]
+
+
+def _has_rollouts(folder: Path) -> bool:
+    return any(map(_is_ours, folder.glob("*.jsonl")))
 
 
 def _is_ours(path: Path) -> bool:

@@ -3,21 +3,42 @@
 import base64
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from tokengym.agents.rollouts import RolloutRecord, evaluation_segment
+from tokengym.agents.viewer.library import open_runs
+from tokengym.agents.viewer.pictures import draw
 from tokengym.agents.viewer.run_view import RunView
+from tokengym.agents.viewer.table import groups_of
+from tokengym.atomic_write import write_whole
+from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.rendering import can_draw
 
 _FOLDER = Path(__file__).parent / "static"
 _STYLE = "viewer.css"
-_SCRIPTS = ("dom.js", "source.js", "charts.js", "table.js", "rollout.js", "compare.js", "app.js")
+_SCRIPTS = (
+    *("dom.js", "source.js", "charts.js", "table.js", "rollout.js", "compare.js", "report.js"),
+    "app.js",
+)
 
 STATIC: Mapping[str, str] = {
     name: (_FOLDER / name).read_text(encoding="utf-8") for name in (_STYLE, *_SCRIPTS)
 }
 """The files that pages are made of, by name."""
+REPORT = "report.html"
+"""The page that a finished run's folder holds."""
+
+_READING = "<p>Reading the runs…</p>"
+_BEFORE, _AFTER = evaluation_segment("before"), evaluation_segment("after")
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s\"@]+@")
+_ROW = 600
+"""Bytes of a rollout's row in its table, at most."""
 _MARKUP = 2_000
 """Bytes of a page around its data, its script and its style."""
 TYPES: Mapping[str, str] = {
@@ -30,7 +51,7 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
-{head}</head><body><main id="app" aria-busy="true"><p>Reading the runs…</p></main>
+{head}</head><body><main id="app" aria-busy="true">{plain}</main>
 {tail}</body></html>
 """
 
@@ -39,23 +60,45 @@ def index_page() -> str:
     """Return the page that the server serves."""
     head = f'<link rel="stylesheet" href="/static/{_STYLE}">\n'
     scripts = "".join(f'<script defer src="/static/{name}"></script>\n' for name in _SCRIPTS)
-    return _PAGE.format(head=head + scripts, tail="")
+    return _PAGE.format(head=head + scripts, tail="", plain=_READING)
+
+
+def write_page(paths: Sequence[Path], file: Path, megabytes: float = 5.0) -> None:
+    """Write what some folders and files hold as one page.
+
+    Args:
+        paths: as `open_runs` takes them.
+        file: where to write it.
+        megabytes: bound of the page.
+
+    Raises:
+        OptionError: if a path holds nothing to show.
+    """
+    write_whole(file, whole_page(open_runs(paths), int(megabytes * 1e6)).encode())
 
 
 def whole_page(runs: Mapping[str, RunView], most_bytes: int) -> str:
     """Return one page with runs in it, which needs no server and no other file.
 
-    All curves are in it, and a sample of the rollouts, which the page states: Tasks of the
-    evaluations in one half of the room, the same in each, and groups of the steps in the other,
-    spaced evenly.
+    All reports and curves are in it, and a sample of the rollouts, which the page states: first
+    the groups with the largest and smallest return, advantage and change, then others, spaced
+    evenly: Tasks of the evaluations, the same in each, and groups of the steps.
 
     Args:
         runs: the runs by name.
         most_bytes: bound of the page.
     """
     script, style = "\n".join(STATIC[name] for name in _SCRIPTS), STATIC[_STYLE]
-    data = [{**view.summary(), "curves": view.curves()} for view in runs.values()]
-    room = most_bytes - len(_json(data)) - len(script) - len(style) - _MARKUP
+    known = [
+        {**view.summary(), "curves": view.curves(), "report": view.report()}
+        for view in runs.values()
+    ]
+    data = json.loads(_CREDENTIALS.sub("", json.dumps(known)))  # an address may have a password
+    # Whoever opens it where scripts do not run reads what was found, too.
+    reports = [report for run in data if (report := run["report"])]
+    found = [line for report in reports for line in (report["warning"], *report["lines"]) if line]
+    plain = "".join(f"<p>{escape(line)}</p>\n" for line in found) or _READING
+    room = most_bytes - len(_json(data)) - len((script + style + plain).encode()) - _MARKUP
     for run, view in zip(data, runs.values(), strict=True):
         run |= _sample(view, room // len(runs))
     policy = (
@@ -69,7 +112,7 @@ def whole_page(runs: Mapping[str, RunView], most_bytes: int) -> str:
         f'<script type="application/json" id="data">{_json({"runs": data})}</script>\n'
         f"<script>{script}</script>\n"
     )
-    return _PAGE.replace("{head}", head).replace("{tail}", tail)
+    return _PAGE.format(head=head, tail=tail, plain=plain)
 
 
 def _json(data: Any) -> str:
@@ -77,55 +120,148 @@ def _json(data: Any) -> str:
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
+class _Group(NamedTuple):
+    """A group of a sample; those of one Task in several evaluations go together."""
+
+    step: str
+    fingerprint: str
+    role: str
+    number: int
+
+
 def _sample(view: RunView, room: int) -> dict[str, Any]:
     """Return the tables and groups of a run that fit into `room` bytes."""
-    tables = view.tables()
-    for table in tables.values():
-        del table["stamp"]
-    evaluations = [name for name in tables if not name.startswith("train_")]
-    steps = [name for name in tables if name not in evaluations]
-    half = room // 2 if evaluations and steps else room
-    # A step's share of the room; what evaluations share are their Tasks.
-    sampled = _fitting(view, tables, evaluations, half)
-    for step in steps:
-        sampled |= _fitting(view, tables, [step], half // len(steps))
-    return {
-        "tables": {name: table for name, (table, _) in sampled.items()},
-        "groups": {name: groups for name, (_, groups) in sampled.items()},
-        "all_rows": {name: len(table["return"]) for name, table in tables.items()},
-    }
+    sizes: dict[bool, Counter[_Group]] = {True: Counter(), False: Counter()}
+    counts: Counter[str] = Counter()
+    extremes = _Extremes()
+    for name in view.stamps():
+        for record in view.records(name):
+            group = _group_of(name, record)
+            counts[name] += 1
+            sizes[bool(group.step)][group] += len(_json(_shown(record))) + _ROW
+            extremes.add(name, group, record)
+    pictures = _pictures(view, extremes.changed) if room > 0 else {}
+    drawn, left = sum(len(one["picture"]) for one in pictures.values()), room
+    while True:
+        kept = _kept(sizes, extremes.groups, left - drawn)
+        sample = _packed(view, kept, pictures)
+        if not kept or len(_json(sample)) <= room:
+            return sample | {"all_rows": counts}
+        left = left * 9 // 10
 
 
-def _fitting(
-    view: RunView, tables: Mapping[str, dict[str, Any]], names: Sequence[str], room: int
-) -> dict[str, tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Return the table and the groups of segments: of as many Tasks as fit, the same in each."""
-    packed: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in names}
-    sizes: Counter[str] = Counter()
-    for name in names:
-        for rows, records in view.groups(name):
-            plain = [record.to_dict() for record in records]
-            for record in plain:  # a page shows the texts of tokens, not their numbers
-                record["turns"] = [{**turn, "tokens": ()} for turn in record["turns"]]
-            task = f"{records[0].fingerprint} {records[0].role} {records[0].origin.group}"
-            packed[name][task] = {"rows": rows, "records": plain}
-            row = {key: [column[at] for at in rows] for key, column in tables[name].items()}
-            sizes[task] += len(_json(plain)) + len(_json(row))
-    count, tasks = len(sizes), list(sizes)
-    while count and sum(sizes[task] for task in _spaced(tasks, count)) > room:
-        count = count * 9 // 10
-    sampled = {}
-    for name, groups in packed.items():
-        held = [groups[task] for task in _spaced(tasks, count) if task in groups]
-        rows = [row for group in held for row in group["rows"]]
-        table = {key: [column[at] for at in rows] for key, column in tables[name].items()}
-        sampled[name] = ({**table, "row": rows}, held)
-    return sampled
+def _kept(
+    sizes: Mapping[bool, Mapping[_Group, int]], extremes: Sequence[_Group], room: int
+) -> set[_Group]:
+    """Return the groups that fit: those of the steps have what evaluations leave, at least half."""
+    half = room // 2 if sizes[True] else room
+    kept = _chosen(sizes[False], extremes, half)
+    left = room - sum(sizes[False][group] for group in kept)
+    return kept | _chosen(sizes[True], extremes, left)
 
 
-def _spaced(tasks: Sequence[str], count: int) -> list[str]:
-    """Return `count` of some Tasks, spaced evenly."""
-    return [tasks[at * len(tasks) // count] for at in range(count)]
+def _packed(
+    view: RunView,
+    kept: set[_Group],
+    pictures: Mapping[tuple[str, _Group], dict[str, str]],
+) -> dict[str, Any]:
+    """Return tables and groups of the rollouts in some groups."""
+    tables, packed = {}, {}
+    for name in view.stamps():
+        records = [one for one in view.records(name) if _group_of(name, one) in kept]
+        if records:
+            tables[name] = view.table(name, records)
+            shown = [
+                _shown(one) | pictures.get((name, _group_of(name, one)), {}) for one in records
+            ]
+            packed[name] = [
+                {"rows": rows, "records": [shown[row] for row in rows]}
+                for rows in groups_of(records).values()
+            ]
+    return {"tables": tables, "groups": packed}
+
+
+def _group_of(segment: str, record: RolloutRecord) -> _Group:
+    step = segment if segment.startswith("train_") else ""
+    return _Group(step, record.fingerprint, record.role, record.origin.group)
+
+
+def _shown(record: RolloutRecord) -> dict[str, Any]:
+    """Return a rollout as pages show it: texts of tokens, not their numbers, and few digits."""
+    plain = record.to_dict()
+    plain["turns"] = [
+        {
+            **turn,
+            "tokens": (),
+            "logprobs": [p if p is None else round(p, 3) for p in turn["logprobs"]],
+        }
+        for turn in plain["turns"]
+    ]
+    return plain
+
+
+class _Extremes:
+    """The groups of the largest and smallest return, advantage and change."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[bool, str], list[tuple[float, _Group]]] = {}
+        self._earned: dict[str, dict[_Group, float]] = {_BEFORE: {}, _AFTER: {}}
+
+    def add(self, segment: str, group: _Group, record: RolloutRecord) -> None:
+        """Count a rollout."""
+        self._see(group, "return", record.total)
+        self._see(group, "advantage", record.advantage)
+        if segment in self._earned:
+            self._earned[segment][group] = record.earned
+            if all(group in side for side in self._earned.values()):
+                change = self._earned[_AFTER][group] - self._earned[_BEFORE][group]
+                self._see(group, "change", change)
+
+    def _see(self, group: _Group, what: str, value: float | None) -> None:
+        if value is not None:
+            key, seen = (bool(group.step), what), (value, group)
+            low, high = self._ends.get(key, [seen, seen])
+            self._ends[key] = [min(low, seen), max(high, seen)]
+
+    @property
+    def groups(self) -> list[_Group]:
+        """The groups, of the largest values first."""
+        return [ends[side][1] for side in (1, 0) for ends in self._ends.values()]
+
+    @property
+    def changed(self) -> _Group | None:
+        """The group of the largest gain; `None` where nothing was played twice."""
+        ends = self._ends.get((False, "change"))
+        return ends[1][1] if ends else None
+
+
+def _chosen(sizes: Mapping[_Group, int], extremes: Sequence[_Group], room: int) -> set[_Group]:
+    """Return as many groups as fit: the extremes first, then others, spaced evenly."""
+    first, groups = [group for group in extremes if group in sizes], list(sizes)
+    count = len(groups)
+    while first or count:
+        chosen = {*first, *(groups[at * len(groups) // count] for at in range(count))}
+        if sum(sizes[group] for group in chosen) <= room:
+            return chosen
+        if count:
+            count = count * 9 // 10
+        else:
+            first.pop()
+    return set()
+
+
+def _pictures(view: RunView, group: _Group | None) -> dict[tuple[str, _Group], dict[str, str]]:
+    """Return by segment what is added to the rollouts of a Task before and after: its picture."""
+    pictures: dict[tuple[str, _Group], dict[str, str]] = {}
+    if group is None:
+        return pictures
+    for name in (_BEFORE, _AFTER):
+        for record in view.records(name):
+            if _group_of(name, record) == group and can_draw(record.world):
+                with suppress(OptionError, DataError):  # of files of a user's, or changed since
+                    drawn = base64.b64encode(draw(record)).decode()
+                    pictures[name, group] = {"picture": f"data:image/png;base64,{drawn}"}
+    return pictures
 
 
 def _hash(text: str) -> str:

@@ -1,18 +1,20 @@
-"""The data of one run for pages: settings, curves, evaluations and rollouts, as plain JSON."""
+"""The data of one run for pages: report, settings, curves and rollouts, as plain JSON."""
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tokengym.agents.analysis.run_report import trained_parts
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.monitor import StepRow, mixed_series
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import References
+from tokengym.agents.viewer.reports import read_report, report_file
 from tokengym.agents.viewer.table import Texts, groups_of, table_of
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.spec import short_name
@@ -24,6 +26,7 @@ _SERIES: Mapping[str, Callable[[StepRow], float | None]] = {
     "tied pairs": lambda row: None if row.loss is not None else row.tie_pair_rate,
     "malformed": lambda row: None if row.loss is not None else row.malformed_share,
     "cut off": lambda row: None if row.loss is not None else row.cut_off_share,
+    "copied": lambda row: None if row.loss is not None else row.copied_share,
     "entropy": lambda row: row.entropy,
     "loss": lambda row: row.loss,
     "teacher KL": lambda row: row.metrics.get("teacher/kl"),
@@ -39,7 +42,7 @@ class _Indexed(NamedTuple):
     """The contents of a segment when it was last read."""
 
     stamp: str
-    table: dict[str, list[Any]]
+    table: dict[str, Any]
     texts: Texts
 
 
@@ -48,16 +51,20 @@ class RunView:
 
     Args:
         name: what to call it; pages ask for it by this name.
-        folder: a run folder, or one that holds files of rollouts.
+        folder: of a run, an evaluation or another result, or one that holds files of rollouts; or
+            a file that holds a report.
     """
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.folder = folder
         self._run = RunFolder(folder)
-        self._log = self._run.rollouts if self._run.exists else RolloutLog(folder)
+        inner = folder / "rollouts"
+        self._log = RolloutLog(inner if self._run.exists or inner.is_dir() else folder)
         self._steps = self._run.step_log(replies=False)
         self._stepping, self._indexing = threading.Lock(), threading.Lock()
+        self._reporting = threading.Lock()
+        self._report: tuple[int, dict[str, Any] | None] = (0, None)
         self._indexed: dict[str, _Indexed] = {}
         self._notes: list[str] = []
 
@@ -82,8 +89,26 @@ class RunView:
         )
         return summary
 
+    def report(self) -> dict[str, Any] | None:
+        """Return the report, as plain JSON; `None` if there is none yet.
+
+        Raises:
+            TokengymError: if what it is made from is damaged.
+        """
+        file = report_file(self.folder)
+        if file is None:
+            return None
+        with self._reporting:
+            changed = file.stat().st_mtime_ns
+            if self._report[0] != changed:
+                self._report = (changed, read_report(file))
+            return self._report[1]
+
     def curves(self) -> dict[str, Any]:
-        """Return the series over the completed steps, and by series its reference lines."""
+        """Return the series over the completed steps; by series reference lines and held-out means.
+
+        `points` holds of each evaluation the place among the steps, the mean and its 95 % interval.
+        """
         with self._stepping:
             rows = self._steps.current()
         series = {name: [_number(read(row)) for row in rows] for name, read in _SERIES.items()}
@@ -94,10 +119,20 @@ class RunView:
             for what in ("return", "share"):
                 values = [worlds.get(tag, {}).get(what) for worlds in mixed]
                 series[f"{what} in {tag}"] = list(map(_number, values))
+        steps = [row.step for row in rows]
+        lines, points = {}, {}
+        for name, shown in self._returns().items():
+            if shown.startswith("return of "):
+                logged = [row.metrics.get(f"env/all/{name}/reward") for row in rows]
+                series[shown] = list(map(_number, logged))
+            if reference := self._run.references.get(name):
+                lines[shown] = reference.levels
+            points[shown] = self._held_out(name, steps)
         return {
-            "steps": [row.step for row in rows],
+            "steps": steps,
             "series": {name: values for name, values in series.items() if set(values) - {None}},
-            "lines": self._lines(),
+            "lines": lines,
+            "points": points,
         }
 
     def stamps(self) -> dict[str, str]:
@@ -111,11 +146,23 @@ class RunView:
             segments: names; all that there are if `None`. Others are left out.
         """
         index = self._index(None if segments is None else frozenset(segments))
+        return {name: {"stamp": read.stamp, **read.table} for name, read in index.items()}
+
+    def table(self, segment: str, records: Sequence[RolloutRecord]) -> dict[str, Any]:
+        """Return some of a segment's rollouts by column, with what the oracle does there."""
+        table = table_of(records)
         known = self._run.references if self._run.exists else {}
-        return {
-            name: {"stamp": read.stamp, **read.table, **_oracle(name, read.table, known)}
-            for name, read in index.items()
-        }
+        return {**table, **_oracle(segment, table, known)}
+
+    def records(self, segment: str) -> Iterator[RolloutRecord]:
+        """Yield the rollouts of a segment as they are read; a damaged rest is noted."""
+        log = RolloutLog(self._log.folder)
+        try:
+            yield from log.read(segment)
+        except DataError as error:
+            self._notes.append(str(error))
+        finally:
+            self._notes += log.notes
 
     def search(self, words: str) -> dict[str, list[int]]:
         """Return by segment the rows whose texts hold `words`, in any case."""
@@ -155,40 +202,42 @@ class RunView:
         return index
 
     def _read(self, segment: Segment) -> _Indexed | None:
-        """Read a segment, unless it has not changed since it was last read."""
+        """Read a segment, unless it has not changed since it was last read; `None` if empty."""
         former, stamp = self._indexed.get(segment.name), _stamp(segment)
         if former is not None and former.stamp == stamp:
             return former
-        log = RolloutLog(self._log.folder)
-        try:
-            records = list(log.read(segment.name))
-        except DataError as error:
-            self._notes.append(str(error))
+        records = list(self.records(segment.name))
+        if not records:
             return None
-        finally:
-            self._notes += log.notes
-        read = self._indexed[segment.name] = _Indexed(stamp, table_of(records), Texts(records))
+        table = self.table(segment.name, records)
+        read = self._indexed[segment.name] = _Indexed(stamp, table, Texts(records))
         return read
 
     def _state(self, is_run: bool) -> str:
         if not is_run:
-            return "rollouts"
+            return ""
         outcome = self._run.outcome
         if outcome is not None:
             return "completed" if outcome.collapse is None else "collapsed"
         changed = [segment.changed for segment in self._log.segments()]
         return "running" if time.time() - max(changed, default=0.0) < _QUIET_SECONDS else "stopped"
 
-    def _lines(self) -> dict[str, dict[str, float]]:
-        """Return by series of returns the levels of blind, reachable and oracle.
-
-        With several worlds there are lines for each world, else those of the first trained role.
-        """
-        if not self._run.exists or not (references := self._run.references):
+    def _returns(self) -> dict[str, str]:
+        """Return by name of what is trained the series of its returns."""
+        if not self._run.exists:
             return {}
-        if self._run.config.others:
-            return {f"return in {tag}": lines.levels for tag, lines in references.items()}
-        return {"return": next(iter(references.values())).levels}
+        config = self._run.config
+        of = "in" if config.further else "of"
+        names = trained_parts(config)
+        return {name: f"return {of} {name}" if len(names) > 1 else "return" for name in names}
+
+    def _held_out(self, name: str, steps: Sequence[int]) -> list[tuple[float | None, ...]]:
+        """Return where and what a policy earned on held-out Tasks, with intervals."""
+        outcome, before = self._run.outcome, self._run.evaluation("before")
+        last = steps[-1] + 1 if steps else 1
+        ends = [(0, before), (last, None if outcome is None else outcome.after)]
+        found = [(at, evaluation.of(name).earned) for at, evaluation in ends if evaluation]
+        return [(at, *map(_number, (mean.value, mean.low, mean.high))) for at, mean in found]
 
 
 def _oracle(

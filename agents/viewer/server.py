@@ -172,6 +172,7 @@ def _group(server: Viewer, query: Query) -> Any:
 _ANSWERS: Mapping[str, Callable[[Viewer, Query], Any]] = {
     "/api/runs": lambda server, _: [{"name": name} for name in server.runs],
     "/api/run": _run,
+    "/api/report": lambda server, query: server.view(query).report(),
     "/api/tables": _tables,
     "/api/group": _group,
     "/api/search": lambda server, query: server.view(query).search(query.get("words", "")),

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -65,6 +65,9 @@ class ConfiguredEnv(ABC):
             raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
         self.world, self.codec = make_world(world, level, **options), resolve(codec)
         self.mode, self.split, self.max_tokens = mode, split, max_tokens
+        self._make_episode: Callable[..., TextEpisode] = (
+            TextEpisode if mode == "text" else partial(Episode, codec=self.codec)
+        )
         self.render_mode = render_mode
         roles, name = self.world.spec.roles, self.world.spec.id
         named = self._named(world, opponents or {})
@@ -104,17 +107,17 @@ class ConfiguredEnv(ABC):
         size, most = self.codec.vocab_size, self.max_tokens
         return Tokens(size, 2 * most), Tokens(size, most)
 
-    def _begin(self, rng: np.random.Generator, options: Mapping[str, Any]) -> Turn:
-        """Start an episode; returns its first Turn for a played role, or the last one.
+    def _begin(self, rng: np.random.Generator, options: Mapping[str, Any]) -> TextEpisode:
+        """Start an episode and let opponents reply until a played role is next or it is over.
 
-        Warns if that does not fit the budget: the episode has then ended with it.
+        Warns if the first text does not fit the budget: the episode has then ended with it.
         """
-        task = self._choose_task(rng, options)
-        kind = TextEpisode if self.mode == "text" else partial(Episode, codec=self.codec)
-        episode = self._episode = kind(
-            self.world, task, opponents=self._opponents, max_tokens=self.max_tokens
+        task, opponents = self._choose_task(rng, options), self._opponents
+        episode = self._episode = self._make_episode(
+            self.world, task, opponents=opponents, max_tokens=self.max_tokens
         )
-        episode.advance()
+        if opponents:
+            episode.advance()
         if episode.overflow:
             unit = "tokens" if self.mode == "tokens" else "characters"
             warnings.warn(
@@ -123,7 +126,7 @@ class ConfiguredEnv(ABC):
                 "truncated by its first step",
                 stacklevel=3,
             )
-        return episode.turn
+        return episode
 
     def _choose_task(self, rng: np.random.Generator, options: Mapping[str, Any]) -> Task:
         """Return `task` of the options, or the one at `index` of `split`, drawn if not given."""
@@ -137,17 +140,13 @@ class ConfiguredEnv(ABC):
             index = task_index(self.world, split, rng)
         return self.world.task(split, index)
 
-    def _play(self, action: Observation | None) -> Turn:
-        """Play an action: token ids in mode `tokens`, a string in mode `text`.
-
-        Returns:
-            the Turn that is to be answered next, or the last one.
+    def _play(self, episode: TextEpisode, action: Observation | None) -> None:
+        """Play an action: token ids in mode `tokens`, a string in mode `text`; then opponents.
 
         Raises:
             OptionError: if the action is not of the mode.
             TokenError: if the tokens are not of the action space.
         """
-        episode = self._under_way
         if isinstance(action, str) and self.mode == "text":
             episode.say(action)
         elif isinstance(episode, Episode) and not isinstance(action, str | None):
@@ -157,8 +156,8 @@ class ConfiguredEnv(ABC):
                 f"in mode {self.mode!r} an action is {_ACTIONS[self.mode]}, got "
                 f'{type(action).__name__}; the modes are given by mode="tokens" and mode="text"'
             )
-        episode.advance()
-        return episode.turn
+        if self._opponents:
+            episode.advance()
 
     @property
     def _under_way(self) -> TextEpisode:
@@ -180,18 +179,21 @@ class ConfiguredEnv(ABC):
         """
         return self._under_way.turn
 
-    def _info(self, text: str, terms: Mapping[str, float]) -> dict[str, Any]:
+    @staticmethod
+    def _info(episode: TextEpisode, text: str, terms: Mapping[str, float]) -> dict[str, Any]:
         """Return the `info` of a role: the text that it reads, terms of its reward, and so on."""
-        episode = self._under_way
         turn = episode.turn
+        metrics = turn.metrics
         info: dict[str, Any] = {
             "text": text,
             "terms": terms,
-            "metrics": dict(turn.metrics),
+            "metrics": {**metrics},
             "task": episode.task.fingerprint,
-            "cost": turn.metrics.get("cost", 0.0),
+            "cost": metrics.get("cost", 0.0),
         }
-        return info if turn.stop_reason is None else {**info, "stop_reason": turn.stop_reason.value}
+        if turn.stop_reason is not None:
+            info["stop_reason"] = turn.stop_reason.value
+        return info
 
     def _draw_picture(self) -> npt.NDArray[np.uint8]:
         """Return the picture of the episode so far.

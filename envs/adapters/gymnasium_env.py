@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.adapters.config import ConfiguredEnv, Observation, opponents_of_one
+from tokengym.envs.core.episode import TextEpisode
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.play import Policy
 
-_RESET_OPTIONS = ("task", "split", "index")
+_RESET_OPTIONS = frozenset(("task", "split", "index"))
 
 
 class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
@@ -82,13 +83,14 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
             TaskError: if a given Task belongs to another world.
         """
         super().reset(seed=seed)
-        options = options or {}
-        if unknown := sorted(set(options) - set(_RESET_OPTIONS)):
-            raise OptionError(f"reset takes the options {list(_RESET_OPTIONS)}, got {unknown}")
-        turn = self._begin(self.np_random, options)
+        if options and not _RESET_OPTIONS.issuperset(options):
+            unknown = sorted(set(options) - _RESET_OPTIONS)
+            raise OptionError(f"reset takes the options {sorted(_RESET_OPTIONS)}, got {unknown}")
+        episode = self._begin(self.np_random, options or {})
+        turn = episode.turn
         # What a first text that does not fit ends is paid by the first step.
         self._unpaid = turn.done
-        return self._observe(), self._info(turn.text, {})
+        return self._observe(episode), self._info(episode, turn.text, {})
 
     def step(self, action: Observation) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play one reply.
@@ -100,16 +102,17 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
             EpisodeStateError: before `reset` or after the end.
             TokenError: if the tokens are not of the action space.
         """
-        episode, role = self._under_way, self.role
+        episode = self._under_way
         if not episode.turn.done:
-            turn = self._play(action)
+            self._play(episode, action)
         elif self._unpaid:
-            turn, self._unpaid = episode.turn, False
+            self._unpaid = False
         else:
             raise EpisodeStateError("no episode is under way; call reset()")
-        reward, terms = episode.collect(role)
-        info = self._info(turn.text, terms)
-        return self._observe(), reward, turn.terminated, turn.truncated, info
+        turn = episode.turn
+        reward, terms = episode.collect(self.role)
+        info = self._info(episode, turn.text, terms)
+        return self._observe(episode), reward, turn.terminated, turn.truncated, info
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
         """Return the conversation or the picture of the episode so far, by `render_mode`.
@@ -127,7 +130,7 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
                 lines += [asked.text, f"> {reply.text}"]
         return "\n".join([*lines, episode.turn.text])
 
-    def _observe(self) -> Observation:
-        observation: Observation = self._under_way.observation_of(self.role)
+    def _observe(self, episode: TextEpisode) -> Observation:
+        observation: Observation = episode.observation_of(self.role)
         # Users keep and change what they are given; the transcript keeps growing.
         return observation if isinstance(observation, str) else observation.copy()

@@ -10,7 +10,6 @@ from pettingzoo import AECEnv
 
 from tokengym.envs.adapters.config import ConfiguredEnv, Observation
 from tokengym.envs.core.errors import EpisodeStateError
-from tokengym.envs.core.turn import Turn
 
 
 class TextObservation(str):
@@ -91,7 +90,8 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self._printed, self._skip_agent_selection = 0, None
         # A budget too small for the opening ends the episode here, and that is paid for as well.
-        self._update_agents(self._begin(generator, options or {}))
+        self._begin(generator, options or {})
+        self._update_agents()
 
     def step(self, action: Observation | None) -> None:
         """Play one reply of the agent selected.
@@ -111,7 +111,8 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
             self._was_dead_step(action)
             return
         self._cumulative_rewards[agent] = 0.0
-        self._update_agents(self._play(action))
+        self._play(self._episode, action)
+        self._update_agents()
 
     def observe(self, agent: str) -> Observation:
         """Return the conversation of `agent` (tokens) or the last text it has read (text).
@@ -149,9 +150,10 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         self._episode = None
         self.agents = []
 
-    def _update_agents(self, turn: Turn) -> None:
+    def _update_agents(self) -> None:
         """Set whose turn it is, what was earned, who has ended, and every agent's info."""
         episode = self._under_way
+        turn = episode.turn
         texts = {read.role: read.text for read in episode.turns}
         earned = {agent: episode.collect(agent) for agent in self.agents}
         self.rewards = {agent: reward for agent, (reward, _) in earned.items()}
@@ -159,6 +161,7 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         self.terminations = dict.fromkeys(self.agents, turn.terminated)
         self.truncations = dict.fromkeys(self.agents, turn.truncated)
         self.infos = {
-            agent: self._info(texts.get(agent, ""), terms) for agent, (_, terms) in earned.items()
+            agent: self._info(episode, texts.get(agent, ""), terms)
+            for agent, (_, terms) in earned.items()
         }
         self.agent_selection = self.agents[0] if turn.done else turn.role

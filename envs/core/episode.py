@@ -13,7 +13,7 @@ import numpy as np
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import StopReason, Turn, sum_rewards
+from tokengym.envs.core.turn import NOTHING, StopReason, Turn, sum_rewards
 from tokengym.envs.core.world import World
 
 
@@ -28,6 +28,9 @@ class DecodedReply(NamedTuple):
     text: str
     complete: bool
 
+
+_Played: TypeAlias = tuple[Turn, str | None, bool, Turn, Turn]
+"""The fields of a `TurnExchange`, its reply as two: an object a step is made when it is read."""
 
 OpponentPolicy: TypeAlias = Callable[
     [World, Turn, np.random.Generator], str | DecodedReply | Awaitable[str | DecodedReply]
@@ -81,7 +84,6 @@ class TextEpisode:
     Attributes:
         turn: the Turn that is to be answered, or the last one.
         turns: all of them so far; one that did not fit is the last one instead.
-        exchanges: the replies of all roles so far, in order.
         overflow: length of the observation that did not fit the budget; 0 if all did.
 
     Raises:
@@ -112,15 +114,17 @@ class TextEpisode:
         self.task = task
         self.max_tokens = max_tokens
         self.overflow = 0
-        self.exchanges: list[TurnExchange] = []
-        self._rngs = {role: role_stream(task, role) for role in self._opponents}
-        self._collected = dict.fromkeys(roles, 0)
+        self._played: list[_Played] = []
+        self._rngs = (
+            {role: role_stream(task, role) for role in self._opponents} if opponents else {}
+        )
         self._begin(roles)
         opening = world.start(task)
-        self.turn = self._show(opening)
+        self.turn = self._show(opening, "", "")
         self.turns = [self.turn]
+        self._collected = dict.fromkeys(roles, 0 if self.turn.rewards else 1)
         if self.turn.done:
-            self.exchanges.append(TurnExchange(opening, None, self.turn, self.turn))
+            self._played.append((opening, None, False, self.turn, self.turn))
 
     def __repr__(self) -> str:
         """Show the Task, and whose turn it is or why it ended."""
@@ -141,10 +145,18 @@ class TextEpisode:
         return self.turn.done
 
     @property
+    def exchanges(self) -> list[TurnExchange]:
+        """The replies of all roles so far, in order."""
+        return [
+            TurnExchange(asked, None if text is None else DecodedReply(text, whole), answer, paid)
+            for asked, text, whole, answer, paid in self._played
+        ]
+
+    @property
     def reply(self) -> DecodedReply:
         """The last reply as it was read; empty before the first."""
-        reply = self.exchanges[-1].reply if self.exchanges else None
-        return DecodedReply("", False) if reply is None else reply
+        text, complete = self._played[-1][1:3] if self._played else (None, False)
+        return DecodedReply(text or "", complete)
 
     @property
     def answer(self) -> Turn:
@@ -153,7 +165,7 @@ class TextEpisode:
         It differs from `turn` only where the budget ended the episode: `turn` then also holds what
         the empty replies earned.
         """
-        return self.exchanges[-1].answer if self.exchanges else self.turn
+        return self._played[-1][3] if self._played else self.turn
 
     def observation_of(self, role: str) -> Any:
         """Return the text that is new to `role`, empty if it is none or did not fit."""
@@ -173,7 +185,7 @@ class TextEpisode:
             EpisodeStateError: after the end.
         """
         self._require_running()
-        return self._answer(DecodedReply(text, complete))
+        return self._answer(text, complete)
 
     def advance(self) -> Awaitable[str | DecodedReply] | None:
         """Let opponents reply until somebody else is next or the episode is over.
@@ -208,39 +220,39 @@ class TextEpisode:
         self._require_running()
         asked, self.turn = self.turn, self.world.stop(reason)
         self.turns.append(self.turn)
-        self.exchanges.append(TurnExchange(asked, None, self.turn, self.turn))
+        self._played.append((asked, None, False, self.turn, self.turn))
         return self.turn
 
     def collect(self, role: str) -> tuple[float, dict[str, float]]:
         """Return what a role that reads here earned since the last call, and its named parts."""
-        start, self._collected[role] = self._collected[role], len(self.turns)
-        paid = [turn for turn in self.turns[start:] if turn.rewards]
-        if len(paid) == 1:
-            return paid[0].rewards.get(role, 0.0), dict(paid[0].terms.get(role, {}))
-        rewards, terms = sum_rewards(paid)
+        count, start = len(self.turns), self._collected[role]
+        self._collected[role] = count
+        if start == count - 1:
+            turn = self.turn
+            return turn.rewards.get(role, 0.0), {**turn.terms.get(role, NOTHING)}
+        rewards, terms = sum_rewards(self.turns[start:])
         return rewards.get(role, 0.0), terms.get(role, {})
 
     def fork(self) -> Self:
         """Return an independent twin in the same state."""
         twin = copy.copy(self)
         twin.world = self.world.fork()
-        for name in ("turns", "exchanges", "_collected"):
+        for name in ("turns", "_played", "_collected"):
             setattr(twin, name, getattr(self, name).copy())
         twin._rngs = copy.deepcopy(self._rngs)
         twin._fork_read()
         return twin
 
-    def _answer(self, reply: DecodedReply) -> Turn:
+    def _answer(self, text: str, complete: bool) -> Turn:
         asked = self.turn
-        answer = self.world.reply(reply.text, complete=reply.complete)
-        self._wrote(asked.role, reply.text)
-        self.turn = turn = self._show(answer)
+        answer = self.world.reply(text, complete=complete)
+        self.turn = turn = self._show(answer, asked.role, text)
         self.turns.append(turn)
-        self.exchanges.append(TurnExchange(asked, reply, answer, turn))
+        self._played.append((asked, text, complete, answer, turn))
         return turn
 
     def _require_running(self) -> None:
-        if self.turn.done:
+        if self.turn.terminated or self.turn.truncated:
             raise EpisodeStateError(f"{self.world.spec.id}: the episode is over; start a new one")
 
     # What a role reads and how it is bounded: here in characters, in tokens in `tokens.Episode`.
@@ -253,21 +265,23 @@ class TextEpisode:
         """Take copies of what a twin shares with its original."""
         self._left, self._shown = self._left.copy(), self._shown.copy()
 
-    def _wrote(self, role: str, text: str) -> None:
-        left = self._left.get(role)
-        if left is not None:
-            self._left[role] = left - len(text)
+    def _show(self, turn: Turn, wrote: str, reply: str) -> Turn:
+        """Show a Turn's text to its role, or stop where it does not fit.
 
-    def _show(self, turn: Turn) -> Turn:
-        """Show a Turn's text to its role, or stop where it does not fit."""
-        role = turn.role
-        if role not in self._shown:
+        Args:
+            turn: the Turn.
+            wrote: the role whose reply it answers; empty for the opening.
+            reply: that reply, which counts as read by who wrote it.
+        """
+        role, budgets = turn.role, self._left
+        if wrote in budgets and (left := budgets[wrote]) is not None:
+            budgets[wrote] = left - len(reply)
+        if role not in budgets:
             return turn
         self._shown[role] = turn.text
-        left = self._left[role]
-        if left is None:
+        if (left := budgets[role]) is None:
             return turn
-        left = self._left[role] = left - len(turn.text)
+        left = budgets[role] = left - len(turn.text)
         if left >= 0:
             return turn
         self._shown[role] = ""

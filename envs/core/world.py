@@ -135,6 +135,11 @@ class World(ABC, Generic[Compiled]):
         """Whether the world makes its Tasks up, rather than from a user's data."""
         return self.windows is None and self._sizes() is None
 
+    @property
+    def draws_as_usual(self) -> bool:
+        """Whether its Tasks are those of the level without options, which may score them."""
+        return self.generates and not self._drawing_options()
+
     def task(self, split: str = "train", index: int = 0) -> Task:
         """Return the Task at `index` of `split`, always and everywhere the same.
 

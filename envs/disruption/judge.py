@@ -150,7 +150,8 @@ class LiteratureJudge(Judge):
 
     def quotes(self, evidence: Evidence) -> list[Claim]:
         """Return the phrases of cues that the paper uses."""
-        return [Quote(phrase) for phrase in PHRASES if phrase.lower() in evidence.text]
+        text = evidence.text
+        return [Quote(phrase) for phrase in PHRASES if phrase.lower() in text]
 
 
 @lru_cache(maxsize=8192)

@@ -1,6 +1,8 @@
 """The optimum of the debate: the claims that serve a report best, and bounds of the returns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,16 +115,18 @@ def best_claims(
 
 def true_claims(evidence: Evidence, judge: Judge) -> list[Claim]:
     """Return every true claim that can change the judge's beliefs differently from the others."""
-    facts = (fact for name, value in evidence.facts.items() for fact in true_facts(name, value))
+    facts = chain.from_iterable(true_facts(*fact) for fact in evidence.facts.items())
     return [*judge.quotes(evidence), *facts]
 
 
-def true_facts(name: str, value: int) -> Iterator[Fact]:
-    """Yield every true claim about one feature that can change the judge's beliefs."""
+@lru_cache(maxsize=4096)
+def true_facts(name: str, value: int) -> tuple[Fact, ...]:
+    """Return every true claim about one feature that can change the judge's beliefs."""
     feature = FEATURE_TABLE[name]
     last = feature.least + len(feature.pmf[0]) - 1
-    yield Fact(name, "=", float(value))
-    for bound in range(feature.least, min(value, last) + 1):
-        yield Fact(name, ">=", float(bound))
-    for bound in range(max(value, feature.least), last):
-        yield Fact(name, "<=", float(bound))
+    bounds: dict[str, Sequence[int]] = {
+        "=": [value],
+        ">=": range(feature.least, min(value, last) + 1),
+        "<=": range(max(value, feature.least), last),
+    }
+    return tuple(Fact(name, sign, float(bound)) for sign in bounds for bound in bounds[sign])

@@ -47,7 +47,6 @@ class IntakeReport:
 
     Attributes:
         rows: rows read, by file.
-        sizes: what a split holds, by split; empty where that depends on the level.
         dropped: rows that were not used and cuts, by reason.
         guards: by name, what would have leaked.
         notes: what is missing or was understood, a sentence each; first what matters most.
@@ -55,7 +54,6 @@ class IntakeReport:
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)
-    sizes: Mapping[str, int] = field(default_factory=dict)
     dropped: tuple[Dropped, ...] = ()
     guards: Mapping[str, Guard] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -68,9 +66,8 @@ class IntakeReport:
 
     def __str__(self) -> str:
         """Write everything, a line each."""
-        sizes = ", ".join(f"{size} {split}" for split, size in self.sizes.items())
         read = ", ".join(f"{name} {count:,}" for name, count in self.rows.items())
-        lines = [*self.notes, f"rows: {read}{sizes and f'; {sizes}'}; {self.refused} refused"]
+        lines = [*self.notes, f"rows: {read}; {self.refused} refused"]
         lines += map(str, self.dropped)
         found = [guard for guard in self.guards.values() if guard.found]
         lines += [f"{guard.found} {guard.what}: {guard.done}" for guard in found]

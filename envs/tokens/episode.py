@@ -145,7 +145,7 @@ class Episode(TextEpisode):
         transcript = self._transcript(self.turn.role)
         reply = self.codec.read(sampled, stop_reason)
         transcript.write(reply.text, sampled)
-        return self._answer(reply)
+        return self._answer(reply.text, reply.complete)
 
     def say(self, text: str, *, complete: bool = True) -> Turn:
         """Play a reply in text: as its canonical tokens, where the role reads tokens."""
@@ -159,11 +159,11 @@ class Episode(TextEpisode):
     def _fork_read(self) -> None:
         self._transcripts = {role: part.fork() for role, part in self._transcripts.items()}
 
-    def _wrote(self, role: str, text: str) -> None:
-        """Do nothing: the transcript has the reply as sampled."""
+    def _show(self, turn: Turn, wrote: str, reply: str) -> Turn:
+        """Append the Turn's text to the conversation of its role, or stop where it does not fit.
 
-    def _show(self, turn: Turn) -> Turn:
-        """Append the Turn's text to the conversation of its role, or stop where it does not fit."""
+        The transcript of who replied has the reply already, as sampled.
+        """
         transcript = self._transcripts.get(turn.role)
         if transcript is None or turn.done:
             return turn

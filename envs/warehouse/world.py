@@ -108,7 +108,7 @@ class WarehouseWorld(World[Compiled]):
     @property
     def data_report(self) -> IntakeReport | None:
         """The report on the rows of `data` that were read and left out; `None` without data."""
-        return None if self._records is None else self._records.report(self._entries)
+        return None if self._records is None else self._records.report()
 
     @property
     def reply_form(self) -> ReplyForm:

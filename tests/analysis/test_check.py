@@ -16,6 +16,7 @@ from tokengym.agents.analysis.markdown import read_block, table_rows
 from tokengym.agents.certify.level_tables import POLICIES_HEADER, table
 from tokengym.agents.certify.levels import Contract, LevelCertificate, check
 from tokengym.agents.cli import app
+from tokengym.agents.scale import shipped_scale
 from tokengym.envs import registry
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.optimum import Optimum
@@ -329,35 +330,30 @@ def test_every_episode_that_is_played_can_be_kept() -> None:
     assert [len(group) for group in kept["noisy in groups"]] == [16, 16]
 
 
-def best_of(world: World, split: str, policies: Mapping[str, Policy]) -> list[float]:
-    """What the best of some policies on a split earns on test Tasks, against scripted opponents."""
+def best_of(world: World, policies: Sequence[Policy]) -> float:
+    """What the best of some policies earns on test Tasks, against scripted opponents."""
     role, *others = world.spec.roles
     scripts = {other: baselines(world.spec)["scripted"] for other in others}
 
-    def returns(part: str, policy: Policy) -> list[float]:
-        played = play_all(world, world.first_tasks(part, 20), {**scripts, role: policy})
-        return [episode.returns[role] for episode in played]
+    def earned(policy: Policy) -> float:
+        played = play_all(world, world.first_tasks("test", 20), {**scripts, role: policy})
+        return float(np.mean([episode.returns[role] for episode in played]))
 
-    return returns("test", max(policies.values(), key=lambda policy: sum(returns(split, policy))))
+    return max(map(earned, policies))
 
 
 @pytest.mark.parametrize("case", [("forecast", "hard"), ("disruption", "L2")], ids="-".join)
 def test_each_figure_is_the_mean_return_of_the_policy_that_it_names(case: tuple[str, str]) -> None:
     world = make_world(*case, label="expected")
     policies, declared = baselines(case[0]), spec(case[0])
-    found = check(world, policies, tasks=20)
-    simple = {name: rule for name, rule in policies.items() if name != "oracle"}
-    blind, best, reach = (
-        np.mean(best_of(world, split, chosen))
-        for split, chosen in (
-            ("validation", import_object(declared.blind)(world)),
-            ("test", simple),
-            ("test", {"": policies[declared.reachable[case[1]].policy]}),
-        )
-    )
+    found, scale = check(world, policies, tasks=20), shipped_scale(world, declared.roles[0])
+    simple = [rule for name, rule in policies.items() if name != "oracle"]
+    assert scale is not None
+    blind = best_of(world, [import_object(declared.blind)(world)[scale.blind]])
+    reach = best_of(world, [policies[declared.reachable[case[1]].policy]])
     assert found.reachable is not None
     assert found.blind.value == pytest.approx(blind)
-    assert found.returns[found.simple].value == pytest.approx(best)
+    assert found.returns[found.simple].value == pytest.approx(best_of(world, simple))
     assert found.reachable.value == pytest.approx(reach)
 
 

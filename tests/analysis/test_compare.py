@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
 from tokengym.agents.cli.compare import training_method
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import JobConfig, SftConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import Yardstick
@@ -19,9 +19,9 @@ from tokengym.rewards.skill import Yardstick
 RL = preset("disruption", evaluation_tasks=8)
 
 
-def finished(folder: Path, config: TrainConfig, before: float, after: float) -> Path:
+def finished(folder: Path, config: JobConfig, before: float, after: float) -> Path:
     """A run folder as an experiment leaves it."""
-    roles = ("predictor", "challenger") if config.self_play else ("predictor",)
+    roles = ("predictor", "challenger") if len(config.trained_roles) > 1 else ("predictor",)
 
     def evaluation(mean: float) -> Evaluation:
         alone = Evaluation((mean - 0.1, mean + 0.1) * 4)
@@ -52,7 +52,9 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_table_shows_what_each_way_added(tmp_path: Path) -> None:
     rewards = finished(tmp_path / "rl", RL, 0.1, 0.61)
-    labels = finished(tmp_path / "labels", replace(RL, command="sft"), 0.1, 0.52)
+    labels = finished(
+        tmp_path / "labels", preset_for(SftConfig, "disruption", evaluation_tasks=8), 0.1, 0.52
+    )
     both = finished(tmp_path / "both", replace(RL, start=str(labels)), 0.52, 0.73)
     lines = [line.split("│")[1:-1] for line in table(rewards, labels, both).splitlines()]
     cells = [[cell.strip() for cell in line] for line in lines if len(line) == 7]
@@ -100,7 +102,7 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     ],
 )
 def test_runs_put_to_different_tests_are_refused(
-    tmp_path: Path, other: TrainConfig, message: str
+    tmp_path: Path, other: JobConfig, message: str
 ) -> None:
     runs = [finished(tmp_path / "a", RL, 0.1, 0.2), finished(tmp_path / "b", other, 0.1, 0.2)]
     with pytest.raises(OptionError, match=message):

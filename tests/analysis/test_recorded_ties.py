@@ -53,7 +53,7 @@ def test_dead_groups_of_smaller_sizes_are_the_share_of_choices_and_larger_ones_p
     tmp_path: Path,
 ) -> None:
     recorded = rows()
-    done = ties(tmp_path, recorded, "--group-size", "4,16", "--png", tmp_path / "ties.png")
+    done = ties(tmp_path, recorded, "--group-size", "4,16")
     assert done.exit_code == 0, done.output
     found = read(tmp_path)
     assert (found["groups"], found["level"], found["effort"]) == (40, "", None)
@@ -67,7 +67,7 @@ def test_dead_groups_of_smaller_sizes_are_the_share_of_choices_and_larger_ones_p
     assert whole ** (15 / 7) <= 1.0 - sixteen["useful"]["value"] < whole
     assert "reward_tie_pair_rate" not in sixteen
     assert "(predicted)" in done.output
-    assert (tmp_path / "ties.png").read_bytes().startswith(b"\x89PNG")
+    assert found["report"]["parts"][0]["note"] == "Sizes above 8 are predicted."
 
 
 def test_what_is_predicted_from_the_first_rollouts_is_what_the_others_show() -> None:

@@ -65,7 +65,6 @@ def test_only_what_is_new_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     assert CliRunner().invoke(app, again).exit_code == 0
     assert "required: risks" in (folder / "summary.md").read_text()
     (folder / "old" / "grader.py_anywhere" / "certificate.json").unlink()
-    (folder / "old" / "grader.py_anywhere" / "certificate.html").unlink()
     (folder / "old" / "grader.py_anywhere").rmdir()
     assert CliRunner().invoke(app, again).exit_code == 1
 

@@ -3,15 +3,15 @@
 import json
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
-from benchmarks.certified_table import WITHDRAWN, Row, main, standing
+from benchmarks.certified_table import Row, main, renewed
 from tests.docs.pages import ROOT
 from tokengym.agents.analysis.markdown import read_block, table_rows
 from tokengym.agents.certify.finding import Severity, Status
 
 PAGE = ROOT / "docs" / "certified.md"
-DATA = [json.loads(line) for line in PAGE.with_suffix(".jsonl").read_text().splitlines()]
-ROWS = standing(DATA)
+ROWS = [json.loads(line) for line in PAGE.with_suffix(".jsonl").read_text().splitlines()]
 
 
 def failed(row: Row, severity: Severity) -> list[str]:
@@ -29,12 +29,16 @@ def test_the_page_counts_what_the_data_holds() -> None:
         for package in {row["package"] for row in ROWS}
         for rows in [[row for row in ROWS if row["package"] == package]]
     }
-    assert {row[0]: [*map(int, row[2:-1])] for row in packages} == found
-    assert [*map(int, total[2:-1])] == [sum(column) for column in zip(*found.values(), strict=True)]
-    for package, dates, *_ in packages:
-        made = {row["date"][:10] for row in ROWS if row["package"] == package}
+    assert {row[0]: [*map(int, row[4:-1])] for row in packages} == found
+    assert [*map(int, total[4:-1])] == [sum(column) for column in zip(*found.values(), strict=True)]
+    for package, by, dates, patience, *_ in packages:
+        of_package = [row for row in ROWS if row["package"] == package]
+        made = {row["date"][:10] for row in of_package}
         assert {*dates.split(" to ")} == {min(made), max(made)}
-    environments, of_several_turns = int(total[2]), int(total[3])
+        assert {*by.split(", ")} == {row["tokengym"] for row in of_package}
+        waited = {row["patience"] for row in of_package}
+        assert {*map(float, patience.split(" to "))} == {min(waited), max(waited)}
+    environments, of_several_turns = int(total[4]), int(total[5])
     outside = environments - found["reasoning-gym 0.1.25"][0]
     assert environments >= 100
     assert outside >= 30
@@ -107,11 +111,15 @@ def test_checks_are_counted_over_all_environments() -> None:
         assert [*map(int, cells)] == [of_all[name], of_all[name] + passed[name], untold[name]]
 
 
-def test_withdrawn_results_are_on_no_row_of_the_page_which_names_them() -> None:
-    for check in WITHDRAWN:
-        assert any(found["check"] == check for row in DATA for found in row["failed"])
-        assert not any(check in (found["check"] for found in row["failed"]) for row in ROWS)
-        assert f"`{check}`" in PAGE.read_text().partition("<!-- made by")[0]
+def test_a_new_row_takes_the_place_of_the_one_of_the_same_environment() -> None:
+    old: list[dict[str, Any]] = [
+        {"target": name, "options": {}, "date": 1} for name in ("a:b", "a:a")
+    ]
+    new: list[dict[str, Any]] = [
+        {"target": "a:b", "options": {}, "date": 2},
+        {"target": "a:b", "options": {"c": 1}},
+    ]
+    assert renewed(old, new) == [old[1], new[0], new[1]]
 
 
 def test_the_tables_are_made_of_the_data(tmp_path: Path) -> None:

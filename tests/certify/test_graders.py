@@ -78,6 +78,17 @@ def test_a_grader_is_called_as_it_is_written(form: str, tmp_path: Path) -> None:
         ({"prompt": "1 + 3", "reward_model": {"ground_truth": "4", "style": "rule"}}, "4"),
         ({"messages": [{"role": "user", "content": "1 + 3"}], "label": "4", "split": "a"}, "4"),
         ({"prompt": "1 + 3"}, None),
+        (
+            {
+                "responses_create_params": {
+                    "input": [
+                        {"role": "user", "content": [{"type": "input_text", "text": "1 + 3"}]}
+                    ]
+                },
+                "expected_answer": "4",
+            },
+            "4",
+        ),
     ],
 )
 def test_rows_are_read_as_their_files_name_them(

@@ -1,39 +1,69 @@
 """A setting is declared once: what people read and type about it follows from the declaration."""
 
+import json
 from typing import Any, get_args
 
 import pytest
 from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
-from tokengym.agents.settings import settings_of
-from tokengym.agents.training.config import COMMANDS, TrainConfig
-from tokengym.agents.training.presets import preset
+from tokengym.agents.settings import plain, settings_of
+from tokengym.agents.training.config import CONFIGS, Command, JobConfig, read_config
+from tokengym.agents.training.presets import preset_for
 from tokengym.envs.core.errors import OptionError
 
 MOST_SETTINGS_OF_A_GROUP = 15
+SETTINGS = {name: one for kind in CONFIGS.values() for name, one in settings_of(kind).items()}
+
+
+def needed(kind: type[JobConfig]) -> dict[str, Any]:
+    """Return settings that must be named, with some value."""
+    return {name: "a-run" for name, one in settings_of(kind).items() if one.default is ...}
 
 
 def test_every_setting_belongs_to_one_group_and_no_group_is_large() -> None:
-    groups = {group for offer in COMMANDS.values() for group in offer.groups}
+    groups = {setting.group for kind in CONFIGS.values() for setting in settings_of(kind).values()}
     names = [name for group in groups for name in settings_of(group)]
-    assert sorted(names) == sorted(settings_of(TrainConfig))
+    assert sorted(names) == sorted(SETTINGS)
     assert max(len(settings_of(group)) for group in groups) <= MOST_SETTINGS_OF_A_GROUP
-    flags = [setting.flag for setting in settings_of(TrainConfig).values()]
+    flags = [setting.flag for setting in SETTINGS.values()]
     assert len(set(flags)) == len(flags)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_offers_the_settings_of_its_groups_and_no_others(command: str) -> None:
+@pytest.mark.parametrize("command", CONFIGS)
+def test_a_command_offers_its_own_settings_and_no_others(command: Command) -> None:
     shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
-    offered = {name for group in COMMANDS[command].groups for name in settings_of(group)}  # type: ignore[index]
-    for name, setting in settings_of(TrainConfig).items():
+    offered = settings_of(CONFIGS[command])
+    for name, setting in SETTINGS.items():
         assert (f"{setting.flag} " in shown) == (name in offered), setting.flag
+    for group in {setting.group for setting in offered.values()}:
+        assert str(group.__doc__).partition(".")[0] in shown
 
 
-@pytest.mark.parametrize("name", settings_of(TrainConfig))
+@pytest.mark.parametrize("kind", CONFIGS.values())
+def test_a_configuration_is_read_as_it_was_written(kind: type[JobConfig]) -> None:
+    config = preset_for(kind, "forecast", steps=7, **needed(kind))
+    written = json.loads(json.dumps(config.to_dict()))
+    assert read_config(written) == config
+    # As 0.2 wrote it: with the settings of all commands, of which others have their defaults.
+    usual = {
+        name: None if one.default is ... else plain(one.default) for name, one in SETTINGS.items()
+    }
+    assert read_config({**usual, "others": [], **written}) == config
+    foreign = {"teacher": "a-run", "estimator": "remax", "beta": 0.2}
+    for name in foreign.keys() - settings_of(kind).keys():
+        with pytest.raises(OptionError, match=name):
+            read_config({**written, name: foreign[name]})
+    with pytest.raises(OptionError, match="stepps"):
+        read_config({**written, "stepps": 3})
+    with pytest.raises(OptionError, match=r"command must be one of .* got 'tune'"):
+        read_config({**written, "command": "tune"})
+
+
+@pytest.mark.parametrize("name", SETTINGS)
 def test_a_value_beyond_its_limits_or_choices_is_refused_by_its_flag(name: str) -> None:
-    setting = settings_of(TrainConfig)[name]
+    setting = SETTINGS[name]
+    kind = next(kind for kind in CONFIGS.values() if name in settings_of(kind))
     wrong: list[Any] = ["nosuch"] if setting.choices else []
     if float in (setting.kind, *get_args(setting.kind)):
         wrong.append(float("nan"))
@@ -42,4 +72,4 @@ def test_a_value_beyond_its_limits_or_choices_is_refused_by_its_flag(name: str) 
     wrong += [setting.above] if setting.above is not None else []
     for value in wrong:
         with pytest.raises(OptionError, match=f"^{setting.flag} must be .*{value}"):
-            preset("disruption", **{name: value})
+            preset_for(kind, "disruption", **{**needed(kind), name: value})

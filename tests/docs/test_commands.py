@@ -25,7 +25,7 @@ from tests.evaluation.endpoint_server import Endpoint, serving
 from tests.warm import run_tokengym, start_tokengym
 from tokengym.agents.service import LocalService
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.agents.training.config import COMMANDS
+from tokengym.agents.training.config import CONFIGS
 
 BIN = Path(sys.executable).parent
 SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2"]
@@ -135,7 +135,7 @@ def sweep(reader: Reader, arguments: list[str]) -> str:
     place = ["--base-url", reader.service.base_url, "--model", reader.service.model_name]
     key = reader.service.api_key
     shown = reader.run_tokengym("sweep", *words, *small, *CUT, *place, key=key)
-    assert (reader.folder / words[words.index("--runs") + 1] / "sweep.html").is_file()
+    assert (reader.folder / words[words.index("--runs") + 1] / "sweep.json").is_file()
     return shown
 
 
@@ -290,7 +290,7 @@ def serve_env(reader: Reader, arguments: list[str]) -> str:
 
 
 RULES: Mapping[tuple[str, ...], Rule] = {
-    **{("tokengym", command): train(command) for command in COMMANDS},
+    **{("tokengym", command): train(command) for command in CONFIGS},
     ("tokengym", "resume"): resume,
     ("tokengym", "sweep"): sweep,
     ("tokengym", "serve"): serve,

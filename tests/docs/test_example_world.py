@@ -128,7 +128,7 @@ import tokengym
 from tokengym.agents import RunFolder, codec_named
 from tokengym.agents.training.earlier_runs import codec_of
 found = RunFolder(Path("run"))
-codec, world = codec_named(codec_of(found.config)), tokengym.make_world("change")
+codec, world = codec_named(codec_of(found)), tokengym.make_world("change")
 best = [world.task("test", index).answer["best"] for index in range(50)]
 needed = max(len(codec.write("PAY " + " ".join(map(str, coins)))) for coins in best)
 print(found.config.world, found.config.max_tokens >= needed, len(list(found.steps())))

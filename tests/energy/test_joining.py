@@ -179,6 +179,31 @@ def test_prices_by_the_quarter_are_averaged_and_hours_hold_for_their_quarters(
     assert repeated.pv[28:33] == (repeated.pv[28],) * 4 + (repeated.pv[32],)
 
 
+STATED = {
+    "CET/CEST": "Europe/Brussels",
+    "EET/EEST": "Europe/Athens",
+    "GMT/BST": "Europe/London",
+    "GMT/IST": "Europe/Dublin",
+    "UTC": "UTC",
+}
+
+
+@pytest.mark.parametrize("stated", STATED)
+def test_prices_begin_when_the_clocks_of_the_header_say_so(stated: str, tmp_path: Path) -> None:
+    zone, times = ZoneInfo(STATED[stated]), hourly(24 * 8)
+    written = [t.astimezone(zone).replace(tzinfo=None) for t in times]
+    lines = [
+        f'"{t:%d/%m/%Y %H:%M:%S} - {t + HOUR:%d/%m/%Y %H:%M:%S}","BZN|X","Sequence 1","{k}"'
+        for k, t in enumerate(written)
+    ]
+    header = f'"MTU ({stated})","Area","Sequence","Day-ahead Price (EUR/MWh)"'
+    prices = tmp_path / "p.csv"
+    prices.write_text("\n".join([header, *lines]))
+    load = load_file(tmp_path / "l.csv", dict.fromkeys(times, 0.5))
+    series = read([load, sun_file(tmp_path / "s.csv"), prices], zone=ZoneInfo("UTC"))
+    assert series.price == pytest.approx([k / 1000 for k in range(len(times))])
+
+
 @pytest.mark.parametrize("marked", [True, False])
 def test_the_hour_that_clocks_repeat_has_two_prices(marked: bool, tmp_path: Path) -> None:
     times = hourly(72, datetime(2024, 10, 26, tzinfo=UTC))

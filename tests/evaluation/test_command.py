@@ -8,6 +8,7 @@ from typer.testing import CliRunner, Result
 
 from tests.forecasting.questions_file import plain, write_lines
 from tokengym.agents.cli import app
+from tokengym.agents.viewer import open_runs
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import baselines, specs
 
@@ -29,9 +30,18 @@ def test_the_same_command_finds_its_folder_and_is_verified(folder: Path) -> None
     assert first.exit_code == 0, first.output
     (made,) = (folder / "evaluations").iterdir()
     assert made.name.startswith("forecast_easy-noisy-half-")
-    assert {"evaluation.json", "policies.csv", "pairs.csv", "report.html"} <= {
+    assert {"evaluation.json", "policies.csv", "pairs.csv"} <= {
         path.name for path in made.iterdir()
     }
+    (view,) = open_runs([made]).values()
+    report = view.report()
+    assert report is not None
+    for line in report["lines"]:
+        assert line in first.output
+    (table, pairs) = report["parts"]
+    assert table["header"] == ["", "noisy", "half"]
+    assert pairs["title"] == "Paired by Task"
+    assert len(view.tables()) == 2
     again = run(*ASKED, "--json")
     assert [path.name for path in (folder / "evaluations").iterdir()] == [made.name]
     printed = json.loads(again.output)

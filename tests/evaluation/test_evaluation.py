@@ -190,7 +190,7 @@ def test_the_report_states_what_was_asked_and_found(
 ) -> None:
     results, _ = done
     report = evaluation_report(asked(), results)
-    page = report.html()
+    page = json.dumps(report.to_dict())
     assert "oracle" in page
     assert "could show" in page
     assert "corrected for 2 comparisons" in page
@@ -305,7 +305,7 @@ def test_memory_hardly_grows_with_the_tasks() -> None:
         world = EvaluatedWorld.resolve(config.worlds[0], config)
         tracemalloc.start()
         try:
-            world.ends.used.skill([0.5] * tasks, np.random.default_rng(0))
+            world.scale.used.skill([0.5] * tasks, np.random.default_rng(0))
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

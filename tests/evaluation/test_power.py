@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tokengym.agents.analysis.evaluate import earned, play_all
+from tokengym.agents.analysis.evaluate import play_all
+from tokengym.agents.scale import Earned
 from tokengym.envs import baselines, make_world
 from tokengym.envs.forecasting.world import ForecastWorld
 from tokengym.rewards.clustered import paired_comparison
@@ -29,7 +30,9 @@ def forecasts() -> Forecasts:
         world.start(task)
         exact.append(world.best_forecast[1])
     known = np.array(exact), stated
-    assert earned(played, "forecaster") == pytest.approx(expected(*known), abs=2**-15)
+    assert Earned.of_played(played, "forecaster").used_T == pytest.approx(
+        expected(*known), abs=2**-15
+    )
     return known
 
 

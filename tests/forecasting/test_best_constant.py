@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.forecasting.questions_file import plain, write_lines
-from tokengym.agents.analysis.evaluate import earned, find_best_blind, play_all
+from tokengym.agents.analysis.evaluate import play_all
+from tokengym.agents.scale import Earned, best_blind
 from tokengym.envs import make_world
 from tokengym.envs.core.world import World
 from tokengym.envs.forecasting.baselines import best_constant, constants
@@ -14,7 +15,7 @@ from tokengym.envs.forecasting.baselines import best_constant, constants
 def totals(world: World, count: int) -> dict[str, float]:
     tasks = world.first_tasks("test", count)
     return {
-        name: float(earned(play_all(world, tasks, policy), "forecaster").sum())
+        name: sum(Earned.of_played(play_all(world, tasks, policy), "forecaster").used_T)
         for name, policy in constants(world).items()
     }
 
@@ -52,5 +53,5 @@ def test_several_turns_are_played() -> None:
     tasks = world.first_tasks("test", 3)
     assert best_constant(world, tasks) is None
     played = totals(world, 3)
-    name, _ = find_best_blind(world, tasks, "forecaster", {})
-    assert name == f"best constant ({max(played, key=played.__getitem__)})"
+    best = best_blind(world, tasks, "forecaster", {})
+    assert best == max(played, key=played.__getitem__)

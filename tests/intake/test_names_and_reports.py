@@ -128,7 +128,6 @@ def test_what_was_left_out_is_grouped_counted_and_placed() -> None:
     assert str(Dropped(1, "x", ("f:1", "f:2"))) == "1 row left out: x (f:1, f:2)"
     report = IntakeReport(
         rows={"f": 1234, "g": 1},
-        sizes={"train": 7, "test": 2},
         dropped=found,
         guards={"a": Guard(2, "twins", "joined"), "b": Guard(0, "none", "nothing")},
         notes=("first",),
@@ -136,7 +135,7 @@ def test_what_was_left_out_is_grouped_counted_and_placed() -> None:
     assert report.refused == 5
     assert str(report).splitlines() == [
         "first",
-        "rows: f 1,234, g 1; 7 train, 2 test; 5 refused",
+        "rows: f 1,234, g 1; 5 refused",
         *map(str, found),
         "2 twins: joined",
     ]

@@ -41,6 +41,8 @@ from tests.neighbours.reference import WORLDS, play_own, replies_by_text
 from tests.neighbours.scripted_model import scripted_model
 from tokengym.agents.adapters.nemo_gym import WorldServer, WorldServerConfig
 from tokengym.agents.adapters.rows import task_rows
+from tokengym.agents.certify.source import Place
+from tokengym.agents.certify.sources import open_source
 from tokengym.agents.rollouts.formats import write_rows
 from tokengym.envs.core.errors import DataError
 
@@ -157,6 +159,20 @@ def test_a_row_that_names_no_task_is_refused(run: Run) -> None:
     )
     with pytest.raises(DataError, match=r"needs `split` and `index`, got \['index'\]"):
         run(server.reset({"index": 0}))
+
+
+def test_certify_grades_by_a_resources_server(tmp_path: Path) -> None:
+    asked = {"input": [{"role": "user", "content": "A: 3 or B: 4?"}]}
+    row = {"responses_create_params": asked, "options": [{"A": "3"}, {"B": "4"}]}
+    row |= {"expected_answer": "B", "grading_mode": "strict_single_letter_boxed", "metadata": {}}
+    (tmp_path / "rows.jsonl").write_text(f"{json.dumps(row)}\n" * 4)
+    said = {"prompts": str(tmp_path / "rows.jsonl"), "reply_template": r"\boxed{{{}}}"}
+    source = open_source("resources_servers.mcqa.app:MCQAResourcesServer", said)
+    assert source.facts.package.startswith("nemo-gym 0.")
+    episode = source.start(Place("", 0, 0))
+    assert (episode.prompt, episode.reference) == ("A: 3 or B: 4?", ("B",))
+    earned = [episode.reply(reply).reward for reply in (r"\boxed{B}", r"\boxed{A}", "\ud800")]
+    assert earned == [1.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("name", PLAYED)

@@ -1,4 +1,4 @@
-"""The snippets of docs/neighbours.md run wherever the neighbour that they are for is installed."""
+"""Snippets of pages run wherever the neighbour that they are for is installed."""
 
 import subprocess
 import sys
@@ -10,12 +10,19 @@ import pytest
 from tests.docs.pages import ROOT, blocks
 
 SNIPPETS = {
-    block.name: block.text for block in blocks(ROOT / "docs" / "neighbours.md") if block.name
+    block.name: block.text
+    for page in ("neighbours", "certified")
+    for block in blocks(ROOT / "docs" / f"{page}.md")
+    if block.name
 }
 NEEDS = {
     "with_verifiers.py": "verifiers.legacy",
     "with_verifiers_v1.py": "verifiers.v1",
     "with_trl.py": "trl",
+    "unevaluated_sum.py": "trl",
+    "invalid_moves.py": "textarena",
+    "hash_seed.py": "reasoning_gym",
+    "wrong_first.py": "skyrl_gym",
     "with_inspect_ai.py": "inspect_ai",
     "with_skyrl_gym.py": "skyrl_gym",
     "with_art.py": "art.trajectories",

@@ -1,18 +1,21 @@
 """Worlds in TRL: the same tokens and rewards, and two GRPO steps on the starting policy."""
 
+from __future__ import annotations
+
 import warnings
-from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("trl", reason="needs the extra `trl`")
+# Collecting does not import it: that takes seconds, and every worker collects.
+if find_spec("trl") is None:
+    pytest.skip("needs the extra `trl`", allow_module_level=True)
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from trl import GRPOConfig, GRPOTrainer
 
 from tests.neighbours.reference import SPLITS, WORLDS, paid_by, play_own
 from tokengym.agents.adapters.trl import (
@@ -25,6 +28,11 @@ from tokengym.agents.adapters.trl import (
 from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs import OptionError, Rollouts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trl import GRPOConfig
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CODEC = RendererCodec("qwen3_instruct", str(MODEL_DIR))
@@ -48,11 +56,17 @@ def settings(folder: Path, **given: Any) -> GRPOConfig:
         "save_strategy": "no",
         "max_completion_length": 512,
     }
+    from trl import GRPOConfig
+
     return GRPOConfig(**{**usual, **given})
 
 
-def model() -> Any:
-    return AutoModelForCausalLM.from_pretrained(MODEL_DIR, dtype=torch.float32)
+def trainer_of(**given: Any) -> Any:
+    """Make a trainer of the starting policy."""
+    from trl import GRPOTrainer
+
+    model = AutoModelForCausalLM.from_pretrained(MODEL_DIR, dtype=torch.float32)
+    return GRPOTrainer(model=model, **given)
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -66,8 +80,7 @@ def test_two_steps_of_grpo_train_on_the_tokens_as_sampled(
         batches.append((prompts, play(prompts, trainer)))
         return batches[-1][1]
 
-    trainer = GRPOTrainer(
-        model=model(),
+    trainer = trainer_of(
         reward_funcs=return_reward,
         args=settings(tmp_path),
         train_dataset=task_rows(rollouts, "train", 4),
@@ -126,8 +139,7 @@ def replies(completion: list[int], own: list[int]) -> list[list[int]]:
 
 def test_the_log_probabilities_are_those_of_the_model(tmp_path: Path, tokenizer: Any) -> None:
     rollouts = Rollouts("energy", codec=CODEC, prompt="terse", max_tokens=700)
-    trainer = GRPOTrainer(
-        model=model(),
+    trainer = trainer_of(
         reward_funcs=return_reward,
         args=settings(tmp_path, temperature=0.8),
         train_dataset=task_rows(rollouts, "train", 4),
@@ -168,8 +180,7 @@ def test_two_steps_with_an_environment_factory(tmp_path: Path, tokenizer: Any) -
     rows = rows.map(lambda row: {"prompt": [{"role": "user", "content": "Reply with the tool.\n"}]})
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        trainer = GRPOTrainer(
-            model=model(),
+        trainer = trainer_of(
             args=settings(tmp_path, max_completion_length=32),
             train_dataset=rows,
             processing_class=tokenizer,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("verifiers.v1", reason="needs the extra `verifiers-v1` (verifiers 0.4)")
+pytest.importorskip("verifiers", reason="needs the extra `verifiers-v1` (verifiers 0.4)")
 if int(importlib.metadata.version("verifiers").split(".")[1]) < 4:
     pytest.skip("needs the extra `verifiers-v1` (verifiers 0.4)", allow_module_level=True)
 

@@ -1,11 +1,14 @@
 """Faults planted in a trainer are found, and most of them named."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from tests.probe.plain_trainer import Settings
 from tests.probe.probing import batch_of, first_table, places, probe, probe_steps, trained
 from tokengym.agents.probe.batch import ProbeBatch
+from tokengym.agents.probe.estimators import RARE, expected_cosine
 from tokengym.agents.probe.fit import Fit
 from tokengym.agents.probe.judge import Claims
 from tokengym.agents.probe.update import update
@@ -109,6 +112,22 @@ def test_choices_are_named_with_their_constants() -> None:
         verdict = probe(settings)
         assert verdict.kind is Kind.CHOICE
         assert verdict.name.startswith(name)
+        assert ("expected cosine 0.56" in str(verdict)) is name.startswith("standardised")
+
+
+def test_what_standardising_costs_where_a_great_reply_is_rare() -> None:
+    # With all of the deviation drowned it is centring, which is unbiased.
+    assert expected_cosine(4, 1, 1e9) == pytest.approx(1.0)
+    exact = np.zeros(3)
+    for replies in product(range(3), repeat=4):
+        paid = np.array(RARE[1])[list(replies)]
+        if paid.std() > 0:
+            of_reply = (paid - paid.mean()) / paid.std(ddof=1)
+            chance = np.prod(np.array(RARE[0])[list(replies)])
+            exact += chance * np.bincount(replies, of_reply, 3)
+    true = np.array(RARE[0]) * (np.array(RARE[1]) - np.dot(*RARE))
+    cosine = exact @ true / np.linalg.norm(exact) / np.linalg.norm(true)
+    assert expected_cosine(4, 1, 0.0) == pytest.approx(cosine)
 
 
 def test_the_weights_are_those_that_were_given() -> None:

@@ -35,7 +35,7 @@ def _work(number: int, done: list[int]) -> Callable[[], Awaitable[int]]:
 def test_what_waits_for_its_turn_fails_when_the_run_ends() -> None:
     async def play() -> None:
         futures = FutureStore()
-        ordering = RequestOrder(futures)
+        ordering = RequestOrder("a:train:0", futures)
         waiting = futures.get(ordering.admit(2, _work(2, [])))
         ordering.end("training run 'run' has ended")
         failed = await asyncio.wait_for(waiting, 5)
@@ -51,7 +51,7 @@ def test_any_order_of_arrival_is_performed_in_order_and_once(
 ) -> None:
     async def play() -> None:
         futures = FutureStore()
-        ordering = RequestOrder(futures)
+        ordering = RequestOrder("a:train:0", futures)
         done: list[int] = []
         ids = {n: ordering.admit(n, _work(n, done)) for n in arrival}
         for number in repeated:
@@ -65,7 +65,7 @@ def test_any_order_of_arrival_is_performed_in_order_and_once(
 def test_runs_do_not_wait_for_each_other() -> None:
     async def play() -> None:
         futures = FutureStore()
-        one, two = RequestOrder(futures), RequestOrder(futures)
+        one, two = RequestOrder("a:train:0", futures), RequestOrder("a:train:0", futures)
         done: list[int] = []
         one.admit(5, _work(5, done))
         two.admit(1, _work(1, done))
@@ -78,7 +78,7 @@ def test_runs_do_not_wait_for_each_other() -> None:
 def test_a_number_that_never_comes_is_passed_over() -> None:
     async def play() -> None:
         futures = FutureStore()
-        ordering = RequestOrder(futures, gap_s=0.05)
+        ordering = RequestOrder("a:train:0", futures, gap_s=0.05)
         done: list[int] = []
         ordering.admit(1, _work(1, done))
         late = ordering.admit(3, _work(3, done))
@@ -92,7 +92,7 @@ def test_a_number_that_never_comes_is_passed_over() -> None:
 def test_the_number_of_a_request_that_is_refused_is_passed_over_at_once() -> None:
     async def play() -> None:
         futures = FutureStore()
-        ordering = RequestOrder(futures, gap_s=3600.0)
+        ordering = RequestOrder("a:train:0", futures, gap_s=3600.0)
         done: list[int] = []
         late = ordering.admit(3, _work(3, done))
         ordering.admit(2, lambda: asyncio.sleep(0))
@@ -134,7 +134,7 @@ class _Batch:
 def test_of_a_failed_request_only_a_message_is_kept(early: bool) -> None:
     async def play() -> None:
         futures, compute = FutureStore(), ComputeThread()
-        ordering = RequestOrder(futures)
+        ordering = RequestOrder("a:train:0", futures)
         compute.start([])
         batch = _Batch()
         held = weakref.ref(batch)

@@ -146,9 +146,7 @@ def test_a_log_counts_its_steps_and_goes_on_after_half_a_line(tmp_path: Path) ->
 
 @pytest.mark.skipif(find_spec("wandb") is not None, reason="wandb is installed")
 def test_a_project_without_wandb_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(
-        OptionError, match=r"'mine' .* needs wandb: pip install 'tokengym\[wandb\]'"
-    ):
+    with pytest.raises(OptionError, match=r"needs wandb: pip install 'tokengym\[wandb\]'"):
         RunFolder(tmp_path / "run", wandb="mine")
     assert not (tmp_path / "run").exists()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tinker
+from tinker.lib.internal_client_holder import sessionless_holder_cache
 from tinker.types import AdamParams
 
 from tests.service.toy import VOCABULARY
@@ -137,6 +138,8 @@ def small(model_dir: Path, tmp_path: Path) -> Iterator[LocalService]:
 
 def _page_client(monkeypatch: pytest.MonkeyPatch, service: LocalService, rank: int) -> str:
     """The client of the page, with a rank of which the service has room for few runs."""
+    # For the life of a process, the SDK's `RestClient()` stays with the first address it found.
+    monkeypatch.setattr(sessionless_holder_cache, "_holders", {})
     monkeypatch.setenv("TINKER_BASE_URL", service.base_url)
     monkeypatch.setenv("TINKER_API_KEY", service.api_key)
     (code,) = re.findall(r"```python client\.py\n(.*?)```", PAGE.read_text(), re.DOTALL)

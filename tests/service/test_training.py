@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tinker
 import torch
-from peft import LoraConfig, get_peft_model
 from tinker.types import AdamParams, Datum, ModelInput, TensorData
 from transformers import AutoModelForCausalLM
 
@@ -87,6 +86,9 @@ def _peft_model(model_dir: Path, rank: int, seed: int) -> Any:
     torch.manual_seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peft warns about tied embeddings
+        # Collecting does not import it: that takes seconds, and every worker collects.
+        from peft import LoraConfig, get_peft_model
+
         return get_peft_model(model, LoraConfig(r=rank, lora_alpha=32, target_modules=targets))
 
 
@@ -337,8 +339,8 @@ def test_stable_reinforce_wants_to_know_where_its_tokens_come_from(
     ratio = np.exp(p + 1.0)
     expected = 0.1 * (ratio - 1 - (p + 1.0)) - np.minimum(ratio, 2.0) * p * 0.5
     assert result.metrics["loss:sum"] == pytest.approx(expected.sum(), rel=1e-5)
-    # What follows a refused request need not wait for it.
-    assert "never arrived" not in service.log_path.read_text()
+    # What follows a refused request need not wait for it. Other tests leave gaps in this log.
+    assert f"{run.model_id}: request" not in service.log_path.read_text()
 
 
 def test_a_gradient_that_is_no_number_leaves_the_weights_alone(run: Any) -> None:

@@ -126,20 +126,29 @@ def sampler_with(base_model: BaseModel, capacity: int) -> Sampler:
 
 
 class DigitEnv(Env):
-    """One turn: the reward is the share of digits among the tokens of the reply."""
+    """One turn: the reward is the share of digits among the tokens of the reply, plus a handicap.
 
-    def __init__(self, prompt: list[int], digits: frozenset[int], stop: list[int]) -> None:
+    A random model may say no digit in a whole batch. What a member of a group is given beforehand
+    keeps the rewards of the group from being all equal: `size` members have the handicaps 0 to
+    `size - 1`, and the sum is divided by `size`.
+    """
+
+    def __init__(
+        self, prompt: list[int], digits: frozenset[int], stop: list[int], handicap: int, size: int
+    ) -> None:
         self._prompt = prompt
         self._digits = digits
         self._stop = stop
+        self._handicap = handicap
+        self._size = size
 
     async def initial_observation(self) -> tuple[tinker.ModelInput, list[int]]:
         return tinker.ModelInput.from_ints(self._prompt), self._stop
 
     async def step(self, action: Sequence[int], *, extra: Any = None) -> StepResult:
-        reward = sum(token in self._digits for token in action) / max(1, len(action))
+        share = sum(token in self._digits for token in action) / max(1, len(action))
         return StepResult(
-            reward=reward,
+            reward=(share + self._handicap) / self._size,
             episode_done=True,
             next_observation=tinker.ModelInput.empty(),
             next_stop_condition=self._stop,
@@ -156,7 +165,10 @@ class DigitGroup(EnvGroupBuilder):
     size: int
 
     async def make_envs(self) -> Sequence[Env]:
-        return [DigitEnv(list(self.prompt), self.digits, [self.stop]) for _ in range(self.size)]
+        return [
+            DigitEnv(list(self.prompt), self.digits, [self.stop], place, self.size)
+            for place in range(self.size)
+        ]
 
 
 class DigitDataset(RLDataset):

@@ -15,13 +15,13 @@ from safetensors.numpy import load_file
 from tokengym.agents.training.folder.run import RunFolder
 
 VARYING = {"console.log", "logs.log", "run.lock", "service.log", "timing_spans.jsonl", "starts"}
-"""Files that hold times, and what libraries print. Adapters in `unnamed` die with a service."""
+VARYING |= {"report.html"}
+"""Files that hold times, and what libraries print; the page is made of the others, and has the
+folder's name. Adapters in `unnamed` die with a service."""
 _NAMED = {"log_path", "session_name", "base_url"}
 """Fields of `config.json` that name a folder or an address."""
 _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Id of a session of a service, which a service without a seed makes up."""
-_LASTED = re.compile(r"in [\d,]+ s;|<dt>seconds of training alone</dt><dd>[\d,]+")
-"""How long a run took, in its report."""
 ROUNDING = 1e-3
 """How far numbers may lie apart where the sums of a batch depend on who else is in it."""
 
@@ -106,9 +106,7 @@ def _files(folder: Path) -> dict[str, Any]:
 def _content(path: Path, folder: Path) -> Any:
     if path.suffix == ".safetensors":
         return {name: tensor.ravel().tolist() for name, tensor in load_file(path).items()}
-    if path.suffix == ".png":
-        return path.read_bytes()
-    text = _LASTED.sub("SECONDS", _SESSION.sub("ID", path.read_text()))
+    text = _SESSION.sub("ID", path.read_text())
     text = text.replace(str(folder), "FOLDER")
     if path.suffix not in (".json", ".jsonl"):
         return text

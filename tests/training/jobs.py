@@ -17,7 +17,7 @@ from tokengym.agents.rollouts import (
     record_episode,
     train_segment,
 )
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import JobConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.job import Job
@@ -25,7 +25,7 @@ from tokengym.agents.training.progress import Progress
 from tokengym.envs.tokens.episode import Episode
 
 
-def run_job(config: TrainConfig, folder: Path) -> tuple[RunSummary, str]:
+def run_job(config: JobConfig, folder: Path) -> tuple[RunSummary, str]:
     """Run a job in a folder; returns what it came to and what it showed."""
     shown = io.StringIO()
     progress = Progress(Console(file=shown))
@@ -40,7 +40,7 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
 
 
 def write_rollouts(
-    folder: Path, config: TrainConfig, forecasts: Sequence[float], groups: int = 1
+    folder: Path, config: JobConfig, forecasts: Sequence[float], groups: int = 1
 ) -> Job:
     """Write a run that kept groups of forecasts, said as its policy would sample them."""
     job, run = Job.resolve(config), RunFolder(folder)

@@ -26,8 +26,7 @@ SMALL = preset("forecast", steps=1, groups_per_batch=2, group_size=2, evaluation
 def _capabilities(served: dict[str, Any], url: str, **changes: Any) -> dict[str, Capability]:
     job = Job.resolve(replace(SMALL, **{**served, "base_url": url, **changes}))
     connection = Connection(job.target.model, url, None)
-    tried = service_capabilities(job, connection, "importance_sampling")
-    return {row.name: row for row in asyncio.run(tried)}
+    return {row.name: row for row in asyncio.run(service_capabilities(job, connection))}
 
 
 def test_our_service_can_do_all_that_is_tried(served: dict[str, Any]) -> None:

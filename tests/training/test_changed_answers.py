@@ -18,10 +18,10 @@ from tests.training.jobs import run_job, write_rollouts
 from tokengym.agents.cli import app
 from tokengym.agents.rollouts import evaluation_segment
 from tokengym.agents.rollouts.selection import preferred
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import DpoConfig, JobConfig, SftConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset_for
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -33,8 +33,8 @@ TINY: dict[str, Any] = {
 }
 
 
-def asked(path: Path, **changes: Any) -> TrainConfig:
-    return preset("forecast", **TINY, options={"data": str(path)}, **changes)
+def asked(path: Path, kind: type[JobConfig] = TrainConfig, **changes: Any) -> JobConfig:
+    return preset_for(kind, "forecast", **TINY, options={"data": str(path)}, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -87,16 +87,12 @@ def test_runs_that_other_answers_paid_are_not_compared(run: RunFolder, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        {"command": "sft", "demonstrations": ""},
-        {"command": "dpo", "preferences": "", "margin": 0.05},
-    ],
+    ("kind", "named"), [(SftConfig, "demonstrations"), (DpoConfig, "preferences")]
 )
 def test_nothing_is_learned_from_rollouts_that_other_answers_paid(
-    kept: RunFolder, words: dict[str, Any]
+    kept: RunFolder, kind: type[JobConfig], named: str
 ) -> None:
-    config = asked(data_of(kept), **{key: word or str(kept.folder) for key, word in words.items()})
+    config = asked(data_of(kept), kind, **{named: str(kept.folder)})
     job = Job.resolve(config)
     assert job.recorded or job.preferences
     scored = replace(config, options={**config.options, "score": "log"})

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import JobConfig, SftConfig
 from tokengym.agents.training.cost import Cost, job_cost
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs import Episode, make_world
 
 SETTINGS = preset("forecast", steps=10, groups_per_batch=4, group_size=2, evaluation_tasks=16)
 MAX_TOKENS = 12  # as the world's own configuration has it
 
 
-def cost_of(config: TrainConfig) -> Cost:
+def cost_of(config: JobConfig) -> Cost:
     return job_cost(Job.resolve(config))
 
 
@@ -51,7 +51,7 @@ def test_greedy_rollouts_and_groups_in_place_of_others_are_paid_for() -> None:
 def test_demonstrations_are_trained_on_and_not_sampled_and_every_role_is_evaluated() -> None:
     settings = preset("disruption", steps=2, evaluation_tasks=4)
     cost = cost_of(settings)
-    shown = cost_of(replace(settings, command="sft"))
+    shown = cost_of(preset_for(SftConfig, "disruption", steps=2, evaluation_tasks=4))
     assert shown.trained == cost.trained
     assert shown.sampled * (2 * settings.groups_per_batch * settings.group_size + 16) == (
         cost.sampled * 16

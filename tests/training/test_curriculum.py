@@ -9,10 +9,10 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.rollouts import train_segment
-from tokengym.agents.training.batches.curriculum import SKILL, STAGE, Curriculum, SkillScale, Stage
+from tokengym.agents.scale import Ends, level_ends
+from tokengym.agents.training.batches.curriculum import SKILL, STAGE, Curriculum, Stage
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world
@@ -33,7 +33,7 @@ class Numbers(RLDataset):
 
 def run_through(skills: Sequence[float], bar: float = 0.5) -> list[str]:
     """Return the batches of steps whose rollouts have these skills."""
-    scale = SkillScale(0.2, 0.8)
+    scale = Ends(0.2, 0.8)
     stages = [Stage(name, Numbers(name), scale) for name in ("easy", "hard")]
     task = make_world("forecast").task("train", 0)
     rows: list[StepRow] = []
@@ -62,9 +62,7 @@ def test_the_last_level_is_never_left_and_a_high_bar_never_reached() -> None:
 
 
 def test_the_ends_are_the_best_blind_policy_and_the_oracle() -> None:
-    scale = Job.resolve(preset("forecast", "easy")).scale(
-        make_world("forecast", "easy"), "forecaster"
-    )
+    scale = level_ends(make_world("forecast", "easy"), "forecaster")
     assert 0.7 < scale.blind < scale.oracle < 0.95
     assert scale.skill(scale.oracle) == 1.0
     assert scale.skill(scale.blind) == 0.0
@@ -90,5 +88,3 @@ def test_a_job_passes_from_level_to_level(tmp_path: Path, served: dict[str, Any]
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(OptionError, match="has the levels"):
         preset("forecast", curriculum=("soft",))
-    with pytest.raises(OptionError, match="tokengym sft has no --curriculum"):
-        preset("forecast", curriculum=("easy",), command="sft")

@@ -13,10 +13,10 @@ import torch
 from tests.training.jobs import metrics, run_job
 from tests.warm import start_tokengym
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import JobConfig, SftConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -31,8 +31,8 @@ SIZES: dict[str, Any] = {
 ROLES = ("predictor", "challenger")
 
 
-def job(**changes: Any) -> TrainConfig:
-    return preset("disruption", **{**SIZES, **changes})
+def job(kind: type[JobConfig] = TrainConfig, **changes: Any) -> JobConfig:
+    return preset_for(kind, "disruption", **{**SIZES, **changes})
 
 
 @pytest.mark.parametrize("separate", [False, True])
@@ -70,7 +70,7 @@ def test_self_play_tells_of_both_roles(
 def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> None:
     """One line of runs: demonstrations, then --start from it against it, in the other role too."""
     first = tmp_path / "first"
-    outcome, shown = run_job(job(command="sft", steps=3, max_tokens=16), first)
+    outcome, shown = run_job(job(SftConfig, steps=3, max_tokens=16), first)
     losses = [row["train/nll"] for row in metrics(first)]
     assert len(losses) == 3
     assert losses[-1] < losses[0]
@@ -115,8 +115,6 @@ def test_the_challenger_alone_is_trained_against_an_untrained_model(
         ({"opponents": {"judge": "null"}}, "has the roles"),
         ({"self_play": True, "role": "challenger"}, "trains every role"),
         ({"separate": True}, "separate"),
-        ({"command": "sft", "mode": "async"}, "sft has no --mode, got 'async'"),
-        ({"command": "sft", "filter": "drop"}, "sft has no --filter"),
     ],
 )
 def test_roles_that_make_no_sense_are_refused(changes: dict[str, Any], message: str) -> None:
@@ -138,8 +136,7 @@ def test_the_debate_as_described_is_a_preset_that_other_options_override() -> No
     )
     assert changed.options == {**described, "reward": "proper"}
     assert (changed.warm_start, changed.steps) == (3, 7)
-    supervised = preset("disruption", as_described=True, command="sft")
-    assert (supervised.options, supervised.warm_start) == (described, 0)
+    assert preset_for(SftConfig, "disruption", as_described=True).options == described
     with pytest.raises(OptionError, match=r"--as-described is for .*Disruption-v0, got .*Energy"):
         preset("energy", as_described=True)
 
@@ -175,7 +172,7 @@ def test_a_name_that_is_nobodys_is_refused_before_anything_starts(
 
 def test_a_kill_leaves_all_policies_at_one_step(tmp_path: Path, served: dict[str, Any]) -> None:
     # Replies that are cut off make quick steps.
-    sizes = {"steps": 200, "max_tokens": 16, "save_every": 1}
+    sizes: dict[str, Any] = {"steps": 200, "max_tokens": 16, "save_every": 1}
     config = job(self_play=True, separate=True, **sizes, **served)
     RunFolder(tmp_path).write_config(config)
     command, printed = ["resume", "--yes", str(tmp_path)], tmp_path / "printed.txt"

@@ -4,6 +4,7 @@ import asyncio
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from tokengym.agents.tinker.codec import codec_named
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.batches.demonstrations import datums, recorded_demonstrations
+from tokengym.agents.training.config import SftConfig
 from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset, preset_for
 from tokengym.agents.training.trainer import demonstrations_of
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import play
@@ -116,9 +118,8 @@ def test_a_format_that_renders_again_makes_a_datum_a_turn() -> None:
 
 
 def test_a_steps_examples_are_always_the_same_and_no_two_steps_share_any() -> None:
-    config = preset(
-        "disruption", steps=3, groups_per_batch=1, group_size=2, self_play=True, command="sft"
-    )
+    sizes: dict[str, Any] = {"steps": 3, "groups_per_batch": 1, "group_size": 2}
+    config = preset_for(SftConfig, "disruption", **sizes, self_play=True)
     source = demonstrations_of(
         Job.resolve(config),
         {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}},
@@ -136,7 +137,7 @@ def test_a_steps_examples_are_always_the_same_and_no_two_steps_share_any() -> No
 
 
 def test_policies_of_their_own_are_shown_their_own_sides() -> None:
-    config = preset("disruption", self_play=True, separate=True, command="sft", groups_per_batch=1)
+    config = preset_for(SftConfig, "disruption", self_play=True, separate=True, groups_per_batch=1)
     job = Job.resolve(config)
     opponents = {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}}
     data = asyncio.run(demonstrations_of(job, opponents).batch(0, {})).data
@@ -145,11 +146,11 @@ def test_policies_of_their_own_are_shown_their_own_sides() -> None:
 
 def test_the_best_rollout_of_each_group_of_a_run_is_imitated(tmp_path: Path) -> None:
     """As it was read and sampled; a job's configuration names the run."""
-    plain = preset("forecast", groups_per_batch=1, group_size=2, steps=2)
-    job = write_rollouts(tmp_path, plain, [0.1, 0.9, 0.5])
+    sizes: dict[str, Any] = {"groups_per_batch": 1, "group_size": 2, "steps": 2}
+    job = write_rollouts(tmp_path, preset("forecast", **sizes), [0.1, 0.9, 0.5])
     records = list(RunFolder(tmp_path).rollouts.read())
     best = max(records, key=lambda record: record.total)
-    config = replace(plain, command="sft", demonstrations=str(tmp_path))
+    config = preset_for(SftConfig, "forecast", **sizes, demonstrations=str(tmp_path))
     ((turn,),) = Job.resolve(config).recorded
     assert turn.reply == list(best.turns[0].tokens)
     episode = Episode(job.world, job.world.task("train", 0), job.codec)

@@ -11,9 +11,10 @@ from tests.forecasting.questions_file import plain, write_lines
 from tests.training.jobs import run_job
 from tokengym.agents.rollouts import train_segment
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
+from tokengym.agents.training.config import JobConfig, SftConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs.registry import make_world
 
 GROUPS, SIZE = 8, 2
@@ -24,9 +25,9 @@ def data(tmp_path: Path) -> str:
     return str(write_lines(tmp_path / "q.jsonl", [plain(number) for number in range(60)]))
 
 
-def job(data: str, **changes: Any) -> Job:
+def job(data: str, kind: type[JobConfig] = TrainConfig, **changes: Any) -> Job:
     sizes = {"groups_per_batch": GROUPS, "group_size": SIZE, "steps": 40}
-    return Job.resolve(preset("forecast", options={"data": data}, **{**sizes, **changes}))
+    return Job.resolve(preset_for(kind, "forecast", options={"data": data}, **{**sizes, **changes}))
 
 
 def indices(made: Job, steps: int) -> list[list[int]]:
@@ -66,7 +67,7 @@ def test_the_command_and_the_builder_go_through_data_alike(data: str) -> None:
 def test_worlds_without_end_have_no_epochs(data: str) -> None:
     size = make_world("forecast", data=data).size("train")
     assert size is not None
-    taught = job(data, command="sft")  # a step has an example for every rollout
+    taught = job(data, SftConfig)  # a step has an example for every rollout
     said = [taught.epoch_begun(step) for step in range(6)]
     assert len([one for one in said if one]) == -(-6 * GROUPS * SIZE // size) - 1 > 0
     made = Job.resolve(preset("forecast"))

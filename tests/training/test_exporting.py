@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
@@ -88,6 +87,9 @@ def test_adapter_and_merged_model_compute_what_was_trained(
         base = AutoModelForCausalLM.from_pretrained(MODEL_DIR, dtype=torch.float32)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # peft warns about tied embeddings
+            # Collecting does not import it: that takes seconds, and every worker collects.
+            from peft import PeftModel
+
             loaded = PeftModel.from_pretrained(base, str(tmp_path / "adapter"))
         torch.testing.assert_close(loaded(TOKENS).logits, wanted, atol=1e-4, rtol=1e-4)
     assert (tmp_path / "merged" / "tokenizer_config.json").is_file()

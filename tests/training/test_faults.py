@@ -4,7 +4,6 @@ import io
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,6 @@ from tests.analysis.test_compare import finished
 from tests.training.test_monitor import line
 from tokengym.agents.cli import app
 from tokengym.agents.cli.failures import describe, write_anything
-from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.folder.run import SCHEMA_VERSION, RunFolder
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.progress import Progress
@@ -67,11 +65,10 @@ def folder(tmp_path: Path) -> Path:
 def resume(folder: Path) -> str:
     run = RunFolder(folder)
     with run.lock():
-        target = ServiceTarget.resolve(run.config)
-        said = [*mend_run(run, target), *forget_unsaved_steps(run)]
+        said = [*mend_run(run), *forget_unsaved_steps(run)]
         assert run.evaluation("before") is None
     # Mended once, there is nothing more to say, and a next row stands on a line of its own.
-    assert [*mend_run(run, target), *forget_unsaved_steps(run)] == []
+    assert [*mend_run(run), *forget_unsaved_steps(run)] == []
     for name in ("metrics.jsonl", "checkpoints.jsonl"):
         rows = (folder / name).read_text()
         assert rows.endswith("\n")
@@ -176,7 +173,7 @@ FAULTS = [
         "run/settings.json is damaged: steps: Input should be a valid integer",
         write(
             "settings.json",
-            json.dumps({**asdict(CONFIG), "schema_version": SCHEMA_VERSION, "steps": None}),
+            json.dumps({**CONFIG.to_dict(), "schema_version": SCHEMA_VERSION, "steps": None}),
         ),
         resume,
     ),

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from tests.training.faulty_service import Fault, failing
 from tests.training.jobs import metrics, run_job
 from tests.warm import run_tokengym
+from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.cli import app
 from tokengym.agents.rollouts import train_segment
 from tokengym.agents.training.connection import ServiceRefusedError
@@ -48,7 +49,7 @@ def test_a_run_ends_before_it_needs_more_tokens_and_goes_on_with_more(
     done = len(metrics(tmp_path))
     assert 1 <= done < settings.steps
     assert f"Ended after {done} of 3 steps" in outcome.ending
-    assert outcome.ending in list(outcome.lines())
+    assert outcome.ending in run_report(RunFolder(tmp_path)).lines
     assert outcome.ending in (tmp_path / "report.html").read_text()
     used = tokens_on_record(tmp_path)
     step = max(row["tokens/total"] for row in metrics(tmp_path))

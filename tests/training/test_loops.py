@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.training.jobs import metrics, run_job
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import JobConfig, SftConfig, TrainConfig
 from tokengym.agents.training.folder.monitor import NAMED
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.ties import tie_statistics
 
@@ -22,7 +22,7 @@ ENERGY = preset("energy", **TINY, steps=1)
 DEBATE = preset("disruption", **TINY, steps=1, max_tokens=48)
 
 
-def run(settings: TrainConfig, folder: Path) -> list[dict[str, Any]]:
+def run(settings: JobConfig, folder: Path) -> list[dict[str, Any]]:
     run_job(settings, folder)
     return metrics(folder)
 
@@ -75,11 +75,11 @@ def test_a_step_logs_the_named_figures(tmp_path: Path, served: dict[str, Any]) -
         assert row[name] == row[f"env/all/{name}"] == ties[name]  # type: ignore[literal-required]
 
 
-@pytest.mark.parametrize("kind", [{}, {"command": "sft"}], ids=str)
+@pytest.mark.parametrize("kind", [TrainConfig, SftConfig])
 def test_a_job_goes_on_where_it_ended(
-    tmp_path: Path, served: dict[str, Any], kind: dict[str, Any]
+    tmp_path: Path, served: dict[str, Any], kind: type[JobConfig]
 ) -> None:
-    settings = replace(FORECAST, **served, **kind)
+    settings = preset_for(kind, "forecast", **TINY, **served, steps=2)
     first = run(settings, tmp_path)
     rows = run(replace(settings, steps=3), tmp_path)
     assert rows[:2] == first

@@ -10,13 +10,13 @@ import pytest
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.rollouts import evaluation_segment, train_segment
+from tokengym.agents.scale import Ends
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.training.batches.curriculum import SkillScale
 from tokengym.agents.training.batches.mixture import PHASE, MixedSource, WorldMixture
+from tokengym.agents.training.config import SftConfig, TrainConfig
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import mixed_preset
 from tokengym.agents.viewer.run_view import RunView
 from tokengym.envs.core.errors import OptionError
@@ -26,7 +26,7 @@ SOURCES = [
     MixedSource(
         f"forecast-{level}",
         TaskDatasetBuilder(world="tokengym/Forecast-v0", level=level, codec="byte", group_size=2),
-        SkillScale(0.2, 0.8),
+        Ends(0.2, 0.8),
     )
     for level in ("easy", "hard")
 ]
@@ -91,7 +91,7 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
 ) -> None:
     sizes = {"steps": 2, "groups_per_batch": 4, "group_size": 2, "evaluation_tasks": 2}
     worlds = [("forecast", "hard"), ("warehouse", "pick_small")]
-    config = mixed_preset(worlds, mix="even", **sizes, **served)
+    config = mixed_preset(TrainConfig, worlds, mix="even", **sizes, **served)
     outcome, shown = run_job(config, tmp_path)
     tags = ["forecast-hard", "warehouse-pick_small"]
     run = RunFolder(tmp_path)
@@ -112,17 +112,20 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
         "tokengym/Warehouse-v0:pick_small",
     ]
 
-    job = Job.resolve(config)
-    report = run_report(job, run, outcome)
-    assert report.title == "tokengym/Forecast-v0 (hard), tokengym/Warehouse-v0 (pick_small)"
-    page = (tmp_path / "report.html").read_text()
-    assert all(f"Mean return, {tag}" in page for tag in tags)
-    assert "Worlds by step: forecast-hard, warehouse-pick_small" in page
+    report = run_report(run)
+    titles = ["tokengym/Forecast-v0 (hard)", "tokengym/Warehouse-v0 (pick_small)"]
+    assert report.title == ", ".join(titles)
+    assert {f"Return on held-out Tasks: {titles[1]}"} <= {table.title for table in report.tables}
+    assert all(line in (tmp_path / "report.html").read_text() for line in report.lines[:1])
     curves = RunView("mixed", tmp_path).curves()
     for tag in tags:
         assert curves["series"][f"return in {tag}"] == returns[tag]
         assert curves["series"][f"share in {tag}"] == [0.5, 0.5]
         assert "oracle" in curves["lines"][f"return in {tag}"]
+        ends = [outcome.before.of(tag).earned, outcome.after.of(tag).earned]
+        assert [point[1] for point in curves["points"][f"return in {tag}"]] == [
+            mean.value for mean in ends
+        ]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +138,7 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
             "each of several worlds, .* got '1' for 2",
         ),
         (["easy", "hard"], {"mix": "1,0"}, "positive number"),
-        (["easy", "hard"], {"command": "sft"}, "tokengym sft is for one world, got 2"),
+        (["easy", "hard"], {"kind": SftConfig}, "tokengym sft is for one world, got 2"),
         (["easy", "hard"], {"filter": "resample"}, "filter='resample' is for one world"),
         (["easy", "hard"], {"curriculum": ("update",)}, "curriculum=.* is for one world"),
     ],
@@ -143,5 +146,6 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
 def test_what_does_not_fit_is_refused(
     worlds: list[str], changes: dict[str, Any], named: str
 ) -> None:
+    asked = {"kind": TrainConfig, "worlds": [("forecast", level) for level in worlds], **changes}
     with pytest.raises(OptionError, match=named):
-        mixed_preset([("forecast", level) for level in worlds], **changes)
+        mixed_preset(**asked)

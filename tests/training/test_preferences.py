@@ -14,12 +14,12 @@ from tests.training.jobs import metrics, run_job, write_rollouts
 from tokengym.agents.cli.compare import training_method
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnRecord, train_segment
 from tokengym.agents.training.batches.preferences import Preferences
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import DpoConfig
 from tokengym.agents.training.earlier_runs import SavedRollouts, TokenPair
 from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import submit
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.episode import Episode
 
@@ -159,11 +159,11 @@ def test_a_pair_stays_together_whatever_the_number_of_optimizer_steps(optimizer_
 def test_a_job_learns_what_earns_more(tmp_path: Path, served: dict[str, Any]) -> None:
     """At the first step the policy is its own reference; after a few it prefers the chosen."""
     rolled = tmp_path / "rolled"
-    config: TrainConfig = preset(
+    config = preset_for(
+        DpoConfig,
         "forecast",
         **{**TINY, "steps": 3},
         **served,
-        command="dpo",
         preferences=str(rolled),
         substeps=2,
     )

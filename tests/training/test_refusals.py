@@ -8,10 +8,11 @@ from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
 from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.agents.training.config import DistilConfig, DpoConfig, JobConfig, SftConfig
 from tokengym.agents.training.connection import Connection, ServiceRefusedError, ServiceTarget
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.presets import preset
-from tokengym.envs.core.errors import OptionError, TokengymError
+from tokengym.agents.training.presets import preset, preset_for
+from tokengym.envs.core.errors import TokengymError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -43,8 +44,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         ("dpo forecast --preferences unsaved", "kept 0 training rollouts of the forecaster"),
         ("dpo forecast --preferences unsaved --margin 0", "--margin must be above 0, got 0"),
         ("dpo forecast --preferences unsaved --beta nan", "--beta must be a finite number"),
-        ("dpo forecast", "tokengym dpo needs --preferences"),
-        ("distil forecast", "tokengym distil needs --teacher"),
         ("distil forecast --teacher nobody", "--teacher must be a run folder"),
         ("distil forecast --teacher unsaved", "has saved no weights yet"),
         ("sft forecast,energy", "tokengym sft is for one world"),
@@ -98,10 +97,19 @@ def test_a_command_takes_its_own_options_alone(typed: str) -> None:
     assert typed.split()[2] in ended.output
 
 
-@pytest.mark.parametrize("command", ["sft", "dpo", "distil"])
-def test_what_a_command_does_not_offer_is_refused_from_python_too(command: str) -> None:
-    with pytest.raises(OptionError, match=f"tokengym {command} has no --estimator, got 'remax'"):
-        preset("forecast", command=command, estimator="remax")
+@pytest.mark.parametrize("kind", [SftConfig, DpoConfig, DistilConfig])
+def test_what_a_command_does_not_take_does_not_exist_in_python(kind: type[JobConfig]) -> None:
+    with pytest.raises(TypeError, match=f"{kind.__name__}.* unexpected .* 'estimator'"):
+        preset_for(kind, "forecast", estimator="remax")
+
+
+@pytest.mark.parametrize(("kind", "named"), [(DpoConfig, "preferences"), (DistilConfig, "teacher")])
+def test_what_a_command_learns_from_must_be_named(kind: type[JobConfig], named: str) -> None:
+    with pytest.raises(TypeError, match=f"missing .* '{named}'"):
+        preset_for(kind, "forecast")
+    ended = CliRunner().invoke(app, [kind.command, "forecast"])
+    assert ended.exit_code == 2
+    assert f"--{named}" in ended.output
 
 
 def test_an_address_where_nothing_listens_is_refused_at_once() -> None:

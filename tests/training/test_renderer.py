@@ -12,6 +12,8 @@ from tokengym.agents.cli import app
 from tokengym.agents.tinker.codec import renderer_for
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
+from tokengym.agents.training.earlier_runs import codec_of
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
@@ -35,6 +37,18 @@ def test_a_directory_is_known_by_its_name(place: str, tmp_path: Path) -> None:
     assert job.config.renderer == "qwen3"
     builder = TaskDatasetBuilder(world="forecast", model_name_for_tokenizer=str(directory))
     assert job.codec.name == builder.codec_name() == f"qwen3@{directory}"
+
+
+def test_a_run_on_a_model_named_otherwise_than_its_directory_reads_by_the_same_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that it can teach, be imitated and play against later jobs on that model."""
+    shutil.copytree(MODEL_DIR, tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    job, run = Job.resolve(preset("forecast", model="mine")), RunFolder(tmp_path / "run")
+    run.write_config(job.config)
+    run.service_folder.mkdir()
+    assert codec_of(run) == job.codec.name == f"qwen3_instruct@{tmp_path / 'mine'}"
 
 
 def test_a_model_that_the_cookbook_does_not_list_needs_a_renderer_in_a_dataset() -> None:

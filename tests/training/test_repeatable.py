@@ -8,19 +8,19 @@ import pytest
 
 from tests.training.folders import ROUNDING, differences
 from tests.training.jobs import run_job, write_rollouts
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import DpoConfig, JobConfig, SftConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.policy_trainers import PolicyTrainers
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset, preset_for
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 TINY: dict[str, Any] = {"groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2, "steps": 2}
 FORECAST = preset("forecast", **TINY)
-KINDS: dict[str, TrainConfig] = {
+KINDS: dict[str, JobConfig] = {
     "rewards": replace(FORECAST, mode="async", estimator="remax"),
     "self-play": preset("disruption", **TINY, max_tokens=32, self_play=True, separate=True),
-    "preferences": preset("forecast", **TINY, command="dpo", preferences="rolled"),
+    "preferences": preset_for(DpoConfig, "forecast", **TINY, preferences="rolled"),
 }
 
 
@@ -30,9 +30,8 @@ def test_the_same_job_twice_leaves_the_same_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     config = replace(KINDS[kind], **served)
-    if config.preferences:
-        rewarded = replace(config, command="train", preferences=None)
-        write_rollouts(Path(config.preferences), rewarded, [0.1, 0.9])
+    if isinstance(config, DpoConfig):
+        write_rollouts(Path(config.preferences), replace(FORECAST, **served), [0.1, 0.9])
     one, two = tmp_path / "a" / "run", tmp_path / "b" / "run"
     for folder in (one, two):
         run_job(config, folder)
@@ -43,11 +42,11 @@ class _InterruptedError(Exception):
     """What ends a run between two steps."""
 
 
-@pytest.mark.parametrize("change", [{}, {"command": "sft"}], ids=["rollouts", "demonstrations"])
+@pytest.mark.parametrize("kind", [TrainConfig, SftConfig], ids=["rollouts", "demonstrations"])
 def test_an_interrupted_run_ends_as_one_that_was_not(
-    tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+    tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch, kind: type[JobConfig]
 ) -> None:
-    config = replace(FORECAST, **served, **change, steps=3, save_every=1)
+    config = replace(preset_for(kind, "forecast", **TINY), **served, steps=3, save_every=1)
     whole, broken = tmp_path / "a" / "run", tmp_path / "b" / "run"
     run_job(config, whole)
     save = PolicyTrainers.save

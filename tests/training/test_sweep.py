@@ -15,17 +15,14 @@ from tests.training.jobs import metrics
 from tokengym.agents.cli import app
 from tokengym.agents.cli.sweep import Swept
 from tokengym.agents.settings import settings_of
-from tokengym.agents.training.config import COMMANDS, TrainConfig
+from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.viewer import open_runs
 from tokengym.envs.core.errors import OptionError, TokengymError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-OFFERED = {
-    name: Swept.of(setting)
-    for group in COMMANDS["train"].groups
-    for name, setting in settings_of(group).items()
-}
+OFFERED = {name: Swept.of(setting) for name, setting in settings_of(TrainConfig).items()}
 SAID = {int: ["4", "8"], float: ["0.5", "0.25"], bool: ["true", "false"], str: ["a", "b"]}
 
 
@@ -111,8 +108,13 @@ def test_each_combination_is_trained_once_and_the_table_is_that_of_the_logs(
     changed = {path for path, when in kept.items() if path.stat().st_mtime_ns != when}
     assert changed == {broken}
     assert json.loads((tmp_path / "sweep.json").read_text()) == found
-    for name in ("sweep.html", "sweep.png"):
-        assert (tmp_path / name).stat().st_size > 1000
+    shown = open_runs([tmp_path])
+    assert len(shown) == 5
+    report = shown[tmp_path.name].report()
+    assert report is not None
+    chart, table = report["parts"]
+    assert table["header"] == ["", *found]
+    assert chart["series"][0]["y"] == [one for column in found.values() for one in column["skills"]]
     # A sweep of fewer settings finds its runs by what they were trained with, not by their names.
     narrower = sweep(tmp_path, served, *words[2:], "--group-size", "2")
     assert narrower.count("finished before") == 2

@@ -1,18 +1,24 @@
 """Laws of the page in a browser: it loads, filters and opens, and what a model said stays text."""
 
 import json
+import re
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from tests.viewer.browser import Browser
 from tests.viewer.conftest import GROUPS, HOSTILE, SIZE, STEPS, rollout, write_run
+from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.cli import app
 from tokengym.agents.rollouts import evaluation_segment, train_segment
+from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.viewer import Viewer, open_runs, whole_page
+from tokengym.agents.training.folder.run_summary import Evaluation, RunSummary
+from tokengym.agents.viewer import Viewer, open_runs, whole_page, write_page
 from tokengym.rewards.estimates import mean_estimate
 
 ROLLOUTS = STEPS * GROUPS * SIZE + 6
@@ -47,7 +53,7 @@ def test_the_page_shows_curves_with_their_lines_and_all_rollouts(page: Browser) 
 def test_from_a_curve_to_the_members_of_a_dead_group_are_two_clicks(page: Browser) -> None:
     x, y = page.evaluate(
         "(() => { const box = document.querySelectorAll('.chart')[1].getBoundingClientRect();"
-        "return [box.x + box.width * (38 + (320 - 38 - 46) / 2) / 320, box.y + 60]; })()"
+        "return [box.x + box.width * (38 + (320 - 38 - 56) / 2) / 320, box.y + 60]; })()"
     )
     page.click_at(x, y)
     page.wait("document.querySelector('.count').textContent.startsWith('8 of ')")
@@ -226,10 +232,144 @@ def test_a_page_of_a_run_keeps_to_its_size_and_says_what_it_holds(
     assert len(tasks["evaluation_after"]) > 10
     assert tasks["evaluation_after"] <= tasks["evaluation_before"]
     count = sum(name.startswith("evaluation") for name, _ in held)
-    stated = f"This file holds {count} of 186 evaluation rollouts, evenly spaced"
+    stated = f"This file holds {count} of 186 evaluation rollouts, the extremes and others evenly"
     assert stated in browser.evaluate("document.body.innerText")
+    assert "In this file, not the whole, on" in browser.evaluate("document.body.innerText")
     browser.click(".pairs tbody tr")
     browser.wait("document.querySelector('.member')")
+
+
+def finished(folder: Path, world: str = "forecast") -> RunFolder:
+    """A run with an end."""
+    run = write_run(folder, world)
+    after = [rollout(world, "evaluation", None, group, 1) for group in range(6)]
+    run.rollouts.append(evaluation_segment("after"), after)
+    before = list(run.rollouts.read(evaluation_segment("before")))
+    start, end = (
+        Evaluation(tuple(one.total for one in side), {"malformed": 0.5}) for side in (before, after)
+    )
+    run.write_evaluation("before", start)
+    lost = Collapse(2, HOSTILE, "try it")
+    name = "forecaster" if world == "forecast" else "operator"
+    run.write_outcome(RunSummary(start, end, run.references, lost, {name: None}))
+    return run
+
+
+def embedded(path: Path) -> dict[str, Any]:
+    """The data of the one run of a page."""
+    (text,) = re.findall(
+        r'<script type="application/json" id="data">(.*?)</script>', path.read_text()
+    )
+    (run,) = json.loads(text)["runs"]
+    found: dict[str, Any] = run
+    return found
+
+
+@pytest.mark.parametrize("megabytes", [5.0, 0.25])
+def test_the_data_of_a_page_are_those_of_the_run_with_its_extremes(
+    tmp_path: Path, megabytes: float
+) -> None:
+    run = finished(tmp_path / "run")
+    grown = [
+        replace(rollout("forecast", "train", 9, group, member), advantage=(group - 40) / 40)
+        for group in range(90)
+        for member in range(2)
+    ]
+    run.rollouts.append(train_segment(9), grown)
+    path = tmp_path / "page.html"
+    write_page([run.folder], path, megabytes)
+    assert path.stat().st_size <= megabytes * 1e6
+    page = embedded(path)
+    rows = [json.loads(line) for line in (run.folder / "metrics.jsonl").read_text().splitlines()]
+    assert page["curves"]["series"]["return"] == [row["env/all/reward/total"] for row in rows]
+    outcome = run.finished
+    ends = [outcome.before.earned, outcome.after.earned]
+    assert page["curves"]["points"]["return"] == [
+        [at, mean.value, mean.low, mean.high] for at, mean in zip((0, STEPS), ends, strict=True)
+    ]
+    assert page["report"] == run_report(run).to_dict()
+    held = {
+        name: [one for group in groups for one in group["records"]]
+        for name, groups in page["groups"].items()
+    }
+    for name, records in held.items():
+        known = {(one.origin.group, one.origin.member): one for one in run.rollouts.read(name)}
+        for record in records:
+            saved = known[record["group"], record["member"]]
+            assert record["return"] == saved.total
+            assert [turn["said"] for turn in record["turns"]] == [turn.said for turn in saved.turns]
+        assert page["tables"][name]["return"] == [record["return"] for record in records]
+    assert page["all_rows"] == {
+        s.name: len([*run.rollouts.read(s.name)]) for s in run.rollouts.segments()
+    }
+    trained = [
+        one
+        for s in run.rollouts.segments()
+        if s.step is not None
+        for one in run.rollouts.read(s.name)
+    ]
+    shown = [one for name, records in held.items() if name.startswith("train_") for one in records]
+    assert (len(shown) == len(trained)) == (megabytes == 5.0)
+    for end in (min, max):
+        assert end(one["return"] for one in shown) == end(one.total for one in trained)
+        assert end(one["advantage"] for one in shown) == end(
+            one.advantage or 0.0 for one in trained
+        )
+
+
+@pytest.mark.parametrize(("width", "dark"), [(400, True), (1280, False)])
+def test_a_report_opens_on_what_happened_then_curves_then_references(
+    browser: Browser, tmp_path: Path, width: int, dark: bool
+) -> None:
+    run, path = finished(tmp_path / "run", "energy"), tmp_path / f"report_{width}.html"
+    write_page([run.folder], path)
+    browser.errors.clear()
+    browser.show(width, 900, dark=dark)
+    browser.open(path.as_uri())
+    browser.wait(f"location.href.endsWith('{path.name}') && document.querySelector('.part')")
+    browser.wait("document.querySelectorAll('.pairs tbody tr').length === 6")
+    text = browser.evaluate("document.querySelector('main').innerText")
+    report = run_report(run)
+    places = [report.warning[:30], report.lines[0], "on average", "Click a step", "mean return"]
+    found = [text.index(part) for part in places]
+    assert found == sorted(found)
+    assert browser.evaluate("document.querySelectorAll('.dot.held').length") == 2
+    assert {"blind", "reachable", "oracle"} <= set(text.split())
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    browser.click(".pairs tbody tr")
+    browser.wait("document.querySelectorAll('.picture img').length === 2")
+    browser.wait(
+        "[...document.querySelectorAll('.picture img')].every((one) => one.naturalWidth > 500)"
+    )
+    browser.press("Escape")
+    browser.click(".views button:last-child")
+    browser.click(".ends button", "smallest return")
+    browser.wait("document.querySelector('.rollout')")
+    worst = min(one.total for s in run.rollouts.segments() for one in run.rollouts.read(s.name))
+    shown = browser.evaluate("document.querySelector('.facts b').textContent")
+    assert float(shown.removeprefix("return ")) == pytest.approx(worst, abs=1e-4)
+    assert browser.evaluate("window.hacked === undefined")
+    assert browser.errors == []
+
+
+def test_a_page_has_no_password_of_an_address(tmp_path: Path) -> None:
+    run, path = finished(tmp_path / "run"), tmp_path / "page.html"
+    run.write_config(replace(run.config, base_url="https://me:hidden@service.example/v1"))
+    write_page([run.folder], path)
+    assert "hidden@" not in path.read_text()
+    assert embedded(path)["config"]["base_url"] == "https://service.example/v1"
+
+
+def test_where_no_script_runs_the_findings_are_read(browser: Browser, tmp_path: Path) -> None:
+    run, path = finished(tmp_path / "run"), tmp_path / "plain.html"
+    write_page([run.folder], path)
+    browser.send("Emulation.setScriptExecutionDisabled", value=True)
+    browser.open(path.as_uri())
+    browser.send("Emulation.setScriptExecutionDisabled", value=False)
+    shown = browser.wait(f"location.href.endsWith('{path.name}') && document.body.innerText")
+    report = run_report(run)
+    assert report.warning[:30] in shown
+    assert report.lines[0] in shown
 
 
 def test_a_page_on_paper_shows_its_rows(page: Browser) -> None:

@@ -95,7 +95,7 @@ def _cost_of(terms: dict[str, Any], demand: list[int], order: int) -> float:
         cost += terms["holding"] * left + terms["lost"] * max(asked - on_hand, 0)
         due.append(placed)
         on_hand = left + due.pop(0)
-    return cost + terms["leftover"] * (on_hand + sum(due))
+    return float(cost + terms["leftover"] * (on_hand + sum(due)))
 
 
 def test_the_realised_cost_is_what_happened() -> None:

@@ -1,7 +1,8 @@
 """Graders as people write them: a function is called by the names of its parameters.
 
-Known are the forms of TRL, verl, verifiers, Inspect and of rubrics; coroutines and objects that are
-called; and results that are numbers, or lists, tuples, dictionaries or objects that have one.
+Known are the forms of TRL, verl, verifiers, Inspect and of rubrics, the resources servers of NeMo
+Gym, coroutines and objects that are called; and results that are numbers, or lists, tuples,
+dictionaries or objects that have one.
 """
 
 import asyncio
@@ -43,7 +44,8 @@ _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _FORMS = (
     "(prompt, reply, row), (reply, reference), TRL's (completions, columns of the rows), verl's "
     "(data_source, solution_str, ground_truth, extra_info), verifiers' (completion, answer, "
-    "state), Inspect's (state, target) or a rubric's (action, observation)"
+    "state), Inspect's (state, target), a rubric's (action, observation) or a class of NeMo Gym's "
+    "resources servers"
 )
 
 
@@ -66,10 +68,12 @@ class Question:
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> "Question | None":
         """Read a row; `None` if it asks nothing in text or messages."""
-        asked = next((row[name] for name in PROMPTS if row.get(name)), None)
+        sent = row.get("responses_create_params")  # NeMo Gym's
+        named = {**row, **sent} if isinstance(sent, Mapping) else row
+        asked = next((named[name] for name in PROMPTS if named.get(name)), None)
         prompt = asked
         if isinstance(asked, list) and all(isinstance(one, Mapping) for one in asked):
-            prompt = "\n\n".join(str(one.get("content") or "") for one in asked)
+            prompt = "\n\n".join(_text(one.get("content")) for one in asked)
         if not isinstance(prompt, str):
             return None
         holders = (row, *(row.get(name) for name in ("reward_model", "extra_info")))
@@ -83,6 +87,13 @@ class Question:
         truth = truths[0] if truths else None
         truth = truth[0] if isinstance(truth, list) and truth else truth
         return cls(prompt, asked, None if truth is None else str(truth), row)
+
+
+def _text(content: Any) -> str:
+    """Return the text of a message: its content, or those of its parts that are text."""
+    if not isinstance(content, list):
+        return str(content or "")
+    return "\n".join(str(part["text"]) for part in content if "text" in part)
 
 
 class _Reply(str):
@@ -218,6 +229,10 @@ def find_grader(
 
 def _function(made: Any) -> Callable[..., Any]:
     """Return the function that grades; of a class, a factory or a rubric, what it makes or has."""
+    if isinstance(made, type) and hasattr(made, "setup_webserver"):
+        from tokengym.agents.certify.sources.nemo_gym import Verification
+
+        return Verification(made)
     if isinstance(made, type):
         made = made()
     run = made if callable(made) else None

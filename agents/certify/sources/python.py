@@ -3,11 +3,12 @@
 import importlib.util
 import sys
 from collections import defaultdict
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
-from tokengym.agents.certify.sources import rows_of
+from tokengym.agents.certify.sources import package, rows_of
 from tokengym.agents.certify.sources.graders import PROMPTS, Question, find_grader
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.registry import import_object
@@ -51,6 +52,13 @@ def open_python(target: str, form: str = "{}", **options: Any) -> Source:
     return RewardFunction(made, Path(options.pop("prompts")), form=form, name=target, **options)
 
 
+def _package(target: str) -> str:
+    """Return the distribution and version that a module's grader is of; empty if it is of none."""
+    module = target.partition(":")[0]
+    known = {} if module.endswith(".py") else packages_distributions()
+    return "".join(map(package, known.get(module.partition(".")[0], ())[:1]))
+
+
 class RewardFunction(Source):
     """A grader of replies, see `graders`; one reply ends an episode.
 
@@ -90,7 +98,7 @@ class RewardFunction(Source):
         some = next(iter(self._rows.values()))[:_TRIED]
         self._reward = find_grader(reward, name, some, form.format)
         self.facts = Facts(
-            package=getattr(reward, "__qualname__", name),
+            package=_package(name) or getattr(reward, "__qualname__", name),
             splits=tuple(self._rows) if len(self._rows) > 1 else (),
             size=min(map(len, self._rows.values())),
             form=form,

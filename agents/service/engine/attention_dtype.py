@@ -5,8 +5,9 @@ round to different bfloat16 numbers, all later layers differ, and log-probabilit
 hundredths. On a processor a product of bfloat16 matrices adds up to 512 terms one after another in
 float32, whatever its other dimensions, and zeros change nothing. So if keys lie in the order of
 their positions, from the first one on, scores are the same bits however many queries, rows or
-masked keys there are, and so are values that are mixed in tiles of fixed size. On a GPU, and in
-float32, sums depend on the shape.
+masked keys there are, and so are values that are mixed in tiles of fixed size. On a GPU, in
+float32, and with a matrix unit (Intel's AMX), sums depend on the shape; `--deterministic` leaves
+the matrix unit alone.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -72,31 +72,34 @@ class _Running:
     Attributes:
         turn: whose it is.
         size: its positions.
-        resume: puts back what others may have changed, such as the adapter in use.
         started: when it began.
+        resume: puts back what others may have changed, such as the adapter in use.
         paused: seconds that were spent on others since.
     """
 
     turn: _Turn
     size: int
+    started: float
     resume: Callable[[], None] = lambda: None
-    started: float = field(default_factory=time.monotonic)
     paused: float = 0.0
 
-    @property
-    def own_s(self) -> float:
-        """Seconds spent on it so far."""
-        return time.monotonic() - self.started - self.paused
+    def own_s(self, now: float) -> float:
+        """Return the seconds spent on it so far."""
+        return now - self.started - self.paused
 
 
 class ComputeThread:
     """Runs operations and sampling steps on one thread, each client's in their order.
 
+    Args:
+        clock: returns the time in seconds, by which clients share the thread.
+
     Attributes:
         running: the piece that runs, the last one, and those that pause for it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._wake = threading.Condition()
         self._callbacks: deque[Callable[[], None]] = deque()
         self._operations = _Operations()
@@ -139,14 +142,14 @@ class ComputeThread:
 
     def pause(self) -> None:
         """Do small pieces of others in the middle of the one that runs; called by that one."""
-        if time.monotonic() < self._next_look or self._stopping:
+        if self._clock() < self._next_look or self._stopping:
             return
         self._run_callbacks()
         running = self.running[-1]
         if self._choose(running) is not None:
             self._helpers.submit(self._serve, running).result()
             running.resume()
-        self._next_look = time.monotonic() + LOOK_S
+        self._next_look = self._clock() + LOOK_S
 
     def stop(self, timeout: float = 30.0) -> None:
         """Finish the current piece and end the thread."""
@@ -183,7 +186,7 @@ class ComputeThread:
         most, limit = WHOLE, float("inf")
         if pausing is not None:
             most = pausing.size // SMALLER
-            limit = self._served[pausing.turn] + pausing.own_s
+            limit = self._served[pausing.turn] + pausing.own_s(self._clock())
         best: tuple[_Turn, int] | None = None
         for source in self._sources:
             for client, size in source.waiting().items():
@@ -201,7 +204,7 @@ class ComputeThread:
         chosen = self._choose(pausing)
         if chosen is None:
             return False
-        piece = _Running(*chosen)
+        piece = _Running(*chosen, self._clock())
         turn = piece.turn
         self._least = max(self._least, self._served[turn])
         self.running.append(piece)
@@ -209,9 +212,10 @@ class ComputeThread:
             turn.source.step(turn.client)
         finally:
             self.running.pop()
-            self._served[turn] += piece.own_s
+            now = self._clock()
+            self._served[turn] += piece.own_s(now)
             if pausing is not None:
-                pausing.paused += time.monotonic() - piece.started
+                pausing.paused += now - piece.started
         if len(self._served) > REMEMBERED:
             held = {running.turn for running in self.running}
             self._served = {t: s for t, s in self._served.items() if s > self._least or t in held}

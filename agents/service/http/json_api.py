@@ -51,7 +51,7 @@ async def respond(handler: Handler, request: web.Request) -> web.StreamResponse:
     except (TooSlowError, OverloadedError):  # The SDK sends it again.
         raise
     except Exception:
-        service.pass_over(*_order(bytes(request.get(BODY, b"")[:JSON_BYTES])))
+        service.pass_over(*order_of(bytes(request.get(BODY, b"")[:JSON_BYTES])))
         raise
     if isinstance(answer, web.StreamResponse):
         return answer
@@ -116,16 +116,17 @@ async def read_field(request: web.Request, name: str) -> Any:
     return body.get(name) if isinstance(body, dict) else None
 
 
-def _order(body: bytes) -> tuple[Any, Any]:
+def order_of(body: bytes) -> tuple[Any, Any]:
     """Return a training run and the number of its request, as far as a refused body has them."""
-    try:
+    with suppress(ValueError):
         sent = from_json(body, allow_partial=True)
-    except ValueError:
-        message = pb.ForwardBackwardRequest()
-        with suppress(DecodeError):  # What comes before the damage is read.
-            message.ParseFromString(body)
-        return message.model_id, message.seq_id
-    return (sent.get("model_id"), sent.get("seq_id")) if isinstance(sent, dict) else (None, None)
+        # A message begins with a line feed and a length that can be the sign of a number.
+        if isinstance(sent, dict):
+            return sent.get("model_id"), sent.get("seq_id")
+    message = pb.ForwardBackwardRequest()
+    with suppress(DecodeError):  # What comes before the damage is read.
+        message.ParseFromString(body)
+    return message.model_id, message.seq_id
 
 
 def _check_fields(body: Any) -> None:

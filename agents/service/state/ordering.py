@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 class RequestOrder:
     """The requests of one training run. Event loop only."""
 
-    def __init__(self, futures: FutureStore, gap_s: float = GAP_S) -> None:
-        self._futures = futures
+    def __init__(self, run_id: str, futures: FutureStore, gap_s: float = GAP_S) -> None:
+        self._run_id, self._futures = run_id, futures
         self._gap_s = gap_s
         self._next = 1
         self._ids: dict[int, str] = {}
@@ -76,7 +76,8 @@ class RequestOrder:
 
     def _skip_gap(self) -> None:
         first = min(self._waiting)
-        log.warning("request %d never arrived, continuing with %d", self._next, first)
+        said = "%s: request %d never arrived, continuing with %d"
+        log.warning(said, self._run_id, self._next, first)
         self._next = first
         self._go_on()
 

@@ -347,7 +347,7 @@ class Service:
             self.ledger.check(size, f"a training run of rank {spec.rank}")
             self.ledger.runs[run_id] = size
             work_done = self._forget_on_failure(run_id, self.call(session_id, work, size=1))
-            creation, requests = self.futures.add(work_done), RequestOrder(self.futures)
+            creation, requests = self.futures.add(work_done), RequestOrder(run_id, self.futures)
             run = RunRecord(run_id, model, spec, requests, creation)
             self.registry.add_run(session_id, run)
         return self.registry.runs[run_id].creation

@@ -45,6 +45,8 @@ from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import expected_return
+from tokengym.envs.registry import spec
 from tokengym.rewards.advantages import Floats
 
 _SPARES_A_STEP = 1024
@@ -170,7 +172,7 @@ class RolloutCollector:
         )
         metrics |= self._count(groups, verdicts, sent)
         if isinstance(self.dataset, Curriculum | WorldMixture):
-            metrics |= self.dataset.measure(step, _mean_returns(own))
+            metrics |= self.dataset.measure(step, _mean_earned(own))
         metrics |= {
             "groups/further": float(len(groups) - first),
             "groups/further_live": float(verdicts[first:].count(Verdict.LIVE)),
@@ -342,13 +344,21 @@ class RolloutCollector:
         return {f"groups/{name}": float(value) for name, value in (numbers | levels).items()}
 
 
-def _mean_returns(groups: Sequence[_TaskGroup]) -> list[tuple[Task, float]]:
-    """Return each Task with the mean return of its rollouts in its first trained role."""
-    return [
-        (group.builder.task, float(np.mean(group.by_role()[0].rolled.get_total_rewards())))
-        for group in groups
-        if isinstance(group.builder, TaskGroupBuilder)
-    ]
+def _mean_earned(groups: Sequence[_TaskGroup]) -> list[tuple[Task, float]]:
+    """Return each Task with what its rollouts in its first trained role earn on average.
+
+    It is their mean expected return where the world states those, as skill is measured in them.
+    """
+    found = []
+    for group in groups:
+        if isinstance(group.builder, TaskGroupBuilder):
+            first = group.by_role()[0]
+            name = expected_return(first.role or spec(group.builder.task.world).roles[0])
+            both = zip(first.rolled.trajectories_G, first.rolled.get_total_rewards(), strict=True)
+            ends = [(rollout.transitions[-1:], paid) for rollout, paid in both]
+            earned = [end[0].metrics.get(name, paid) if end else paid for end, paid in ends]
+            found.append((group.builder.task, float(np.mean(earned))))
+    return found
 
 
 def _table(groups: Sequence[_RoleGroup]) -> TurnTable:

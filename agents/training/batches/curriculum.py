@@ -3,10 +3,10 @@
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
+from tokengym.agents.scale import Ends
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.envs.core.task import Task
 
@@ -17,23 +17,6 @@ _WINDOW = 3
 """Steps over which skill is averaged: one step's rollouts are few."""
 
 
-class SkillScale(NamedTuple):
-    """The ends of the scale in one world at one level.
-
-    Attributes:
-        blind: mean return of the best policy that ignores the Task: skill 0.
-        oracle: mean return of the oracle: skill 1.
-    """
-
-    blind: float
-    oracle: float
-
-    def skill(self, mean_return: float) -> float:
-        """Return where a mean return lies between both ends; 1 if they do not differ."""
-        span = self.oracle - self.blind
-        return (mean_return - self.blind) / span if span > 0.0 else 1.0
-
-
 @dataclass(frozen=True)
 class Stage:
     """One level of a curriculum.
@@ -41,12 +24,12 @@ class Stage:
     Attributes:
         level: name of the level.
         dataset: its groups.
-        scale: that its skill is measured on.
+        scale: the ends that its skill is measured from.
     """
 
     level: str
     dataset: RLDataset
-    scale: SkillScale
+    scale: Ends
 
 
 @dataclass(frozen=True)
@@ -79,7 +62,7 @@ class Curriculum(RLDataset):
 
         Args:
             step: the step.
-            played: its Tasks, each with the mean return of its group.
+            played: its Tasks, each with the mean of what its group earned, see `Ends`.
         """
         place = self._place(step)
         mean_return = statistics.fmean(returned for _, returned in played)

@@ -10,9 +10,9 @@ import chz
 from tinker_cookbook.rl.interleaved import InterleavedRLDatasetBuilder
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
+from tokengym.agents.scale import Ends
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.training.batches.curriculum import SkillScale
 from tokengym.agents.training.folder.monitor import MIXTURE, StepRow
 from tokengym.envs.core.task import Task
 
@@ -31,12 +31,12 @@ class MixedSource:
     Attributes:
         tag: its name in metrics.
         builder: of its groups.
-        scale: that its skill is measured on.
+        scale: the ends that its skill is measured from.
     """
 
     tag: str
     builder: TaskDatasetBuilder
-    scale: SkillScale
+    scale: Ends
 
 
 @dataclass
@@ -89,7 +89,7 @@ class WorldMixture(RLDataset):
 
         Args:
             step: the step.
-            played: its Tasks, each with the mean return of its group.
+            played: its Tasks, each with the mean of what its group earned, see `Ends`.
 
         Returns:
             by world `mixture/TAG/share`, what it was due, and, where it had any groups, their

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.service import LocalService
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.versions import installed_version
 
@@ -16,12 +16,11 @@ _LIBRARIES = (
 )
 
 
-def describe_environment(connection: Connection, config: TrainConfig) -> dict[str, Any]:
+def describe_environment(connection: Connection) -> dict[str, Any]:
     """Return versions, processor, threads, precision and git state as JSON values.
 
     Args:
         connection: to the service that the run trains on.
-        config: of the run.
     """
     service = connection.service
     return {
@@ -33,21 +32,21 @@ def describe_environment(connection: Connection, config: TrainConfig) -> dict[st
         "threads": None if service is None else service.threads,
         "precision": None if service is None else service.precision,
         "git": _git(Path(__file__).resolve().parents[2]),
-        "not_promised": _not_promised(connection, config),
+        "not_promised": _not_promised(service),
     }
 
 
-def _not_promised(connection: Connection, config: TrainConfig) -> list[str]:
+def _not_promised(service: LocalService | None) -> list[str]:
     """Return, in sentences, what may make the same command give other figures."""
     sentences = [
         "Other versions of these libraries, another processor or another number of threads round "
         "sums otherwise; then replies may differ, and all that follows."
     ]
-    if connection.service is None:
+    if service is None:
         sentences.append(
             "The service is not the run's own: it decides whether equal requests get equal answers."
         )
-    elif not config.deterministic:
+    elif not service.deterministic:
         sentences.append(
             "Without --deterministic the last digits of a log-probability may depend on what else "
             "the service computes at the time, and weights with them; in float32 they do."

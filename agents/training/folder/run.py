@@ -2,7 +2,7 @@
 
 | file | contents |
 |---|---|
-| `settings.json` | the `TrainConfig`, and the version of this layout |
+| `settings.json` | the settings of the command, and the version of this layout |
 | `environment.json` | versions, processor, threads, precision, git state, by start |
 | `config.json`, `metrics.jsonl`, `console.log` | what the trainer logs |
 | `checkpoints.jsonl` | saved weights; in a folder of each role where each has its own policy |
@@ -11,7 +11,7 @@
 | `warm-start/` | the supervised steps before reinforcement learning: a separate run |
 | `references.json` | what scripted policies earn on the held-out Tasks |
 | `evaluation_*.json`, `outcome.json` | held-out evaluations, all of the above, collapse |
-| `report.html`, `*.png` | for people |
+| `report.html` | the viewer's page of the run, for people |
 | `service/` | weights and log of a local service |
 """
 
@@ -27,8 +27,7 @@ from filelock import FileLock, Timeout
 from tokengym.agents.model_files import read_object
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.service import UnknownResourceError
-from tokengym.agents.settings import read_plain
-from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.config import JobConfig, read_config
 from tokengym.agents.training.folder.monitor import StepLog, StepRow
 from tokengym.agents.training.folder.run_files import (
     add_line,
@@ -39,7 +38,7 @@ from tokengym.agents.training.folder.run_files import (
 )
 from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.folder.wandb_log import require_wandb, wandb_run
-from tokengym.agents.training.setting_groups import SETTINGS_FILE
+from tokengym.agents.training.setting_groups import SETTINGS_FILE, SelfPlaySettings
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 
@@ -89,7 +88,7 @@ class RunFolder:
     def __post_init__(self) -> None:
         """Refuse a project that nothing can be sent to."""
         if self.wandb is not None:
-            require_wandb(self.wandb)
+            require_wandb()
 
     @classmethod
     def open(cls, folder: Path) -> "RunFolder":
@@ -132,7 +131,7 @@ class RunFolder:
     # What was asked for
 
     @property
-    def config(self) -> TrainConfig:
+    def config(self) -> JobConfig:
         """The configuration of the run.
 
         Raises:
@@ -152,16 +151,15 @@ class RunFolder:
                 "gone: open it with Tokengym 0.2"
             )
         try:
-            return read_plain(TrainConfig, data)
+            return read_config(data)
         except OptionError as error:
             raise OptionError(f"{path} is damaged: {error}") from error
 
-    def write_config(self, config: TrainConfig) -> None:
+    def write_config(self, config: JobConfig) -> None:
         """Create the folder if necessary, and record the configuration."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(
-            self.folder / SETTINGS_FILE, {"schema_version": SCHEMA_VERSION, **asdict(config)}
-        )
+        settings = {"schema_version": SCHEMA_VERSION, **config.to_dict()}
+        write_json(self.folder / SETTINGS_FILE, settings)
 
     def write_environment(self, described: Mapping[str, Any]) -> bool:
         """Record the environment of the run; returns whether it was another one before."""
@@ -260,7 +258,7 @@ class RunFolder:
         The policies are named after their roles where each role has its own; a single one is
         called `POLICY`, and its checkpoints are in this folder.
         """
-        if not self.exists or not (config := self.config).separate:
+        if not self.exists or not (config := self.config).group(SelfPlaySettings).separate:
             return {POLICY: self}
         return {role: self.of_role(role) for role in spec(config.world).roles}
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+from tokengym.agents.scale import Scale, skill_gain, skill_of
 from tokengym.agents.training.folder.collapse import Collapse
-from tokengym.envs.core.seeding import generator
 from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.skill import Yardstick, describe_skill
 
@@ -43,7 +43,6 @@ class Evaluation:
             the share of all replies, if there were any, `cut_off` that of replies that ran out of
             tokens, `stop/REASON` that of all episodes; `term/NAME` the mean sum over an episode.
         stated: for forecasts, pairs of (label, stated probability) of the well-formed replies.
-        replies: the policy's replies on the first Task; empty where one was malformed.
         expected_by_task: what the replies on each Task earn in expectation over outcomes; none
             where their probabilities are unknown.
         others: where several roles or worlds are trained, the evaluations of all but the first by
@@ -56,7 +55,6 @@ class Evaluation:
     returns_by_task: tuple[float, ...]
     figures: Mapping[str, float] = field(default_factory=dict)
     stated: tuple[tuple[float, float], ...] = ()
-    replies: tuple[str, ...] = ()
     expected_by_task: tuple[float, ...] = ()
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
     conditions: Mapping[str, str | int | float] = field(default_factory=dict)
@@ -107,6 +105,26 @@ class References:
     on_outcomes: "References | None" = None
     reachable: str = ""
     oracle_replies: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, scale: Scale, reachable: str, oracle_replies: tuple[str, ...]) -> "References":
+        """Return what policies earn, in expectation where that is known of both ends.
+
+        Args:
+            scale: what they were measured by.
+            reachable: see the attribute, as `oracle_replies`.
+            oracle_replies: see there.
+        """
+        named = {
+            scale.label if name == scale.blind else name: returns
+            for name, returns in scale.returns.items()
+        }
+        paid = {name: mean_estimate(each.realised_T) for name, each in named.items()}
+        on_outcomes = cls(paid, scale.realised, None, reachable, oracle_replies)
+        if scale.expected is None:
+            return on_outcomes
+        lines = {name: mean_estimate(each.used_T) for name, each in named.items()}
+        return cls(lines, scale.expected, on_outcomes, reachable, oracle_replies)
 
     @property
     def levels(self) -> dict[str, float]:
@@ -180,7 +198,7 @@ class RunSummary:
         """
         both = (since or self.before, self.after)
         before, after = (evaluation.of(name).earned_by_task for evaluation in both)
-        return _skill(self.references[name].yardstick, before, after, name)
+        return _skill(self.references[name].yardstick, before, after)
 
     def skill_on_outcomes(self, name: str, *, since: Evaluation | None = None) -> "Skill | None":
         """Return the skill by returns as they were paid; `None` where `skill` is that.
@@ -190,7 +208,7 @@ class RunSummary:
         references = self.references[name].on_outcomes
         both = (since or self.before, self.after)
         before, after = (evaluation.of(name).returns_by_task for evaluation in both)
-        return None if references is None else _skill(references.yardstick, before, after, name)
+        return None if references is None else _skill(references.yardstick, before, after)
 
     def low_returns(self, name: str) -> str:
         """State what a policy earns at the low temperature; empty if it was not evaluated.
@@ -223,55 +241,12 @@ class RunSummary:
         if low := self.low_returns(name):
             yield low
 
-    def lines(self) -> Iterator[str]:
-        """Yield the results in a few lines for people."""
-        warnings = (self.after.of(name).form_warning for name in self.references)
-        yield from filter(None, (self.ending, *warnings))
-        if self.collapse is not None:
-            yield (
-                f"COLLAPSED at step {self.collapse.since}: {self.collapse.reason}. The last good "
-                f"checkpoint is kept. What to try: {self.collapse.advice}."
-            )
-        sampled = self.before.conditions
-        several = len(self.references) > 1
-        for name, references in self.references.items():
-            before, after = self.before.of(name), self.after.of(name)
-            of_name = f" of {name}" if several else ""
-            on_outcomes = ""
-            if references.on_outcomes is not None:
-                on_outcomes = f"; on outcomes {before.returns} and {after.returns}"
-            kind = "expected return" if on_outcomes else "return"
-            yield (
-                f"held-out {kind}{of_name} before {before.earned}, after {after.earned} "
-                f"(95 % intervals{on_outcomes})"
-            )
-            if references is next(iter(self.references.values())):
-                yield (
-                    f"(at temperature {float(sampled['temperature']):g}, at most "
-                    f"{sampled['max_tokens']} tokens a reply, model {sampled['model']})"
-                )
-                width = max(map(len, references.lines)) + 2
-                for script, value in sorted(
-                    references.lines.items(), key=lambda row: -row[1].value
-                ):
-                    yield f"  {script:<{width}}{value}"
-        for name in self.references:
-            of_name = f"{name}: " if several else ""
-            yield from (f"{of_name}{finding}" for finding in self.findings(name))
-        yield "(skill: 0 is the best policy that ignores the Task, 1 the oracle)"
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {"state": "collapsed" if self.collapse else "completed", **asdict(self)}
 
 
-def _skill(
-    yardstick: Yardstick, before: Sequence[float], after: Sequence[float], name: str
-) -> Skill:
+def _skill(yardstick: Yardstick, before: Sequence[float], after: Sequence[float]) -> Skill:
     """Return the skill of returns by Task before and after."""
-    rng = generator("skill", name, len(before))
-    return Skill(
-        yardstick.skill(before, rng),
-        yardstick.skill(after, rng),
-        yardstick.gain(after, before, rng),
-    )
+    ends = skill_of(yardstick, before), skill_of(yardstick, after)
+    return Skill(*ends, skill_gain(yardstick, after, before))

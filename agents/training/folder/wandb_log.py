@@ -8,20 +8,14 @@ from typing import Any
 from tokengym.envs.core.errors import OptionError
 
 
-def require_wandb(project: str) -> None:
+def require_wandb() -> None:
     """Refuse to log to Weights & Biases where its client is not installed.
-
-    Args:
-        project: what was asked for.
 
     Raises:
         OptionError: saying what to install.
     """
     if find_spec("wandb") is None:
-        raise OptionError(
-            f"logging to the project {project!r} of Weights & Biases needs wandb: "
-            "pip install 'tokengym[wandb]'"
-        )
+        raise OptionError("logging to Weights & Biases needs wandb: pip install 'tokengym[wandb]'")
 
 
 @cache

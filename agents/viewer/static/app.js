@@ -6,6 +6,7 @@ const KEYS = [["j k ↓ ↑", "next and previous rollout"], ["Enter", "open the 
   ["Esc", "back to the table"], ["/", "search"], ["x", "clear the filters"], ["?", "these keys"]];
 const FIRST_BATCH = 3, BATCH = 16;
 const DETAILED = ["at", "row", "tab", "pair", "view"];
+const ENDS = [["largest return", "return", 1], ["smallest return", "return", -1], ["largest advantage", "advantage", 1], ["smallest advantage", "advantage", -1]];
 const SIDES = ["evaluation_before", "evaluation_after"];
 
 class App {
@@ -64,8 +65,17 @@ class App {
     this.table.set([], this.sort, []);
     this.header();
     this.charts();
+    this.findReport(name).catch((error) => this.fail(error.message));
     // Curves are there before the rollouts are read.
     requestAnimationFrame(() => setTimeout(() => this.read(name)));
+  }
+
+  async findReport(name) {
+    this.report = null;
+    const found = await this.source.report(name);
+    if (this.run.name !== name || !found) return;
+    this.report = found;
+    await this.paint(this.place);
   }
 
   // Rollouts come in batches, so that the first are there before the last are read.
@@ -78,16 +88,19 @@ class App {
       const tables = await this.source.tables(name, left.splice(0, size));
       if (this.run.name !== name) return;
       this.take(tables);
-      if (this.showsChanges(this.place)) await this.paint(this.place);
+      if (this.showsReport(this.place)) await this.paint(this.place);
     }
     this.root.removeAttribute("aria-busy");
     this.apply();
   }
 
-  // Whether the page shows what changed: by default where there is a before and an after.
-  showsChanges(place) {
-    const both = SIDES.every((name) => name in this.run.stamps);
-    return both && !this.other && place.at === undefined && place.pair === undefined && place.view !== "rollouts";
+  get paired() {
+    return SIDES.every((name) => name in this.run.stamps);
+  }
+
+  // Whether the page shows what was found and what changed: by default where there is either.
+  showsReport(place) {
+    return (this.report || this.paired) && !this.other && place.at === undefined && place.pair === undefined && place.view !== "rollouts";
   }
 
   ordered(segments) {
@@ -118,7 +131,7 @@ class App {
       const gone = Object.keys(before).some((segment) => !(segment in run.stamps));
       const moved = run.curves.steps.length !== this.run.curves.steps.length || run.state !== this.run.state;
       this.run = run;
-      if (moved) { this.header(); this.charts(); }
+      if (moved) { this.header(); this.charts(); await this.findReport(run.name); }
       if (changed.length || gone) this.take(changed.length ? await this.source.tables(run.name, changed) : {});
       this.fail("");
     } catch (error) {
@@ -136,13 +149,15 @@ class App {
     this.bar = h("form", {class: "filters", onsubmit: (event) => event.preventDefault()});
     this.count = h("p", {class: "count", "aria-live": "polite"});
     this.views = h("nav", {class: "views tabs", hidden: true});
-    this.list = h("section", {class: "list", "aria-label": "rollouts"}, this.bar, this.count, this.table.view);
+    this.ends = h("p", {class: "ends"});
+    this.list = h("section", {class: "list", "aria-label": "rollouts"}, this.bar, this.count, this.ends, this.table.view);
     this.detail = h("section", {class: "detail", hidden: true});
+    this.rest = h("section", {class: "rest", hidden: true});
     this.problem = h("p", {class: "problem", role: "alert", hidden: true});
     this.help = h("dialog", {}, h("h2", {}, "Keys"), h("table", {}, h("tbody", {}, KEYS.map(([keys, what]) =>
       h("tr", {}, h("td", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("td", {}, what))))),
       h("form", {method: "dialog"}, h("button", {}, "Close")));
-    replace(this.root, this.top, this.problem, this.views, this.curves, this.list, this.detail, this.help);
+    replace(this.root, this.top, this.problem, this.views, this.curves, this.list, this.detail, this.rest, this.help);
   }
 
   header() {
@@ -154,16 +169,17 @@ class App {
     const done = run.curves.steps.length;
     const clear = Object.fromEntries(DETAILED.map((name) => [name, ""]));
     replace(this.top,
-      h("h1", {}, run.config ? [run.config, ...run.config.others].map((one) => `${one.world.split("/").pop()} ${one.level}`).join(", ") : run.name),
-      h("span", {class: `state ${run.state}`}, run.state, run.config && ` · ${done} of ${plural(run.config.steps, "step")}`),
+      h("h1", {}, run.config ? [run.config, ...run.config.others].map((one) => `${one.world.split("/").pop()} ${one.level}`).join(", ")
+        : this.report ? `${this.report.title} (${run.name})` : run.name),
+      run.state && h("span", {class: `state ${run.state}`}, run.state, run.config && ` · ${done} of ${plural(run.config.steps, "step")}`),
       run.before && h("span", {class: "score"}, `held-out return ${show(run.before[0])}`, run.after && ` → ${show(run.after[0])}`),
       h("span", {class: "space"}),
       names.length > 1 && pick("run", run.name, names, (name) => this.go({...clear, run: name, with: ""})),
       names.length > 1 && pick("compare with", this.place.with || "", [["", "none"], ...names.filter(([name]) => name !== run.name)],
         (name) => this.go({...clear, with: name})),
       h("button", {type: "button", title: "Keys (?)", "aria-label": "Keys", onclick: () => this.help.showModal()}, "?"));
-    if (run.collapse) this.top.append(h("p", {class: "collapse"}, `Collapsed at step ${run.collapse.since}: ${run.collapse.reason}. Try: ${run.collapse.advice}.`));
-    if (run.all_rows) this.top.append(h("p", {class: "hint"}, sampleOf(run)));
+    if (run.collapse && !this.report) this.top.append(h("p", {class: "collapse"}, `Collapsed at step ${run.collapse.since}: ${run.collapse.reason}. Try: ${run.collapse.advice}.`));
+    if (run.all_rows && Object.keys(run.all_rows).length) this.top.append(h("p", {class: "hint"}, sampleOf(run)));
     for (const note of run.notes) this.top.append(h("p", {class: "collapse"}, note));
     document.title = `${run.name} · Tokengym`;
   }
@@ -240,7 +256,12 @@ class App {
     const mean = found.length ? found.reduce((sum, row) => sum + row.return, 0) / found.length : null;
     const groups = new Set(found.map((row) => row.groupNumber)).size;
     replace(this.count, found.length === this.rows.length ? plural(found.length, "rollout") : `${found.length.toLocaleString("en")} of ${plural(this.rows.length, "rollout")}`,
-      this.root.hasAttribute("aria-busy") ? " so far" : "", ` in ${plural(groups, "group")}`, mean !== null && ` · mean return ${show(mean)}`);
+      this.root.hasAttribute("aria-busy") ? " so far" : "", ` in ${plural(groups, "group")}`, mean !== null && ` · mean return ${show(mean)}`, commonestReply(found));
+    replace(this.ends, ENDS.map(([title, name, sign]) => {
+      const known = found.filter((row) => row[name] !== null);
+      const end = known.length > 1 && known.reduce((best, row) => sign * row[name] > sign * best[name] ? row : best);
+      return end && h("button", {type: "button", onclick: () => this.go({at: end.segment, row: end.row, tab: "rollout"})}, `${title} ${show(end[name])}`);
+    }));
     this.filtered = performance.now() - begun;
   }
 
@@ -248,29 +269,42 @@ class App {
 
   async paint(place) {
     const open = place.at !== undefined && place.row !== undefined;
-    const paired = !open && place.pair !== undefined, changes = this.showsChanges(place);
+    const paired = !open && place.pair !== undefined, report = this.showsReport(place);
     this.header();
     this.charts();
-    this.tabs(place, changes);
-    this.list.hidden = open || paired || changes || Boolean(this.other);
-    this.curves.hidden = this.curves.hidden || open || paired || changes;
+    this.tabs(place, report);
+    this.list.hidden = open || paired || report || Boolean(this.other);
+    this.curves.hidden = this.curves.hidden || open || paired;
     this.detail.hidden = !this.list.hidden;
+    this.rest.hidden = !report;
+    if (report) this.curves.before(this.detail);
+    else this.list.after(this.detail);
     if (open) await this.showRollout(place);
-    else if (this.other || paired || changes) await this.showPairs(place);
+    else if (report) await this.showReport();
+    else if (this.other || paired) await this.showPairs(place);
     if (!this.list.hidden) this.table.draw();
   }
 
-  tabs(place, changes) {
-    this.views.hidden = !SIDES.every((name) => name in this.run.stamps) || this.other || place.at !== undefined || place.pair !== undefined;
-    const tabs = [["", "Before and after", changes], ["rollouts", "Curves and all rollouts", !changes]];
+  tabs(place, report) {
+    const hidden = !(this.report || this.paired) || !Object.keys(this.run.stamps).length;
+    this.views.hidden = hidden || this.other || place.at !== undefined || place.pair !== undefined;
+    const tabs = [["", "Report", report], ["rollouts", "Rollouts", !report]];
     replace(this.views, tabs.map(([view, title, chosen]) => h("button", {type: "button", "aria-pressed": Boolean(chosen), onclick: () => this.go({view})}, title)));
+  }
+
+  // What was found, what changed from before to after; below the curves the tables, and the settings.
+  async showReport() {
+    const found = this.report && reportHead(this.report);
+    const changed = this.paired ? await this.changed() : null;
+    replace(this.detail, found, changed);
+    replace(this.rest, this.report && reportParts(this.report), this.run.config && h("details", {class: "about"}, h("summary", {}, "Settings"), settingsTable([this.run])));
   }
 
   async showRollout(place) {
     const row = Number(place.row), group = await this.source.group(this.run.name, place.at, row);
     const at = group.rows.indexOf(row), record = group.records[at];
     const tab = place.tab === "group" ? "group" : "rollout";
-    const picture = this.run.picture && record.options.data === undefined ? this.source.picture(this.run.name, place.at, row) : null;
+    const picture = this.picture(this.run, place.at, row, record);
     const tabs = [["rollout", `Rollout #${record.member}`], ["group", `Group of ${group.records.length}`]];
     replace(this.detail, h("nav", {class: "crumbs"},
       h("button", {type: "button", name: "back", onclick: () => this.close()}, "← all rollouts"),
@@ -284,8 +318,13 @@ class App {
     window.scrollTo(0, 0);
   }
 
-  // The Tasks of two sides: of this run before and after, or of two runs; or one of them.
-  async showPairs(place) {
+  // The address of a rollout's picture; `null` where it has none.
+  picture(run, segment, row, record) {
+    return record.picture || (run.picture && record.options.data === undefined ? this.source.picture(run.name, segment, row) : null);
+  }
+
+  // The Tasks of two sides: of this run before and after, or of two runs.
+  async sides() {
     const runs = this.other ? [this.run, this.other] : [this.run, this.run];
     const names = this.other ? runs.map((run) => run.name) : ["before", "after"];
     const segments = this.other ? runs.map((run) => lastEvaluation(run.stamps)) : SIDES;
@@ -295,18 +334,29 @@ class App {
       if (run === this.run && name in this.tables) return this.rows.filter((row) => row.segment === name);
       return rowsOf(await this.source.tables(run.name, [name]));
     }));
-    const pairs = pairsOf(...rows), at = (pair) => pair.sides.map((row) => row.row).join(",");
+    return {runs, names, segments, pairs: pairsOf(...rows)};
+  }
+
+  async changed() {
+    const {names, pairs} = await this.sides();
+    if (!pairs.length) return h("p", {class: "hint"}, "Reading the evaluations…");
+    const whole = SIDES.every((name) => !this.run.all_rows || this.run.all_rows[name] === this.run.tables[name].return.length);
+    return changesTable(pairs, names, this.pairState, (pair) => this.go({pair: pairPlace(pair)}), () => this.paint(this.place), whole);
+  }
+
+  async showPairs(place) {
+    const {runs, names, segments, pairs} = await this.sides();
     if (place.pair === undefined) {
-      const open = (pair) => this.go({pair: at(pair)}), redraw = () => this.showPairs(place);
-      replace(this.detail, this.other ? compareView(runs, pairs, this.pairState, open, redraw)
-        : pairs.length ? changesTable(pairs, names, this.pairState, open, redraw) : h("p", {class: "hint"}, "Reading the evaluations…"));
+      replace(this.detail, compareView(runs, pairs, this.pairState, (pair) => this.go({pair: pairPlace(pair)}), () => this.showPairs(place)));
       return;
     }
-    const pair = pairs.find((one) => at(one) === place.pair);
+    const pair = pairs.find((one) => pairPlace(one) === place.pair);
     if (!pair) throw new Error(`There is no pair of rollouts ${place.pair}.`);
     const groups = await Promise.all(runs.map((run, side) => this.source.group(run.name, segments[side], pair.sides[side].row)));
+    const records = groups.map((group, side) => group.records[group.rows.indexOf(pair.sides[side].row)]);
+    const pictures = records.map((record, side) => this.picture(runs[side], segments[side], pair.sides[side].row, record));
     replace(this.detail, h("nav", {class: "crumbs"}, h("button", {type: "button", name: "back", onclick: () => this.close()}, "← all Tasks")),
-      pairView(names, pair, groups));
+      pairView(names, pair, records, pictures));
     window.scrollTo(0, 0);
   }
 

@@ -1,98 +1,134 @@
-// Curves over training steps, as SVG. A click on a step filters the table to it.
+// Charts as SVG: curves over training steps, where a click on a step filters the table to it, and those of a report.
 "use strict";
 
-const CHART = {width: 320, height: 150, left: 38, right: 46, top: 8, bottom: 22};
+const CHART = {width: 320, height: 150, left: 38, right: 56, top: 8, bottom: 22};
+const SMOOTHING = 0.85;
+const RETURNS = "Pale: each step; bold: smoothed; points: held-out Tasks, 95 % intervals. Click a step for its rollouts.";
 
 // Which series share axes: [title, names, whether the axis is 0 to 1, hint for a click].
 const PANELS = [
-  ["Return", ["return"], false, "Click a step for its rollouts."],
+  ["Return", ["return"], false, RETURNS],
   ["Ties", ["dead groups", "tied pairs"], true, "Click a step for its dead groups."],
-  ["Replies", ["malformed", "cut off"], true, "Click a step for its malformed replies."],
-  ["Entropy", ["entropy"], false, "Nats a sampled token."],
-  ["Loss", ["loss"], false, "Nats a demonstrated token."],
+  ["Replies", ["malformed", "cut off", "copied"], true, "Click a step for its malformed replies."],
+  ["Entropy", ["entropy"], false, "Nats per sampled token."],
+  ["Distance from the teacher", ["teacher KL"], false, "Reverse KL, in nats per sampled token."],
+  ["Loss", ["loss"], false, "Of a step's demonstrations or preferences."],
 ];
 
 // runs: [{name, curves, total}], the first in colour 0, one to compare with in colour 1.
 function drawCharts(runs, chosen, choose) {
-  const worlds = Object.keys(runs[0].curves.series).filter((name) => name.startsWith("return in "));
-  const shares = Object.keys(runs[0].curves.series).filter((name) => name.startsWith("share in "));
-  const mixed = worlds.map((name) => [name.replace("return", "Return"), [name], false, "Click a step for its rollouts."]);
-  if (shares.length) mixed.push(["Worlds", shares, true, "Share of the groups."]);
-  const panels = [...PANELS, ...mixed].filter(([, names]) => runs.some((run) => names.some((name) => run.curves.series[name])));
-  return panels.map(([title, names, share, hint]) => {
-    const drawn = chart(runs, title, names, share, chosen, (step) => choose(title, step));
-    const several = names.length > 1;
-    const keys = names.filter((name) => runs[0].curves.series[name]).map((name, at) =>
-      h("span", {class: "key"}, h("i", {class: `swatch series${at}`}), name));
-    return h("figure", {class: "panel"},
-      h("figcaption", {}, h("b", {}, title), several && keys, runs[1] && h("span", {class: "key"}, `dashed: ${runs[1].name}`), h("span", {class: "readout"})),
-      drawn, h("p", {class: "hint"}, hint));
-  });
+  const known = Object.keys(runs[0].curves.series);
+  const returns = known.filter((name) => /^return (in|of) /.test(name)), shares = known.filter((name) => name.startsWith("share in "));
+  const several = returns.map((name) => [name.replace("return", "Return"), [name], false, RETURNS]);
+  if (shares.length) several.push(["Worlds", shares, true, "Share of the groups."]);
+  const single = PANELS.filter(([title]) => title !== "Return" || !returns.length);
+  const panels = [...several.slice(0, returns.length), ...single, ...several.slice(returns.length)];
+  const last = Math.max(...runs.flatMap((run) => [...run.curves.steps, (run.total || 1) - 1]), 1);
+  return panels.filter(([, names]) => runs.some((run) => names.some((name) => run.curves.series[name]))).map(([title, names, share, hint]) =>
+    chartPanel({title, share, ticks: [], levels: runs[0].curves.lines[names[0]] || {}, x: [0, last],
+      series: runs.flatMap((run, which) => names.flatMap((name, at) => curve(run.curves, name, at, which)))},
+    hint, runs[1] && `dashed: ${runs[1].name}`, chosen, (step) => choose(title, step)));
 }
 
-function chart(runs, title, names, share, chosen, choose) {
-  const {width, height, left, right, top, bottom} = CHART;
-  const steps = runs.flatMap((run) => run.curves.steps);
-  const last = Math.max(...steps, ...runs.map((run) => (run.total || 1) - 1), 1);
-  const lines = Object.entries(runs[0].curves.lines[names[0]] || {});
-  const values = runs.flatMap((run) => names.flatMap((name) => run.curves.series[name] || [])).filter((v) => v !== null);
-  const levels = lines.map(([, level]) => level);
-  let low = share ? 0 : Math.min(...values, ...levels), high = share ? 1 : Math.max(...values, ...levels);
-  if (!share && low >= 0 && low < 0.3 * high) low = 0;
+// A series of a run; returns smoothed over the pale steps, with what was earned on held-out Tasks.
+function curve(curves, name, colour, run) {
+  const y = curves.series[name];
+  if (!y) return [];
+  const line = {name, colour, run, kind: "line", x: curves.steps, y};
+  if (!name.startsWith("return")) return [line];
+  let sum = 0, weight = 0;
+  const smooth = y.map((value) => {
+    if (value !== null) [sum, weight] = [SMOOTHING * sum + value, SMOOTHING * weight + 1];
+    return weight ? sum / weight : null;
+  });
+  const points = (curves.points || {})[name] || [], column = (at) => points.map((point) => point[at]);
+  return [{...line, pale: true}, {...line, name: "", y: smooth},
+    {name: "", colour, run, kind: "dots", x: column(0), y: column(1), low: column(2), high: column(3), held: true}];
+}
+
+function chartPanel(spec, hint, note = null, chosen = null, choose = null) {
+  const named = spec.series.filter((one) => one.name && !one.run && one.kind !== "band"), place = (one) => one.colour ?? spec.series.indexOf(one);
+  const keys = named.length > 1 && named.map((one) => h("span", {class: "key"}, h("i", {class: `swatch series${place(one) % 4}`}), one.name));
+  return h("figure", {class: "panel"},
+    h("figcaption", {}, h("b", {}, spec.title), keys, note && h("span", {class: "key"}, note), h("span", {class: "readout"})),
+    plot(spec, chosen, choose), h("p", {class: "hint"}, hint));
+}
+
+// spec: as `Chart` of a report says, `x` the ends of the axis if they are known.
+function plot(spec, chosen, choose) {
+  const {width, height, left, right, top, bottom} = CHART, levels = Object.entries(spec.levels);
+  const shown = spec.series.filter((one) => !one.pale), known = (values) => values.filter((value) => value !== null && value !== undefined);
+  const values = known([...shown.flatMap((one) => [...one.y, ...(one.low || []), ...(one.high || [])]), ...levels.map(([, level]) => level)]);
+  const places = spec.series.flatMap((one) => one.x);
+  const [first, last] = spec.x ? [spec.x[0], Math.max(spec.x[1], ...places)] : spec.ticks.length ? [-0.4, spec.ticks.length - 0.6] : [Math.min(...places), Math.max(...places)];
+  let low = spec.share ? 0 : Math.min(...values), high = spec.share ? 1 : Math.max(...values);
+  if (!spec.share && low >= 0 && low < 0.3 * high) low = 0;
   if (high - low < 1e-9) high = low + 1;
-  const x = (step) => left + (width - left - right) * step / last;
-  const y = (value) => top + (height - top - bottom) * (1 - (value - low) / (high - low));
-  const svg = s("svg", {viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img",
-    "aria-label": `${title} by step: ${names.join(", ")}`});
+  const x = (at) => left + (width - left - right) * (at - first) / (last - first || 1);
+  const y = (value) => top + (height - top - bottom) * (1 - (Math.min(Math.max(value, low), high) - low) / (high - low));
+  const svg = s("svg", {viewBox: `0 0 ${width} ${height}`, class: choose ? "chart chosen-by-click" : "chart", role: "img",
+    "aria-label": `${spec.title}: ${spec.series.map((one) => one.name).filter(Boolean).join(", ")}`});
   for (const tick of ticks(low, high)) {
     svg.append(s("line", {class: "grid", x1: left, x2: width - right, y1: y(tick), y2: y(tick)}),
       s("text", {class: "tick", x: left - 5, y: y(tick) + 3, "text-anchor": "end"}, shortTick(tick)));
   }
-  for (const tick of ticks(0, last).filter(Number.isInteger)) {
-    svg.append(s("text", {class: "tick", x: x(tick), y: height - 7, "text-anchor": "middle"}, tick));
-  }
-  let place = Infinity;
-  for (const [name, level] of lines.sort((a, b) => a[1] - b[1])) {
-    place = Math.min(y(level) + 3, place - 11);
+  const marks = spec.ticks.length ? spec.ticks.map((name, at) => [at, name]) : ticks(first, last).filter((tick) => !spec.x || Number.isInteger(tick)).map((tick) => [tick, shortTick(tick)]);
+  for (const [at, name] of marks) svg.append(s("text", {class: "tick", x: x(at), y: height - 7, "text-anchor": "middle"}, name));
+  let place = -2;
+  for (const [name, level] of levels.sort((a, b) => b[1] - a[1])) {
+    place = Math.max(y(level) + 3, place + 11);
     svg.append(s("line", {class: "reference", x1: left, x2: width - right, y1: y(level), y2: y(level)}),
-      s("text", {class: "tick", x: width - right + 4, y: place}, name));
+      // A name that does not fit beside the panel stands in it, above its line.
+      name.length > 9 ? s("text", {class: "tick", x: width - right - 2, y: y(level) - 3, "text-anchor": "end"}, name)
+        : s("text", {class: "tick", x: width - right + 4, y: place}, name));
   }
-  runs.forEach((run, which) => names.forEach((name, at) => {
-    const series = run.curves.series[name];
-    if (!series) return;
-    const points = series.map((value, n) => value === null ? null : `${x(run.curves.steps[n]).toFixed(1)},${y(value).toFixed(1)}`);
-    svg.append(s("polyline", {class: `line series${at} run${which}`, points: points.filter(Boolean).join(" ")}));
-    if (points.length === 1 && points[0]) {
-      svg.append(s("circle", {class: `dot series${at} run${which}`, cx: points[0].split(",")[0], cy: points[0].split(",")[1], r: 2.5}));
-    }
-  }));
-  if (chosen !== null && chosen !== undefined) {
-    svg.append(s("line", {class: "chosen", x1: x(chosen), x2: x(chosen), y1: top, y2: height - bottom}));
-  }
-  const cross = s("line", {class: "cross", y1: top, y2: height - bottom, visibility: "hidden"});
-  svg.append(cross);
-  const nearest = (event) => {
-    const box = svg.getBoundingClientRect();
-    const at = (event.clientX - box.left) * width / box.width;
-    return runs[0].curves.steps.reduce((best, step) => Math.abs(x(step) - at) < Math.abs(x(best) - at) ? step : best, runs[0].curves.steps[0]);
-  };
-  svg.addEventListener("pointermove", (event) => {
-    const step = nearest(event), n = runs[0].curves.steps.indexOf(step);
-    cross.setAttribute("x1", x(step)); cross.setAttribute("x2", x(step)); cross.setAttribute("visibility", "visible");
-    const read = names.filter((name) => runs[0].curves.series[name]).map((name) => show(runs[0].curves.series[name][n]));
-    const readout = svg.parentNode.querySelector(".readout");
-    readout.textContent = `step ${step}: ${read.join(" · ")}`;
-  });
-  svg.addEventListener("pointerleave", () => {
-    cross.setAttribute("visibility", "hidden");
-    svg.parentNode.querySelector(".readout").textContent = "";
-  });
-  svg.addEventListener("click", (event) => choose(nearest(event)));
+  spec.series.forEach((one, at) => svg.append(...drawSeries(one, `series${(one.colour ?? at) % 4} run${one.run || 0}`, x, y)));
+  if (chosen !== null) svg.append(s("line", {class: "chosen", x1: x(chosen), x2: x(chosen), y1: top, y2: height - bottom}));
+  const read = spec.series.filter((one) => one.name && one.kind === "line" && !one.run);
+  if (read.length) follow(svg, read, x, top, height - bottom, spec.x ? "step " : "", choose);
   return svg;
 }
 
+function drawSeries(one, colours, x, y) {
+  if (one.kind === "band") {
+    const edge = (values) => one.x.map((at, n) => `${x(at).toFixed(1)},${y(values[n]).toFixed(1)}`);
+    return [s("polygon", {class: "band", points: [...edge(one.low), ...edge(one.high).reverse()].join(" ")})];
+  }
+  const drawn = [], there = one.x.map((_, n) => n).filter((n) => one.y[n] !== null);
+  if (one.kind === "line" && there.length > 1) {
+    drawn.push(s("polyline", {class: `line ${colours}${one.pale ? " pale" : ""}`, points: there.map((n) => `${x(one.x[n]).toFixed(1)},${y(one.y[n]).toFixed(1)}`).join(" ")}));
+  }
+  const largest = Math.max(...(one.sizes || []), 0);
+  for (const n of there) {
+    const ends = one.low && one.low.length && one.low[n] !== null && [one.low[n], one.high[n]];
+    if (ends) drawn.push(s("line", {class: `error ${one.held ? "held" : colours}`, x1: x(one.x[n]), x2: x(one.x[n]), y1: y(ends[0]), y2: y(ends[1])}));
+    if (one.kind === "dots" || there.length === 1) {
+      drawn.push(s("circle", {class: `dot ${one.held ? "held" : colours}`, cx: x(one.x[n]), cy: y(one.y[n]), r: largest ? 6 * Math.sqrt(one.sizes[n] / largest) : 2.5}));
+    }
+  }
+  return drawn;
+}
+
+// Read the values under the pointer; a click chooses the place.
+function follow(svg, read, x, top, bottom, word, choose) {
+  const cross = s("line", {class: "cross", y1: top, y2: bottom, visibility: "hidden"}), places = read[0].x;
+  const readout = (text) => { svg.parentNode.querySelector(".readout").textContent = text; };
+  svg.append(cross);
+  const nearest = (event) => {
+    const box = svg.getBoundingClientRect(), at = (event.clientX - box.left) * CHART.width / box.width;
+    return places.reduce((best, place) => Math.abs(x(place) - at) < Math.abs(x(best) - at) ? place : best, places[0]);
+  };
+  svg.addEventListener("pointermove", (event) => {
+    const place = nearest(event);
+    cross.setAttribute("x1", x(place)); cross.setAttribute("x2", x(place)); cross.setAttribute("visibility", "visible");
+    readout(`${word}${show(place)}: ${read.map((one) => show(one.y[one.x.indexOf(place)])).filter(Boolean).join(" · ")}`);
+  });
+  svg.addEventListener("pointerleave", () => { cross.setAttribute("visibility", "hidden"); readout(""); });
+  if (choose) svg.addEventListener("click", (event) => choose(nearest(event)));
+}
+
 function ticks(low, high) {
-  const rough = (high - low) / 4, power = 10 ** Math.floor(Math.log10(rough));
+  const rough = (high - low) / 4 || 1, power = 10 ** Math.floor(Math.log10(rough));
   const pace = [1, 2, 5, 10].map((k) => k * power).find((one) => one >= rough);
   const found = [];
   for (let k = Math.ceil(low / pace - 1e-9); k * pace <= high + 1e-9; k++) found.push(Number((k * pace).toPrecision(12)));

@@ -1,7 +1,7 @@
 // The same Tasks on two sides, before and after training or in two runs: what changed, Task by Task.
 "use strict";
 
-const SHOWN_PAIRS = 100;
+const SHOWN_PAIRS = 10;
 const ORDERS = {
   "largest change": (a, b) => Math.abs(b.change) - Math.abs(a.change),
   "largest gain": (a, b) => b.change - a.change,
@@ -24,6 +24,10 @@ function pairsOf(left, right) {
     const sides = [row, there.get(key(row))];
     return {sides, change: sides[1].earned - sides[0].earned};
   });
+}
+
+function pairPlace(pair) {
+  return pair.sides.map((row) => row.row).join(",");
 }
 
 // The segment that two runs are compared in: the last evaluation.
@@ -50,8 +54,8 @@ function signed(value) {
   return Number(shown) === 0 ? "0" : `${value > 0 ? "+" : ""}${shown}`;
 }
 
-// names: of the two sides; state: {order, all}, kept by the caller; open(pair) shows one.
-function changesTable(pairs, names, state, open, redraw) {
+// names: of the two sides; state: {order, all}, kept by the caller; open(pair) shows one; whole: whether all Tasks are here.
+function changesTable(pairs, names, state, open, redraw, whole = true) {
   const better = pairs.filter((pair) => pair.change > TIE).length, worse = pairs.filter((pair) => pair.change < -TIE).length;
   const [mean, low, high] = meanInterval(pairs.map((pair) => pair.change));
   const several = new Set(pairs.map((pair) => pair.sides[0].role)).size > 1;
@@ -62,7 +66,7 @@ function changesTable(pairs, names, state, open, redraw) {
     row.malformed > 0 && h("span", {class: "mark malformed"}, "malformed")];
   const heads = ["Task", ...(best ? ["oracle"] : []), ...names, "change"];
   return h("section", {class: "changes"},
-    h("p", {class: "verdict"}, h("b", {}, `${signed(mean)} on average`), Number.isFinite(low) && ` (95 % interval ${signed(low)} to ${signed(high)})`,
+    h("p", {class: "verdict"}, whole ? [h("b", {}, `${signed(mean)} on average`), Number.isFinite(low) && ` (95 % interval ${signed(low)} to ${signed(high)})`] : "In this file, not the whole,",
       ` on ${plural(pairs.length, "Task")} that both played: ${better} better, ${worse} worse, ${pairs.length - better - worse} alike.`),
     h("label", {class: "order"}, h("span", {}, "sorted by "), h("select", {"aria-label": "order", onchange: (event) => { state.order = event.target.value; redraw(); }},
       Object.keys(ORDERS).filter((name) => best || !name.includes("oracle")).map((name) => h("option", {value: name, selected: name === state.order}, name)))),
@@ -83,18 +87,17 @@ function compareView(runs, pairs, state, open, redraw) {
   return h("section", {class: "compare"},
     h("h2", {}, `${left.name} and ${right.name}`),
     pairs.length ? changesTable(pairs, [left.name, right.name], state, open, redraw) : h("p", {class: "verdict"}, "No held-out Task was played by both."),
-    settingsTable(left, right));
+    settingsTable(runs));
 }
 
-function settingsTable(left, right) {
-  const facts = (run) => ({state: run.state, "return before": estimate(run.before), "return after": estimate(run.after),
-    ...Object.fromEntries(Object.entries(run.config || {}).map(([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : String(value)]))});
-  const [ours, theirs] = [facts(left), facts(right)];
-  const names = Object.keys({...ours, ...theirs});
-  const shown = names.filter((name, at) => at < 3 || ours[name] !== theirs[name]);
+// The settings of a run, or those in which two differ.
+function settingsTable(runs) {
+  const facts = runs.map((run) => ({state: run.state, "return before": estimate(run.before), "return after": estimate(run.after),
+    ...Object.fromEntries(Object.entries(run.config || {}).map(([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : String(value)]))}));
+  const shown = Object.keys(Object.assign({}, ...facts)).filter((name, at) => at < 3 || facts.length < 2 || facts[0][name] !== facts[1][name]);
   return h("table", {class: "settings"},
-    h("thead", {}, h("tr", {}, ["", left.name, right.name].map((name) => h("th", {scope: "col"}, name)))),
-    h("tbody", {}, shown.map((name) => h("tr", {}, h("th", {scope: "row"}, name.replaceAll("_", " ")), h("td", {}, ours[name] || ""), h("td", {}, theirs[name] || "")))));
+    h("thead", {}, h("tr", {}, ["", ...runs.map((run) => run.name)].map((name) => h("th", {scope: "col"}, name)))),
+    h("tbody", {}, shown.map((name) => h("tr", {}, h("th", {scope: "row"}, name.replaceAll("_", " ")), facts.map((of) => h("td", {}, of[name] || ""))))));
 }
 
 function estimate(found) {
@@ -105,8 +108,7 @@ function estimate(found) {
 }
 
 // One Task as both sides played it, and what the oracle replies.
-function pairView(names, pair, groups) {
-  const records = groups.map((group, side) => group.records[group.rows.indexOf(pair.sides[side].row)]);
+function pairView(names, pair, records, pictures) {
   const best = pair.sides[1].best_return, first = records[0].turns[0];
   return h("article", {class: "group"}, h("h2", {}, titleOf(records[0])),
     first && h("details", {class: "prompt", open: true}, h("summary", {}, "What both read first"), h("div", {class: "text"}, first.read)),
@@ -114,5 +116,5 @@ function pairView(names, pair, groups) {
       records.map((record, side) => memberCard(record, names[side])),
       best !== null && best !== undefined && h("section", {class: "member"}, h("h3", {}, "oracle"),
         h("p", {class: "facts"}, h("b", {}, `earns ${show(best, 4)}`)), h("div", {class: "text"}, pair.sides[1].best || "Its replies are not on record."))),
-    legend(records[0]));
+    legend(records[0]), pictures.map((address, side) => address && pictureOf(address, names[side])));
 }

@@ -96,11 +96,11 @@ function rolloutView(group, at, summary, picture) {
     conversation(record), last && metricsTable(last.metrics, summary.metrics), picture && pictureOf(picture), legend(record), aboutOf(record));
 }
 
-function pictureOf(address) {
+function pictureOf(address, title = "The episode") {
   const problem = h("p", {class: "hint"});
   const image = h("img", {src: address, alt: "The world's picture of this rollout", loading: "lazy",
     onerror: () => { image.remove(); problem.textContent = "This rollout has no picture: its Task cannot be drawn here."; }});
-  return h("section", {class: "picture"}, h("h3", {}, "The episode"), image, problem);
+  return h("section", {class: "picture"}, h("h3", {}, title), image, problem);
 }
 
 function legend(record) {

@@ -13,6 +13,7 @@ class Served {
 
   runs() { return this.get("runs", {}); }
   run(run) { return this.get("run", {run}); }
+  report(run) { return this.get("report", {run}); }
   tables(run, segments) { return this.get("tables", segments ? {run, segments: segments.join(",")} : {run}); }
   group(run, segment, row) { return this.get("group", {run, segment, row}); }
   search(run, words) { return this.get("search", {run, words}); }
@@ -32,13 +33,15 @@ class Embedded {
     return {...found, stamps: found.tables};
   }
 
+  async report(run) { return this.find(run).report; }
+
   async tables(run, segments) {
     const {tables} = this.find(run);
     return Object.fromEntries(segments.map((segment) => [segment, tables[segment]]));
   }
 
   async group(run, segment, row) {
-    const found = this.find(run).groups[segment].find((group) => group.rows.includes(row));
+    const found = (this.find(run).groups[segment] || []).find((group) => group.rows.includes(row));
     if (!found) throw new Error("This rollout was left out of the page to keep it small: open the run with `tokengym view`.");
     return found;
   }
@@ -65,11 +68,11 @@ function sampleOf(run) {
   const counts = {evaluation: [0, 0], training: [0, 0]};
   for (const [segment, all] of Object.entries(run.all_rows)) {
     const kind = counts[segment.startsWith("train_") ? "training" : "evaluation"];
-    kind[0] += run.tables[segment].return.length;
+    kind[0] += segment in run.tables ? run.tables[segment].return.length : 0;
     kind[1] += all;
   }
   const parts = Object.entries(counts).filter(([, [, all]]) => all)
-    .map(([kind, [held, all]]) => held === all ? `all ${plural(all, `${kind} rollout`)}` : `${held.toLocaleString("en")} of ${plural(all, `${kind} rollout`)}, evenly spaced`);
+    .map(([kind, [held, all]]) => held === all ? `all ${plural(all, `${kind} rollout`)}` : `${held.toLocaleString("en")} of ${plural(all, `${kind} rollout`)}, the extremes and others evenly spaced`);
   return `This file holds ${parts.join("; ")}. \`tokengym view\` shows all.`;
 }
 

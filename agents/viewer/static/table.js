@@ -37,11 +37,11 @@ const FLAGS = [
 function rowsOf(tables) {
   const rows = [], groups = new Map();
   Object.keys(tables).forEach((segment) => {
-    const {stamp, row: places, ...columns} = tables[segment];
+    const {stamp, ...columns} = tables[segment];
     const names = Object.keys(columns);
     const count = columns.return.length;
     for (let at = 0; at < count; at++) {
-      const row = {segment, row: places ? places[at] : at, order: rows.length};
+      const row = {segment, row: at, order: rows.length};
       for (const name of names) row[name] = columns[name][at];
       const group = `${segment}/${row.world}/${row.level}/${row.role}/${row.group}`;
       if (!groups.has(group)) groups.set(group, {number: groups.size, question: row.question, size: 0});
@@ -68,6 +68,14 @@ function filterRows(rows, filters) {
 }
 
 const NOTHING = new Set();
+
+// One reply to nearly everything is the first sign of a collapse.
+function commonestReply(rows) {
+  const counts = new Map();
+  for (const row of rows) counts.set(row.said, (counts.get(row.said) || 0) + 1);
+  const most = Math.max(...counts.values(), 0);
+  return most > 1 && ` · commonest reply ${percent(most / rows.length)}`;
+}
 
 function sortRows(rows, sort) {
   if (!sort.name) return rows;

@@ -94,7 +94,7 @@ def _load(names: tuple[str, ...], digests: tuple[str, ...]) -> PaperSet:
         "apart": Guard(apart, "papers near to one that another split holds", "left out"),
     }
     sizes = {split: len(part) for split, part in parts.items()}
-    report = IntakeReport(rows, sizes, guards=guards, notes=note_empty(sizes))
+    report = IntakeReport(rows, guards=guards, notes=note_empty(sizes))
     return PaperSet((names, digests), parts, report)
 
 

@@ -25,6 +25,8 @@ PVWATTS = "ac_system_output_(w)"
 _LEAP_YEAR = 2000
 """Stands for any year."""
 _UNIT = "mtu_("
+_ISLES = {"GMT/BST": "Europe/London", "GMT/IST": "Europe/Dublin"}
+"""Zones by their times; other standard times of Europe are zones of the database by themselves."""
 _PRICE = "day-ahead_price"
 _SEQUENCE = re.compile(r"sequence|without|\s", re.ASCII)
 """What the platform writes before the number of an auction, once or twice, or for none."""
@@ -64,8 +66,8 @@ def read_prices(table: CsvTable, files: FileColumns) -> None:
     Files of several periods are one series, in which they may overlap.
     """
     unit, price = find_prices(table) or ("", "")
-    # Standard times of Europe are zones of the database, with their summer times.
-    name = unit.removeprefix(_UNIT).rstrip(")").split("/")[0].upper()
+    stated = unit.removeprefix(_UNIT).rstrip(")").upper()
+    name = _ISLES.get(stated) or stated.split("/")[0]
     if name not in available_timezones():
         raise DataError(f"{table.path}, line 1: {name!r} is no zone of the time zone database")
     zone = ZoneInfo(name)
@@ -104,9 +106,10 @@ def read_prices(table: CsvTable, files: FileColumns) -> None:
         files.omissions.append((again - len(known), why, str(table.path)))
     known = dict(sorted(known.items()))
     table.rows = [one.row for one in known.values()]
-    stated = [one.end for one in known.values() if one.end is not None]
+    known_ends = [one.end for one in known.values() if one.end is not None]
+    all_known = len(known_ends) == len(known)
     clock = clock_of(table, list(known), None)
-    files.clocks[table.path] = clock._replace(ends=stated if len(stated) == len(known) else None)
+    files.clocks[table.path] = clock._replace(ends=known_ends if all_known else None)
     files.add("price", table, [one.value for one in known.values()])
 
 

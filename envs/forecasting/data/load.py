@@ -117,7 +117,6 @@ def _load(files: tuple[Path, ...], cutoff: str | None, digests: tuple[str, ...])
     counts = f"questions: {reading.questions:,}; {how}"
     report = IntakeReport(
         reading.rows,
-        sizes,
         group_dropped((1, row.kind, str(row.place)) for row in reading.rejected),
         {name: Guard(found[name], *GUARDS[name]) for name in GUARDS},
         (*note_empty(sizes), *reading.notes, *telling, counts, *spans),

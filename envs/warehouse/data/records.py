@@ -71,15 +71,14 @@ class Records(Immutable, ABC):
         """Name of the contents."""
         return digest_of([getattr(self, each.name) for each in fields(self) if each.compare])
 
-    def report(self, entries: Entries) -> IntakeReport:
-        """Return the report on the files and the entries that a level has of them."""
+    def report(self) -> IntakeReport:
+        """Return the report on the files."""
         refused = []
         for rows, reason in self.refused:
             place, found, why = reason.partition(": ")
             refused.append((rows, why if found else reason, place))
         return IntakeReport(
             {Path(self.name).name: self.read},
-            {split: len(held) for split, held in entries.items()},
             group_dropped(refused),
             notes=self.notes,
             every=tuple(reason for _, reason in self.refused),

@@ -13,18 +13,28 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from tokengym.agents import Job, Progress, RunFolder, TrainConfig, preset, run_experiment
+from tokengym.agents import (
+    Job,
+    Progress,
+    RunFolder,
+    SftConfig,
+    TrainConfig,
+    preset_for,
+    run_experiment,
+)
 from tokengym.rewards import mean_estimate
 
 METHODS = {
-    "demonstrations (10 bits each)": ("sft", "many"),
-    "rewards of many bits": ("train", "many"),
-    "rewards of one bit": ("train", "one"),
+    "demonstrations (10 bits each)": (SftConfig, "many"),
+    "rewards of many bits": (TrainConfig, "many"),
+    "rewards of one bit": (TrainConfig, "one"),
 }
-"""What is learned from, the command, and the world's option `bits`."""
+"""What is learned from, the settings, and the world's option `bits`."""
 
 
-def learned(config: TrainConfig, folder: Path, points: list[int]) -> list[tuple[int, list[float]]]:
+def learned(
+    config: SftConfig | TrainConfig, folder: Path, points: list[int]
+) -> list[tuple[int, list[float]]]:
     """Train one run on, from point to point; returns steps and recall on each held-out Task."""
     curve = []
     for steps in points:
@@ -71,24 +81,24 @@ def main() -> None:
     }
     form = RunFolder(said.runs / "form")
     if form.exists is False or form.outcome is None:
-        begin = preset(
-            "recall", command="sft", demonstrations="random", steps=said.form_steps, **usual
+        begin = preset_for(
+            SftConfig, "recall", demonstrations="random", steps=said.form_steps, **usual
         )
         run_experiment(Job.resolve(begin), form, Progress())
     figure = Figure(figsize=(6, 3.8), layout="constrained")
     axes = figure.subplots()
     rows = {}
-    for name, (command, bits) in METHODS.items():
-        more = {"demonstrations": "oracle"} if command == "sft" else {"patience": 0}
-        config = preset(
+    for name, (kind, bits) in METHODS.items():
+        more = {"demonstrations": "oracle"} if kind is SftConfig else {"patience": 0}
+        config = preset_for(
+            kind,
             "recall",
-            command=command,
             start=str(form.folder.resolve()),
             options={"bits": bits},
             **usual,
             **more,
         )
-        folder = said.runs / f"{command}-{bits}"
+        folder = said.runs / f"{kind.command}-{bits}"
         curve = [(steps, mean_estimate(found)) for steps, found in learned(config, folder, points)]
         episodes = [steps * said.groups * said.group_size for steps, _ in curve]
         below = [mean.value - mean.low for _, mean in curve]

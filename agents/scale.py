@@ -1,0 +1,382 @@
+"""The scale of a level: what named policies earn, and where a return lies from blind to oracle.
+
+Skill is 0 for the best policy that ignores the Task and 1 for the oracle. `Scale` has both ends on
+given Tasks, so that skill is paired by Task; `LevelScale` has means of all named policies over the
+first Tasks of a split. Those of the levels we ship are in `scales.json`, which
+`python -m benchmarks.level_scales` makes; any other level, option or data is measured on demand.
+Which blind policy is the end of the scale is said there too, once for all who measure skill.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from math import nan
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.agents.executors import IN_PROCESS, Executor
+from tokengym.agents.settings import read_plain
+from tokengym.envs.core.optimum import Optimum
+from tokengym.envs.core.play import PlayedEpisode, Policy, play
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.spec import Reachable
+from tokengym.envs.core.task import Task, canonical_json
+from tokengym.envs.core.turn import expected_return
+from tokengym.envs.core.world import World
+from tokengym.envs.registry import baselines, import_object, scripted_opponent
+from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.skill import Yardstick
+
+FILE = Path(__file__).with_name("scales.json")
+"""The scales of the levels we ship."""
+TASKS = 64
+"""Tasks of the scale of a level."""
+
+Unit = Literal["expected", "realised"]
+
+
+class Earned(NamedTuple):
+    """What a policy earns on each of T Tasks.
+
+    Attributes:
+        realised_T: as it was paid.
+        expected_T: what its replies earn on average over outcomes; `None` where that is unknown.
+    """
+
+    realised_T: tuple[float, ...]
+    expected_T: tuple[float, ...] | None
+
+    @classmethod
+    def of(cls, ends: Iterable[tuple[float, Mapping[str, float | None]]], role: str) -> Self:
+        """Return them from the return and the last metrics of each episode."""
+        paid, metrics = zip(*ends, strict=True)
+        means = [end.get(expected_return(role)) for end in metrics]
+        known = tuple(mean for mean in means if mean is not None)
+        return cls(tuple(paid), known if len(known) == len(means) else None)
+
+    @classmethod
+    def of_played(cls, episodes: Iterable[PlayedEpisode], role: str) -> Self:
+        """Return those of scripted episodes."""
+        return cls.of(((each.returns[role], each.metrics) for each in episodes), role)
+
+    @property
+    def used_T(self) -> tuple[float, ...]:
+        """Expected returns where they are known, else as they were paid."""
+        return self.realised_T if self.expected_T is None else self.expected_T
+
+
+class Ends(NamedTuple):
+    """The ends of a scale in mean returns.
+
+    Attributes:
+        blind: of the best policy that ignores the Task: skill 0.
+        oracle: of the oracle: skill 1.
+    """
+
+    blind: float
+    oracle: float
+
+    def skill(self, mean_return: float) -> float:
+        """Return where a mean return lies between both ends; 1 if they do not differ."""
+        span = self.oracle - self.blind
+        return (mean_return - self.blind) / span if span > 0.0 else 1.0
+
+
+class PolicyMean(NamedTuple):
+    """What a named policy earns on average over the Tasks of a scale.
+
+    Attributes:
+        realised: as it was paid.
+        expected: on average over outcomes; `None` where that is unknown.
+    """
+
+    realised: Estimate
+    expected: Estimate | None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What named policies earn in one role on the same T Tasks.
+
+    Attributes:
+        returns: by name of the policy; at least the blind one's and the oracle's.
+        blind: name of the best policy that ignores the Task.
+        label: what reports call it.
+        limits_T: the best expected return of each Task, or a bound of it.
+    """
+
+    returns: Mapping[str, Earned]
+    blind: str
+    label: str
+    limits_T: Sequence[Optimum]
+
+    @classmethod
+    def measure(
+        cls,
+        world: World,
+        tasks: Sequence[Task],
+        role: str,
+        opponents: Mapping[str, Policy],
+        executor: Executor = IN_PROCESS,
+        policies: Iterable[str] = (),
+        blind: str | None = None,
+    ) -> Self:
+        """Play both ends, and other baselines, each Task once.
+
+        Args:
+            world: the world.
+            tasks: Tasks of it.
+            role: the role they play.
+            opponents: by other role, who plays it.
+            executor: plays them.
+            policies: names of other baselines.
+            blind: name of the blind policy; what `find_blind` says if `None`.
+        """
+        blind = blind or find_blind(world, tasks, role, opponents, executor)
+        names = list(dict.fromkeys((*policies, blind, "oracle")))
+        played_TU2 = np.array(executor.map(partial(_play, world, role, opponents, names), tasks))
+        returns = {}
+        for name, (paid_T, mean_T) in zip(names, played_TU2.transpose(1, 2, 0), strict=True):
+            means = None if np.isnan(mean_T).any() else tuple(mean_T.tolist())
+            returns[name] = Earned(tuple(paid_T.tolist()), means)
+        limits_T = executor.map(partial(_limits, world, role), tasks)
+        return cls(returns, blind, blind_label(world, blind), limits_T)
+
+    @property
+    def realised(self) -> Yardstick:
+        """The ends as they were paid."""
+        blind, oracle = self.returns[self.blind], self.returns["oracle"]
+        return Yardstick(blind.realised_T, oracle.realised_T, self.label)
+
+    @property
+    def expected(self) -> Yardstick | None:
+        """The ends on average over outcomes; `None` where that is unknown."""
+        blind, oracle = self.returns[self.blind], self.returns["oracle"]
+        if blind.expected_T is None or oracle.expected_T is None:
+            return None
+        return Yardstick(blind.expected_T, oracle.expected_T, self.label)
+
+    @property
+    def used(self) -> Yardstick:
+        """The ends in expected returns where they are known, else as they were paid."""
+        return self.expected or self.realised
+
+    @property
+    def ends(self) -> Ends:
+        """Means of `used`."""
+        return Ends(fmean(self.used.blind_T), fmean(self.used.oracle_T))
+
+    @property
+    def unit(self) -> Unit:
+        """What `used` is."""
+        return "realised" if self.expected is None else "expected"
+
+    @property
+    def optimum(self) -> float:
+        """Mean over the Tasks of the best expected return, or of a bound of it."""
+        return fmean(limit.value for limit in self.limits_T)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is the optimum, rather than a bound of it, on every Task."""
+        return all(limit.exact for limit in self.limits_T)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ends and the optimum as plain JSON values."""
+        data: dict[str, Any] = {"blind": self.label}
+        for prefix, ends in (("", self.realised), ("expected_", self.expected)):
+            data[f"{prefix}blind_returns"] = None if ends is None else list(ends.blind_T)
+            data[f"{prefix}oracle_returns"] = None if ends is None else list(ends.oracle_T)
+        return {**data, "optimum": self.optimum, "optimum_exact": self.exact}
+
+
+@dataclass(frozen=True)
+class LevelScale:
+    """What named policies earn on average in one role of a level; scripts play the others.
+
+    Attributes:
+        world: id of the world.
+        level: its level.
+        role: the role.
+        options: by which the world scores replies, where they are not the usual ones.
+        split: of the Tasks.
+        tasks: how many, the first of the split.
+        blind: name of the best policy that ignores the Task.
+        reachable: the best policy known that reads only what the Turns say; empty without one.
+        policies: all baselines and the blind policy, by name.
+        optimum: of the best expected returns, or of bounds of them.
+        exact: whether it is the optimum, rather than a bound of it, on every Task.
+    """
+
+    world: str
+    level: str
+    role: str
+    options: Mapping[str, Any]
+    split: str
+    tasks: int
+    blind: str
+    reachable: str
+    policies: Mapping[str, PolicyMean]
+    optimum: Estimate
+    exact: bool
+
+    @property
+    def ends(self) -> Ends:
+        """The ends in expected returns where they are known, else as they were paid."""
+        blind, oracle = self.policies[self.blind], self.policies["oracle"]
+        if blind.expected is None or oracle.expected is None:
+            return Ends(blind.realised.value, oracle.realised.value)
+        return Ends(blind.expected.value, oracle.expected.value)
+
+
+def level_ends(world: World, role: str) -> Ends:
+    """Return the ends of a world's scale at its level: what we ship, or else what its Tasks say.
+
+    Tasks are those of validation, or of train where a user's data hold none of validation.
+    """
+    if (shipped := shipped_scale(world, role)) is not None:
+        return shipped.ends
+    tasks = world.first_tasks("validation", TASKS) or world.first_tasks("train", TASKS)
+    return Scale.measure(world, tasks, role, scripted_opponents(world, role)).ends
+
+
+def shipped_scale(world: World, role: str) -> LevelScale | None:
+    """Return the scale of a level that we ship; `None` of others, other options and data."""
+    row = _shipped().get(_key(world.spec.id, world.level, role, world.options))
+    return read_plain(LevelScale, row) if row is not None and world.draws_as_usual else None
+
+
+@cache
+def _shipped() -> Mapping[str, Mapping[str, Any]]:
+    rows = map(json.loads, FILE.read_text(encoding="utf-8").splitlines())
+    return {_key(row["world"], row["level"], row["role"], row["options"]): row for row in rows}
+
+
+def _key(*parts: object) -> str:
+    return canonical_json(parts)
+
+
+def skill_of(ends: Yardstick, returns_T: npt.ArrayLike) -> Estimate:
+    """Return the skill of a policy on the Tasks of a scale, with the interval that all state.
+
+    Args:
+        ends: of the scale.
+        returns_T: what the policy earns on the same Tasks, shape (T,); NaN for those it lost.
+    """
+    return ends.skill(returns_T, _draws(ends))
+
+
+def skill_gain(ends: Yardstick, after_T: npt.ArrayLike, before_T: npt.ArrayLike) -> Estimate:
+    """Return the skill after less the skill before, paired by Task; see `skill_of`."""
+    return ends.gain(after_T, before_T, _draws(ends))
+
+
+def _draws(ends: Yardstick) -> np.random.Generator:
+    return generator("evaluation", len(ends.blind_T))
+
+
+def best_known(world: World) -> Reachable | None:
+    """Return the best policy known that reads only what a world's Turns say, if one is declared.
+
+    None is known for a user's data.
+    """
+    return world.spec.reachable.get(world.level) if world.generates else None
+
+
+def blind_policies(world: World) -> Mapping[str, Policy]:
+    """Return the policies of a world that ignore the Task: `null` if it names none."""
+    declared = world.spec
+    found: Mapping[str, Policy] = import_object(declared.blind)(world) if declared.blind else {}
+    return found or {"null": baselines(declared)["null"]}
+
+
+def blind_label(world: World, name: str) -> str:
+    """Return what reports call one of a world's blind policies."""
+    return f"{world.spec.blind_name} ({name})" if world.spec.blind else name
+
+
+def find_blind(
+    world: World,
+    tasks: Sequence[Task],
+    role: str,
+    opponents: Mapping[str, Policy],
+    executor: Executor = IN_PROCESS,
+) -> str:
+    """Return the name of the blind policy that skill is measured from.
+
+    Of a level that we ship it is the best on the Tasks of its scale. Of another level, options,
+    data or opponents it is the best on the given Tasks; see `best_blind`, as for the arguments.
+    """
+    shipped = shipped_scale(world, role)
+    if shipped is not None and opponents == scripted_opponents(world, role):
+        return shipped.blind
+    return best_blind(world, tasks, role, opponents, executor)
+
+
+def best_blind(
+    world: World,
+    tasks: Sequence[Task],
+    role: str,
+    opponents: Mapping[str, Policy],
+    executor: Executor = IN_PROCESS,
+) -> str:
+    """Return which of the world's blind policies earns most on Tasks.
+
+    That is by expected returns where the world knows them.
+
+    Args:
+        world: the world.
+        tasks: Tasks of it.
+        role: the role it plays.
+        opponents: by other role, who plays it.
+        executor: plays them.
+    """
+    names = list(blind_policies(world))
+    best = import_object(world.spec.best_blind)(world, tasks) if world.spec.best_blind else None
+    if best is not None or len(names) == 1:
+        return best or names[0]
+    played_TB2 = np.array(executor.map(partial(_play, world, role, opponents, names), tasks))
+    earned_TB = np.where(np.isnan(played_TB2[..., 1]), *np.moveaxis(played_TB2, -1, 0))
+    return names[int(earned_TB.sum(axis=0).argmax())]
+
+
+def scripted_opponents(world: World, role: str | None = None) -> dict[str, Policy]:
+    """Return who plays the roles but one, the first if `None`, where nobody was named for them."""
+    scripts, roles = baselines(world.spec), world.spec.roles
+    return {
+        other: scripts[scripted_opponent(world.spec, other)]
+        for other in roles
+        if other != (role or roles[0])
+    }
+
+
+def _play(
+    world: World,
+    role: str,
+    opponents: Mapping[str, Policy],
+    names: Sequence[str],
+    tasks: Sequence[Task],
+) -> list[list[tuple[float, float]]]:
+    """Return by Task and policy what it is paid, and earns on average: NaN where unknown.
+
+    Blind policies are made here from their names, as not all of them pickle.
+    """
+    policies = {**baselines(world.spec), **blind_policies(world)}
+    mean = expected_return(role)
+    return [
+        [
+            (episode.returns[role], episode.metrics.get(mean, nan))
+            for name in names
+            for episode in [play(world, task, {**opponents, role: policies[name]}, seed=(0, 0))]
+        ]
+        for task in tasks
+    ]
+
+
+def _limits(world: World, role: str, tasks: Sequence[Task]) -> list[Optimum]:
+    return [world.optimum(task)[role] for task in tasks]

@@ -1,0 +1,118 @@
+"""The scales of the levels we ship, which `tokengym.agents.scale` reads.
+
+    python -m benchmarks.level_scales --workers 2
+
+plays every baseline and the best blind policy on the first validation Tasks of each level, in each
+role, by the options of training and those of evaluation, and writes `agents/scales.json`: a line
+for each. Only lines of levels that are named (`forecast:easy`) are made again, or else all.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any
+
+from tokengym.agents.executors import find_executor
+from tokengym.agents.scale import (
+    FILE,
+    TASKS,
+    Earned,
+    LevelScale,
+    PolicyMean,
+    Scale,
+    best_blind,
+    best_known,
+    scripted_opponents,
+)
+from tokengym.agents.settings import plain
+from tokengym.envs.registry import baselines, make_world, spec
+from tokengym.rewards.estimates import mean_estimate
+
+WORLDS = ("forecast", "warehouse", "energy", "disruption")
+_DIGITS = 6
+
+Place = tuple[str, str, str, Mapping[str, Any]]
+"""World, level, role and options."""
+
+
+def places() -> Iterator[Place]:
+    """Yield what a line is made for."""
+    for world in map(spec, WORLDS):
+        for level in world.levels:
+            scored = [dict(make_world(world, level, **o).options) for o in _options(world.id)]
+            for options in [one for n, one in enumerate(scored) if one not in scored[:n]]:
+                for role in world.roles:
+                    yield world.id, level, role, options
+
+
+def _options(world: str) -> tuple[Mapping[str, Any], ...]:
+    return spec(world).evaluation, spec(world).training, spec(world).check_options
+
+
+def measured(place: Place) -> dict[str, Any]:
+    """Measure a line, as it stands in the file: with six digits behind the point."""
+    world_id, level, role, options = place
+    world, others = make_world(world_id, level, **options), baselines(spec(world_id))
+    tasks, best = world.first_tasks("validation", TASKS), best_known(world)
+    opponents = scripted_opponents(world, role)
+    # Not `find_blind`, which reads what is made here.
+    blind = best_blind(world, tasks, role, opponents)
+    scale = Scale.measure(world, tasks, role, opponents, policies=others, blind=blind)
+    row = LevelScale(
+        world_id,
+        level,
+        role,
+        options,
+        "validation",
+        len(tasks),
+        blind,
+        "" if best is None else best.policy,
+        {name: _mean(each) for name, each in scale.returns.items()},
+        mean_estimate([limit.value for limit in scale.limits_T]),
+        scale.exact,
+    )
+    found: dict[str, Any] = _rounded(plain(asdict(row)))
+    return found
+
+
+def _mean(earned: Earned) -> PolicyMean:
+    known_T = earned.expected_T
+    expected = None if known_T is None else mean_estimate(known_T)
+    return PolicyMean(mean_estimate(earned.realised_T), expected)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(each) for name, each in value.items()}
+    return round(value, _DIGITS) if isinstance(value, float) else value
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the file."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("levels", nargs="*", help="such as forecast:easy; all if none")
+    parser.add_argument("--workers", type=int)
+    asked = parser.parse_args(arguments)
+    every = list(places())
+    named = [f"{spec(world).short_name}:{level}" for world, level, *_ in every]
+    if unknown := sorted({*asked.levels} - {*named}):
+        parser.error(f"the levels are {sorted({*named})}, got {unknown}")
+    known = [json.loads(line) for line in FILE.read_text().splitlines()] if FILE.exists() else []
+    rows = {json.dumps([row[n] for n in _KEY]): row for row in known}
+    wanted = [place for place, name in zip(every, named, strict=True) if name in asked.levels]
+    wanted = wanted or every
+    with closing(find_executor(asked.workers, "processes").run(measured, wanted)) as results:
+        for number, row in results:
+            rows[json.dumps(wanted[number])] = row
+            print(*wanted[number], row["blind"], flush=True)
+            lines = [json.dumps(rows[key]) for place in every if (key := json.dumps(place)) in rows]
+            FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+_KEY = ("world", "level", "role", "options")
+
+
+if __name__ == "__main__":
+    main()

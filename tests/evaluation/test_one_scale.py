@@ -1,0 +1,116 @@
+"""Skill is one number, whoever states it of a policy at a level with its options."""
+
+import json
+import random
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from benchmarks import level_scales
+from tests.training.jobs import metrics, run_job
+from tokengym.agents.adapters.skill import measure_scales
+from tokengym.agents.certify.levels import check
+from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.held_out import summarise
+from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.rollouts import train_segment
+from tokengym.agents.scale import FILE, Scale, level_ends, scripted_opponents, shipped_scale
+from tokengym.agents.scale import TASKS as TASKS_OF_A_SCALE
+from tokengym.agents.training.batches.curriculum import SKILL
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import References, RunSummary
+from tokengym.agents.training.presets import preset
+from tokengym.envs.adapters.start import Rollouts
+from tokengym.envs.core.turn import expected_return
+from tokengym.envs.registry import baselines, make_world, spec
+
+TASKS = 3
+WORLDS = ("forecast", "warehouse", "energy", "disruption")
+LEVELS = [(spec(world).id, level, spec(world).evaluation) for world in WORLDS
+          for level in spec(world).levels]  # fmt: skip
+OTHERS = [
+    ("tokengym/Forecast-v0", "easy", {"label": "outcome", "score": "log"}),
+    ("tokengym/Energy-v0", "small", {"flat_floor": True}),
+    ("tokengym/Disruption-v0", "L2", {"label": "outcome", "single_turn": True}),
+]
+ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(("world_id", "level", "options"), [*LEVELS, *OTHERS])
+def test_skill_is_the_same_number_for_all_who_state_it(
+    world_id: str, level: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    place, world = WorldLevel(world_id, level), make_world(world_id, level, **options)
+    assert (shipped_scale(world, world.spec.roles[0]) is not None) == (
+        (world_id, level, options) in LEVELS
+    )
+    config = EvaluationConfig((place,), ("random",), tasks=TASKS, options=options)
+    folder = EvaluationFolder(tmp_path)
+    result = run_evaluation(config, folder)
+    evaluated = result.policies[0].skill.value
+
+    tasks, role = world.first_tasks("test", TASKS), world.spec.roles[0]
+    rollouts, rule = Rollouts(world, role=role), baselines(world_id)["random"]
+    name, scales = measure_scales(rollouts, tasks)
+    stated = []
+    for task, of_task in zip(tasks, scales, strict=True):
+        rollout = rollouts.start(task)
+        rollout.play(rule, 0, 0)
+        stated.append(of_task.metrics(rollout)["skill"])
+    assert name == result.worlds[0].blind_name
+    assert fmean(stated) == pytest.approx(evaluated)
+
+    few = {name: baselines(world_id)[name] for name in ("null", "random", "oracle")}
+    assert check(world, few, tasks=TASKS).skill["random"].value == pytest.approx(evaluated)
+
+    records = list(folder.rollouts.read(folder.segment(place, "random", config)))
+    scale = Scale.measure(world, tasks, role, scripted_opponents(world))
+    evaluation, references = summarise(records, world.spec), References.of(scale, "", ())
+    summary = RunSummary(evaluation, evaluation, {role: references}, None, {})
+    assert summary.skill(role).after.value == pytest.approx(evaluated)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_step_is_measured_by_what_its_replies_earn_on_average(
+    tmp_path: Path, served: dict[str, Any]
+) -> None:
+    sizes: dict[str, Any] = {"steps": 1, "groups_per_batch": 4, "group_size": 2}
+    sizes |= {"evaluation_tasks": 2, "options": {"label": "outcome"}}
+    config = preset("forecast", "hard", curriculum=("easy",), **sizes, **served)
+    run_job(config, tmp_path)
+    name, world = expected_return("forecaster"), make_world("forecast", "easy", label="outcome")
+    played = list(RunFolder(tmp_path).rollouts.read(train_segment(0)))
+    means = [mean for record in played if (mean := record.metrics[name]) is not None]
+    assert means != [record.total for record in played]
+    ends = level_ends(world, "forecaster")
+    assert metrics(tmp_path)[0][SKILL] == pytest.approx(ends.skill(fmean(means)))
+
+
+def test_training_measures_by_what_an_evaluation_measures_by() -> None:
+    world = make_world("forecast", "easy", label="outcome")
+    tasks = world.first_tasks("validation", TASKS_OF_A_SCALE)
+    ends = Scale.measure(world, tasks, "forecaster", {}).expected
+    assert ends is not None
+    found = level_ends(world, "forecaster")
+    assert found == pytest.approx((fmean(ends.blind_T), fmean(ends.oracle_T)), abs=1e-6)
+
+
+def test_the_file_has_every_level_role_and_option_of_ours() -> None:
+    assert [
+        (row["world"], row["level"], row["role"], row["options"]) for row in ROWS
+    ] == list(level_scales.places())  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_line_of_the_file_is_what_its_command_measures(seed: int) -> None:
+    # Which ones changes from day to day; the name of the test's failure holds the line.
+    row = random.Random().choice([row for row in ROWS if row["level"] in _CHEAP])
+    place = row["world"], row["level"], row["role"], row["options"]
+    assert level_scales.measured(place) == row
+
+
+_CHEAP = {"easy", "hard", "expert", "twins", "update", "pick_small", "stock", "lease", "L2", "L0"}
+"""Levels whose planners answer within milliseconds."""
