@@ -67,10 +67,10 @@ def read(
         raise OptionError(f"--rollouts must be of two seeds, got {rollouts[0]} twice")
     verdicts = []
     for first, second, rows in zip(before, after, rollouts, strict=True):
-        checkpoints = load_checkpoint(first), load_checkpoint(second)
-        training = Training(
-            load_model(model or first), read_rollouts(rows), checkpoints, temperature
-        )
+        policy = load_model(model or first)
+        names = [name for name, _ in policy.named_parameters()]
+        checkpoints = [load_checkpoint(one, names) for one in (first, second)]
+        training = Training(policy, read_rollouts(rows), checkpoints, temperature)
         verdicts.append(worst(training.verdicts(Claims(rate=learning_rate))))
     command = " ".join(
         ["tokengym probe read"]

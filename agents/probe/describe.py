@@ -43,7 +43,7 @@ def _places(batch: ProbeBatch, fit: Fit, factors_N: Floats) -> Iterator[str]:
     weights_K, table = fit.weights_K(), batch.table
     relative_K = weights_K / np.where(factors_N == 0, np.inf, factors_N)[table.rollout_K]
     means = [
-        f"{float(np.median(relative_K[here])):.2g}"
+        f"{round(float(np.median(relative_K[here])), 3) + 0.0:.2g}"
         for place in range(8)
         if (here := batch.own_K & (table.place_K == place)).any()
     ]

@@ -43,9 +43,9 @@ def faults(batch: ProbeBatch) -> Iterator[Fault]:
             for name, sentence, one in _of_rewards(batch, plain):
                 made = build(batch, one, weighting, ratio, batch.own_K)
                 yield Fault(name, sentence, made, intended.get(one.name, intended[CENTRED]))
-            for name, sentence, *how, mask_K in _of_tokens(batch, number, weighting, ratio):
+            for name, sentence, of_N, of_K, mask_K in _of_tokens(batch, number, weighting, ratio):
                 for one in plain:
-                    made = build(batch, one, *how, mask_K)
+                    made = build(batch, one, of_N, of_K, mask_K)
                     yield Fault(name, sentence, made, intended[one.name])
 
 
@@ -77,8 +77,8 @@ def _of_rewards(batch: ProbeBatch, plain: list[Estimator]) -> Iterator[tuple[str
             ("sign", "the sign is wrong: rewards are minimised", -advantages_K),
         ):
             yield name, sentence, Estimator(one.name, values_K)
-    for one in STANDARDISED:
-        twice_N = standardised(rewards_N, groups_N, *one, power=2)
+    for ddof, epsilon in STANDARDISED:
+        twice_N = standardised(rewards_N, groups_N, ddof, epsilon, power=2)
         twice = Estimator("divided twice", twice_N[batch.table.rollout_K])
         yield "double normalisation", "rewards are standardised twice", twice
 
@@ -94,6 +94,8 @@ def _of_masks(batch: ProbeBatch) -> Iterator[tuple[str, str, Flags]]:
             follows[second] = own_K[first] and kind_K[second] <= FIRST_PAD
             precedes[first] = own_K[second] and kind_K[first] >= LAST_PROMPT
     yield "mask late", "the mask is one token late", follows
+    # Without padding the last one falls off.
+    yield "mask late", "the mask is one token late", follows & (kind_K == COMPLETION)
     yield "mask early", "the mask is one token early", precedes
     inside_K = kind_K == COMPLETION
     if batch.read_K.any():

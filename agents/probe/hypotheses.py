@@ -79,7 +79,7 @@ def ratios(batch: ProbeBatch) -> list[Ratio]:
     ratio_K = np.exp(batch.log_ratio_K)
     known = [Ratio("times the importance ratio", ratio_K, ones_K, ones_K)]
     for low, high in _CLIPS:
-        inside = (ratio_K <= 1 + high) * 1.0, (ratio_K >= 1 - low) * 1.0
+        inside = _inside(ratio_K, 1 - low, 1 + high)
         known.append(Ratio(f"times the ratio, clipped at {low:g}, {high:g}", ratio_K, *inside))
         bounded_K = np.clip(ratio_K, 1 - low, 1 + high)
         known.append(
@@ -90,10 +90,14 @@ def ratios(batch: ProbeBatch) -> list[Ratio]:
     means_N = np.bincount(batch.table.rollout_K, batch.log_ratio_K, len(counts_N)) / counts_N
     sequence_K = np.exp(means_N)[batch.table.rollout_K]
     known.append(Ratio("times the ratio of its sequence (GSPO)", sequence_K, ones_K, ones_K))
-    low, high = 1 - 3e-4, 1 + 4e-4
-    inside = (sequence_K <= high) * 1.0, (sequence_K >= low) * 1.0
+    inside = _inside(sequence_K, 1 - 3e-4, 1 + 4e-4)
     known.append(Ratio("times the ratio of its sequence, clipped (GSPO)", sequence_K, *inside))
     return known
+
+
+def _inside(ratio_K: Floats, low: float, high: float) -> tuple[Floats, Floats]:
+    """Return 1 where clipping leaves a positive advantage its gradient, and a negative one."""
+    return (ratio_K <= high).astype(np.float64), (ratio_K >= low).astype(np.float64)
 
 
 def build(

@@ -12,7 +12,7 @@ from tokengym.agents.probe.faults import Fault, faults
 from tokengym.agents.probe.fit import Fit
 from tokengym.agents.probe.hypotheses import OWN_MEAN, SUMMED, Hypothesis, hypotheses
 from tokengym.agents.probe.scores import Floats, ScoreTable
-from tokengym.agents.probe.update import MOMENTS, Update
+from tokengym.agents.probe.update import MOMENTS, WEIGHTS, Update
 from tokengym.agents.probe.verdict import Kind, Verdict, percent
 
 FITS = 0.002
@@ -75,6 +75,10 @@ def judge(
     allowed = max(FITS, ROUNDINGS * update.rounding)
     if allowed > COARSE:
         return _coarse(fit, known, update, claims)
+    if update.source == WEIGHTS and np.median(moved_P := _moved(update)) > moved_P.max() / 2:
+        advice = "use SGD, or save the optimizer's state as optimizer.pt beside the checkpoint"
+        sentence = "most weights moved as far as any, as by Adam: that is not the gradient"
+        return Verdict(Kind.UNKNOWN, sentence, notes=(advice,))
     matching = _matching(fit, known, allowed)
     if matching:
         return _recognised(batch, fit, known, matching, claims)
@@ -91,11 +95,18 @@ def _matching(
 ) -> list[tuple[Hypothesis, float]]:
     """Return the hypotheses that fit best and cannot be told apart on this batch, best first."""
     left_H = fit.misfits([one.weights_K for one in known])
+    return [(known[h], float(left_H[h])) for h in _alike(left_H)] if left_H.min() <= allowed else []
+
+
+def _alike(left_H: Floats) -> list[int]:
+    """Return the numbers of those that fit best and cannot be told apart, the plainest first."""
     best = float(left_H.min())
-    if best > allowed:
-        return []
-    alike = np.flatnonzero(left_H <= max(3 * best, best + 2e-5))
-    return [(known[h], float(left_H[h])) for h in alike]
+    return [int(h) for h in np.flatnonzero(left_H <= max(3 * best, best + 2e-5))]
+
+
+def _moved(update: Update) -> Floats:
+    """Return how far every weight moved that did."""
+    return np.abs(update.change_P[update.change_P != 0.0])
 
 
 def _unmoved(known: Sequence[Hypothesis], update: Update) -> Verdict:
@@ -192,10 +203,9 @@ def _faulty(
 
 def _by_weights(fit: Fit, found: Sequence[Fault], allowed: float) -> Verdict | None:
     left_H = fit.misfits([fault.hypothesis.weights_K for fault in found])
-    best = int(left_H.argmin())
-    if left_H[best] > allowed:
+    if left_H.min() > allowed:
         return None
-    fault = found[best]
+    fault = found[_alike(left_H)[0]]
     harm = float(fit.misfits([fault.intended.weights_K])[0])
     sentence = f"{fault.sentence}; off by {percent(harm)} from {fault.intended.name}"
     return Verdict(Kind.WRONG, sentence, fault.name, harm)

@@ -1,7 +1,7 @@
 """The tiny language model that is trained, and weights in the formats in which trainers save."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,26 +23,27 @@ Weights = dict[str, torch.Tensor]
 
 
 def tiny_model(seed: int = 0) -> Qwen3ForCausalLM:
-    """Return a model of 60,000 parameters with random weights, float32, on the processor."""
-    config = Qwen3Config(
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        head_dim=16,
-        max_position_embeddings=2048,
-        initializer_range=0.2,
-        tie_word_embeddings=True,
-        pad_token_id=PAD,
-        eos_token_id=END,
-        bos_token_id=None,
-        attn_implementation="eager",
-    )
+    """Return a model of 53,000 parameters with random weights, float32, on the processor."""
+    settings: dict[str, Any] = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "max_position_embeddings": 2048,
+        "initializer_range": 0.2,
+        "tie_word_embeddings": True,
+        "pad_token_id": PAD,
+        "eos_token_id": END,
+        "bos_token_id": None,
+        "attn_implementation": "eager",
+    }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Qwen3ForCausalLM(config).float().eval()
+        model: Qwen3ForCausalLM = Qwen3ForCausalLM(Qwen3Config(**settings)).float().eval()
+    return model
 
 
 def write_tiny_model(folder: Path, seed: int = 0) -> None:
@@ -82,10 +83,14 @@ class Checkpoint:
     beta: float = 0.9
 
 
-def load_checkpoint(path: Path) -> Checkpoint:
+def load_checkpoint(path: Path, names: Sequence[str]) -> Checkpoint:
     """Read a checkpoint: a model directory, a .safetensors file, or one that torch saved.
 
     Beside it, `optimizer.pt` may hold the state of an optimizer of torch or Transformers.
+
+    Args:
+        path: of the checkpoint.
+        names: of the model's parameters, in its order, which is that of the optimizer.
 
     Raises:
         DataError: if nothing there is a checkpoint.
@@ -102,7 +107,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
     optimizer = (path if path.is_dir() else path.parent) / "optimizer.pt"
     if not optimizer.is_file():
         return Checkpoint(weights, {})
-    return _with_optimizer(weights, torch.load(optimizer, map_location="cpu", weights_only=True))
+    state = torch.load(optimizer, map_location="cpu", weights_only=True)
+    return _with_optimizer(weights, state, [name for name in names if name in weights])
 
 
 def _read(file: Path) -> Weights:
@@ -113,7 +119,7 @@ def _read(file: Path) -> Weights:
     return {name: value for name, value in weights.items() if isinstance(value, torch.Tensor)}
 
 
-def _with_optimizer(weights: Weights, state: dict[str, Any]) -> Checkpoint:
+def _with_optimizer(weights: Weights, state: dict[str, Any], given: list[str]) -> Checkpoint:
     """Attach first moments, which torch numbers in the order of its parameter groups.
 
     Transformers puts parameters with weight decay first; the shapes tell which order was used.
@@ -122,8 +128,8 @@ def _with_optimizer(weights: Weights, state: dict[str, Any]) -> Checkpoint:
     moments = [state["state"].get(number, {}).get("exp_avg") for number in numbers]
     if any(moment is None for moment in moments):
         return Checkpoint(weights, {})
-    decayed = [n for n in weights if not n.endswith("bias") and "norm" not in n.lower()]
-    orders = (list(weights), decayed + [name for name in weights if name not in decayed])
+    decayed = [n for n in given if not n.endswith("bias") and "norm" not in n.lower()]
+    orders = (given, decayed + [name for name in given if name not in decayed])
     for names in orders:
         shapes = [weights[name].shape for name in names]
         if shapes == [moment.shape for moment in moments]:

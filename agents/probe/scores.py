@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch.func import functional_call
 
-from tokengym.agents.probe.policy import PAD, Weights
+from tokengym.agents.probe.policy import PAD
 from tokengym.agents.probe.rollouts import ProbeRollout
 
 Floats = npt.NDArray[np.float64]
@@ -80,7 +80,7 @@ class ScoreTable:
 
 def score_table(
     model: torch.nn.Module,
-    at: Weights,
+    at: Mapping[str, torch.Tensor],
     rollouts: Sequence[ProbeRollout],
     places: Mapping[str, Ints],
     *,

@@ -214,6 +214,12 @@ def start(reader: Reader, arguments: list[str]) -> str:
     return ""
 
 
+def probe(reader: Reader, arguments: list[str]) -> str:
+    """The command itself; it fails where the page has planted a fault."""
+    wrong = arguments[0] == "read" and any(word.startswith("late") for word in arguments)
+    return reader.run_tokengym("probe", *arguments, status=1 if wrong else 0)
+
+
 def uv_run(reader: Reader, arguments: list[str]) -> str:
     """The same command here; `.ci/installs` asks uv for it."""
     return reader.type(arguments) if arguments[0] == "tokengym" else start(reader, ["test"])
@@ -303,6 +309,7 @@ RULES: Mapping[tuple[str, ...], Rule] = {
     ("tokengym", "export"): lambda reader, rest: reader.run_tokengym("export", *rest),
     ("tokengym", "models"): models,
     ("tokengym", "rollouts"): lambda reader, rest: reader.run_tokengym("rollouts", *rest),
+    ("tokengym", "probe"): probe,
     ("tokengym", "play"): lambda reader, rest: reader.run_tokengym("play", *rest),
     ("tokengym", "certify"): certify,
     ("tokengym", "check"): check,

@@ -44,6 +44,8 @@ def trained(folder: Path, settings: Settings, name: str) -> Path:
     trainer = PlainTrainer(model, settings)
     trainer.step(read_rollouts(folder / "rollouts.jsonl"))
     weights = trainer.checkpoint().weights
+    if settings.optimizer == "adamw" and name.startswith("kept"):
+        torch.save(trainer.optimizer.state_dict(), folder / "optimizer.pt")
     if name.endswith(".pt"):
         torch.save(weights, folder / name)
     else:
@@ -77,6 +79,14 @@ def test_a_fault_is_wrong_with_two_seeds_and_suspect_with_one(exported: Path, se
     both = said("read", *one, *other, status=1)
     assert both.startswith("wrong: the mask is one token late")
     assert "tokengym probe read --before" in both
+
+
+def test_adam_is_read_off_its_moments_or_not_at_all(second: Path) -> None:
+    adam = Settings(optimizer="adamw", rate=1e-3)
+    output = said("read", *options(second, trained(second, adam, "bare.safetensors")))
+    assert output.startswith("cannot say: most weights moved as far as any, as by Adam")
+    output = said("read", *options(second, trained(second, adam, "kept.safetensors")))
+    assert output.startswith("follows: centred by group, summed over tokens")
 
 
 def test_bfloat16_is_never_called_wrong(exported: Path) -> None:
