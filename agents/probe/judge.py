@@ -106,7 +106,7 @@ def _alike(left_H: Floats) -> list[int]:
 
 def _moved(update: Update) -> Floats:
     """Return how far every weight moved that did."""
-    return np.abs(update.change_P[update.change_P != 0.0])
+    return np.asarray(np.abs(update.change_P[update.change_P != 0.0]))
 
 
 def _unmoved(known: Sequence[Hypothesis], update: Update) -> Verdict:
