@@ -67,7 +67,11 @@ def test_skill_is_the_same_number_for_all_who_state_it(
 
     records = list(folder.rollouts.read(folder.segment(place, "random", config)))
     scale = Scale.measure(world, tasks, role, scripted_opponents(world))
-    evaluation = Evaluation.of_rollouts(records, world.spec)
+    evaluation, found = Evaluation.of_rollouts(records, world.spec), result.policies[0]
+    assert evaluation.returns == found.mean_return
+    assert evaluation.earned == (found.expected or found.mean_return)
+    shares = [evaluation.figures[name] for name in ("malformed", "cut_off")]
+    assert shares == pytest.approx([found.malformed.value, found.cut_off.value])
     summary = RunSummary(evaluation, evaluation, {role: References.of(scale, "", ())}, None, {})
     assert summary.skill(role).after.value == pytest.approx(evaluated)
 

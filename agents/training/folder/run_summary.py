@@ -44,8 +44,9 @@ class Evaluation:
     Attributes:
         returns_by_task: return on each Task, in order.
         figures: means of what the world reports at the end of an episode, by name; `malformed` is
-            the share of all replies, if there were any, `cut_off` that of replies that ran out of
-            tokens, `stop/REASON` that of all episodes; `term/NAME` the mean sum over an episode.
+            the share of replies, each rollout's own share counting alike, `cut_off` that of those
+            that ran out of tokens, `stop/REASON` that of episodes; `term/NAME` the mean sum over
+            an episode.
         stated: for forecasts, pairs of (label, stated probability) of the well-formed replies.
         expected_by_task: what the replies on each Task earn in expectation over outcomes; none
             where their probabilities are unknown.
@@ -126,11 +127,9 @@ def _figures(records: Sequence[RolloutRecord]) -> dict[str, float]:
     figures = {name: statistics.fmean(values[name]) for name in sorted(values)}
     stops = Counter(record.stop_reason for record in records)
     figures |= {f"stop/{reason}": stops[reason] / len(records) for reason in sorted(stops)}
-    # A role whose turn never came has replied nothing.
-    replies = [turn for record in records for turn in record.own_turns]
-    if replies:
-        figures["malformed"] = statistics.fmean(turn.malformed for turn in replies)
-        figures["cut_off"] = statistics.fmean(not turn.complete for turn in replies)
+    for name in ("malformed", "cut_off"):
+        shares = (getattr(one, name) / (len(one.own_turns) or 1) for one in records)
+        figures[name] = statistics.fmean(shares)
     return figures
 
 
