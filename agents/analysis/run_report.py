@@ -84,9 +84,10 @@ class Trained:
         blind = np.array(self.references.yardstick.blind_T)
         gain, lead = (mean_estimate((after - other).tolist()) for other in (before, blind))
         label = config.options.get("label")
-        prompt = self.before.conditions.get("prompt", config.options.get("prompt", "full"))
+        sampled = self.before.conditions
+        prompt = sampled.get("prompt", config.options.get("prompt", "full"))
         read = f"{f'label {label}, ' if label else ''}{prompt} prompts"
-        if sampled := self.before.conditions:
+        if "temperature" in sampled:
             read += f", temperature {float(sampled['temperature']):g}"
             read += f", at most {sampled['max_tokens']} tokens a reply"
         kind = "return" if self.references.on_outcomes is None else "expected return"

@@ -1,22 +1,19 @@
 """What a job's policy, and scripted policies, earn on its held-out Tasks."""
 
 import asyncio
-import statistics
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.evaluation.models import ModelPlayer
 from tokengym.agents.evaluation.play_missing import Failures, WantedRollouts
-from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segment
+from tokengym.agents.rollouts import RolloutLog, evaluation_segment
 from tokengym.agents.scale import Earned, Scale, best_known, blind_policies
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
 from tokengym.agents.training.folder.run_summary import Evaluation, References
 from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.play import PlayedEpisode, Policy
-from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import scripted_opponent
 from tokengym.envs.tokens.codec import ByteCodec
@@ -86,62 +83,7 @@ async def _played(
     player = await ModelPlayer.open(session, role, path)
     await wanted.play_missing(player, session.episodes, Failures(player.origin.policy))
     played = {record.origin.group: record for record in wanted.saved(player.origin, role)}
-    conditions: dict[str, str | float] = {
-        "model": job.config.model,
-        "prompt": job.world.prompt,
-        "temperature": job.config.temperature,
-        "max_tokens": job.max_tokens,
-    }
-    records = [played[group] for group in sorted(played)]
-    return replace(summarise(records, job.world.spec), conditions=conditions)
-
-
-def summarise(records: Sequence[RolloutRecord], spec: WorldSpec) -> Evaluation:
-    """Return the results of one role's rollouts, one of each Task, in the order of the Tasks.
-
-    Args:
-        records: the rollouts.
-        spec: of their world.
-    """
-    returns = Earned.of(((one.total, one.metrics) for one in records), records[0].role)
-    return Evaluation(
-        returns.realised_T,
-        _figures(records),
-        tuple(_stated(records, spec.calibration)),
-        returns.expected_T or (),
-    )
-
-
-def _figures(records: Sequence[RolloutRecord]) -> dict[str, float]:
-    """Return means over episodes and shares, by name; see `Evaluation`."""
-    values: dict[str, list[float]] = {}
-    for record in records:
-        terms: dict[str, float] = {}
-        for turn in record.turns:
-            for name, value in turn.terms.items():
-                terms[f"term/{name}"] = terms.get(f"term/{name}", 0.0) + value
-        for name, number in {**record.metrics, **terms}.items():
-            if number is not None:
-                values.setdefault(name, []).append(number)
-    figures = {name: statistics.fmean(values[name]) for name in sorted(values)}
-    stops = Counter(record.stop_reason for record in records)
-    figures |= {f"stop/{reason}": stops[reason] / len(records) for reason in sorted(stops)}
-    # A role whose turn never came has replied nothing.
-    replies = [turn for record in records for turn in record.own_turns]
-    if replies:
-        figures["malformed"] = statistics.fmean(turn.malformed for turn in replies)
-        figures["cut_off"] = statistics.fmean(not turn.complete for turn in replies)
-    return figures
-
-
-def _stated(
-    records: Sequence[RolloutRecord], names: tuple[str, str] | None
-) -> list[tuple[float, float]]:
-    """Return pairs of label and stated probability, where a world has such metrics."""
-    if names is None:
-        return []
-    pairs = [tuple(record.metrics.get(name) for name in names) for record in records]
-    return [(label, value) for label, value in pairs if label is not None and value is not None]
+    return Evaluation.of_rollouts([played[group] for group in sorted(played)], job.world.spec)
 
 
 async def reference_lines(session: TrainingSession) -> dict[str, References]:

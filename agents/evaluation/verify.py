@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from tokengym.agents.analysis.run_report import trained_parts
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import write_tables
 from tokengym.agents.evaluation.results import Results
@@ -21,6 +22,7 @@ from tokengym.agents.rollouts import (
     evaluation_segment,
     record_episode,
 )
+from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import Evaluation
 from tokengym.envs.core.episode import DecodedReply
@@ -28,7 +30,7 @@ from tokengym.envs.core.errors import TokengymError
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import make_world
+from tokengym.envs.registry import make_world, spec
 
 
 class VerifiedRollouts(NamedTuple):
@@ -115,11 +117,11 @@ def _changed_cells(folder: Path, results: Results) -> Iterator[str]:
 
 
 def verify_run(run: RunFolder) -> VerifiedRollouts:
-    """Replay the rollouts of a run; of those of training, the saved ones.
+    """Replay the rollouts of a run, of those of training the saved ones; recompute its evaluations.
 
-    Texts read, rewards, terms, metrics, stop reasons and returns of each rollout and the
-    fingerprints of the Tasks must be as recorded, and the held-out evaluations must follow from
-    their rollouts. No model is asked: its replies are those on record.
+    Texts read, rewards, terms, metrics, stop reasons and returns of each rollout, the fingerprints
+    of the Tasks, and all figures of the held-out evaluations must be as recorded: each number that
+    is not is named. No model is asked: its replies are those on record.
 
     Raises:
         DataError: if the folder is damaged.
@@ -127,44 +129,40 @@ def verify_run(run: RunFolder) -> VerifiedRollouts:
     differences: list[str] = []
     count = 0
     replays = Replays()
-    returns: dict[str, list[tuple[float, ...]]] = {}
     for segment in run.rollouts.segments():
-        by_role: dict[tuple[str, str, str], dict[tuple[int, int], float]] = {}
         for record in run.rollouts.read(segment.name):
             count += 1
-            origin = record.origin
-            where = f"{segment.name} {record.role}, Task {origin.group}, {origin.member}"
+            where = f"{segment.name} {record.role}, Task {record.origin.group}, "
             notes = replays.differences(record, replays.task(record))
-            differences += [f"{where}: {what}" for what in notes]
-            role = record.world, record.level, record.role
-            by_role.setdefault(role, {})[origin.place] = record.total
-        returns[segment.name] = [
-            tuple(notes[place] for place in sorted(notes)) for notes in by_role.values()
-        ]
+            differences += [f"{where}{record.origin.member}: {what}" for what in notes]
     outcome = run.outcome
-    for name, evaluation in (
-        ("before", run.evaluation("before")),
-        ("after", None if outcome is None else outcome.after),
-    ):
-        if evaluation is None:
-            continue
-        prefix = evaluation_segment(name)
-        played = [row for of, listed in returns.items() if of.startswith(prefix) for row in listed]
-        differences += [
-            f"the evaluation {name} does not follow from its rollouts"
-            for stated in _evaluations(evaluation)
-            if tuple(stated.returns_by_task) not in played
-        ]
-    return VerifiedRollouts(count, differences)
+    stated = [(name, run.evaluation(name)) for name in ("before", "warm")]
+    if outcome is not None:
+        stated += [(name, getattr(outcome, name)) for name in ("before", "warm", "after")]
+    for name, evaluation in stated:
+        if evaluation is not None:
+            differences += _changed_evaluation(run, name, evaluation)
+    return VerifiedRollouts(count, list(dict.fromkeys(differences)))
 
 
-def _evaluations(evaluation: Evaluation) -> Iterator[Evaluation]:
-    """Yield an evaluation, its low-temperature one, and those of other roles and worlds."""
-    yield evaluation
-    if evaluation.low is not None:
-        yield from _evaluations(evaluation.low)
-    for other in evaluation.others.values():
-        yield from _evaluations(other)
+def _changed_evaluation(run: RunFolder, name: str, stated: Evaluation) -> Iterator[str]:
+    """Yield which figures of a run's evaluation do not follow from its rollouts."""
+    segments = [list(run.rollouts.read(evaluation_segment(one))) for one in (name, f"{name}_low")]
+    for trained, (part, role) in trained_parts(run.config).items():
+        world = spec(part.world)
+        mine = world.id, part.level, role
+        usual = stated.of(trained)
+        for at, recorded, rows in zip(("", "low."), (usual, usual.low), segments, strict=True):
+            if recorded is None:
+                continue
+            played = [one for one in rows if (one.world, one.level, one.role) == mine]
+            now = Evaluation.of_rollouts(played, world) if played else Evaluation(())
+            # Earlier versions named the model, too, or no conditions at all.
+            known = {
+                one: recorded.conditions.get(one, now.conditions[one]) for one in now.conditions
+            }
+            alone = replace(recorded, conditions=known, low=None, others={})
+            yield from changes(f"{name} {trained}: {at}", plain(now), plain(alone))
 
 
 class Replays:

@@ -263,7 +263,8 @@ def _share_in(path: Path) -> float:
 
 def _place(data: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the place of a record among the rollouts of its segment."""
-    return tuple(data.get(name) or 0 for name in ("step", "group", "member")), str(data.get("role"))
+    numbers = tuple(data.get(name) or 0 for name in ("step", "group", "member"))
+    return numbers, *(str(data.get(name)) for name in ("role", "world", "level"))
 
 
 def _cut_torn_line(path: Path) -> None:

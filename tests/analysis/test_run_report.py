@@ -62,8 +62,7 @@ def test_every_figure_is_on_the_report(tmp_path: Path) -> None:
 
 
 def test_a_policy_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path) -> None:
-    conditions: dict[str, Any] = {"temperature": 1.0, "max_tokens": 8}
-    conditions |= {"model": "copy", "prompt": "full"}
+    conditions: dict[str, Any] = {"temperature": 1.0, "max_tokens": 8, "prompt": "full"}
     lost = replace(BEFORE, figures={"malformed": 0.98, "cut_off": 0.1}, conditions=conditions)
     outcome = RunSummary(lost, lost, {"forecaster": REFERENCES}, None, {"forecaster": None})
     first, second, *_ = reported(tmp_path, preset("forecast"), [], outcome).lines

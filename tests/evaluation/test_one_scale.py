@@ -14,14 +14,13 @@ from tokengym.agents.adapters.skill import measure_scales
 from tokengym.agents.certify.levels import check
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.held_out import summarise
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.rollouts import train_segment
 from tokengym.agents.scale import FILE, Scale, level_ends, scripted_opponents, shipped_scale
 from tokengym.agents.scale import TASKS as TASKS_OF_A_SCALE
 from tokengym.agents.training.batches.curriculum import SKILL
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import References, RunSummary
+from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.presets import preset
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.turn import expected_return
@@ -68,8 +67,12 @@ def test_skill_is_the_same_number_for_all_who_state_it(
 
     records = list(folder.rollouts.read(folder.segment(place, "random", config)))
     scale = Scale.measure(world, tasks, role, scripted_opponents(world))
-    evaluation, references = summarise(records, world.spec), References.of(scale, "", ())
-    summary = RunSummary(evaluation, evaluation, {role: references}, None, {})
+    evaluation, found = Evaluation.of_rollouts(records, world.spec), result.policies[0]
+    assert evaluation.returns == found.mean_return
+    assert evaluation.earned == (found.expected or found.mean_return)
+    shares = [evaluation.figures[name] for name in ("malformed", "cut_off")]
+    assert shares == pytest.approx([found.malformed.value, found.cut_off.value])
+    summary = RunSummary(evaluation, evaluation, {role: References.of(scale, "", ())}, None, {})
     assert summary.skill(role).after.value == pytest.approx(evaluated)
 
 

@@ -1,6 +1,7 @@
 """Laws of verifying a run: what is on record is what happens again, or the difference is named."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ from tokengym.agents.rollouts import (
     record_play,
     train_segment,
 )
+from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import Evaluation
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import mixed_preset, preset
 from tokengym.envs import baselines, make_world, play
+from tokengym.envs.registry import spec
 
 WORLD, OPTIONS = "disruption", {"prompt": "terse"}
 
@@ -42,7 +45,7 @@ def run(tmp_path: Path) -> RunFolder:
     before = [rollout("evaluation", "test", group) for group in range(4)]
     made.rollouts.append(evaluation_segment("before"), before)
     made.rollouts.append(train_segment(0), [rollout("train", "train", group) for group in range(2)])
-    made.write_evaluation("before", Evaluation(tuple(record.total for record in before)))
+    made.write_evaluation("before", Evaluation.of_rollouts(before, spec(WORLD)))
     return made
 
 
@@ -71,10 +74,49 @@ def test_a_rollout_that_was_changed_is_named(run: RunFolder) -> None:
 
 
 def test_an_evaluation_that_does_not_follow_from_its_rollouts_is_named(run: RunFolder) -> None:
-    run.write_evaluation("before", Evaluation((0.5, 0.5, 0.5, 0.5)))
-    assert verify_run(run).differences == [
-        "the evaluation before does not follow from its rollouts"
-    ]
+    stated = run.evaluation("before")
+    assert stated is not None
+    run.write_evaluation(
+        "before", replace(stated, returns_by_task=(0.5, *stated.returns_by_task[1:]))
+    )
+    (found,) = verify_run(run).differences
+    assert found.startswith("before predictor: returns_by_task.0 is ")
+    assert found.endswith(", recorded 0.5")
+
+
+def test_every_figure_of_an_evaluation_follows_from_its_rollouts(run: RunFolder) -> None:
+    stated = run.evaluation("before")
+    assert stated is not None
+    edited = {**stated.figures, "malformed": 0.75}
+    run.write_evaluation("before", replace(stated, figures=edited, low=stated))
+    first, *rest = verify_run(run).differences
+    assert (
+        first
+        == f"before predictor: figures.malformed is {stated.figures['malformed']}, recorded 0.75"
+    )
+    # Nothing was played at a low temperature.
+    assert rest[0].startswith("before predictor: low.returns_by_task is [], recorded [")
+
+
+def test_levels_of_one_role_that_were_played_at_once_are_verified_each(tmp_path: Path) -> None:
+    config = mixed_preset(TrainConfig, [("forecast", "easy"), ("forecast", "hard")], mix="even")
+    run, known = RunFolder(tmp_path), baselines("forecast")["noisy"]
+    run.write_config(config)
+    levels: dict[str, list[RolloutRecord]] = {}
+    for group in range(2):
+        for level in ("hard", "easy"):
+            world = make_world("forecast", level)
+            played = play(world, world.task("test", group), known, seed=group)
+            origin = RolloutOrigin("evaluation", group=group)
+            levels.setdefault(level, []).append(record_play(origin, played, "forecaster"))
+            run.rollouts.append(evaluation_segment("before"), levels[level][-1:])
+    run.rollouts.seal(evaluation_segment("before"))
+    hard, easy = (Evaluation.of_rollouts(rows, spec("forecast")) for rows in levels.values())
+    run.write_evaluation("before", replace(easy, others={"forecast-hard": hard}))
+    assert verify_run(run) == (4, [])
+    run.write_evaluation("before", replace(easy, others={"forecast-hard": easy}))
+    assert all(found.startswith("before forecast-hard: ") for found in verify_run(run).differences)
+    assert verify_run(run).differences
 
 
 def test_a_rollout_of_another_task_is_named(run: RunFolder) -> None:

@@ -91,6 +91,9 @@ def test_sealing_puts_rollouts_in_order_and_the_last_one_of_a_place_stays(
     log.append(train_segment(4), [played[2], stale, played[0], played[1]])
     log.seal(train_segment(4))
     assert list(log.read()) == played
+    log.append(train_segment(4), [replace(played[1], level="another")])  # is another's place
+    log.seal(train_segment(4))
+    assert len(list(log.read())) == len(played) + 1
     before = log.path(train_segment(4)).stat().st_ino
     log.seal(train_segment(4))
     assert log.path(train_segment(4)).stat().st_ino == before

@@ -25,6 +25,7 @@ from tests.training.foreign import serving_less
 from tests.training.jobs import run_job
 from tokengym.agents.cli import app
 from tokengym.agents.cli import run as command_line
+from tokengym.agents.evaluation.verify import verify_run
 from tokengym.agents.service import ServiceDiedError
 from tokengym.agents.training import policy_trainers
 from tokengym.agents.training.config import SftConfig
@@ -86,7 +87,7 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     assert low is not None
     assert low.returns.samples == 2
     prompt = settings.options["prompt"]
-    given = {"model": settings.model, "max_tokens": settings.max_tokens, "prompt": prompt}
+    given = {"max_tokens": settings.max_tokens, "prompt": prompt}
     assert outcome.after.conditions == {**given, "temperature": 1.0}
     assert low.conditions == {**given, "temperature": 0.3}
     said = "At temperature 0.3, on the first 2 Tasks: return"
@@ -97,6 +98,7 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     assert sum(reasons) == pytest.approx(1.0)
     assert RunFolder(tmp_path).config == replace(settings, renderer="qwen3_instruct")
     assert RunFolder(tmp_path).outcome == outcome
+    assert verify_run(RunFolder(tmp_path)).differences == []
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "report.html"}
     loss = "ppo" if mode == "async" else "importance_sampling"

@@ -1,12 +1,16 @@
 """The outcome of a run as data: evaluations, reference lines, collapse; to and from JSON."""
 
 import math
+import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from tokengym.agents.scale import Scale, skill_gain, skill_of
+from tokengym.agents.rollouts import RolloutRecord
+from tokengym.agents.scale import Earned, Scale, skill_gain, skill_of
 from tokengym.agents.training.folder.collapse import Collapse
+from tokengym.envs.core.spec import WorldSpec
 from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.skill import Yardstick, describe_skill
 
@@ -40,15 +44,16 @@ class Evaluation:
     Attributes:
         returns_by_task: return on each Task, in order.
         figures: means of what the world reports at the end of an episode, by name; `malformed` is
-            the share of all replies, if there were any, `cut_off` that of replies that ran out of
-            tokens, `stop/REASON` that of all episodes; `term/NAME` the mean sum over an episode.
+            the share of replies, each rollout's own share counting alike, `cut_off` that of those
+            that ran out of tokens, `stop/REASON` that of episodes; `term/NAME` the mean sum over
+            an episode.
         stated: for forecasts, pairs of (label, stated probability) of the well-formed replies.
         expected_by_task: what the replies on each Task earn in expectation over outcomes; none
             where their probabilities are unknown.
         others: where several roles or worlds are trained, the evaluations of all but the first by
             the name of what is trained, see `Job.trained`.
-        conditions: what the returns depend on besides the weights: `model`, `prompt`, `temperature`
-            and `max_tokens` of a reply.
+        conditions: what the returns depend on besides the weights: `prompt`, `temperature` and
+            `max_tokens` of a reply.
         low: the same policy at a low temperature, on the first of the Tasks; `None` if not asked.
     """
 
@@ -59,6 +64,28 @@ class Evaluation:
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
     conditions: Mapping[str, str | int | float] = field(default_factory=dict)
     low: "Evaluation | None" = None
+
+    @classmethod
+    def of_rollouts(cls, records: Sequence[RolloutRecord], world: WorldSpec) -> Self:
+        """Return what one role's rollouts came to.
+
+        Args:
+            records: the rollouts, one of each Task, in the order of the Tasks.
+            world: their world.
+        """
+        role, origin = records[0].role, records[0].origin
+        returns = Earned.of(((one.total, one.metrics) for one in records), role)
+        conditions = {"temperature": origin.temperature, "max_tokens": origin.max_tokens}
+        return cls(
+            returns.realised_T,
+            _figures(records),
+            _stated(records, world.calibration),
+            returns.expected_T or (),
+            conditions={
+                "prompt": str(origin.options.get("prompt", "full")),
+                **{name: value for name, value in conditions.items() if value is not None},
+            },
+        )
 
     @property
     def returns(self) -> Estimate:
@@ -86,6 +113,36 @@ class Evaluation:
         return self.others.get(name, self)
 
 
+def _figures(records: Sequence[RolloutRecord]) -> dict[str, float]:
+    """Return means over episodes and shares, by name; see `Evaluation`."""
+    values: dict[str, list[float]] = {}
+    for record in records:
+        terms: dict[str, float] = {}
+        for turn in record.turns:
+            for name, value in turn.terms.items():
+                terms[f"term/{name}"] = terms.get(f"term/{name}", 0.0) + value
+        for name, number in {**record.metrics, **terms}.items():
+            if number is not None:
+                values.setdefault(name, []).append(number)
+    figures = {name: statistics.fmean(values[name]) for name in sorted(values)}
+    stops = Counter(record.stop_reason for record in records)
+    figures |= {f"stop/{reason}": stops[reason] / len(records) for reason in sorted(stops)}
+    for name in ("malformed", "cut_off"):
+        shares = (getattr(one, name) / (len(one.own_turns) or 1) for one in records)
+        figures[name] = statistics.fmean(shares)
+    return figures
+
+
+def _stated(
+    records: Sequence[RolloutRecord], names: tuple[str, str] | None
+) -> tuple[tuple[float, float], ...]:
+    """Return pairs of label and stated probability, where a world has such metrics."""
+    if names is None:
+        return ()
+    pairs = [tuple(record.metrics.get(name) for name in names) for record in records]
+    return tuple((label, p) for label, p in pairs if label is not None and p is not None)
+
+
 @dataclass(frozen=True)
 class References:
     """What scripted policies earn in one role on the held-out Tasks.
@@ -93,7 +150,7 @@ class References:
     Attributes:
         lines: mean returns by name of the policy, in expectation over outcomes where that is known.
         yardstick: what the best blind policy and the oracle earn on each Task, likewise.
-        on_outcomes: the same as it was paid; `None` where the returns above are that.
+        on_outcomes: the yardstick as it was paid; `None` where the returns above are that.
         reachable: the best policy known of those that read only what the Turns say; empty if the
             level declares none.
         oracle_replies: what the oracle replies on each Task, its turns on one line, shortened; none
@@ -115,16 +172,14 @@ class References:
             reachable: see the attribute, as `oracle_replies`.
             oracle_replies: see there.
         """
-        named = {
-            scale.label if name == scale.blind else name: returns
-            for name, returns in scale.returns.items()
+        lines = {
+            scale.label if name == scale.blind else name: mean_estimate(
+                each.realised_T if scale.expected is None else each.used_T
+            )
+            for name, each in scale.returns.items()
         }
-        paid = {name: mean_estimate(each.realised_T) for name, each in named.items()}
-        on_outcomes = cls(paid, scale.realised, None, reachable, oracle_replies)
-        if scale.expected is None:
-            return on_outcomes
-        lines = {name: mean_estimate(each.used_T) for name, each in named.items()}
-        return cls(lines, scale.expected, on_outcomes, reachable, oracle_replies)
+        paid = None if scale.expected is None else cls({}, scale.realised)
+        return cls(lines, scale.used, paid, reachable, oracle_replies)
 
     @property
     def levels(self) -> dict[str, float]:
