@@ -28,11 +28,14 @@ collect_ignore = (
     []
     if find_spec("tinker")
     else [
-        *("analysis", "docs", "models", "service", "tinker", "training", "viewer"),
+        *("analysis", "docs", "models", "probe", "service", "tinker", "training", "viewer"),
         *(
+            "benchmarks/test_estimators.py",
+            "certify/test_action.py",
             "evaluation/test_endpoint.py",
             "evaluation/test_endpoint_faults.py",
             "evaluation/test_executors.py",
+            "evaluation/test_one_scale.py",
             "evaluation/test_ray.py",
             "evaluation/test_transformers_serve.py",
             "forecasting/test_steps.py",
