@@ -182,7 +182,9 @@ def read_plain(kind: type[T], data: Mapping[str, Any]) -> T:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise OptionError(f"{where}: {first['msg']}" if where else first["msg"]) from error
+        # Of an error that a class raised, without pydantic's words before it.
+        reason = str(first.get("ctx", {}).get("error", first["msg"]))
+        raise OptionError(f"{where}: {reason}" if where else reason) from error
 
 
 def plain(value: Any) -> Any:

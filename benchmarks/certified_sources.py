@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source, Step
-from tokengym.agents.certify.sources import package, rows_of
+from tokengym.agents.certify.sources import package
+from tokengym.envs.intake.rows import rows_of
 
 SECRETS: Mapping[str, Callable[[Any], str]] = {
     "GuessTheNumber": lambda game: str(game.game_number),

@@ -1,5 +1,6 @@
 """`tokengym probe`: which gradient a trainer follows, read off one update of a tiny model."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -70,15 +71,15 @@ def read(
         policy = load_model(model or first)
         names = [name for name, _ in policy.named_parameters()]
         checkpoints = [load_checkpoint(one, names) for one in (first, second)]
-        training = Training(policy, read_rollouts(rows), checkpoints, temperature)
+        batch = read_rollouts(rows, policy.get_input_embeddings().num_embeddings)
+        training = Training(policy, batch, checkpoints, temperature)
         verdicts.append(worst(training.verdicts(Claims(rate=learning_rate))))
-    command = " ".join(
-        ["tokengym probe read"]
-        + [
-            f"--before {first} --after {second} --rollouts {rows}"
-            for first, second, rows in zip(before, after, rollouts, strict=True)
-        ]
-    )
+    words: list[object] = ["tokengym", "probe", "read"]
+    for first, second, rows in zip(before, after, rollouts, strict=True):
+        words += ["--before", first, "--after", second, "--rollouts", rows]
+    words += ["--model", model] if model is not None else []
+    words += ["--temperature", temperature] if temperature != 1.0 else []
+    command = shlex.join(map(str, words))
     if len(verdicts) == 1:
         command += " and the same options for an update of `tokengym probe export --seed 1`"
     verdict = confirmed(verdicts[0], verdicts[1] if len(verdicts) == 2 else None, command)

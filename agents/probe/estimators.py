@@ -11,7 +11,7 @@ import numpy as np
 from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.scores import COMPLETION, Floats, Ints
 
-CENTRED = "centred by group"
+CENTRED, LOGGED = "centred by group", "advantages as logged"
 STANDARDISED = tuple(product((1, 0), (0.0, 1e-8, 1e-6, 1e-5, 1e-4)))
 """Known ways to standardise: degrees of freedom lost, and what is added to the deviation."""
 RARE = (0.7, 0.25, 0.05), (0.1, 0.2, 5.0)
@@ -113,7 +113,7 @@ def _by_batch(batch: ProbeBatch, centred_N: Floats) -> Iterator[Estimator]:
     if (by_turn_K := _returns_to_go(batch)) is not None:
         yield Estimator("returns to go, centred by group and turn", by_turn_K, True)
     if all(rollout.advantages is not None for rollout in batch.rollouts):
-        yield Estimator("advantages as logged", _logged(batch))
+        yield Estimator(LOGGED, _logged(batch))
 
 
 def _returns_to_go(batch: ProbeBatch) -> Floats | None:

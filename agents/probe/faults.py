@@ -1,7 +1,7 @@
 """Named faults: what becomes of the weights of tokens when a trainer has a known bug."""
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -37,13 +37,19 @@ class Fault(NamedTuple):
 def faults(batch: ProbeBatch) -> Iterator[Fault]:
     """Yield every known fault under every estimator, averaging and ratio it can hide in."""
     plain = list(estimators(batch, batch.rewards_N, batch.groups_N))
+    of_rewards, masks = list(_of_rewards(batch, plain)), list(_of_masks(batch))
     for ratio in ratios(batch):
         for number, weighting in enumerate(weightings(batch, batch.own_K)[:2]):
             intended = {one.name: build(batch, one, weighting, ratio, batch.own_K) for one in plain}
-            for name, sentence, one in _of_rewards(batch, plain):
+            for name, sentence, one in of_rewards:
                 made = build(batch, one, weighting, ratio, batch.own_K)
                 yield Fault(name, sentence, made, intended.get(one.name, intended[CENTRED]))
-            for name, sentence, of_N, of_K, mask_K in _of_tokens(batch, number, weighting, ratio):
+            masked = (
+                (name, sentence, weightings(batch, mask_K)[number], ratio, mask_K)
+                for name, sentence, mask_K in masks
+            )
+            changed = chain(masked, _of_tokens(batch, weighting, ratio))
+            for name, sentence, of_N, of_K, mask_K in changed:
                 for one in plain:
                     made = build(batch, one, of_N, of_K, mask_K)
                     yield Fault(name, sentence, made, intended[one.name])
@@ -118,12 +124,10 @@ def _of_masks(batch: ProbeBatch) -> Iterator[tuple[str, str, Flags]]:
 
 
 def _of_tokens(
-    batch: ProbeBatch, number: int, weighting: Weighting, ratio: Ratio
+    batch: ProbeBatch, weighting: Weighting, ratio: Ratio
 ) -> Iterator[tuple[str, str, Weighting, Ratio, Flags]]:
-    """Yield what a fault makes of the averaging, the ratio and the mask."""
+    """Yield what a fault makes of the averaging and the ratio."""
     own_K, read_K = batch.own_K, batch.read_K
-    for name, sentence, mask_K in _of_masks(batch):
-        yield name, sentence, weightings(batch, mask_K)[number], ratio, mask_K
     counts_N = np.maximum(batch.counts_N(own_K), 1.0)
     twice, times = Weighting("", 1.0 / counts_N**2), Weighting("", counts_N)
     name = "double normalisation"

@@ -6,6 +6,9 @@ import numpy as np
 
 from tokengym.agents.probe.scores import Floats, ScoreTable
 
+FITS = 0.002
+"""Share of an update that a hypothesis that holds may leave."""
+
 
 class Fit:
     """An update, compared with scores.

@@ -9,14 +9,12 @@ from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.describe import described
 from tokengym.agents.probe.estimators import CENTRED, expected_cosine
 from tokengym.agents.probe.faults import Fault, faults
-from tokengym.agents.probe.fit import Fit
+from tokengym.agents.probe.fit import FITS, Fit
 from tokengym.agents.probe.hypotheses import OWN_MEAN, SUMMED, Hypothesis, hypotheses
 from tokengym.agents.probe.scores import Floats, ScoreTable
 from tokengym.agents.probe.update import MOMENTS, WEIGHTS, Update
 from tokengym.agents.probe.verdict import Kind, Verdict, percent
 
-FITS = 0.002
-"""Share of an update that a hypothesis that holds may leave."""
 ROUNDINGS = 1.5
 """What the share that rounding explains is multiplied by before anything is held against it."""
 COARSE = 0.005

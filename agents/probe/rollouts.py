@@ -2,12 +2,14 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tokengym.agents.settings import read_plain
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.intake.rows import rows_of
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,10 @@ class ProbeRollout:
                     f"{name} must have one entry for each of {length} completion_ids, "
                     f"got {len(values)}"
                 )
+        for name in ("advantages", "logprobs", "turn_rewards"):
+            for value in getattr(self, name) or ():
+                if not math.isfinite(value):
+                    raise DataError(f"{name} must be finite, got {value}")
         if not math.isfinite(self.reward):
             raise DataError(f"reward must be finite, got {self.reward}")
         if self.turn_rewards is not None and len(self.turn_rewards) != len(self.turns):
@@ -76,34 +82,40 @@ class ProbeRollout:
         return [range(start, end) for start, end in zip(starts, ends, strict=True)]
 
 
-_LISTS = ("prompt_ids", "completion_ids", "mask", "advantages", "logprobs", "turn_rewards")
 _NEEDED = ("prompt_ids", "completion_ids", "mask", "reward", "group")
 
 
-def _rollout(row: dict[str, Any]) -> ProbeRollout:
-    if missing := [name for name in _NEEDED if name not in row]:
+def _rollout(row: Mapping[str, Any]) -> ProbeRollout:
+    known = ProbeRollout.__dataclass_fields__
+    given = {name: row[name] for name in known if row.get(name) is not None}
+    if missing := [name for name in _NEEDED if name not in given]:
         raise DataError(f"a rollout needs {', '.join(_NEEDED)}; {missing[0]} is missing")
-    known = {name: row[name] for name in ProbeRollout.__dataclass_fields__ if name in row}
-    lists = {name: tuple(known[name]) for name in _LISTS if known.get(name) is not None}
-    mask = tuple(int(own) for own in lists["mask"])
-    rest = {"group": str(row["group"]), "reward": float(row["reward"])}
-    return ProbeRollout(**{**known, **lists, **rest, "mask": mask})
+    given["group"] = str(given["group"])
+    if isinstance(given["mask"], list):  # true and 1.0 are 1
+        given["mask"] = [int(own) if own in (0, 1) else own for own in given["mask"]]
+    return read_plain(ProbeRollout, given)
 
 
-def read_rollouts(path: Path) -> list[ProbeRollout]:
-    """Read rollouts from a JSONL file.
+def read_rollouts(path: Path, vocabulary: float = math.inf) -> list[ProbeRollout]:
+    """Read rollouts from a file of JSON Lines, or Parquet; fields of other names are left out.
+
+    Args:
+        path: the file.
+        vocabulary: tokens of the model, if it is known.
 
     Raises:
         DataError: naming the line and the rule, or if there are none.
     """
     rollouts = []
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
-        if not line.strip():
-            continue
+    for where, row in rows_of(path):
         try:
-            rollouts.append(_rollout(json.loads(line)))
-        except (ValueError, TypeError) as error:
-            raise DataError(f"{path}, line {number}: {error}") from None
+            rollouts.append(rollout := _rollout(row))
+        except ValueError as error:
+            raise DataError(f"{where}: {error}") from error
+        for token in (*rollout.prompt_ids, *rollout.completion_ids):
+            if not 0 <= token < vocabulary:
+                most = f", below {vocabulary}" if vocabulary < math.inf else ""
+                raise DataError(f"{where}: token ids must be at least 0{most}, got {token}")
     if not rollouts:
         raise DataError(f"{path} holds no rollouts")
     return rollouts
@@ -112,7 +124,7 @@ def read_rollouts(path: Path) -> list[ProbeRollout]:
 def write_rollouts(path: Path, rollouts: Iterable[ProbeRollout]) -> None:
     """Write rollouts as JSONL; what is unknown is left out."""
     rows = [{k: v for k, v in asdict(one).items() if v is not None} for one in rollouts]
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
 def groups_of(rollouts: Sequence[ProbeRollout]) -> list[int]:

@@ -93,7 +93,8 @@ def score_table(
         model: gives the architecture.
         at: the weights before the update, by name.
         rollouts: of the batch.
-        places: the coordinates, as `draw_coordinates` returns them.
+        places: the coordinates, as `draw_coordinates` returns them; none if only log-probabilities
+            are wanted.
         temperature: which logits are divided by.
         left_padding: whether prompts are filled up on the left with tokens that are attended.
     """
@@ -122,7 +123,7 @@ def score_table(
         np.sum([one / length for one, length in zip(entropies, lengths, strict=True)], axis=0),
         np.repeat(np.arange(len(places)), [len(places[name]) for name in places]),
         tuple(places),
-        np.concatenate([_at(parameters[name].detach(), places[name]) for name in places]),
+        np.concatenate([np.zeros(0), *(_at(fixed[name], places[name]) for name in places)]),
     )
 
 
@@ -183,6 +184,9 @@ def _score(
     logps_TV = (made.logits[0, :-1] / temperature).log_softmax(-1)
     chosen_T = logps_TV.gather(-1, ids_1T[0, 1:, None])[:, 0]
     logprobs_K = torch.from_numpy(layout.columns_KT) @ chosen_T
+    if not parameters:
+        nothing = np.zeros((0, len(layout.kind_K)))
+        return layout, nothing, logprobs_K.detach().numpy(), np.zeros(0)
     own_K = torch.tensor(
         [
             kind == COMPLETION and bool(rollout.mask[at])

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tokengym.agents.probe.batch import ProbeBatch
-from tokengym.agents.probe.estimators import estimators
+from tokengym.agents.probe.estimators import LOGGED, estimators
+from tokengym.agents.probe.fit import FITS
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.scores import COMPLETION, Floats, ScoreTable
 from tokengym.agents.probe.verdict import Kind, Verdict, percent
 from tokengym.envs.core.errors import DataError
-
-_FITS = 0.002
-_LOGGED = "advantages as logged"
 
 
 def judge_sent(rollouts: Sequence[ProbeRollout]) -> Verdict:
@@ -30,7 +28,7 @@ def judge_sent(rollouts: Sequence[ProbeRollout]) -> Verdict:
         raise DataError(f"rollouts must be of one step, got steps {sorted(steps)}")
     batch = _unscored(rollouts)
     known = list(estimators(batch, batch.rewards_N, batch.groups_N))
-    (logged,) = (one for one in known if one.name == _LOGGED)
+    (logged,) = (one for one in known if one.name == LOGGED)
     sent_K = np.where(batch.own_K, logged.advantages_K, 0.0)
     size = float(np.linalg.norm(sent_K))
     due_K = np.where(batch.own_K, known[0].advantages_K, 0.0)
@@ -43,10 +41,10 @@ def judge_sent(rollouts: Sequence[ProbeRollout]) -> Verdict:
     found = [
         (one, _misfit(sent_K / size, np.where(batch.own_K, one.advantages_K, 0.0)))
         for one in known
-        if one.name != _LOGGED
+        if one.name != LOGGED
     ]
     off = min(left for one, left in found if one.unbiased)
-    fitting = [(one, left) for one, left in found if left <= _FITS]
+    fitting = [(one, left) for one, left in found if left <= FITS]
     if not fitting:
         nearest, left = min(found, key=lambda pair: pair[1])
         text = f"no estimator known here gives these advantages; nearest: {nearest.name}"

@@ -93,11 +93,9 @@ class Training:
         )
 
     def _logprobs(self, at: Checkpoint) -> Floats:
-        """Return the log-probability of every column at other weights; scores are not needed."""
-        weights = self._weights(at)
-        nowhere = {next(reversed(weights)): np.zeros(0, np.int64)}
+        """Return the log-probability of every column at other weights."""
         return score_table(
-            self.model, weights, self.rollouts, nowhere, temperature=self.temperature
+            self.model, self._weights(at), self.rollouts, {}, temperature=self.temperature
         ).logprob_K
 
     def _weights(self, at: Checkpoint) -> Weights:

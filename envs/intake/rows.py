@@ -95,6 +95,19 @@ def read_rows(path: Path, *, common: bool = True, tables: bool = True) -> Iterat
         raise DataError(f"{path}: {error}") from error
 
 
+def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows of a file, JSON or Parquet, and where each stands, for messages.
+
+    Raises:
+        DataError: if the file cannot be read, or a row is damaged.
+    """
+    for read in read_rows(path, common=False, tables=path.suffix == ".parquet"):
+        where = f"{path}, line {read.line}" if read.line else f"{path}, row {read.number}"
+        if read.row is None:
+            raise DataError(f"{where}: {read.reason}")
+        yield where, read.row
+
+
 def read_objects(
     path: Path, skipped: list[str] | None = None, *, tables: bool = False
 ) -> Iterator[ReadObject]:

@@ -1,6 +1,9 @@
 """The commands, on files as trainers elsewhere write them."""
 
+import json
 import re
+import shlex
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,6 +84,16 @@ def test_a_fault_is_wrong_with_two_seeds_and_suspect_with_one(exported: Path, se
     assert "tokengym probe read --before" in both
 
 
+def test_what_reproduces_a_verdict_has_every_option_and_is_quoted(exported: Path) -> None:
+    named = exported.parent / "a folder"
+    shutil.copytree(exported, named)
+    late = trained(named, Settings(fault="mask late", temperature=0.9), "late.safetensors")
+    asked = ["read", *options(named, late), "--model", named / "model", "--temperature", 0.9]
+    (_, _, line) = said(*asked).partition("to confirm it: ")
+    again = shlex.split(line.partition(" and the same options")[0])
+    assert again == ["tokengym", "probe", *map(str, asked)]
+
+
 def test_adam_is_read_off_its_moments_or_not_at_all(second: Path) -> None:
     adam = Settings(optimizer="adamw", rate=1e-3)
     output = said("read", *options(second, trained(second, adam, "bare.safetensors")))
@@ -120,3 +133,45 @@ def test_bad_input_names_the_rule(exported: Path, tmp_path: Path) -> None:
         said("sent", rows)
     with pytest.raises(DataError, match="holds no weights"):
         said("read", *options(exported, tmp_path))
+
+
+ROW = {"prompt_ids": [1], "completion_ids": [2, 3], "mask": [1, 0], "reward": 0, "group": "a"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"mask": None}, "a rollout needs .* mask is missing"),
+        ({"mask": [2, 0]}, r"line 1: mask must hold 0 and 1, got \[0, 2\]"),
+        ({"mask": [0.5, 0]}, r"mask\.0: "),
+        ({"advantages": [float("nan"), 0]}, "advantages must be finite, got nan"),
+        ({"logprobs": [-1, None]}, r"logprobs\.1: "),
+        ({"prompt_ids": "abc"}, "prompt_ids: "),
+        ({"prompt_ids": [-1]}, "token ids must be at least 0, got -1"),
+    ],
+)
+def test_a_damaged_rollout_is_refused_by_line_and_field(
+    changed: dict[str, object], reason: str, tmp_path: Path
+) -> None:
+    rows = tmp_path / "r.jsonl"
+    rows.write_text(json.dumps({**ROW, **changed}) + "\n")
+    with pytest.raises(DataError, match=reason):
+        read_rollouts(rows)
+
+
+def test_rollouts_are_read_as_trainers_write_them(tmp_path: Path) -> None:
+    rows = tmp_path / "r.jsonl"
+    named = {**ROW, "mask": [True, 0.0], "group": "größe\u2028", "text": "\u2028", "step": None}
+    line = json.dumps(named, ensure_ascii=False) + "\r\n"
+    rows.write_bytes(b"\xef\xbb\xbf" + line.encode() * 2)
+    (first, second) = read_rollouts(rows)
+    assert first == second
+    assert (first.mask, first.group) == ((1, 0), "größe\u2028")
+
+
+def test_tokens_that_the_model_has_not_are_refused(exported: Path) -> None:
+    rows = exported.parent / "beyond.jsonl"
+    rows.write_text(json.dumps({**ROW, "prompt_ids": [1024]}) + "\n")
+    model = exported / "model"
+    with pytest.raises(DataError, match="line 1: token ids must be at least 0, below 1024, got"):
+        said("read", "--before", model, "--after", model, "--rollouts", rows)

@@ -1,15 +1,14 @@
 """Sources: anybody's environments behind one interface; each imports its package when opened."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tokengym.agents.certify.source import Source
 from tokengym.agents.versions import installed_version
-from tokengym.envs.core.errors import DataError, OptionError, UnknownWorldError
-from tokengym.envs.intake.rows import read_rows
+from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.envs.registry import import_object
 
 _MODULES = "tokengym.agents.certify.sources"
@@ -98,16 +97,3 @@ def last_integer(text: str) -> int | None:
     """Return the last integer of a reply that names a choice; `None` if there is none."""
     found = _INTEGER.findall(text)[-1:]
     return int(found[0]) if found and len(found[0]) < _LONG else None
-
-
-def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a file, JSON or Parquet, and where each stands, for messages.
-
-    Raises:
-        DataError: if the file cannot be read, or a row is damaged.
-    """
-    for read in read_rows(path, common=False, tables=path.suffix == ".parquet"):
-        where = f"{path}, line {read.line}" if read.line else f"{path}, row {read.number}"
-        if read.row is None:
-            raise DataError(f"{where}: {read.reason}")
-        yield where, read.row

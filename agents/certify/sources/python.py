@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
-from tokengym.agents.certify.sources import package, rows_of
+from tokengym.agents.certify.sources import package
 from tokengym.agents.certify.sources.graders import PROMPTS, Question, find_grader
 from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.intake.rows import rows_of
 from tokengym.envs.registry import import_object
 
 _TRIED = 5

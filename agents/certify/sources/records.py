@@ -7,9 +7,9 @@ from typing import Any
 
 from tokengym.agents.analysis.tie_groups import RewardGroup
 from tokengym.agents.certify.source import Episode, Facts, Place, Recorded, Source, plain_reward
-from tokengym.agents.certify.sources import rows_of
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.intake.rows import rows_of
 
 
 class Records(Source):
