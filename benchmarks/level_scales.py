@@ -99,7 +99,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     named = [f"{spec(world).short_name}:{level}" for world, level, *_ in every]
     if unknown := sorted({*asked.levels} - {*named}):
         parser.error(f"the levels are {sorted({*named})}, got {unknown}")
-    known = [json.loads(line) for line in FILE.read_text().splitlines()] if FILE.exists() else []
+    known = (
+        [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+        if FILE.exists()
+        else []
+    )
     rows = {json.dumps([row[n] for n in _KEY]): row for row in known}
     wanted = [place for place, name in zip(every, named, strict=True) if name in asked.levels]
     wanted = wanted or every

@@ -147,20 +147,6 @@ class Trained:
         return episode_table(self.spec, (self.before, self.after), ends, title)
 
 
-def trained_parts(config: JobConfig) -> dict[str, tuple[JobConfig, str]]:
-    """Return by name what a run trains: its configuration in one world, and the role.
-
-    The names are the trained roles', or of several worlds `energy-small` and the like.
-    """
-    if not config.further:
-        return {role: (config, role) for role in config.trained_roles}
-    parts = (config, *config.further)
-    return {
-        f"{spec(part.world).short_name}-{part.level}": (part, part.trained_roles[0])
-        for part in parts
-    }
-
-
 def run_report(run: RunFolder) -> Report:
     """Lay out a finished run.
 
@@ -169,7 +155,7 @@ def run_report(run: RunFolder) -> Report:
     """
     outcome = run.finished
     config, steps = run.config, run.step_log(replies=False).current()
-    sides = [Trained(name, *part, outcome=outcome) for name, part in trained_parts(config).items()]
+    sides = [Trained(name, *part, outcome=outcome) for name, part in config.trained.items()]
     records = [list(run.rollouts.read(evaluation_segment(when))) for when in ("before", "after")]
     parts: list[Table | Chart] = [side.returns() for side in sides]
     parts += [table for side in sides if (table := side.figures(records)).rows]

@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from tokengym.agents.analysis.run_report import trained_parts
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import write_tables
 from tokengym.agents.evaluation.results import Results
@@ -139,8 +138,9 @@ def verify_run(run: RunFolder) -> VerifiedRollouts:
     stated = [(name, run.evaluation(name)) for name in ("before", "warm")]
     if outcome is not None:
         stated += [(name, getattr(outcome, name)) for name in ("before", "warm", "after")]
-    for name, evaluation in stated:
-        if evaluation is not None:
+    for number, (name, evaluation) in enumerate(stated):
+        # What both files say is replayed once.
+        if evaluation is not None and (name, evaluation) not in stated[:number]:
             differences += _changed_evaluation(run, name, evaluation)
     return VerifiedRollouts(count, list(dict.fromkeys(differences)))
 
@@ -148,7 +148,7 @@ def verify_run(run: RunFolder) -> VerifiedRollouts:
 def _changed_evaluation(run: RunFolder, name: str, stated: Evaluation) -> Iterator[str]:
     """Yield which figures of a run's evaluation do not follow from its rollouts."""
     segments = [list(run.rollouts.read(evaluation_segment(one))) for one in (name, f"{name}_low")]
-    for trained, (part, role) in trained_parts(run.config).items():
+    for trained, (part, role) in run.config.trained.items():
         world = spec(part.world)
         mine = world.id, part.level, role
         usual = stated.of(trained)

@@ -69,6 +69,22 @@ class JobConfig(
         return roles if self.group(SelfPlaySettings).self_play else (self.role or roles[0],)
 
     @property
+    def tag(self) -> str:
+        """The world with its level in names of metrics and policies: `energy-small`."""
+        return f"{spec(self.world).short_name}-{self.level}"
+
+    @property
+    def trained(self) -> "dict[str, tuple[JobConfig, str]]":
+        """What is trained, by name: its configuration in one world, and its role.
+
+        In one world the trained roles, by their names; else the first role of each world, by the
+        world's tag.
+        """
+        if not self.further:
+            return {role: (self, role) for role in self.trained_roles}
+        return {part.tag: (part, part.trained_roles[0]) for part in (self, *self.further)}
+
+    @property
     def schedule(self) -> Schedule:
         """How the learning rate changes over the steps."""
         return self.lr_schedule or ("constant" if self.rolls_out else "linear")

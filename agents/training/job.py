@@ -181,18 +181,16 @@ class Job:
     @property
     def tag(self) -> str:
         """The world with its level in metrics: `energy-small`."""
-        return f"{self.world.spec.short_name}-{self.world.level}"
+        return self.config.tag
 
     @property
     def trained(self) -> dict[str, tuple["Job", str]]:
-        """Trained policies by name: their job and role.
-
-        In one world the trained roles, by their names; else the first role of each world, by the
-        world's tag.
-        """
-        if not self.others:
-            return {role: (self, role) for role in self.roles}
-        return {job.tag: (job, job.roles[0]) for job in (self, *self.others)}
+        """Trained policies by name, as of the configuration: their job and role."""
+        parts = self.config.trained
+        jobs = (self, *self.others) if self.others else (self,) * len(parts)
+        return {
+            name: (job, role) for job, (name, (_, role)) in zip(jobs, parts.items(), strict=True)
+        }
 
     @property
     def renderer_notice(self) -> str | None:

@@ -7,7 +7,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokengym.agents.analysis.run_report import trained_parts
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
 from tokengym.agents.settings import plain
@@ -228,7 +227,7 @@ class RunView:
             return {}
         config = self._run.config
         of = "in" if config.further else "of"
-        names = trained_parts(config)
+        names = config.trained
         return {name: f"return {of} {name}" if len(names) > 1 else "return" for name in names}
 
     def _held_out(self, name: str, steps: Sequence[int]) -> list[tuple[float | None, ...]]:
