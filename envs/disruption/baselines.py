@@ -1,5 +1,6 @@
 """Scripted policies for both roles. All but the oracle use only what the Turns show."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
@@ -22,6 +23,7 @@ from tokengym.envs.disruption.inference import after, argument_of
 from tokengym.envs.disruption.labels import LABELS, Target, disruption_label
 from tokengym.envs.disruption.literature import (
     ALL_CUES,
+    FEATURE_TABLE,
     Probabilities,
     cues_in,
     normalised,
@@ -39,8 +41,28 @@ _SAMPLE = 2000
 _RIDGE = 1.0
 _LOGIT_NOISE = 1.2
 _FALSE_SHARE = 0.2
-_BANDWIDTH = 8.0
 _DEGREES = (0.5, 0.7, 0.9)
+
+
+class Sample(NamedTuple):
+    """Papers with known labels of one tier, for baselines to learn from.
+
+    Attributes:
+        features: shape (n, f), see `_features`; NaN where not shown.
+        labels: position of the label of each target, shape (n,).
+    """
+
+    features: FloatArray
+    labels: Mapping[Target, npt.NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, rows: Sequence[list[float]], outcomes: Sequence[Mapping[Target, str]]) -> Self:
+        """Collect papers' features and the labels of each target."""
+        labels: dict[Target, npt.NDArray[np.int64]] = {
+            target: np.array([LABELS[target].index(outcome[target]) for outcome in outcomes])
+            for target in LABELS
+        }
+        return cls(np.array(rows), labels)
 
 
 @with_challenger(challengers.null)
@@ -131,22 +153,39 @@ def _worked(world: DisruptionWorld, rng: np.random.Generator) -> str:
 
 
 @with_challenger(challengers.scripted)
-def _neighbours(world: DisruptionWorld, rng: np.random.Generator) -> str:
-    """The labels of papers like it: of the examples, or of a record where none are shown."""
+def _naive_bayes(world: DisruptionWorld, rng: np.random.Generator) -> str:
+    """Naive Bayes on the labelled papers that are shown, or on a record where none are.
+
+    Facts are normal in each class, their means drawn to the common one as by one more paper; of a
+    cue's groups, and of the labels, one more paper each has been seen, or three.
+    """
     evidence = world.compiled.evidence
     sample = _sample(world.level)
     if evidence.examples:
         shown = [Evidence("", e["abstract"], 0, "", e["facts"]) for e in evidence.examples]
         sample = Sample.of([*map(_features, shown)], [e["labels"] for e in evidence.examples])
-    pool = np.nan_to_num(sample.features)
-    scale = np.where(pool.std(axis=0) > 0.0, pool.std(axis=0), np.inf)
-    apart = ((pool - np.nan_to_num(_features(evidence))) / scale) ** 2
-    alike = np.exp(-apart.sum(axis=1) / _BANDWIDTH) + 1e-9
-    reports = []
-    for target in world.targets:
-        near = np.bincount(sample.labels[target], alike, minlength=3)
-        reports.append(normalised(near + 0.1 * near.sum()))
-    return _answer(world, reports, ())
+    reports = [_naive_report(sample, _features(evidence), target) for target in world.targets]
+    return _answer(world, reports, _best_claims(world, reports))
+
+
+def _naive_report(sample: Sample, features: Sequence[float], target: Target) -> Probabilities:
+    labels = sample.labels[target]
+    count = np.bincount(labels, minlength=3)
+    scores = np.log(count + 3.0)
+    targets = [FEATURE_TABLE[name].target for name in FEATURES]
+    targets += [cue.target for cue in ALL_CUES.values() for _ in range(3)]
+    for column, (about, value) in enumerate(zip(targets, features, strict=False)):
+        seen = sample.features[:, column]
+        total = np.bincount(labels, seen, minlength=3)
+        if about != target or math.isnan(value + total.sum()):
+            continue
+        if column < len(FEATURES):
+            mean = (total + seen.mean()) / (count + 1.0)
+            spread = max(1.0, (seen - mean[labels]).std()) * np.sqrt(1.0 + 1.0 / (count + 1.0))
+            scores -= ((value - mean) / spread) ** 2 / 2.0 + np.log(spread)
+        elif value:
+            scores += np.log((total + 1.0) / (count + 3.0))
+    return _softmax(scores - scores.max())
 
 
 def _to_a_degree(report: Probabilities) -> Probabilities:
@@ -220,27 +259,6 @@ def _random_claims(rng: np.random.Generator, most: int) -> tuple[Claim, ...]:
         )
         for _ in range(most)
     )
-
-
-class Sample(NamedTuple):
-    """Papers with known labels of one tier, for baselines to learn from.
-
-    Attributes:
-        features: shape (n, f), see `_features`; NaN where not shown.
-        labels: position of the label of each target, shape (n,).
-    """
-
-    features: FloatArray
-    labels: Mapping[Target, npt.NDArray[np.int64]]
-
-    @classmethod
-    def of(cls, rows: Sequence[list[float]], outcomes: Sequence[Mapping[Target, str]]) -> Self:
-        """Collect papers' features and the labels of each target."""
-        labels: dict[Target, npt.NDArray[np.int64]] = {
-            target: np.array([LABELS[target].index(outcome[target]) for outcome in outcomes])
-            for target in LABELS
-        }
-        return cls(np.array(rows), labels)
 
 
 @cache
@@ -336,7 +354,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "scripted": _scripted,
         "logistic": _logistic,
         "worked": _worked,
-        "neighbours": _neighbours,
+        "naive_bayes": _naive_bayes,
         "noisy": _noisy,
         "oracle": _oracle,
     }

@@ -16,7 +16,14 @@ from tokengym.envs.energy.house import House
 from tokengym.envs.energy.oracle import UNSAFE, DispatchPlan, plan
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.prompt import cents
-from tokengym.envs.energy.rules import Rule, hold, peak_shaving, self_consumption, time_of_use
+from tokengym.envs.energy.rules import (
+    Rule,
+    backward_pass,
+    hold,
+    peak_shaving,
+    self_consumption,
+    time_of_use,
+)
 from tokengym.envs.energy.step_result import Commands, rounded_down, rounded_up
 from tokengym.envs.energy.world import EnergyWorld
 
@@ -152,6 +159,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "hold": partial(_follow, hold),
         "self_consumption": partial(_follow, self_consumption),
         "time_of_use": partial(_follow, time_of_use),
+        "backward": partial(_follow, backward_pass),
         "worked": worked,
         "noisy": noisy,
         "lagrangian": lagrangian,

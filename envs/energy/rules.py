@@ -3,6 +3,7 @@
 Each takes the plant as foreseen at a step and the state as seen, and returns commands in kW.
 """
 
+import math
 from collections.abc import Callable
 
 from tokengym.envs.energy.house import House
@@ -82,11 +83,81 @@ def peak_shaving(plant: Plant, step: int, state: State) -> Commands:
     return _with_others(plant, step, state, battery, waits=True)
 
 
+def backward_pass(plant: Plant, step: int, state: State) -> Commands:
+    """Store now only what cannot be had later as cheaply, and keep what dearer steps need.
+
+    One pass from the end back to the next step says how much to store at the price of now, another
+    how much to keep rather than use now. A car that leaves on time charges in the cheapest steps
+    that it needs, and the genset runs where fuel is cheaper than the grid.
+
+    Source: the warehouse problem of Cahn, Bulletin of the American Mathematical Society 54 (1948).
+    """
+    if isinstance(plant, House):
+        return (_heat_to(plant, step, state.stored, _warmth_wanted(plant, step)),)
+    price = min(plant.price[step], plant.fuel or math.inf)
+    lost, worn = plant.efficiency**2, 2.0 * plant.wear
+    target = _energy_wanted(plant, step, dear=price / lost + worn, cheap=price)
+    kept = _energy_wanted(plant, step, dear=price, cheap=(price - worn) * lost)
+    stored = state.stored * (1.0 - plant.leak)
+    deficit = plant.load[step] - plant.pv[step]
+    usable = max(stored - kept, 0.0) * plant.efficiency / plant.dt
+    lacking = (target - stored) / (plant.efficiency * plant.dt)
+    battery = max(-deficit if deficit < 0.0 else -min(deficit, usable), lacking, -plant.power)
+    battery = max(min(battery, plant.power), _missing(plant, step, state, 2))
+    commands = _with_others(plant, step, state, battery, waits=plant.leaving > 0.0)
+    if not plant.up[step]:
+        return commands
+    others = list(commands[1:])
+    if plant.rating and plant.price[step] > plant.fuel:
+        others[0] = max(deficit + battery, 0.0)
+    if plant.car and not (plant.leaving or _charges_now(plant, step, state)):
+        others[-1] = 0.0
+    return (commands[0], *others)
+
+
 def reference(plant: Plant) -> Simulation:
     """Run the safe hold through the plant; it reads only the plant and the state as shown."""
     return simulate_rule(
         plant, lambda step, state: hold(plant.foreseen(step), step, plant.seen(step, state))
     )
+
+
+def _energy_wanted(grid: Microgrid, step: int, *, dear: float, cheap: float) -> float:
+    """Return the kWh to hold after a step for later ones at prices above `dear`.
+
+    The sun's surplus, and what can be bought at prices up to `cheap`, is had later.
+    """
+    wanted = max(grid.energy, grid.reserve[-1])
+    for later in reversed(range(step + 1, grid.steps)):
+        surplus = grid.pv[later] - grid.load[later]
+        price = min(grid.price[later], grid.fuel or math.inf)
+        if price <= cheap:
+            wanted -= grid.power * grid.efficiency * grid.dt
+        elif surplus >= 0.0:
+            wanted -= min(surplus, grid.power) * grid.efficiency * grid.dt
+        elif price > dear:
+            wanted += min(-surplus, grid.power) * grid.dt / grid.efficiency
+        wanted = min(max(wanted, grid.reserve[later - 1]), grid.capacity)
+    return wanted
+
+
+def _warmth_wanted(house: House, step: int) -> float:
+    """Return the °C to reach with a step, so that later dearer ones need no more heat."""
+    most = house.power * house.dt / house.kwh_per_kelvin
+    wanted = house.temperature
+    for later in reversed(range(step + 1, house.steps)):
+        wanted = max(wanted, house.low[later]) - house.drift(later)
+        if house.price[later] * house.keep ** (later - step) <= house.price[step]:
+            wanted -= most
+        wanted = min(wanted / house.keep, house.high)
+    return min(max(wanted, house.low[step]), house.high - _MARGIN)
+
+
+def _charges_now(grid: Microgrid, step: int, state: State) -> bool:
+    """Return whether a step is among the cheapest that the car needs before it leaves."""
+    need = (grid.car[2] - state.charged) / (grid.car[4] * grid.dt)
+    cheaper = [price < grid.price[step] for price in grid.price[step : grid.departure]]
+    return sum(cheaper) < need
 
 
 def _missing(grid: Microgrid, step: int, state: State, ahead: int) -> float:

@@ -222,6 +222,14 @@ def _best(world: World) -> Forecast:
     return ForecastWorld.cast(world).best_forecast
 
 
+def _likeliest(world: World) -> Forecast:
+    """Return the forecast by the likeliest law, or the fitted one where there is no law to find.
+
+    Source: Fisher, Philosophical Transactions of the Royal Society A 222 (1922).
+    """
+    return _question(world).likeliest or _fitted(world)
+
+
 def _informed(world: World) -> Forecast:
     """Return the empirical forecast, or the base rate where no numbers are shown."""
     return _question(world).empirical or base_rate(world)
@@ -244,6 +252,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "random": _random,
         "empirical": partial(_state, _informed),
         "fitted": partial(_state, _fitted),
+        "likeliest": partial(_state, _likeliest),
         "noisy": _noisy,
         "market": _market,
         "worked": _worked,

@@ -33,6 +33,7 @@ class Question:
         ordered: whether the outcomes are in order, as ranges of a number are.
         event: of a yes/no question that is one of several on the same facts, the outcomes of the
             facts in which its answer is yes; `None` otherwise.
+        likeliest: the forecast by the law alone that explains most; `None` where there is none.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Question:
     price: Forecast | None = None
     ordered: bool = False
     event: tuple[int, ...] | None = None
+    likeliest: Forecast | None = None
 
     def weigh(self, shares: Forecast) -> Forecast:
         """Return the weights of this question's outcomes from the shares of those of the facts."""
@@ -88,6 +90,7 @@ def _later(family: Family, shown: Shown, turn: int) -> str:
 def _question(family: Family, text: str, shown: Shown, instance: Mapping[str, Any]) -> Question:
     negated = instance["negated"]
     cues = () if family.cues is None else family.cues(shown)
+    likeliest = None if family.likeliest is None else family.likeliest(shown)
     return Question(
         text,
         0 if family.options is None else family.options(shown),
@@ -97,6 +100,7 @@ def _question(family: Family, text: str, shown: Shown, instance: Mapping[str, An
         family.name,
         tuple(-cue if negated else cue for cue in cues),
         None if family.steps is None else family.steps(shown),
+        likeliest=likeliest and as_asked(likeliest, negated=negated),
     )
 
 
@@ -111,6 +115,7 @@ def _several(
     if instance["turns"] != len(events):
         raise ValueError(f"questions of the family {family.name!r} have {len(events)} turns")
     empirical, predictive = family.empirical(shown), family.predictive(shown)
+    likeliest = None if family.likeliest is None else family.likeliest(shown)
     return tuple(
         Question(
             text,
@@ -120,6 +125,7 @@ def _several(
             _merge(predictive, event),
             family.name,
             event=tuple(event),
+            likeliest=likeliest and _merge(likeliest, event),
         )
         for text, event in zip(texts, events, strict=True)
     )

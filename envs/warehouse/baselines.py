@@ -10,6 +10,8 @@
 | `edd_exact` | by due date, shortest | as `fcfs` | lean | what was usual | the lowest |
 | `seed`, `savings` | as `fcfs` | by that rule | lean | what was usual | the lowest |
 | `newsvendor` | as `edd_exact` | as `fcfs` | balances costs | capped base stock | myopic |
+| `textbook` | by value per time | as `fcfs` | Silver-Meal | proportional | by bid price |
+| `restarts` | best of 100 noisy plans | as `fcfs` | lean | what was usual | the lowest |
 | `replan` | best for those shown | local search | optimal | adaptive | optimal |
 | `noisy` | `edd_exact`, mixed | `seed`, mixed | `newsvendor`, off | off | myopic, off |
 | `oracle` | the best plan | the best plan | optimal; in `full` the plan | hindsight | optimal |
@@ -30,7 +32,7 @@ from tokengym.envs.warehouse.world import WarehouseWorld
 
 _NAMES = (
     *("null", "random", "fcfs", "edd_sshape", "worked", "edd_exact"),
-    *("seed", "savings", "newsvendor", "replan", "noisy", "oracle"),
+    *("seed", "savings", "newsvendor", "textbook", "restarts", "replan", "noisy", "oracle"),
 )
 
 

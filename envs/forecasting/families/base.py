@@ -46,6 +46,8 @@ class Family:
             many in every question of the family; `None` where `empirical` says it all.
         events: of a family that asks several yes/no questions on the same facts, each in a turn of
             its own, by question the outcomes in which its answer is yes.
+        likeliest: the forecast by the law alone that explains most of what is shown; `None` where
+            the family has no law to find.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Family:
     steps: Callable[[Shown], str] | None = None
     cues: Callable[[Shown], Sequence[float]] | None = None
     events: Callable[[Shown], Sequence[Sequence[int]]] | None = None
+    likeliest: Callable[[Shown], Forecast] | None = None
 
 
 def bernoulli(probability: float) -> Forecast:

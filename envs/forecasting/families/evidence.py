@@ -20,6 +20,8 @@ Floats = npt.NDArray[np.float64]
 ERRORS = (2, 5, 10)
 """Chances in per cent that a case departs from its law."""
 
+_AS_LIKELY = 0.999
+
 _YES = {
     "first": (2, 3),
     "not_first": (0, 1),
@@ -79,6 +81,12 @@ class Evidence(NamedTuple):
         chances_C: Floats = chances_LC[rng.choice(len(weights_L), p=weights_L)]
         return chances_C
 
+    def likeliest(self, shown: Shown) -> Floats:
+        """Return the chances of yes by case of the laws that explain most, on average."""
+        weights_L, chances_LC = self.posterior(shown)
+        chances_C: Floats = chances_LC[weights_L > _AS_LIKELY * weights_L.max()].mean(axis=0)
+        return chances_C
+
 
 def question(kind: Evidence) -> Family:
     """Return the family that asks for the next case."""
@@ -94,6 +102,7 @@ def question(kind: Evidence) -> Family:
         latent=lambda shown, rng: bernoulli(float(kind.draw_law(shown, rng)[0])),
         empirical=lambda shown: bernoulli(kind.empirical(shown)[0]),
         cues=kind.cues,
+        likeliest=lambda shown: bernoulli(float(kind.likeliest(shown)[0])),
     )
 
 
@@ -114,6 +123,7 @@ def twins(kind: Evidence) -> Family:
         predictive,
         latent=lambda shown, rng: tuple(_states(*kind.draw_law(shown["facts"], rng)).tolist()),
         empirical=lambda shown: tuple(_states(*kind.empirical(shown["facts"])).tolist()),
+        likeliest=lambda shown: tuple(_states(*kind.likeliest(shown["facts"])).tolist()),
         options=lambda shown: 4,
         events=lambda shown: tuple(_YES[name] for name in shown["order"]),
         split_key=lambda shown: shown["facts"],

@@ -29,6 +29,7 @@ _BUYS: Mapping[str, Buy] = {
     "random": lambda supply, rng: int(rng.integers(2 * heuristics.mean_past_demand(supply) + 1)),
     "fcfs": lambda supply, _rng: heuristics.mean_past_demand(supply),
     "newsvendor": lambda supply, _rng: heuristics.capped_base_stock(supply),
+    "textbook": lambda supply, _rng: heuristics.proportional(supply),
     "replan": lambda supply, _rng: heuristics.adaptive(supply),
     "noisy": _off_target,
     "oracle": lambda supply, _rng: supply.hindsight_order(),

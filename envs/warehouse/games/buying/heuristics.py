@@ -15,6 +15,7 @@ _FORGETTING = 0.8
 """Weight of a period's demand relative to the next one's."""
 _USED = 0.75
 """Share of the mean demand of a period that an order may have without regard to what is earned."""
+_HALF, _PART = 0.5, 0.2
 _CAP = 0.95
 """Probability with which a period's demand stays below the cap on an order."""
 
@@ -41,6 +42,20 @@ def capped_base_stock(supply: Supply) -> int:
     """
     mean, spread, _ = _estimates(supply)
     return min(base_stock(supply), _units(mean + _NORMAL.inv_cdf(_CAP) * spread))
+
+
+def proportional(supply: Supply) -> int:
+    """Order recent demand, more by half the safety, less a fifth of what is on hand.
+
+    Demand is divided by the share of orders that arrive. Source: order-up-to rules that close a
+    part of the gap, Dejonckheere, Disney, Lambrecht and Towill, European Journal of Operational
+    Research 147 (2003).
+    """
+    (mean, spread), odds = _recent(supply.seen), _deliveries(supply)
+    if min(odds) >= supply.terms.periods - supply.period:
+        return 0
+    wanted = mean / sum(odds.values()) + _HALF * _safety(supply) * spread
+    return _units(wanted - _PART * supply.on_hand)
 
 
 def adaptive(supply: Supply) -> int:

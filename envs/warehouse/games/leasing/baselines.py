@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tokengym.envs.warehouse.games.leasing.rules import Kind, lowest, myopic
+from tokengym.envs.warehouse.games.leasing.rules import Kind, bid_price, lowest, myopic
 from tokengym.envs.warehouse.games.leasing.session import LeaseSession
 from tokengym.envs.warehouse.grammar import write_quote
 from tokengym.envs.warehouse.levels import LeaseLevel
@@ -30,12 +30,19 @@ def _quoting(quote: Callable[[Kind, np.random.Generator], int]) -> Landlord:
     return reply
 
 
+def _bid_price(session: LeaseSession, _rng: np.random.Generator) -> str:
+    model, customer = session.compiled.problem.model, session.customer
+    fits = model.free(session.taken) >= customer.bays
+    return write_quote(bid_price(model, session.turns, session.taken, customer) if fits else 0)
+
+
 POLICIES: Mapping[str, Landlord] = MappingProxyType(
     {
         "null": _quoting(lambda _customer, _rng: 0),
         "random": _quoting(lambda customer, rng: int(rng.integers(1, customer.high + 1))),
         "fcfs": _quoting(lambda customer, _rng: lowest(customer)),
         "newsvendor": _quoting(lambda customer, _rng: myopic(customer)),
+        "textbook": _bid_price,
         "replan": lambda session, _rng: write_quote(session.best_quote()),
         "noisy": _quoting(_off_target),
         "oracle": lambda session, _rng: write_quote(session.best_quote()),

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tokengym.envs.warehouse.games.picking import heuristics
+from tokengym.envs.warehouse.games.picking import greedy, heuristics
 from tokengym.envs.warehouse.games.picking.oracle import best_command
 from tokengym.envs.warehouse.games.picking.orders import needs
 from tokengym.envs.warehouse.games.picking.rules import PickingState
@@ -107,6 +107,8 @@ PICKS: Mapping[str, Pick] = MappingProxyType(
         "worked": _worked,
         "edd_exact": _rule(heuristics.earliest_due_exact),
         "newsvendor": _rule(heuristics.earliest_due_exact),
+        "textbook": lambda picking, _rng: write_pick(greedy.value_per_time(picking)),
+        "restarts": lambda picking, rng: write_pick(greedy.randomized(picking, rng)),
         "noisy": _misreading,
     }
 )

@@ -9,9 +9,16 @@ import numpy as np
 
 from tokengym.envs.warehouse.games.picking import baselines as picking
 from tokengym.envs.warehouse.games.shop.session import ShopSession
-from tokengym.envs.warehouse.games.stock.baselines import REORDERS, UNITS, Reorder, same_reorders
-from tokengym.envs.warehouse.games.stock.model import Joint
+from tokengym.envs.warehouse.games.stock.baselines import (
+    REORDERS,
+    UNITS,
+    Reorder,
+    same_reorders,
+    silver_meal,
+)
+from tokengym.envs.warehouse.games.stock.model import Joint, StockModel
 from tokengym.envs.warehouse.games.stock.oracle import Solution
+from tokengym.envs.warehouse.games.stock.rules import Inventory
 from tokengym.envs.warehouse.grammar import write_pick, write_reorder
 from tokengym.envs.warehouse.levels import ShopLevel
 
@@ -41,16 +48,32 @@ def _replan(session: ShopSession, _rng: np.random.Generator) -> str:
     """
     if session.picking is not None:
         return picking.replan(session.picking, _penalties(session))
+    placed = []
+    for inventory, model in _dear(session):
+        (order,) = Solution.of(Joint.alone(model)).best_orders(session.days.day, [inventory])
+        placed.append((inventory.item.sku, order))
+    return write_reorder(placed)
+
+
+def _textbook(session: ShopSession, rng: np.random.Generator) -> str:
+    """Pick by value per time, and reorder each item by the rule of Silver and Meal."""
+    if session.picking is not None:
+        return picking.PICKS["textbook"](session.picking, rng)
+    return write_reorder(
+        [(one.item.sku, silver_meal(one, model, session.days.day)) for one, model in _dear(session)]
+    )
+
+
+def _dear(session: ShopSession) -> list[tuple[Inventory, StockModel]]:
+    """Return the inventories, and models in which a unit lost costs its share of orders' value."""
     run, day, inventories = session.compiled.problem, session.days.day, session.days.inventories
     units = sum(inventory.item.model.means[day] for inventory in inventories)
     worth = sum(run.values) / 2 * sum(run.order_counts) / 2 / units
-    placed = []
-    for inventory in inventories:
-        model = inventory.item.model
-        dear = replace(model, lost=model.lost + worth)
-        (order,) = Solution.of(Joint.alone(dear)).best_orders(day, [inventory])
-        placed.append((inventory.item.sku, order))
-    return write_reorder(placed)
+    models = [one.item.model for one in inventories]
+    return [
+        (one, replace(model, lost=model.lost + worth))
+        for one, model in zip(inventories, models, strict=True)
+    ]
 
 
 def _oracle(session: ShopSession, _rng: np.random.Generator) -> str:
@@ -70,6 +93,7 @@ POLICIES: Mapping[str, Shopkeeper] = MappingProxyType(
             name: _play(REORDERS.get(name, REORDERS["fcfs"]), pick)
             for name, pick in picking.PICKS.items()
         },
+        "textbook": _textbook,
         "replan": _replan,
         "oracle": _oracle,
     }

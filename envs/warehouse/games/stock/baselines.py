@@ -6,6 +6,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tokengym.envs.warehouse.games.stock import heuristics
+from tokengym.envs.warehouse.games.stock.model import StockModel
 from tokengym.envs.warehouse.games.stock.rules import Inventory
 from tokengym.envs.warehouse.games.stock.session import StockSession
 from tokengym.envs.warehouse.grammar import write_reorder
@@ -31,6 +32,13 @@ def _off_target(inventory: Inventory, review: int, rng: np.random.Generator) -> 
     return max(0, min(units, inventory.room))
 
 
+def silver_meal(inventory: Inventory, model: StockModel, review: int) -> int:
+    """Return the units to order by the rule of Silver and Meal for an item, as a model sees it."""
+    point, level = heuristics.silver_meal(model, review)
+    units = min(level - inventory.position, inventory.room)
+    return max(0, units) if inventory.position <= point else 0
+
+
 def _up_to(rule: heuristics.Rule) -> Reorder:
     return lambda inventory, review, _rng: heuristics.order_up_to(rule, inventory, review)
 
@@ -41,6 +49,9 @@ REORDERS: Mapping[str, Reorder] = MappingProxyType(
         "random": _at_random,
         "fcfs": _up_to(heuristics.lean_base_stock),
         "newsvendor": _up_to(heuristics.newsvendor),
+        "textbook": lambda inventory, review, _rng: silver_meal(
+            inventory, inventory.item.model, review
+        ),
         "noisy": _off_target,
     }
 )
@@ -53,9 +64,28 @@ def _reordering(rule: Reorder) -> Callable[[StockSession, np.random.Generator], 
     )
 
 
+def _can_order(session: StockSession, rng: np.random.Generator) -> str:
+    """Order by `silver_meal`; where items share deliveries, all that can be once one must be.
+
+    Each item bears an equal part of a delivery. Source: Balintfy, Management Science 10 (1964).
+    """
+    joint, inventories = session.compiled.problem.joint, session.inventories
+    if joint is None:
+        return _reordering(REORDERS["textbook"])(session, rng)
+    part, placed = joint.delivery / len(inventories), []
+    room = joint.room - sum(one.position for one in inventories)
+    levels = [heuristics.silver_meal(one.item.model, session.turns, part) for one in inventories]
+    if any(one.position <= point for one, (point, _) in zip(inventories, levels, strict=True)):
+        for one, (_, level) in zip(inventories, levels, strict=True):
+            placed.append((one.item.sku, max(0, min(level - one.position, one.room, room))))
+            room -= placed[-1][1]
+    return write_reorder(placed)
+
+
 POLICIES: Mapping[str, Callable[[StockSession, np.random.Generator], str]] = MappingProxyType(
     {
         **{name: _reordering(rule) for name, rule in REORDERS.items()},
+        "textbook": _can_order,
         "replan": lambda session, _rng: write_reorder(session.best_orders()),
         "oracle": lambda session, _rng: write_reorder(session.best_orders()),
     }
