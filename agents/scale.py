@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from tokengym.agents.executors import IN_PROCESS, Executor
 from tokengym.agents.settings import read_plain
+from tokengym.envs.core.ladder import Ladder
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.seeding import generator
@@ -46,18 +47,26 @@ class Earned(NamedTuple):
     Attributes:
         realised_T: as it was paid.
         expected_T: what its replies earn on average over outcomes; `None` where that is unknown.
+        values_T: in the unit of the level's ladder; empty where it has none.
     """
 
     realised_T: tuple[float, ...]
     expected_T: tuple[float, ...] | None
+    values_T: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, ends: Iterable[tuple[float, Mapping[str, float | None]]], role: str) -> Self:
+    def of(
+        cls,
+        ends: Iterable[tuple[float, Mapping[str, float | None]]],
+        role: str,
+        ladder: Ladder | None = None,
+    ) -> Self:
         """Return them from the return and the last metrics of each episode."""
         paid, metrics = zip(*ends, strict=True)
         means = [end.get(expected_return(role)) for end in metrics]
         known = tuple(mean for mean in means if mean is not None)
-        return cls(tuple(paid), known if len(known) == len(means) else None)
+        values = [] if ladder is None else map(partial(ladder.value, role=role), paid, metrics)
+        return cls(tuple(paid), known if len(known) == len(means) else None, tuple(values))
 
     @classmethod
     def of_played(cls, episodes: Iterable[PlayedEpisode], role: str) -> Self:
@@ -139,11 +148,12 @@ class Scale:
         """
         blind = blind or find_blind(world, tasks, role, opponents, executor)
         names = list(dict.fromkeys((*policies, blind, "oracle")))
-        played_TU2 = np.array(executor.map(partial(_play, world, role, opponents, names), tasks))
-        returns = {}
-        for name, (paid_T, mean_T) in zip(names, played_TU2.transpose(1, 2, 0), strict=True):
-            means = None if np.isnan(mean_T).any() else tuple(mean_T.tolist())
-            returns[name] = Earned(tuple(paid_T.tolist()), means)
+        played_TU3 = np.array(executor.map(partial(_play, world, role, opponents, names), tasks))
+        placed, returns = ladder_of(world, role) is not None, {}
+        for name, earned_3T in zip(names, played_TU3.transpose(1, 2, 0).tolist(), strict=True):
+            paid_T, mean_T, value_T = map(tuple, earned_3T)
+            means = None if np.isnan(mean_T).any() else mean_T
+            returns[name] = Earned(paid_T, means, value_T if placed else ())
         limits_T = executor.map(partial(_limits, world, role), tasks)
         return cls(returns, blind, blind_label(world, blind), limits_T)
 
@@ -248,7 +258,14 @@ def level_ends(world: World, role: str) -> Ends:
 def shipped_scale(world: World, role: str) -> LevelScale | None:
     """Return the scale of a level that we ship; `None` of others, other options and data."""
     row = _shipped().get(_key(world.spec.id, world.level, role, world.options))
-    return read_plain(LevelScale, row) if row is not None and world.draws_as_usual else None
+    if row is None or not world.draws_as_usual:
+        return None
+    return read_plain(LevelScale, {name: value for name, value in row.items() if name != "ladder"})
+
+
+def shipped_rows() -> Iterable[Mapping[str, Any]]:
+    """Return the lines of `scales.json` as they stand there; some have a `ladder` too."""
+    return _shipped().values()
 
 
 @cache
@@ -286,6 +303,13 @@ def best_known(world: World) -> Reachable | None:
     None is known for a user's data.
     """
     return world.spec.reachable.get(world.level) if world.generates else None
+
+
+def ladder_of(world: World, role: str) -> Ladder | None:
+    """Return the ladder of a world's level; `None` where a role has none."""
+    named = world.spec.ladders if role == world.spec.roles[0] else ""
+    ladders: Mapping[str, Ladder] = import_object(named) if named else {}
+    return ladders.get(world.level)
 
 
 def blind_policies(world: World) -> Mapping[str, Policy]:
@@ -340,8 +364,9 @@ def best_blind(
     best = import_object(world.spec.best_blind)(world, tasks) if world.spec.best_blind else None
     if best is not None or len(names) == 1:
         return best or names[0]
-    played_TB2 = np.array(executor.map(partial(_play, world, role, opponents, names), tasks))
-    earned_TB = np.where(np.isnan(played_TB2[..., 1]), *np.moveaxis(played_TB2, -1, 0))
+    played_TB3 = np.array(executor.map(partial(_play, world, role, opponents, names), tasks))
+    paid_TB, mean_TB, _ = np.moveaxis(played_TB3, -1, 0)
+    earned_TB = np.where(np.isnan(mean_TB), paid_TB, mean_TB)
     return names[int(earned_TB.sum(axis=0).argmax())]
 
 
@@ -361,16 +386,26 @@ def _play(
     opponents: Mapping[str, Policy],
     names: Sequence[str],
     tasks: Sequence[Task],
-) -> list[list[tuple[float, float]]]:
-    """Return by Task and policy what it is paid, and earns on average: NaN where unknown.
+) -> list[list[tuple[float, float, float]]]:
+    """Return by Task and policy what it is paid, earns on average and is worth on the ladder.
+
+    The last two are NaN where unknown.
 
     Blind policies are made here from their names, as not all of them pickle.
     """
     policies = {**baselines(world.spec), **blind_policies(world)}
-    mean = expected_return(role)
+    mean, ladder = expected_return(role), ladder_of(world, role)
+
+    def worth(paid: float, ends: Mapping[str, float]) -> float:
+        return nan if ladder is None else ladder.value(paid, ends, role)
+
     return [
         [
-            (episode.returns[role], episode.metrics.get(mean, nan))
+            (
+                episode.returns[role],
+                episode.metrics.get(mean, nan),
+                worth(episode.returns[role], episode.metrics),
+            )
             for name in names
             for episode in [play(world, task, {**opponents, role: policies[name]}, seed=(0, 0))]
         ]

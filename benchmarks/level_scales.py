@@ -4,7 +4,8 @@
 
 plays every baseline and the best blind policy on the first validation Tasks of each level, in each
 role, by the options of training and those of evaluation, and writes `agents/scales.json`: a line
-for each. Only lines of levels that are named (`forecast:easy`) are made again, or else all.
+for each. One line of each level has its ladder too, on the first 400. Only lines of levels that are
+named (`forecast:easy`) are made again, or else all; with `--resume` only what is missing.
 """
 
 import argparse
@@ -14,7 +15,9 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
+from tokengym.agents import ladder
 from tokengym.agents.executors import find_executor
+from tokengym.agents.ladder import LevelLadder
 from tokengym.agents.scale import (
     FILE,
     TASKS,
@@ -24,6 +27,7 @@ from tokengym.agents.scale import (
     Scale,
     best_blind,
     best_known,
+    ladder_of,
     scripted_opponents,
 )
 from tokengym.agents.settings import plain
@@ -73,8 +77,26 @@ def measured(place: Place) -> dict[str, Any]:
         mean_estimate([limit.value for limit in scale.limits_T]),
         scale.exact,
     )
-    found: dict[str, Any] = _rounded(plain(asdict(row)))
-    return found
+    found: dict[str, Any] = asdict(row)
+    if _has_ladder(place):
+        many = world.first_tasks("validation", ladder.TASKS)
+        found["ladder"] = asdict(LevelLadder.measure(world, many, blind=blind))
+    rounded: dict[str, Any] = _rounded(plain(found))
+    return rounded
+
+
+def _has_ladder(place: Place) -> bool:
+    """Return whether a line holds the ladder: by the options of the tables, for the first role."""
+    world_id, level, role, options = place
+    world = make_world(world_id, level, **spec(world_id).check_options)
+    return ladder_of(world, role) is not None and dict(world.options) == options
+
+
+def _is_known(place: Place, row: Mapping[str, Any]) -> bool:
+    """Return whether a line has all that is measured for it."""
+    return baselines(spec(place[0])).keys() <= row["policies"].keys() and (
+        "ladder" in row or not _has_ladder(place)
+    )
 
 
 def _mean(earned: Earned) -> PolicyMean:
@@ -94,6 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("levels", nargs="*", help="such as forecast:easy; all if none")
     parser.add_argument("--workers", type=int)
+    parser.add_argument("--resume", action="store_true", help="make only lines that are missing")
     asked = parser.parse_args(arguments)
     every = list(places())
     named = [f"{spec(world).short_name}:{level}" for world, level, *_ in every]
@@ -107,6 +130,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = {json.dumps([row[n] for n in _KEY]): row for row in known}
     wanted = [place for place, name in zip(every, named, strict=True) if name in asked.levels]
     wanted = wanted or every
+    if asked.resume:
+        found = {json.dumps(place): rows.get(json.dumps(place)) for place in wanted}
+        wanted = [
+            place
+            for place in wanted
+            if (row := found[json.dumps(place)]) is None or not _is_known(place, row)
+        ]
     with closing(find_executor(asked.workers, "processes").run(measured, wanted)) as results:
         for number, row in results:
             rows[json.dumps(wanted[number])] = row

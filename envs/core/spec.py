@@ -64,6 +64,8 @@ class WorldSpec:
             200 resolved Tasks included.
         reachable: by level, the best policy known that reads only what the Turns say. It holds for
             the Tasks that the world generates, not for a user's data.
+        ladders: `module:mapping` from levels to `Ladder`, the policies by which the first role is
+            placed; empty if there are none.
         retired: levels that there were once, with what to take in place of each.
         warm_up: no longer used, to be left out.
         training: options of the world in training, such as exact probabilities for labels.
@@ -109,6 +111,7 @@ class WorldSpec:
     blind_name: str = "best blind"
     planners: tuple[str, ...] = ()
     reachable: Mapping[str, Reachable] = field(default_factory=dict)
+    ladders: str = ""
     retired: Mapping[str, str] = field(default_factory=dict)
     warm_up: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)

@@ -32,6 +32,7 @@ SPEC = WorldSpec(
             proved=False,
         ),
     },
+    ladders="tokengym.envs.disruption.ladders:LADDERS",
     retired={"L1": "L0, which shows less, or L2, which shows more"},
     exploitability="tokengym.envs.disruption.exploitability:exploitability",
     training={"label": "expected"},

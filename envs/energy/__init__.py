@@ -28,6 +28,7 @@ SPEC = WorldSpec(
         ),
         "operations": Reachable("stochastic", "stochastic DP on the stated chances", proved=False),
     },
+    ladders="tokengym.envs.energy.ladders:LADDERS",
     retired={"two_days": "day, or soma for more decisions"},
     flat_floor=FlatFloor(
         SAFE_RETURN, 0.0, "an episode that breaks the reserve earns 0", option=True

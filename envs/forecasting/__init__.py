@@ -21,6 +21,7 @@ SPEC = WorldSpec(
     best_blind="tokengym.envs.forecasting.baselines:best_constant",
     blind_name="best constant",
     reachable=dict.fromkeys(LEVELS, Reachable("oracle", "exact posterior", proved=True)),
+    ladders="tokengym.envs.forecasting.ladders:LADDERS",
     retired={
         "medium": "easy or hard",
         "ordered": "questions of your own with ordered outcomes (data=...)",

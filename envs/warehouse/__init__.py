@@ -40,6 +40,7 @@ SPEC = WorldSpec(
             ("full", "full_volatile"), _replan("exact search over what is known so far")
         ),
     },
+    ladders="tokengym.envs.warehouse.ladders:LADDERS",
     retired={
         "pick_large": "pick",
         "stock_small": "stock",

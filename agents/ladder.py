@@ -1,0 +1,304 @@
+"""The rungs of a level, measured, and where a policy stands among them.
+
+`LevelLadder` has what each rung gains, in the natural unit of the game, as a share of what the top
+one gains over doing nothing. Those of the levels we ship are in `scales.json`; rungs that 400 Tasks
+cannot tell from a better one are merged with it. A policy's `Place` is between two rungs that
+played the same Tasks.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from inspect import getfile
+from pathlib import Path
+from statistics import fmean
+from time import process_time
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.agents.executors import IN_PROCESS, Executor
+from tokengym.agents.scale import (
+    Scale,
+    blind_label,
+    find_blind,
+    ladder_of,
+    scripted_opponents,
+    shipped_rows,
+    skill_of,
+)
+from tokengym.agents.settings import read_plain
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.ladder import Ladder, Rung
+from tokengym.envs.core.play import Policy, play
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+from tokengym.envs.registry import baselines
+from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.skill import Yardstick
+
+TASKS = 400
+"""Tasks of the ladder of a level."""
+_SOLVED = 1e-3
+"""Share of the top rung's mean gain by which a solved Task may miss what the top rung gains."""
+_TIMED = 20
+_TRACED = 3
+
+Values = Sequence[float]
+
+
+class MeasuredRung(NamedTuple):
+    """A rung of a level.
+
+    Attributes:
+        policy: the baseline that plays it, or what the best blind policy is called.
+        kind: see `tokengym.envs.core.ladder.Kind`.
+        name: what the field calls it.
+        source: author and year; empty where it is folklore.
+        lines: lines of the world's package that run while it replies; 0 of a policy that only reads
+            what was computed as the Task was drawn.
+        seconds: processor time a Task.
+        share: what it gains over `zero` as a share of what the top rung gains.
+        solved: share of the Tasks on which it gains as much as the top rung.
+        gap: what the next rung gains more, as such a share, paired by Task; `None` of the top one.
+        effect: mean over standard deviation of that gap; `None` of the top one.
+    """
+
+    policy: str
+    kind: str
+    name: str
+    source: str
+    lines: int
+    seconds: float
+    share: Estimate
+    solved: float
+    gap: Estimate | None
+    effect: float | None
+
+
+@dataclass(frozen=True)
+class LevelLadder:
+    """The rungs of a level on the same Tasks, from the lowest to the highest.
+
+    Attributes:
+        zero: the baseline whose value counts as nothing gained.
+        unit: of the values.
+        gain: what the top rung gains a Task, in that unit.
+        tasks: how many.
+        rungs: each beats the one before it, paired.
+        merged: by name of a rung that the next one does not beat, or that is below the best blind
+            policy, the one it is merged with.
+    """
+
+    zero: str
+    unit: str
+    gain: float
+    tasks: int
+    rungs: tuple[MeasuredRung, ...]
+    merged: Mapping[str, str]
+
+    @classmethod
+    def measure(
+        cls,
+        world: World,
+        tasks: Sequence[Task],
+        executor: Executor = IN_PROCESS,
+        blind: str | None = None,
+    ) -> Self:
+        """Play all rungs of a world's level, and merge those that do not differ.
+
+        Args:
+            world: the world.
+            tasks: Tasks of it, at least 2.
+            executor: plays them.
+            blind: name of the blind policy; what `find_blind` says if `None`.
+
+        Raises:
+            OptionError: if the level has no ladder, or there are fewer than 2 Tasks.
+        """
+        role = world.spec.roles[0]
+        ladder = ladder_of(world, role)
+        if ladder is None or len(tasks) < 2:
+            raise OptionError(
+                f"a ladder needs 2 Tasks and rungs that {world.spec.id} declares for "
+                f"{world.level!r}, got {len(tasks)} Tasks"
+            )
+        opponents = scripted_opponents(world, role)
+        blind = blind or find_blind(world, tasks, role, opponents, executor)
+        names = [ladder.zero, *(rung.policy for rung in ladder.rungs)]
+        scale = Scale.measure(world, tasks, role, opponents, executor, names, blind)
+        candidates = [Rung(blind, "blind", blind_label(world, blind)), *ladder.rungs]
+        values = {rung.name: scale.returns[rung.policy].values_T for rung in candidates}
+        order = sorted(candidates[:-1], key=lambda rung: fmean(values[rung.name]))
+        kept, merged = [candidates[-1]], dict[str, str]()
+        for rung in reversed(order):
+            # Nothing stands below the best policy that ignores the Task.
+            above_blind = candidates[0].name not in {kept[0].name, *merged}
+            if above_blind and _lead(values[kept[0].name], values[rung.name]).low > 0.0:
+                kept.insert(0, rung)
+            else:
+                merged[rung.name] = kept[0].name
+        zero, top = (scale.returns[who].values_T for who in (ladder.zero, ladder.rungs[-1].policy))
+        gain = fmean(top) - fmean(zero)
+        ends = Yardstick(zero, top, ladder.zero)
+        rungs = []
+        for rung, after in zip(kept, [*kept[1:], None], strict=True):
+            mine = np.array(values[rung.name])
+            above = None if after is None else np.array(values[after.name]) - mine
+            lead = None if above is None else mean_estimate((above / gain).tolist())
+            rungs.append(
+                MeasuredRung(
+                    rung.policy,
+                    rung.kind,
+                    rung.name,
+                    rung.source,
+                    *_effort(world, tasks, rung.policy, {**opponents}),
+                    skill_of(ends, mine),
+                    float((mine >= np.array(top) - _SOLVED * gain).mean()),
+                    lead,
+                    None if above is None else float(above.mean() / above.std(ddof=1)),
+                )
+            )
+        return cls(ladder.zero, ladder.unit, gain, len(tasks), tuple(rungs), merged)
+
+
+def _lead(better: Values, worse: Values) -> Estimate:
+    return mean_estimate((np.array(better) - np.array(worse)).tolist())
+
+
+def _effort(
+    world: World, tasks: Sequence[Task], policy: str, opponents: dict[str, Policy]
+) -> tuple[int, float]:
+    """Return the lines that run while a baseline replies, and its processor time a Task."""
+    plays = baselines(world.spec).get(policy)
+    if plays is None:
+        return 0, 0.0
+    package, lines, seconds = str(Path(getfile(type(world))).parent), set[tuple[str, int]](), 0.0
+
+    def trace(frame: Any, event: str, _argument: object) -> Callable[..., Any] | None:
+        if not frame.f_code.co_filename.startswith(package):
+            return None
+        if event == "line":
+            lines.add((frame.f_code.co_filename, frame.f_lineno))
+        return trace
+
+    def traced(made: World, turn: Turn, rng: np.random.Generator) -> str:
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            return plays(made, turn, rng)
+        finally:
+            sys.settrace(before)
+
+    def timed(made: World, turn: Turn, rng: np.random.Generator) -> str:
+        nonlocal seconds
+        started = process_time()
+        reply = plays(made, turn, rng)
+        seconds += process_time() - started
+        return reply
+
+    some = tasks[:_TIMED]
+    for player, few in ((traced, some[:_TRACED]), (timed, some)):
+        for task in few:
+            play(world, task, {**opponents, world.spec.roles[0]: player}, seed=(0, 0))
+    return len(lines), seconds / len(some)
+
+
+def shipped_ladder(world: World, role: str) -> LevelLadder | None:
+    """Return the ladder of a level that we ship, whatever its label; `None` of others and data."""
+    row = _shipped().get((world.spec.id, world.level, role)) if world.draws_as_usual else None
+    return None if row is None else read_plain(LevelLadder, row)
+
+
+@cache
+def _shipped() -> Mapping[tuple[str, str, str], Mapping[str, Any]]:
+    return {
+        (row["world"], row["level"], row["role"]): row["ladder"]
+        for row in shipped_rows()
+        if "ladder" in row
+    }
+
+
+def rung_names(world: World, role: str) -> list[str]:
+    """Return the baselines that `places` of a role need; none where it has no ladder."""
+    ladder = ladder_of(world, role)
+    return [] if ladder is None else [rung.policy for rung in _rungs(world, role, ladder)]
+
+
+def _rungs(world: World, role: str, ladder: Ladder) -> Sequence[Rung]:
+    shipped = shipped_ladder(world, role)
+    merged = {} if shipped is None else shipped.merged
+    return [rung for rung in ladder.rungs if rung.name not in merged]
+
+
+def rung_values(world: World, role: str, scale: Scale) -> dict[str, Values]:
+    """Return the values of a role's rungs by name, as far as a scale has measured them.
+
+    Args:
+        world: the world.
+        role: the role.
+        scale: has what `rung_names` earn.
+    """
+    ladder = ladder_of(world, role)
+    if ladder is None:
+        return {}
+    known = {rung.policy: rung.name for rung in _rungs(world, role, ladder)}
+    known = {scale.blind: scale.label, **known}
+    return {
+        name: scale.returns[policy].values_T
+        for policy, name in known.items()
+        if policy in scale.returns
+    }
+
+
+class Place(NamedTuple):
+    """Where a policy stands among rungs on the same Tasks.
+
+    Attributes:
+        below: the rung under it; empty if there is none.
+        above: the next one; empty if there is none.
+        way: the share of the way from the first to the second; `None` without both.
+    """
+
+    below: str
+    above: str
+    way: Estimate | None
+
+    def __str__(self) -> str:
+        """Say it in words: `between value per time and exact search, .6 of the way (.4 to .8)`."""
+        if self.way is None:
+            return f"at {self.below}" if self.below else f"below {self.above}"
+        value, low, high, _ = self.way
+        ends = f" ({_tenth(low)} to {_tenth(high)})" if low < high else ""
+        return f"between {self.below} and {self.above}, {_tenth(value)} of the way{ends}"
+
+
+def find_place(rungs: Mapping[str, Values], values_T: npt.ArrayLike) -> Place | None:
+    """Return the place of a policy; `None` without rungs, or values that are known.
+
+    Args:
+        rungs: by name the values of each on T Tasks.
+        values_T: of the policy on the same Tasks, shape (T,); NaN for those it lost.
+    """
+    mine_T = np.asarray(values_T, np.float64)
+    known_T = ~np.isnan(mine_T)
+    if not rungs or not known_T.any():
+        return None
+    means = {name: float(np.array(theirs)[known_T].mean()) for name, theirs in rungs.items()}
+    mean = float(mine_T[known_T].mean())
+    # Of rungs that earn the same here the last one, which is the better one elsewhere.
+    below = max((n for n in means if means[n] <= mean), key=lambda n: means[n], default="")
+    above = min((n for n in means if means[n] > mean), key=lambda n: means[n], default="")
+    if not (below and above):
+        return Place(below, above, None)
+    ends = Yardstick(tuple(rungs[below]), tuple(rungs[above]), below)
+    return Place(below, above, skill_of(ends, mine_T))
+
+
+def _tenth(share: float) -> str:
+    """Write a share to a tenth as `.6`, `-.1` or `1.2`."""
+    return re.sub(r"^(-?)0\.", r"\1.", f"{round(share, 1) + 0.0:.1f}")

@@ -1,0 +1,29 @@
+"""The ladders of energy's levels; a level adds its rungs in a line here.
+
+Their unit is money. What the floor is missed by costs as much as lost load does in pymgrid, a kWh
+or a kelvin, so that a policy that breaks it does not pass for a cheap one.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tokengym.envs.core.ladder import Ladder, Rung
+from tokengym.envs.energy.levels import LEVELS
+from tokengym.envs.energy.microgrid import LOST_LOAD
+
+_MONEY = {"total_money_cost": -1.0, "total_cost": -LOST_LOAD}
+_RULES = (
+    Rung("time_of_use", "thumb", "time of use"),
+    Rung("worked", "thumb", "peak shaving"),
+    Rung("backward", "textbook", "backward pass", "Cahn 1948"),
+    Rung("mpc", "planner", "model predictive control", "Garcia, Prett & Morari 1989"),
+)
+_CHANCES = Rung("stochastic", "planner", "stochastic dynamic program", "Bellman 1957")
+_FORESIGHT = Rung("oracle", "bound", "perfect foresight")
+
+LADDERS: Mapping[str, Ladder] = MappingProxyType(
+    {
+        **dict.fromkeys(LEVELS, Ladder((*_RULES, _FORESIGHT), "hold", "$", _MONEY)),
+        "operations": Ladder((*_RULES, _CHANCES, _FORESIGHT), "hold", "$", _MONEY),
+    }
+)

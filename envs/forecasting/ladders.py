@@ -1,0 +1,22 @@
+"""The ladders of forecasting's levels; a level adds its rungs in a line here."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tokengym.envs.core.ladder import Ladder, Rung
+from tokengym.envs.forecasting.levels import LEVELS
+
+_RULES = (
+    Rung("base_rate", "thumb", "base rate"),
+    Rung("empirical", "textbook", "frequencies so far"),
+    Rung("fitted", "textbook", "regression on 200 Tasks", "Cox 1958"),
+)
+_LAW = Rung("likeliest", "planner", "likeliest law", "Fisher 1922")
+_POSTERIOR = Rung("oracle", "optimum", "posterior", "Bayes 1763")
+
+LADDERS: Mapping[str, Ladder] = MappingProxyType(
+    {
+        **dict.fromkeys(LEVELS, Ladder((*_RULES, _POSTERIOR), "half")),
+        **dict.fromkeys(("expert", "twins"), Ladder((*_RULES, _LAW, _POSTERIOR), "half")),
+    }
+)
