@@ -48,7 +48,7 @@ _SOLVED = 1e-3
 _TIMED = 20
 _TRACED = 3
 
-Values = Sequence[float]
+Values = tuple[float, ...]
 
 
 class MeasuredRung(NamedTuple):
@@ -121,7 +121,7 @@ class LevelLadder:
             OptionError: if the level has no ladder, or there are fewer than 2 Tasks.
         """
         role = world.spec.roles[0]
-        ladder = ladder_of(world, role)
+        ladder = ladder_of(world.spec, world.level, role)
         if ladder is None or len(tasks) < 2:
             raise OptionError(
                 f"a ladder needs 2 Tasks and rungs that {world.spec.id} declares for "
@@ -225,7 +225,7 @@ def _shipped() -> Mapping[tuple[str, str, str], Mapping[str, Any]]:
 
 def rung_names(world: World, role: str) -> list[str]:
     """Return the baselines that `places` of a role need; none where it has no ladder."""
-    ladder = ladder_of(world, role)
+    ladder = ladder_of(world.spec, world.level, role)
     return [] if ladder is None else [rung.policy for rung in _rungs(world, role, ladder)]
 
 
@@ -243,15 +243,14 @@ def rung_values(world: World, role: str, scale: Scale) -> dict[str, Values]:
         role: the role.
         scale: has what `rung_names` earn.
     """
-    ladder = ladder_of(world, role)
+    ladder = ladder_of(world.spec, world.level, role)
     if ladder is None:
         return {}
-    known = {rung.policy: rung.name for rung in _rungs(world, role, ladder)}
-    known = {scale.blind: scale.label, **known}
+    blind = Rung(scale.blind, "blind", scale.label)
     return {
-        name: scale.returns[policy].values_T
-        for policy, name in known.items()
-        if policy in scale.returns
+        rung.name: scale.returns[rung.policy].values_T
+        for rung in (blind, *_rungs(world, role, ladder))
+        if rung.policy in scale.returns
     }
 
 
@@ -286,7 +285,7 @@ def find_place(rungs: Mapping[str, Values], values_T: npt.ArrayLike) -> Place | 
     """
     mine_T = np.asarray(values_T, np.float64)
     known_T = ~np.isnan(mine_T)
-    if not rungs or not known_T.any():
+    if not rungs or not known_T.any() or {*map(len, rungs.values())} != {len(mine_T)}:
         return None
     means = {name: float(np.array(theirs)[known_T].mean()) for name, theirs in rungs.items()}
     mean = float(mine_T[known_T].mean())
@@ -295,7 +294,7 @@ def find_place(rungs: Mapping[str, Values], values_T: npt.ArrayLike) -> Place | 
     above = min((n for n in means if means[n] > mean), key=lambda n: means[n], default="")
     if not (below and above):
         return Place(below, above, None)
-    ends = Yardstick(tuple(rungs[below]), tuple(rungs[above]), below)
+    ends = Yardstick(rungs[below], rungs[above], below)
     return Place(below, above, skill_of(ends, mine_T))
 
 

@@ -25,7 +25,7 @@ from tokengym.envs.core.ladder import Ladder
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.seeding import generator
-from tokengym.envs.core.spec import Reachable
+from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
@@ -149,7 +149,7 @@ class Scale:
         blind = blind or find_blind(world, tasks, role, opponents, executor)
         names = list(dict.fromkeys((*policies, blind, "oracle")))
         played_TU3 = np.array(executor.map(partial(_play, world, role, opponents, names), tasks))
-        placed, returns = ladder_of(world, role) is not None, {}
+        placed, returns = ladder_of(world.spec, world.level, role) is not None, {}
         for name, earned_3T in zip(names, played_TU3.transpose(1, 2, 0).tolist(), strict=True):
             paid_T, mean_T, value_T = map(tuple, earned_3T)
             means = None if np.isnan(mean_T).any() else mean_T
@@ -305,11 +305,11 @@ def best_known(world: World) -> Reachable | None:
     return world.spec.reachable.get(world.level) if world.generates else None
 
 
-def ladder_of(world: World, role: str) -> Ladder | None:
+def ladder_of(world: WorldSpec, level: str, role: str) -> Ladder | None:
     """Return the ladder of a world's level; `None` where a role has none."""
-    named = world.spec.ladders if role == world.spec.roles[0] else ""
+    named = world.ladders if role == world.roles[0] else ""
     ladders: Mapping[str, Ladder] = import_object(named) if named else {}
-    return ladders.get(world.level)
+    return ladders.get(level)
 
 
 def blind_policies(world: World) -> Mapping[str, Policy]:
@@ -394,7 +394,7 @@ def _play(
     Blind policies are made here from their names, as not all of them pickle.
     """
     policies = {**baselines(world.spec), **blind_policies(world)}
-    mean, ladder = expected_return(role), ladder_of(world, role)
+    mean, ladder = expected_return(role), ladder_of(world.spec, world.level, role)
 
     def worth(paid: float, ends: Mapping[str, float]) -> float:
         return nan if ladder is None else ladder.value(paid, ends, role)

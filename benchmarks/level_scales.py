@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from tokengym.agents import ladder
@@ -55,16 +56,40 @@ def _options(world: str) -> tuple[Mapping[str, Any], ...]:
     return spec(world).evaluation, spec(world).training, spec(world).check_options
 
 
-def measured(place: Place) -> dict[str, Any]:
-    """Measure a line, as it stands in the file: with six digits behind the point."""
+def line(known: Mapping[str, Mapping[str, Any]], place: Place) -> dict[str, Any]:
+    """Measure a line with its ladder, if it has one.
+
+    Args:
+        known: lines by place as JSON, of which means need not be measured again.
+        place: what the line is for.
+    """
+    found = measured(place, known.get(json.dumps(place)))
+    if _has_ladder(place):
+        world = make_world(place[0], place[1], **place[3])
+        many = world.first_tasks("validation", ladder.TASKS)
+        rungs = LevelLadder.measure(world, many, blind=found["blind"])
+        found["ladder"] = _rounded(plain(asdict(rungs)))
+    return found
+
+
+def measured(place: Place, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Measure a line, as it stands in the file: with six digits behind the point.
+
+    Args:
+        place: what the line is for.
+        known: an earlier line for it, of which means are taken over.
+    """
     world_id, level, role, options = place
-    world, others = make_world(world_id, level, **options), baselines(spec(world_id))
+    row = known or {}
+    means = dict(row.get("policies", {}))
+    world, names = make_world(world_id, level, **options), baselines(spec(world_id))
+    others = [name for name in names if name not in means]
     tasks, best = world.first_tasks("validation", TASKS), best_known(world)
     opponents = scripted_opponents(world, role)
     # Not `find_blind`, which reads what is made here.
-    blind = best_blind(world, tasks, role, opponents)
+    blind = row["blind"] if row else best_blind(world, tasks, role, opponents)
     scale = Scale.measure(world, tasks, role, opponents, policies=others, blind=blind)
-    row = LevelScale(
+    made = LevelScale(
         world_id,
         level,
         role,
@@ -73,14 +98,13 @@ def measured(place: Place) -> dict[str, Any]:
         len(tasks),
         blind,
         "" if best is None else best.policy,
-        {name: _mean(each) for name, each in scale.returns.items()},
+        {},
         mean_estimate([limit.value for limit in scale.limits_T]),
         scale.exact,
     )
-    found: dict[str, Any] = asdict(row)
-    if _has_ladder(place):
-        many = world.first_tasks("validation", ladder.TASKS)
-        found["ladder"] = asdict(LevelLadder.measure(world, many, blind=blind))
+    found: dict[str, Any] = asdict(made)
+    means |= {name: plain(_mean(each)) for name, each in scale.returns.items()}
+    found["policies"] = {name: means[name] for name in (*names, blind)}
     rounded: dict[str, Any] = _rounded(plain(found))
     return rounded
 
@@ -89,7 +113,7 @@ def _has_ladder(place: Place) -> bool:
     """Return whether a line holds the ladder: by the options of the tables, for the first role."""
     world_id, level, role, options = place
     world = make_world(world_id, level, **spec(world_id).check_options)
-    return ladder_of(world, role) is not None and dict(world.options) == options
+    return ladder_of(world.spec, world.level, role) is not None and dict(world.options) == options
 
 
 def _is_known(place: Place, row: Mapping[str, Any]) -> bool:
@@ -130,14 +154,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = {json.dumps([row[n] for n in _KEY]): row for row in known}
     wanted = [place for place, name in zip(every, named, strict=True) if name in asked.levels]
     wanted = wanted or every
-    if asked.resume:
-        found = {json.dumps(place): rows.get(json.dumps(place)) for place in wanted}
-        wanted = [
-            place
-            for place in wanted
-            if (row := found[json.dumps(place)]) is None or not _is_known(place, row)
-        ]
-    with closing(find_executor(asked.workers, "processes").run(measured, wanted)) as results:
+    kept = {key: dict(row) for key, row in rows.items()} if asked.resume else {}
+    wanted = [
+        place
+        for place in wanted
+        if (row := kept.get(json.dumps(place))) is None or not _is_known(place, row)
+    ]
+    with closing(
+        find_executor(asked.workers, "processes").run(partial(line, kept), wanted)
+    ) as results:
         for number, row in results:
             rows[json.dumps(wanted[number])] = row
             print(*wanted[number], row["blind"], flush=True)

@@ -1,10 +1,11 @@
-"""Certificates as tables of a page: a row for every level, or for the first of each world."""
+"""Certificates and ladders as tables of a page: a row for every level or rung."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from tokengym.agents.analysis.markdown import markdown_table
+from tokengym.agents.ladder import LevelLadder
 from tokengym.envs.registry import spec
 from tokengym.rewards.estimates import Estimate
 
@@ -16,9 +17,9 @@ _DEAD = f"dead groups of {'/'.join(map(str, SIZES))}"
 
 _FIRST = ("world", "level", "declared", "observed", "null", "random", "oracle")
 LEVELS_HEADER = (*_FIRST, "tied pairs", _DEAD, "malformed", "bytes")
-_KNOWN = ("our best simple policy", "best policy known to us", "optimum")
-POLICIES_HEADER = ("world", "level", "Tasks", "returns", "best blind", *_KNOWN)
-WORLDS_HEADER = ("world", "level", "random replies", *_KNOWN)
+LIMITS_HEADER = ("returns", "best blind", "best policy known to us", "optimum")
+RUNGS_HEADER = ("kind", "rung", "source", "lines", "ms a Task", "gain", "solved", "to the next")
+LADDERS_HEADER = ("world", "level", "from blind to the top, as shares of its gain")
 
 
 def table(header: Sequence[str], certificates: Sequence[Found]) -> str:
@@ -27,16 +28,47 @@ def table(header: Sequence[str], certificates: Sequence[Found]) -> str:
     return markdown_table(header, rows)
 
 
-def _by_world(certificates: Sequence[Found]) -> str:
-    """Return a row for the first level of each world."""
-    first = {found["world"]: found for found in reversed(certificates)}
-    return table(WORLDS_HEADER, list(first.values())[::-1])
+def rung_rows(ladder: LevelLadder) -> list[list[str]]:
+    """Return a row of `RUNGS_HEADER` for each rung."""
+    return [
+        [
+            rung.kind,
+            rung.name,
+            rung.source,
+            f"{rung.lines}" if rung.lines else "",
+            f"{1000.0 * rung.seconds:.2g}" if rung.lines else "",
+            f"{rung.share.value:.3f}",
+            f"{rung.solved:.0%}",
+            "" if rung.effect is None else f"{rung.effect:.2f}",
+        ]
+        for rung in ladder.rungs
+    ]
+
+
+def ladders_of_world(world: str, ladders: Mapping[str, LevelLadder]) -> str:
+    """Return a table of the rungs of a world's levels by name of the level, for its page."""
+    rows = [[f"`{level}`", *row] for level, one in ladders.items() for row in rung_rows(one)]
+    gains = [f"`{level}` {one.gain:.3g}" for level, one in ladders.items()]
+    first = next(iter(ladders.values()))
+    return (
+        f"{markdown_table(('level', *RUNGS_HEADER), rows)}\n\n"
+        f"What the top rung gains over `{first.zero}`, by level, on {first.tasks} Tasks each, in "
+        f"{first.unit}: {', '.join(gains)}."
+    )
+
+
+def first_ladders(ladders: Mapping[str, Mapping[str, LevelLadder]]) -> str:
+    """Return a row for the ladder of each world's first level, by name of world and level."""
+    rows = []
+    for world, by_level in ladders.items():
+        level, ladder = next(iter(by_level.items()))
+        rungs = [f"{rung.name} {rung.share.value:.2f}" for rung in ladder.rungs]
+        rows.append([world, f"`{level}`", ", ".join(rungs)])
+    return markdown_table(LADDERS_HEADER, rows)
 
 
 BLOCKS: Mapping[str, Callable[[Sequence[Found]], str]] = {
     "tokengym check, by level": partial(table, LEVELS_HEADER),
-    "tokengym check, by world": _by_world,
-    "tokengym check, policies": partial(table, POLICIES_HEADER),
 }
 """Blocks of pages that are made of certificates, by name."""
 
@@ -47,10 +79,6 @@ def _best_known(found: Found) -> str:
         return "not declared"
     proved = "proved optimal" if best["proved"] else "not proved"
     return f"{_mean(found['reachable'])} `{best['policy']}` ({best['method']}, {proved})"
-
-
-def _earned(found: Found, policy: str) -> str:
-    return _mean(found["returns"][policy])
 
 
 def _interval(value: Mapping[str, float]) -> str:
@@ -72,12 +100,8 @@ CELLS: Mapping[str, Callable[[Found], str]] = {
     "random": lambda found: _interval(found["returns"]["random"]),
     "oracle": lambda found: _interval(found["returns"]["oracle"]),
     "best blind": lambda found: _mean(found["blind"]),
-    "our best simple policy": lambda found: (
-        f"{_earned(found, found['simple'])} `{found['simple']}`"
-    ),
     "best policy known to us": _best_known,
     "optimum": lambda found: _mean(found["optimum"]) + " (bound)" * (not found["exact"]),
-    "random replies": lambda found: _earned(found, "random"),
     "tied pairs": lambda found: _mean(found["ties"]["reward_tie_pair_rate"]),
     _DEAD: lambda found: " / ".join(
         _mean(found["ties"][f"zero_advantage_probability_{size}"]) for size in SIZES

@@ -98,7 +98,6 @@ class LevelCertificate:
         returns: what each scripted policy earns; scripts play the other roles.
         skill: of each, on these Tasks: 0 is the best blind policy, 1 the oracle.
         blind: what the best policy earns that ignores the Task; see `find_blind`.
-        simple: the best simple baseline of the world's own; other simple rules may earn more.
         reached_by: the best policy known that reads only what the Turns say; `None` where the
             world declares none, it was left out, or the Tasks are a user's.
         reachable: what that earns; `None` without one.
@@ -123,7 +122,6 @@ class LevelCertificate:
     returns: Mapping[str, Estimate]
     skill: Mapping[str, Estimate]
     blind: Estimate
-    simple: str
     reached_by: Reachable | None
     reachable: Estimate | None
     optimum: Estimate
@@ -201,10 +199,8 @@ def check(
     without = Earned.of_played(play_all(world, tested, players, seed), role)
     limits = [world.optimum(task)[role] for task in tested]
     scale = Scale({**returns, blind: without}, blind, blind_label(world, blind), limits)
-    not_simple = {"oracle", *world.spec.planners}
     best = best_known(world)
     reach_T = None if best is None else earned_T.get(best.policy)
-    rules = [name for name in earned_T if name not in not_simple]
     limit_T, exact = np.array([limit.value for limit in scale.limits_T]), scale.exact
     counts = tie_counts(np.array([_returns(group, role) for group in groups]))
     tied = counts.intervals(generator("check", seed), sizes=GROUP_SIZES)
@@ -232,7 +228,6 @@ def check(
         returns={name: mean_estimate(values.tolist()) for name, values in earned_T.items()},
         skill={name: skill_of(scale.used, each.used_T) for name, each in returns.items()},
         blind=mean_estimate(scale.used.blind_T),
-        simple=max(rules, key=lambda name: float(earned_T[name].mean())),
         reached_by=None if reach_T is None else best,
         reachable=None if reach_T is None else mean_estimate(reach_T.tolist()),
         optimum=mean_estimate(limit_T.tolist()),

@@ -1,7 +1,7 @@
 """`tokengym check`: certificates of a world's levels; fails if a contract is broken."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,14 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tokengym.agents.analysis.evaluate import draw_tasks
 from tokengym.agents.analysis.markdown import block_names, write_block
 from tokengym.agents.analysis.report import Table
-from tokengym.agents.certify.level_tables import BLOCKS, CELLS, LEVELS_HEADER, POLICIES_HEADER
+from tokengym.agents.certify.level_tables import (
+    BLOCKS,
+    CELLS,
+    LEVELS_HEADER,
+    LIMITS_HEADER,
+    RUNGS_HEADER,
+    first_ladders,
+    ladders_of_world,
+    rung_rows,
+)
 from tokengym.agents.cli.options import EngineName, Workers
 from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import takes
-from tokengym.agents.executors import find_executor
+from tokengym.agents.executors import Executor, find_executor
+from tokengym.agents.ladder import LevelLadder, shipped_ladder
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
+from tokengym.agents.scale import ladder_of
 from tokengym.agents.settings import option
 from tokengym.agents.training.setting_groups import WorldOptions
 from tokengym.envs.core.errors import OptionError
@@ -28,6 +40,8 @@ from tokengym.rewards.bounds import RewardRangeError
 
 if TYPE_CHECKING:
     from tokengym.agents.certify.levels import Keep, LevelCertificate
+
+_LADDER = "tokengym check --ladder"
 
 
 @dataclass(frozen=True)
@@ -40,6 +54,9 @@ class _Asked(WorldOptions):
     level: tuple[str, ...] = option((), "a level (default: all)")
     tasks: int = option(40, "Tasks of each split", least=2)
     seed: int = option(0, "seed of the policies")
+    ladder: bool = option(
+        False, "print the rungs of each level instead; of levels we ship as filed"
+    )
     json_file: Path | None = option(None, "also write the results to this file", flag="--json")
     markdown: tuple[Path, ...] = option((), "with --all: a page whose tables to write", read=Path)
     rollouts: Path | None = option(None, "a folder to save every episode in")
@@ -59,12 +76,7 @@ def check(
 ) -> None:
     """Measure what each level pays, how often it ties and whether it satisfies its contracts."""
     asked = _Asked(**said)
-    narrowed = asked.level or asked.options
-    if (world is None) != every or (every and narrowed) or (asked.markdown and not every):
-        raise OptionError(
-            "check takes a world with --level and --option, or --all with or without --markdown"
-        )
-    pages = [(page, _blocks_of(page)) for page in asked.markdown]
+    _require_fitting(asked, world, every=every)
     world_specs = list(specs().values()) if world is None else [spec(world)]
     options = {one.id: one.check_options if every else asked.options for one in world_specs}
     levels = [
@@ -72,6 +84,10 @@ def check(
         for one in world_specs
         for name in asked.level or one.levels
     ]
+    if asked.ladder:
+        _show_ladders(asked, [made for made, _ in levels], find_executor(workers, engine))
+        return
+    pages = [(page, _blocks_of(page, BLOCKS)) for page in asked.markdown]
     found: dict[int, dict[str, Any]] = {}
     failed: dict[int, list[str]] = {}
     with closing(find_executor(workers, engine).run(partial(_certify, asked), levels)) as results:
@@ -92,6 +108,16 @@ def check(
             typer.secho(f"{made.spec.id} {made.level}: {what}", fg="red", err=True)
     if any(failed.values()):
         raise typer.Exit(1)
+
+
+def _require_fitting(asked: _Asked, world: str | None, *, every: bool) -> None:
+    narrowed = asked.level or asked.options
+    if asked.ladder and (asked.json_file or asked.rollouts):
+        raise OptionError("--ladder goes with --level, --option, --tasks, --all and --markdown")
+    if (world is None) != every or (every and narrowed) or (asked.markdown and not every):
+        raise OptionError(
+            "check takes a world with --level and --option, or --all with or without --markdown"
+        )
 
 
 def _certify(
@@ -134,10 +160,38 @@ def _keep_in(asked: _Asked, world: World, options: Mapping[str, Any]) -> "Keep":
     return keep
 
 
-def _blocks_of(page: Path) -> list[str]:
-    names = [name for name in block_names(page) if name in BLOCKS]
+def _show_ladders(asked: _Asked, levels: Sequence[World], executor: Executor) -> None:
+    """Print the ladder of each level that has one, and write those of pages."""
+    ladders: dict[str, dict[str, LevelLadder]] = {}
+    for world in levels:
+        role = world.spec.roles[0]
+        found = None if asked.options else shipped_ladder(world, role)
+        if found is None and ladder_of(world.spec, world.level, role) is None and len(levels) > 1:
+            continue
+        if found is None:
+            tasks = draw_tasks(world, "validation", asked.tasks, executor)
+            found = LevelLadder.measure(world, tasks, executor)
+        ladders.setdefault(world.spec.short_name, {})[world.level] = found
+        title = f"{world.spec.id} {world.level}, {found.tasks} validation Tasks"
+        merged = "; ".join(f"{name} with {other}" for name, other in found.merged.items())
+        note = (
+            f"Gain: over {found.zero}, a share of {found.gain:.3g} {found.unit}. Merged: {merged}"
+        )
+        show(Table(RUNGS_HEADER, rung_rows(found), title, note))
+    blocks = {
+        f"{_LADDER}, {name}": partial(ladders_of_world, name, each)
+        for name, each in ladders.items()
+    }
+    blocks[f"{_LADDER}, by world"] = partial(first_ladders, ladders)
+    for page in asked.markdown:
+        for name in _blocks_of(page, blocks):
+            write_block(page, name, blocks[name]())
+
+
+def _blocks_of(page: Path, known: Collection[str]) -> list[str]:
+    names = [name for name in block_names(page) if name in known]
     if not names:
-        raise OptionError(f"{page} has no block made by one of {list(BLOCKS)}")
+        raise OptionError(f"{page} has no block made by one of {list(known)}")
     return names
 
 
@@ -146,7 +200,7 @@ def _table(certificate: "LevelCertificate") -> Table:
 
     found = certificate.to_dict()
     earned = sorted(certificate.returns.items(), key=lambda item: item[1].value)
-    columns = (*POLICIES_HEADER[3:], *LEVELS_HEADER[2:4], *LEVELS_HEADER[7:])
+    columns = (*LIMITS_HEADER, *LEVELS_HEADER[2:4], *LEVELS_HEADER[7:])
     size = certificate.ties["effective_group_size"].value
     rows = [
         *((name, str(value)) for name, value in earned),

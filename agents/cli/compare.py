@@ -36,15 +36,16 @@ def compare(
         for role in outcome.references:
             before, after = (played.of(role).earned for played in (outcome.before, outcome.after))
             skill = describe_skill(outcome.skill(role).after)
-            earned = str(before), str(after), skill, str(after.samples)
+            place = str(outcome.place(role, outcome.after) or "")
+            earned = str(before), str(after), skill, place, str(after.samples)
             rows.append((run.name, training_method(config), role, *earned))
     scripts: dict[tuple[str, str], tuple[str, ...]] = {}
     for _, outcome, _ in read:
         for role, references in outcome.references.items():
             for name, value in sorted(references.lines.items(), key=lambda item: -item[1].value):
-                line = name, "script", role, "", str(value), "", str(value.samples)
+                line = name, "script", role, "", str(value), "", "", str(value.samples)
                 scripts.setdefault((role, name), line)
-    header = "run", "trained by", "role", "before", "after", "skill", "Tasks"
+    header = "run", "trained by", "role", "before", "after", "skill", "place", "Tasks"
     show(Table(header, [*rows, *scripts.values()]))
     stepped = [run for run, _, config in read if config.rolls_out and run.steps_done]
     if stepped:

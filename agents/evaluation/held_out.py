@@ -7,8 +7,9 @@ from dataclasses import replace
 from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.evaluation.models import ModelPlayer
 from tokengym.agents.evaluation.play_missing import Failures, WantedRollouts
+from tokengym.agents.ladder import rung_values
 from tokengym.agents.rollouts import RolloutLog, evaluation_segment
-from tokengym.agents.scale import Earned, Scale, best_known, blind_policies
+from tokengym.agents.scale import Earned, Scale, best_known, blind_policies, ladder_of
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
 from tokengym.agents.training.folder.run_summary import Evaluation, References
 from tokengym.agents.training.session import TrainingSession
@@ -125,7 +126,8 @@ async def _references(session: TrainingSession, role: str) -> References:
         )
         scale = replace(scale, returns=dict(zip(policies, played, strict=True)))
     best = best_known(job.world)
-    return References.of(scale, "" if best is None else best.policy, replies)
+    rungs = rung_values(world, role, scale)
+    return References.of(scale, "" if best is None else best.policy, replies, rungs)
 
 
 def _said(record: PlayedEpisode, role: str) -> str:
@@ -143,4 +145,5 @@ async def _against_models(session: TrainingSession, role: str, policy: Policy) -
             return await roll_out_scripted(job.world, task, _BYTES, role, policy, opponents, 0, 0)
 
     rollouts = await asyncio.gather(*(play(task) for task in job.held_out))
-    return Earned.of(((each.total_reward, each.metrics) for each in rollouts), role)
+    ladder = ladder_of(job.world.spec, job.world.level, role)
+    return Earned.of(((each.total_reward, each.metrics) for each in rollouts), role, ladder)

@@ -32,6 +32,11 @@ def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
     lines = [
         *(line for row in results.policies for line in _warnings(row, names[row.policy])),
         f"Tasks ({config.split}) x rollouts: {tasks}. Intervals: 95 %, clustered by Task.",
+        *(
+            f"{names[row.policy]} in {_name(row)}: {row.place}."
+            for row in results.policies
+            if row.place
+        ),
         *map(_measured_by, results.worlds),
         "Skill: 0 is the best policy that ignores the Task, 1 the oracle. Success: at most "
         f"{config.success_margin:g} below the oracle's return on the Task.",

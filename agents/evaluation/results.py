@@ -6,6 +6,7 @@ of these expected returns, as they have no noise of outcomes; returns on outcome
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +15,8 @@ import numpy as np
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.rollout_table import Returns, RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.scale import skill_of
+from tokengym.agents.ladder import Place, find_place, rung_values
+from tokengym.agents.scale import ladder_of, skill_of
 from tokengym.agents.settings import plain
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.registry import import_object
@@ -63,6 +65,7 @@ class PolicyResult:
         prompt_tokens: tokens read; `None` where not counted.
         completion_tokens: tokens written; `None` where not counted.
         cost: dollars; `None` without prices.
+        place: between which rungs of the level's ladder, in words; empty without one.
     """
 
     world: str
@@ -91,6 +94,7 @@ class PolicyResult:
     prompt_tokens: int | None
     completion_tokens: int | None
     cost: float | None
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -325,7 +329,19 @@ def policy_result(
         prompt_tokens=read,
         completion_tokens=written,
         cost=cost,
+        place=str(_place(table, world, rollouts) or ""),
     )
+
+
+def _place(table: RolloutTable, world: EvaluatedWorld, rollouts: int) -> Place | None:
+    """Return where a policy stands on the ladder of its level, which its world may not have."""
+    ladder = ladder_of(world.world.spec, world.world.level, world.role)
+    if ladder is None:
+        return None
+    worth = map(partial(ladder.value, role=world.role), table.columns["realised"], table.ends)
+    values_TK = np.array(list(worth)).reshape(-1, rollouts)
+    values_TK[np.isnan(table.column("realised", rollouts))] = np.nan
+    return find_place(rung_values(world.world, world.role, world.scale), task_means(values_TK))
 
 
 def _scores(

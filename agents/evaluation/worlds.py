@@ -8,6 +8,7 @@ from typing import Any, Self
 from tokengym.agents.analysis.evaluate import draw_tasks
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.executors import IN_PROCESS, Executor
+from tokengym.agents.ladder import rung_names
 from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.agents.scale import Scale
 from tokengym.envs.core.errors import OptionError
@@ -81,8 +82,11 @@ class EvaluatedWorld:
 
     @cached_property
     def scale(self) -> Scale:
-        """What the ends of skill earn on the Tasks."""
-        return Scale.measure(self.world, self.tasks, self.role, self.opponents, self.executor)
+        """What the ends of skill, and the rungs of the ladder, earn on the Tasks."""
+        rungs = rung_names(self.world, self.role)
+        return Scale.measure(
+            self.world, self.tasks, self.role, self.opponents, self.executor, rungs
+        )
 
 
 @dataclass(frozen=True)

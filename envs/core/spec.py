@@ -59,9 +59,8 @@ class WorldSpec:
         best_blind: `module:function` from (World, Tasks) to the name of the best of them, or `None`
             where it must be played; for worlds that know it in closed form.
         blind_name: what reports call the best of them.
-        planners: baselines that are not simple: they solve, enumerate, read a constant that no Turn
-            shows, or take 40 lines or more. All others but `oracle` are simple, models fitted on
-            200 resolved Tasks included.
+        planners: baselines that solve, enumerate or read a constant that no Turn shows; studies of
+            simple rules leave them out, as they do `oracle`.
         reachable: by level, the best policy known that reads only what the Turns say. It holds for
             the Tasks that the world generates, not for a user's data.
         ladders: `module:mapping` from levels to `Ladder`, the policies by which the first role is

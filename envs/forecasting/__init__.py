@@ -20,6 +20,7 @@ SPEC = WorldSpec(
     blind="tokengym.envs.forecasting.baselines:constants",
     best_blind="tokengym.envs.forecasting.baselines:best_constant",
     blind_name="best constant",
+    planners=("likeliest",),
     reachable=dict.fromkeys(LEVELS, Reachable("oracle", "exact posterior", proved=True)),
     ladders="tokengym.envs.forecasting.ladders:LADDERS",
     retired={

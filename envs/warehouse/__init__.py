@@ -29,7 +29,7 @@ SPEC = WorldSpec(
     render="tokengym.envs.warehouse.picture:render_episode",
     metrics="tokengym.envs.warehouse.report:METRICS",
     blind="tokengym.envs.warehouse.blind:blind",
-    planners=("replan",),
+    planners=("restarts", "replan"),
     reachable={
         **dict.fromkeys(("pick_small", "pick"), _exact("exact search")),
         "pick_online": _replan("exact search over the orders known so far"),

@@ -13,7 +13,7 @@ _PICK = (
     Rung("textbook", "textbook", "value per time", "Smith 1956"),
     Rung("restarts", "planner", "greedy with restarts", "Feo & Resende 1995"),
 )
-_SEARCH = Rung("oracle", "optimum", "exact search", "Held & Karp 1962")
+_SEARCH = Rung("replan", "optimum", "exact search", "Held & Karp 1962")
 _REPLAN = Rung("replan", "planner", "replanned search", "Psaraftis 1980")
 _FORESIGHT = Rung("oracle", "bound", "perfect foresight")
 _BATCH = (
@@ -27,12 +27,12 @@ _STOCK = (
     Rung("fcfs", "thumb", "lean base stock"),
     Rung("newsvendor", "textbook", "newsvendor", "Arrow, Harris & Marschak 1951"),
     Rung("textbook", "textbook", "Silver-Meal", "Silver & Meal 1973"),
-    Rung("oracle", "optimum", "dynamic program", "Karlin & Scarf 1958"),
+    Rung("replan", "optimum", "dynamic program", "Karlin & Scarf 1958"),
 )
 _JOINT = (
     *_STOCK[:2],
     Rung("textbook", "textbook", "Silver-Meal, can-order", "Balintfy 1964"),
-    Rung("oracle", "optimum", "joint dynamic program", "Karlin & Scarf 1958"),
+    Rung("replan", "optimum", "joint dynamic program", "Karlin & Scarf 1958"),
 )
 _BUYING = (
     Rung("fcfs", "thumb", "usual demand"),
@@ -45,7 +45,7 @@ _LEASE = (
     Rung("fcfs", "thumb", "lowest price"),
     Rung("newsvendor", "textbook", "myopic price"),
     Rung("textbook", "textbook", "fluid bid price", "Talluri & van Ryzin 2004"),
-    Rung("oracle", "optimum", "dynamic program", "Gallego & van Ryzin 1994"),
+    Rung("replan", "optimum", "dynamic program", "Gallego & van Ryzin 1994"),
 )
 _SHOP = (
     Rung("fcfs", "thumb", "first come, lean base stock"),

@@ -112,7 +112,8 @@ def test_a_line_of_the_file_is_what_its_command_measures(seed: int) -> None:
     # Which ones changes from day to day; the name of the test's failure holds the line.
     row = random.Random().choice([row for row in ROWS if row["level"] in _CHEAP])
     place = row["world"], row["level"], row["role"], row["options"]
-    assert level_scales.measured(place) == row
+    # Its ladder has processor times; `tests/contract/test_ladders.py` measures it again.
+    assert level_scales.measured(place) == {k: v for k, v in row.items() if k != "ladder"}
 
 
 _CHEAP = {"easy", "hard", "expert", "twins", "update", "pick_small", "stock", "lease", "L2", "L0"}

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
+from tokengym.agents.ladder import Place, find_place
 from tokengym.agents.rollouts import RolloutRecord
-from tokengym.agents.scale import Earned, Scale, skill_gain, skill_of
+from tokengym.agents.scale import Earned, Scale, ladder_of, skill_gain, skill_of
 from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.rewards.estimates import Estimate, mean_estimate
@@ -55,6 +56,7 @@ class Evaluation:
         conditions: what the returns depend on besides the weights: `prompt`, `temperature` and
             `max_tokens` of a reply.
         low: the same policy at a low temperature, on the first of the Tasks; `None` if not asked.
+        values_by_task: value on each Task, in the unit of the level's ladder; none where unknown.
     """
 
     returns_by_task: tuple[float, ...]
@@ -64,6 +66,7 @@ class Evaluation:
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
     conditions: Mapping[str, str | int | float] = field(default_factory=dict)
     low: "Evaluation | None" = None
+    values_by_task: tuple[float, ...] = ()
 
     @classmethod
     def of_rollouts(cls, records: Sequence[RolloutRecord], world: WorldSpec) -> Self:
@@ -74,7 +77,8 @@ class Evaluation:
             world: their world.
         """
         role, origin = records[0].role, records[0].origin
-        returns = Earned.of(((one.total, one.metrics) for one in records), role)
+        ladder = ladder_of(world, records[0].level, role)
+        returns = Earned.of(((one.total, one.metrics) for one in records), role, ladder)
         conditions = {"temperature": origin.temperature, "max_tokens": origin.max_tokens}
         return cls(
             returns.realised_T,
@@ -85,6 +89,7 @@ class Evaluation:
                 "prompt": str(origin.options.get("prompt", "full")),
                 **{name: value for name, value in conditions.items() if value is not None},
             },
+            values_by_task=() if math.isnan(sum(returns.values_T)) else returns.values_T,
         )
 
     @property
@@ -155,6 +160,7 @@ class References:
             level declares none.
         oracle_replies: what the oracle replies on each Task, its turns on one line, shortened; none
             where opponents are models.
+        rungs: values on each Task of the rungs of the level's ladder, by name; none without one.
     """
 
     lines: Mapping[str, Estimate]
@@ -162,15 +168,23 @@ class References:
     on_outcomes: "References | None" = None
     reachable: str = ""
     oracle_replies: tuple[str, ...] = ()
+    rungs: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, scale: Scale, reachable: str, oracle_replies: tuple[str, ...]) -> "References":
+    def of(
+        cls,
+        scale: Scale,
+        reachable: str,
+        oracle_replies: tuple[str, ...],
+        rungs: Mapping[str, tuple[float, ...]],
+    ) -> "References":
         """Return what policies earn, in expectation where that is known of both ends.
 
         Args:
             scale: what they were measured by.
             reachable: see the attribute, as `oracle_replies`.
             oracle_replies: see there.
+            rungs: see there.
         """
         lines = {
             scale.label if name == scale.blind else name: mean_estimate(
@@ -179,7 +193,7 @@ class References:
             for name, each in scale.returns.items()
         }
         paid = None if scale.expected is None else cls({}, scale.realised)
-        return cls(lines, scale.used, paid, reachable, oracle_replies)
+        return cls(lines, scale.used, paid, reachable, oracle_replies, rungs)
 
     @property
     def levels(self) -> dict[str, float]:
@@ -265,6 +279,15 @@ class RunSummary:
         before, after = (evaluation.of(name).returns_by_task for evaluation in both)
         return None if references is None else _skill(references.yardstick, before, after)
 
+    def place(self, name: str, evaluation: Evaluation) -> Place | None:
+        """Return where a policy stands on the level's ladder; `None` where that is not known.
+
+        Args:
+            name: of what is trained.
+            evaluation: of the policy, before or after.
+        """
+        return find_place(self.references[name].rungs, evaluation.of(name).values_by_task)
+
     def low_returns(self, name: str) -> str:
         """State what a policy earns at the low temperature; empty if it was not evaluated.
 
@@ -283,11 +306,14 @@ class RunSummary:
         )
 
     def findings(self, name: str) -> Iterator[str]:
-        """Yield the skill, since the start and a warm start, then what a low temperature earns.
+        """Yield the place, the skill since the start and a warm start, and low temperature's gain.
 
         Args:
             name: of what is trained.
         """
+        places = self.place(name, self.before), self.place(name, self.after)
+        if all(places):
+            yield f"before training {places[0]}; after it {places[1]}"
         for words, since in (("", self.before), ("since the warm start", self.warm)):
             if since is not None:
                 yield f"{words}{': ' if words else ''}{self.skill(name, since=since)}"
