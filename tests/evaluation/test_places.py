@@ -1,0 +1,80 @@
+"""Laws of places on a ladder: between the rungs around it, whatever the unit, and in words."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.agents.ladder import LevelLadder, Place, find_place
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.ladder import Ladder, Rung
+from tokengym.envs.registry import make_world
+from tokengym.rewards.estimates import Estimate
+
+RUNGS = {
+    "blind": (0.0, 1.0, 2.0, 3.0),
+    "textbook": (2.0, 3.0, 4.0, 9.0),
+    "top": (8.0, 8.0, 8.0, 12.0),
+}
+
+
+@given(share=st.floats(0.0, 0.99), scale=st.floats(0.1, 50.0), offset=st.floats(-20.0, 20.0))
+def test_a_policy_part_of_the_way_on_every_task_is_there(
+    share: float, scale: float, offset: float
+) -> None:
+    rungs = {
+        name: tuple((np.array(values) * scale + offset).tolist()) for name, values in RUNGS.items()
+    }
+    mixed = (1.0 - share) * np.array(rungs["blind"]) + share * np.array(rungs["textbook"])
+    place = find_place(rungs, mixed)
+    assert place is not None
+    assert (place.below, place.above) == ("blind", "textbook")
+    assert place.way is not None
+    assert place.way.value == pytest.approx(share, abs=1e-6)
+    assert place.way.low - 1e-6 <= share <= place.way.high + 1e-6
+
+
+def test_the_ends_are_said_without_a_share() -> None:
+    assert str(find_place(RUNGS, [-1.0] * 4)) == "below blind"
+    assert str(find_place(RUNGS, RUNGS["top"])) == "at top"
+    assert str(find_place(RUNGS, RUNGS["blind"])) == "between blind and textbook, .0 of the way"
+    assert find_place({}, [1.0]) is None
+    assert find_place(RUNGS, [np.nan] * 4) is None
+    assert find_place(RUNGS, ()) is None
+
+
+def test_a_lost_task_does_not_count() -> None:
+    place = find_place(RUNGS, [1.0, 2.0, 3.0, np.nan])
+    assert place is not None
+    assert place.way is not None
+    assert place.way.value == pytest.approx(0.5)
+
+
+def test_a_place_is_one_sentence() -> None:
+    place = Place("earliest due date", "value per time", Estimate(0.6, 0.4, 0.81, 40))
+    said = "between earliest due date and value per time, .6 of the way (.4 to .8)"
+    assert str(place) == said
+    wide = Place("a", "b", Estimate(0.5, -0.24, 1.26, 4))
+    assert str(wide) == "between a and b, .5 of the way (-.2 to 1.3)"
+
+
+def test_a_value_weighs_metrics_and_is_unknown_without_them() -> None:
+    rungs = (Rung("oracle", "bound", "foresight"),)
+    money = Ladder(rungs, "hold", "$", {"cost": -1.0, "missed": -10.0})
+    assert money.value(0.7, {"cost": 3.0, "missed": 0.5}, "lead") == -8.0
+    assert np.isnan(money.value(0.7, {"cost": 3.0}, "lead"))
+    score = Ladder(rungs, "half")
+    assert score.value(0.7, {}, "lead") == 0.7
+    assert score.value(0.7, {"expected_return/lead": 0.6}, "lead") == 0.6
+
+
+def test_rungs_that_do_not_differ_are_merged_with_the_better_one() -> None:
+    world = make_world("warehouse", "pick_small")
+    ladder = LevelLadder.measure(world, world.first_tasks("validation", 12))
+    kept = [rung.name for rung in ladder.rungs]
+    assert kept[-1] == "exact search"
+    assert ladder.merged["greedy with restarts"] == "exact search"
+    assert not {*kept} & ladder.merged.keys()
+    assert {*ladder.merged.values()} <= {*kept, *ladder.merged}
+    with pytest.raises(OptionError, match="1 Tasks"):
+        LevelLadder.measure(world, world.first_tasks("validation", 1))
