@@ -24,8 +24,8 @@ _FORESIGHT = Rung("oracle", "bound", "perfect foresight")
 LADDERS: Mapping[str, Ladder] = MappingProxyType(
     {
         **dict.fromkeys(LEVELS, Ladder((*_RULES, _FORESIGHT), "hold", "$", _MONEY)),
-        # What takes minutes to plan there gains nothing over the backward pass.
+        # Planning on the forecasts gains nothing over the backward pass there, but takes minutes.
         "soma": Ladder((*_RULES[:3], _FORESIGHT), "hold", "$", _MONEY),
-        "operations": Ladder((*_RULES, _CHANCES, _FORESIGHT), "hold", "$", _MONEY),
+        "operations": Ladder((*_RULES[:3], _CHANCES, _FORESIGHT), "hold", "$", _MONEY),
     }
 )

@@ -1,7 +1,8 @@
 """Reading a forecast: the last line that begins with `Probability` or `Probabilities` counts.
 
-Accepted numbers are `0.137`, `.5`, `1`, `1e-3` and `13.7%`. A last line without a number, or with
-one outside [0, 1], is not passed over for an earlier one.
+Accepted numbers are `0.137`, `.5`, `1`, `1e-3` and `13.7%`; of a yes/no question `~0.5` and `1/2`
+too, and `(yes)` after the word. A last line without a number, or with one outside [0, 1], is not
+passed over for an earlier one.
 """
 
 from functools import lru_cache
@@ -24,7 +25,11 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Names of the outcomes of a question with several."""
 
 _WORDS = "probability|probabilities"
-_PROBABILITY = Grammar(_WORDS, rf"probability{IS}{SHARE}")
+_GAP = r"[ \t]*+"
+_FRACTION = rf"(\d{{1,4}}+){_GAP}/{_GAP}([1-9]\d{{0,3}}+)(?!\d|\.\d)"
+_PROBABILITY = Grammar(
+    _WORDS, rf"probability(?:{_GAP}\(yes\))?+{IS}[~\u2248]?+{_GAP}(?:{_FRACTION}|{SHARE})"
+)
 _SUM_TOLERANCE = 0.02
 """Three decimals of up to 26 outcomes sum to 1 within 26 · 0.0005 = 0.013."""
 
@@ -48,10 +53,11 @@ def _read(text: str, options: int) -> Forecast | str:
         return complaint(text, describe_form(options))
     cells = match.groups()
     if not options:
-        value = share(*cells)
+        above, below, stated, percent = cells
+        value = int(above) / int(below) if above else share(stated, percent)
         if 0.0 <= value <= 1.0:
             return (1.0 - value, value)
-        wrong = f", {cells[0]}{cells[1]} is none"
+        wrong = f", {f'{above}/{below}' if above else stated + percent} is none"
     else:
         values = list(map(share, cells[::2], cells[1::2]))
         total = sum(values)

@@ -39,6 +39,12 @@ ACCEPTED = {
     "Probability: 0.4 (4 of 10)": 0.4,
     "Probability: 0.4, as it has rained": 0.4,
     "Probability: 0.4 Probability: 0.4": 0.4,
+    "Probability: ~0.4": 0.4,
+    "Probability: \u2248 40%": 0.4,
+    "Probability: 2/5": 0.4,
+    "**Probability:** 2 / 5.": 0.4,
+    "Probability (yes): 0.4": 0.4,
+    "Probability(yes) = 2/5, as it has rained": 0.4,
 }
 REFUSED = [
     "",
@@ -56,6 +62,13 @@ REFUSED = [
     "Probability: 0.3\u20140.9",
     "Probability: 0.3 (to 0.9)",
     "Probability: 1 (in 10)",
+    "Probability: 0.3/0.7",
+    "Probability: 1/0",
+    "Probability: 1/2/3",
+    "Probability: 1/2%",
+    "Probability: ~0.3-0.5",
+    "Probability (no): 0.4",
+    "Probability: 1/2 Probability: 0.5",
     "Probability: 1 (percent)",
     "Probability: 1 (%)",
     "Probability: 0.7\nProbability: about 0.1",
@@ -64,7 +77,7 @@ REFUSED = [
     "Probability: 0.7\nProbabilities: yes 0.1, no 0.9",
     "<think>\nProbability: 0.7",
 ]
-OUT_OF_RANGE = ["1.2", "-0.1", "101%", "nan", "inf", "-Infinity", "1e999", "1e3%"]
+OUT_OF_RANGE = ["1.2", "-0.1", "101%", "nan", "inf", "-Infinity", "1e999", "1e3%", "3/2"]
 
 
 @pytest.mark.parametrize(("reply", "value"), ACCEPTED.items())
