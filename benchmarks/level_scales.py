@@ -56,17 +56,18 @@ def _options(world: str) -> tuple[Mapping[str, Any], ...]:
     return spec(world).evaluation, spec(world).training, spec(world).check_options
 
 
-def line(known: Mapping[str, Mapping[str, Any]], place: Place) -> dict[str, Any]:
+def line(known: Mapping[str, Mapping[str, Any]], count: int, place: Place) -> dict[str, Any]:
     """Measure a line with its ladder, if it has one.
 
     Args:
         known: lines by place as JSON, of which means need not be measured again.
+        count: Tasks of the ladder.
         place: what the line is for.
     """
     found = measured(place, known.get(json.dumps(place)))
     if _has_ladder(place):
         world = make_world(place[0], place[1], **place[3])
-        many = world.first_tasks("validation", ladder.TASKS)
+        many = world.first_tasks("validation", count)
         rungs = LevelLadder.measure(world, many, blind=found["blind"])
         found["ladder"] = _rounded(plain(asdict(rungs)))
     return found
@@ -116,10 +117,10 @@ def _has_ladder(place: Place) -> bool:
     return ladder_of(world.spec, world.level, role) is not None and dict(world.options) == options
 
 
-def _is_known(place: Place, row: Mapping[str, Any]) -> bool:
-    """Return whether a line has all that is measured for it."""
+def _is_known(place: Place, row: Mapping[str, Any], count: int) -> bool:
+    """Return whether a line has all that is measured for it, its ladder on so many Tasks."""
     return baselines(spec(place[0])).keys() <= row["policies"].keys() and (
-        "ladder" in row or not _has_ladder(place)
+        row.get("ladder", {}).get("tasks", 0) >= count or not _has_ladder(place)
     )
 
 
@@ -141,6 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("levels", nargs="*", help="such as forecast:easy; all if none")
     parser.add_argument("--workers", type=int)
     parser.add_argument("--resume", action="store_true", help="make only lines that are missing")
+    parser.add_argument("--ladder-tasks", type=int, default=ladder.TASKS, help="Tasks of a ladder")
     asked = parser.parse_args(arguments)
     every = list(places())
     named = [f"{spec(world).short_name}:{level}" for world, level, *_ in every]
@@ -158,10 +160,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     wanted = [
         place
         for place in wanted
-        if (row := kept.get(json.dumps(place))) is None or not _is_known(place, row)
+        if (row := kept.get(json.dumps(place))) is None
+        or not _is_known(place, row, asked.ladder_tasks)
     ]
     with closing(
-        find_executor(asked.workers, "processes").run(partial(line, kept), wanted)
+        find_executor(asked.workers, "processes").run(
+            partial(line, kept, asked.ladder_tasks), wanted
+        )
     ) as results:
         for number, row in results:
             rows[json.dumps(wanted[number])] = row

@@ -48,12 +48,11 @@ def rung_rows(ladder: LevelLadder) -> list[list[str]]:
 def ladders_of_world(world: str, ladders: Mapping[str, LevelLadder]) -> str:
     """Return a table of the rungs of a world's levels by name of the level, for its page."""
     rows = [[f"`{level}`", *row] for level, one in ladders.items() for row in rung_rows(one)]
-    gains = [f"`{level}` {one.gain:.3g}" for level, one in ladders.items()]
+    gains = [f"`{level}` {one.gain:.3g} ({one.tasks} Tasks)" for level, one in ladders.items()]
     first = next(iter(ladders.values()))
     return (
         f"{markdown_table(('level', *RUNGS_HEADER), rows)}\n\n"
-        f"What the top rung gains over `{first.zero}`, by level, on {first.tasks} Tasks each, in "
-        f"{first.unit}: {', '.join(gains)}."
+        f"What the top rung gains over `{first.zero}` a Task: {', '.join(gains)}."
     )
 
 

@@ -59,7 +59,7 @@ def played(world: World, task: Task, policy: Policy) -> PlayedEpisode:
 def test_each_rung_beats_the_one_below_on_the_tasks_of_the_file(case: tuple[str, str]) -> None:
     ladder = ladder_in_file(world_of(case))
     *lower, top = ladder.rungs
-    assert ladder.tasks == 400
+    assert ladder.tasks in (100, 400)
     assert len(lower) >= 2
     assert (top.share.value, top.solved, top.gap, top.effect) == (1.0, 1.0, None, None)
     shares = [rung.share.value for rung in ladder.rungs]
