@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -151,8 +152,10 @@ def _twins(world: World, task: Task, other: Task) -> Iterator[Task]:
         if instance["mode"] == "pick":
             for order in instance["orders"]:
                 order["value"] += bool(order["release"])
-        if instance["mode"] not in ("pick", "batch") or not instance["site"]["announced"]:
-            yield world.task_of(instance)
+        announced = instance["mode"] == "pick" and instance["site"]["announced"]
+        if instance["mode"] != "batch" and not announced:
+            with suppress(TaskError):
+                yield world.task_of(instance)
     if world.spec.short_name == "energy":
         theirs = json.loads(other.instance_json)
         for name in ("load", "pv", "outside", "gain"):

@@ -72,7 +72,7 @@ def test_skill_is_the_same_number_for_all_who_state_it(
     assert evaluation.earned == (found.expected or found.mean_return)
     shares = [evaluation.figures[name] for name in ("malformed", "cut_off")]
     assert shares == pytest.approx([found.malformed.value, found.cut_off.value])
-    summary = RunSummary(evaluation, evaluation, {role: References.of(scale, "", ())}, None, {})
+    summary = RunSummary(evaluation, evaluation, {role: References.of(scale, "", (), {})}, None, {})
     assert summary.skill(role).after.value == pytest.approx(evaluated)
 
 
