@@ -36,17 +36,18 @@ def compare(
         for role in outcome.references:
             before, after = (played.of(role).earned for played in (outcome.before, outcome.after))
             skill = describe_skill(outcome.skill(role).after)
-            place = str(outcome.place(role, outcome.after) or "")
-            earned = str(before), str(after), skill, place, str(after.samples)
+            earned = str(before), str(after), skill, str(after.samples)
             rows.append((run.name, training_method(config), role, *earned))
     scripts: dict[tuple[str, str], tuple[str, ...]] = {}
     for _, outcome, _ in read:
         for role, references in outcome.references.items():
             for name, value in sorted(references.lines.items(), key=lambda item: -item[1].value):
-                line = name, "script", role, "", str(value), "", "", str(value.samples)
+                line = name, "script", role, "", str(value), "", str(value.samples)
                 scripts.setdefault((role, name), line)
-    header = "run", "trained by", "role", "before", "after", "skill", "place", "Tasks"
+    header = "run", "trained by", "role", "before", "after", "skill", "Tasks"
     show(Table(header, [*rows, *scripts.values()]))
+    for place in _places(read):
+        typer.echo(place)
     stepped = [run for run, _, config in read if config.rolls_out and run.steps_done]
     if stepped:
         figures = figure_rows([[run_ties(run)] for run in stepped])
@@ -57,6 +58,16 @@ def compare(
             "smallest difference found in four of five cases"
         )
         show(Table(("difference of", "role", "return", "p", "could show"), pairs, note=note))
+
+
+def _places(read: Sequence[tuple[RunFolder, RunSummary, JobConfig]]) -> list[str]:
+    """Return between which rungs of its level's ladder each run ended, as far as that is known."""
+    return [
+        f"{run.name}, {role}: {place}"
+        for run, outcome, _ in read
+        for role in outcome.references
+        if (place := outcome.place(role, outcome.after)) is not None
+    ]
 
 
 def _pairs(read: Sequence[tuple[RunFolder, RunSummary, JobConfig]]) -> list[tuple[str, ...]]:

@@ -100,8 +100,7 @@ def reward_reachability(bench: Bench) -> Verdict:
 def headroom(bench: Bench) -> Verdict:
     """A solution earns more than the policy of `--policy`; the rule of a textbook may earn as much.
 
-    The policy is a script of ours unless another one is named, so this says nothing about what the
-    best simple rule would leave to learn.
+    The policy is a script of ours unless another one is named. The id is OpenEnv's.
     """
     groups, done = bench.once(_groups)
     left = [1.0 - bench.share(group.rewards).value for group in groups]
