@@ -54,7 +54,7 @@ def plot_probabilities(
         axes: where to.
         names: of the events, from top to bottom.
         marks: by what they are called in the legend, a marker, a colour, and the probability of
-            each event; `None` where there is none.
+            each event, `None` where there is none; empty where nobody has stated any.
     """
     for label, (marker, colour, values) in marks.items():
         known = [(value, line) for line, value in enumerate(values) if value is not None]

@@ -36,12 +36,10 @@ def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
         "stated first": ("s", SKY, _reports(answers[:1])),
         "stated after the challenge": ("o", BLUE, _reports(answers[1:])),
     }
-    empty: list[float | None] = [None] * len(names)
-    shown = {name: (*style, values or empty) for name, (*style, values) in marks.items()}
     argued = [" / ".join(text.split("\n")) for role, text in played if role != PREDICTOR]
     paper = textwrap.shorten(f"{compiled.evidence.title}: {' '.join(argued)}", 2 * _WIDTH)
     made = figure(11.0, 2.4 + 0.6 * len(names), f"{title}\n{textwrap.fill(paper, _WIDTH)}")
-    plot_probabilities(made.subplots(), names, shown)
+    plot_probabilities(made.subplots(), names, marks)
     return made
 
 

@@ -36,7 +36,7 @@ def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
         for outcome in range(options) if options else (1,):
             stated.append(None if isinstance(forecast, str) else forecast[outcome])
             odds = turn.question.predictive if answered else None
-            implied.append(odds and odds[outcome])
+            implied.append(None if odds is None else odds[outcome])
             happened.append(turn.weights[outcome] if answered else None)
     made = figure(11.0, 2.2 + 0.75 * len(names), title)
     marks = {

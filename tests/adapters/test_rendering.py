@@ -75,7 +75,7 @@ def test_a_picture_shows_what_a_budget_left_undone() -> None:
         "tokengym/Energy-v0",
         "small",
         mode="tokens",
-        max_tokens=1200,
+        token_budget=1200,
         prompt="terse",
         render_mode="rgb_array",
     )

@@ -297,7 +297,9 @@ def test_a_world_without_a_picture_is_refused_by_name(tmp_path: Path, fresh_regi
 def dots(axes: Axes) -> dict[str, list[tuple[float, float]]]:
     """What is marked, by its name in the legend: the probability and the line of each mark."""
     return {
-        str(line.get_label()): [(float(x), float(y)) for x, y in np.transpose(line.get_data())]
+        str(line.get_label()): [
+            (float(x), float(y)) for x, y in np.asarray(line.get_xydata(), float)
+        ]
         for line in axes.lines
     }
 
