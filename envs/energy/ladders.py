@@ -1,7 +1,7 @@
 """The ladders of energy's levels; a level adds its rungs in a line here.
 
-Their unit is money. What the floor is missed by costs as much as lost load does in pymgrid, a kWh
-or a kelvin, so that a policy that breaks it does not pass for a cheap one.
+Their unit is money. A kWh or a kelvin by which the floor is missed costs more than any kWh that is
+bought, so that a policy that breaks it does not pass for a cheap one.
 """
 
 from collections.abc import Mapping
@@ -9,9 +9,8 @@ from types import MappingProxyType
 
 from tokengym.envs.core.ladder import Ladder, Rung
 from tokengym.envs.energy.levels import LEVELS
-from tokengym.envs.energy.microgrid import LOST_LOAD
 
-_MONEY = {"total_money_cost": -1.0, "total_cost": -LOST_LOAD}
+_MONEY = {"total_money_cost": -1.0, "total_cost": -1.0}
 _RULES = (
     Rung("time_of_use", "thumb", "time of use"),
     Rung("worked", "thumb", "peak shaving"),
