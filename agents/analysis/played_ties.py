@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokengym.agents.analysis.evaluate import play_group, well_formed
 from tokengym.agents.analysis.ties import (
     USUAL_READING,
     Effort,
@@ -17,6 +16,7 @@ from tokengym.agents.analysis.ties import (
     require_sizes,
     study_of,
 )
+from tokengym.agents.evaluation.scripted import play_group, well_formed
 from tokengym.agents.executors import IN_PROCESS, Executor
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy

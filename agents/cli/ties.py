@@ -125,9 +125,9 @@ def _study(
     world: str, asked: _Asked, sampling: dict[str, Any], executor: Executor, *, ask: bool
 ) -> "tuple[TieStudy, list[RewardGroup]]":
     """Return the study of recorded or new rollouts, and their groups."""
-    from tokengym.agents.analysis.evaluate import draw_tasks
     from tokengym.agents.analysis.played_ties import tie_study
     from tokengym.agents.analysis.ties import TieReading, study_of
+    from tokengym.agents.evaluation.scripted import draw_tasks
 
     sizes = _sizes(asked.group_size)
     reading = TieReading(asked.correct, asked.tolerance, asked.seed)

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.analysis.report import Report
 from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.analysis.sweep import saved_sweep
 from tokengym.agents.certify.certificate import read_certificate
 from tokengym.agents.certify.page import certificate_report
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import saved_report
+from tokengym.agents.report import Report
 from tokengym.agents.training.folder.run import RunFolder
 
 _KNOWN: Mapping[str, Callable[[Path], Report | None]] = {

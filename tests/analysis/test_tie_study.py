@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
-from tokengym.agents.analysis.evaluate import play_group
 from tokengym.agents.analysis.played_ties import tie_study
 from tokengym.agents.analysis.ties import (
     WITHIN,
@@ -25,6 +24,7 @@ from tokengym.agents.analysis.ties import (
     study_of,
 )
 from tokengym.agents.cli import app
+from tokengym.agents.evaluation.scripted import play_group
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.task import Task
