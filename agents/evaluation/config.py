@@ -78,6 +78,7 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
     system: str = option("", "a system text before every conversation")
     model: str | None = option(None, "the model of a tinker:// path")
     base_url: str | None = option(None, "address of a Tinker service")
+    renderer: str = option("", "name of a cookbook renderer; the model's own if not given")
     seed: int = option(0, "seed of scripted policies")
     success_margin: float = option(
         0.05, "largest shortfall from the oracle that counts as success", least=0
@@ -113,6 +114,7 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
             self.system,
             self.model,
             self.base_url,
+            self.renderer,
         )
 
     def _place(self, at: WorldLevel) -> Place:

@@ -66,6 +66,7 @@ def plan_of(job: Job, policies: Sequence[str]) -> Plan:
         system=config.system,
         model=config.model,
         base_url=config.base_url,
+        renderer=config.renderer,
     )
 
 

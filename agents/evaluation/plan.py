@@ -75,6 +75,7 @@ class Plan:
         system: a text before every conversation.
         model: name or directory of the model that `tinker://` weights belong to.
         base_url: address of a Tinker service.
+        renderer: name of a cookbook renderer; the model's or the run's own if empty.
     """
 
     places: tuple[Place, ...]
@@ -86,6 +87,7 @@ class Plan:
     system: str = ""
     model: str | None = None
     base_url: str | None = None
+    renderer: str = ""
 
     @property
     def key(self) -> str:

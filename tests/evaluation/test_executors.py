@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.analysis.studies import study_script
 from tests.evaluation.endpoint_server import Endpoint, serving
 from tests.warm import CONTEXT
-from tokengym.agents.analysis.played_ties import tie_study
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
@@ -138,7 +138,7 @@ def test_ties_are_those_of_one_process(two: Processes) -> None:
     tasks = draw_tasks(world, "test", 9, two)
     assert tasks == world.first_tasks("test", 9)
     one, other = (
-        tie_study(world, tasks, rules, "noisy", (2, 4), executor=executor)
+        study_script(world, tasks, rules, "noisy", (2, 4), executor=executor)
         for executor in (IN_PROCESS, two)
     )
     assert one.effort is not None
