@@ -33,6 +33,7 @@ class WorldLevel(NamedTuple):
             OptionError: if it has no such level.
         """
         world_spec, level = spec_and_level(text)
+        world_spec.require_level(level)
         return cls(world_spec.id, level)
 
     @property

@@ -106,7 +106,8 @@ def verify_run(run: RunFolder) -> VerifiedRollouts:
     if evaluation.exists:
         count, differences = verify_evaluation(evaluation)
     for segment in run.rollouts.segments():
-        for record in run.rollouts.read(segment.name) if segment.step is not None else ():
+        verified = segment.step is None and evaluation.exists
+        for record in () if verified else run.rollouts.read(segment.name):
             count += 1
             where = f"{segment.name} {record.role}, Task {record.origin.group}, "
             notes = replays.differences(record, replays.task(record))
