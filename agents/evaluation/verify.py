@@ -119,8 +119,6 @@ def changes(where: str, now: Any, recorded: Any) -> Iterator[str]:
     """Yield in which places JSON values differ from those on record; numbers do by any bit."""
     if isinstance(now, dict) and isinstance(recorded, dict):
         for name in dict.fromkeys((*now, *recorded)):
-            if name not in recorded and now[name] in ({}, []):
-                continue  # earlier versions did not write it
             yield from changes(f"{where}{name}.", now.get(name), recorded.get(name))
     elif isinstance(now, list) and isinstance(recorded, list) and len(now) == len(recorded):
         for place, pair in enumerate(zip(now, recorded, strict=True)):
