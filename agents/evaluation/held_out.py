@@ -99,13 +99,19 @@ class HeldOutEvaluation:
         # In a thread: drawing a Task may take a solver.
         worlds = await asyncio.to_thread(_worlds, session.job)
         evaluation = cls(session, folder, worlds)
-        named = list(zip(cycle(session.job.trained), worlds, strict=False))
         *scales, _ = await asyncio.gather(
-            *(_scale(*session.of(name), world) for name, world in named),
+            *(
+                _scale(session.of(name)[0], world)
+                for name, world in zip(cycle(session.job.trained), worlds, strict=False)
+            ),
             evaluation._play(BEFORE, paths),
         )
-        pairs = zip(worlds, scales, strict=True)
-        measured = [replace(world, measured=scale) for world, scale in pairs]
+        measured: list[EvaluatedWorld] = []
+        for at, (world, scale) in enumerate(zip(worlds, scales, strict=True)):
+            usual = scales[at % len(session.job.trained)]
+            assert usual is not None
+            cut = scale or usual.first(len(world.tasks))
+            measured.append(replace(world, measured=cut))
         evaluation = replace(evaluation, worlds=measured)
         evaluation._write()
         return evaluation
@@ -179,16 +185,19 @@ def _worlds(job: Job) -> list[EvaluatedWorld]:
     return worlds
 
 
-async def _scale(session: TrainingSession, role: str, world: EvaluatedWorld) -> Scale:
+async def _scale(session: TrainingSession, world: EvaluatedWorld) -> Scale | None:
     """Return what scripted policies earn in a place.
 
     Against a model, whose replies cost tokens, only the most telling policies play, and the blind
-    one is chosen against a script. At the low temperature both ends of skill are enough.
+    one is chosen against a script. At the low temperature both ends of skill are enough, and
+    against a model those of the usual place: `None`.
     """
     if world.scripted:
         names = () if world.place.part else tuple(world.baselines)
         # In a thread of its own, so that what is sampled meanwhile does not wait.
         return await asyncio.to_thread(_measured, world, names)
+    if world.place.part:
+        return None
     scale = await asyncio.to_thread(world.measure)
     policies = {name: world.baselines[name] for name in _AGAINST_MODELS if name in world.baselines}
     policies[scale.blind] = blind_policies(world.world)[scale.blind]
