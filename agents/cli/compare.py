@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import combinations, product
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -9,7 +10,7 @@ import typer
 
 from tokengym.agents.cli.shown import show
 from tokengym.agents.evaluation.folder import EvaluationFolder, SavedEvaluation
-from tokengym.agents.evaluation.plan import AFTER, RUN_POLICIES, Place
+from tokengym.agents.evaluation.plan import AFTER, Place
 from tokengym.agents.evaluation.results import Played, compared
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.rollouts import RolloutRecord
@@ -101,36 +102,11 @@ def _pairs(read: Sequence[_Read]) -> list[tuple[str, ...]]:
     Raises:
         OptionError: if Tasks of two folders had different answers.
     """
-    played: list[Played] = []
-    earlier: set[str] = set()
     known: dict[object, RolloutRecord] = {}
-    folder_of: dict[str, Path] = {}
-    for one in reversed(read):
-        plan = one.saved.plan
-        for title, place in zip(plan.titles, plan.places, strict=True):
-            for policy in reversed(plan.policies):
-                records = list(one.evaluation.records(plan, place, policy))
-                differ = sum(
-                    not known.setdefault((place.test, row.origin.group), row).is_of(row)
-                    for row in records
-                )
-                if differ:
-                    raise OptionError(
-                        f"{differ} of {len(records)} answers in {one.run.folder} differ from those "
-                        f"in {read[-1].run.folder}: tokengym evaluate, with --policy for each run, "
-                        "plays them again"
-                    )
-                table = RolloutTable.read(records, spec(place.world).violation)
-                label = one.label(policy)
-                folder_of[label] = one.run.folder
-                if one.run.exists and policy in RUN_POLICIES and policy != AFTER:
-                    earlier.add(label)
-                played.append(Played(title, place, label, table.returns(plan.rollouts)))
-
-    def wanted(first: Played, second: Played) -> bool:
-        both = {first.policy, second.policy}
-        return len({folder_of[label] for label in both}) == 1 or not both & earlier
-
+    every = [list(_played(one, known)) for one in reversed(read)]
+    last = [[one for label, one in folder if label in (AFTER, "")] for folder in every]
+    couples = [pair for folder in every for pair in combinations([one for _, one in folder], 2)]
+    couples += [pair for two in combinations(last, 2) for pair in product(*two)]
     return [
         (
             f"{pair.first} - {pair.second}",
@@ -139,8 +115,30 @@ def _pairs(read: Sequence[_Read]) -> list[tuple[str, ...]]:
             f"{pair.p_corrected:.3f}",
             f"{pair.detectable:.3f}",
         )
-        for pair in compared(played, wanted)
+        for pair in compared(couples)
     ]
+
+
+def _played(read: _Read, known: dict[object, RolloutRecord]) -> Iterator[tuple[str, Played]]:
+    """Yield what each policy of a folder earned, the last first, with its name if that is a run's.
+
+    Raises:
+        OptionError: if a Task had another answer than in a folder read before.
+    """
+    plan = read.saved.plan
+    for title, place in zip(plan.titles, plan.places, strict=True):
+        for policy in reversed(plan.policies):
+            records = list(read.evaluation.records(plan, place, policy))
+            firsts = [known.setdefault((place.test, r.origin.group), r) for r in records]
+            if differ := sum(not a.is_of(b) for a, b in zip(firsts, records, strict=True)):
+                raise OptionError(
+                    f"{differ} of {len(records)} answers in {read.run.folder} differ from those of "
+                    "another folder: tokengym evaluate, with --policy for each run, plays them "
+                    "again"
+                )
+            returns = RolloutTable.read(records, spec(place.world).violation).returns(plan.rollouts)
+            name = policy if read.run.exists else ""
+            yield name, Played(title, place, read.label(policy), returns)
 
 
 def training_method(config: JobConfig) -> str:

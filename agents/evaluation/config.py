@@ -12,6 +12,10 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec, short_name
 from tokengym.envs.registry import baselines, scripted_opponent, spec, spec_and_level
 
+_OF_PLAN = (
+    *("policies", "rollouts", "seed", "success_margin", "system", "model", "base_url", "renderer"),
+)
+
 
 class WorldLevel(NamedTuple):
     """A world at one of its levels.
@@ -105,18 +109,9 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
             OptionError: if a role or an opponent is not the world's.
         """
         prices = self.price_read, self.price_written
-        return Plan(
-            tuple(map(self._place, self.worlds)),
-            self.policies,
-            self.rollouts,
-            self.seed,
-            self.success_margin,
-            None if prices == (None, None) else (prices[0] or 0.0, prices[1] or 0.0),
-            self.system,
-            self.model,
-            self.base_url,
-            self.renderer,
-        )
+        paid = None if prices == (None, None) else (prices[0] or 0.0, prices[1] or 0.0)
+        alike = {name: getattr(self, name) for name in _OF_PLAN}
+        return Plan(tuple(map(self._place, self.worlds)), prices=paid, **alike)
 
     def _place(self, at: WorldLevel) -> Place:
         world_spec = spec(at.world)

@@ -36,18 +36,10 @@ def plan_of(job: Job, policies: Sequence[str]) -> Plan:
     usual: list[Place] = []
     for part, role in job.trained.values():
         config, world = part.evaluated.config, part.world
-        place = Place(
-            world.spec.id,
-            world.level,
-            role,
-            opponent_labels(part.opponents[role]),
-            config.options,
-            "test",
-            config.evaluation_tasks,
-            config.temperature,
-            part.max_tokens,
-        )
-        usual.append(place)
+        opponents = opponent_labels(part.opponents[role])
+        what = world.spec.id, world.level, role, opponents, config.options
+        sampling = config.evaluation_tasks, config.temperature, part.max_tokens
+        usual.append(Place(*what, "test", *sampling))
     config = job.config
     low = [
         replace(
@@ -59,15 +51,8 @@ def plan_of(job: Job, policies: Sequence[str]) -> Plan:
         for place in usual
         if config.low_tasks and config.low_temperature < config.temperature
     ]
-    return Plan(
-        (*usual, *low),
-        tuple(policies),
-        seed=config.seed,
-        system=config.system,
-        model=config.model,
-        base_url=config.base_url,
-        renderer=config.renderer,
-    )
+    names = ("seed", "system", "model", "base_url", "renderer")
+    return Plan((*usual, *low), tuple(policies), **{name: getattr(config, name) for name in names})
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,8 @@ Where a world states what replies earn on average over outcomes, skill, success 
 of these expected returns, as they have no noise of outcomes; returns on outcomes stand beside.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -225,18 +224,15 @@ class Played(NamedTuple):
     returns: Returns
 
 
-def compared(
-    played: Sequence[Played], wanted: Callable[[Played, Played], bool] = lambda one, other: True
-) -> list[PairResult]:
-    """Compare every two policies on the Tasks of one place.
+def compared(couples: Iterable[tuple[Played, Played]]) -> list[PairResult]:
+    """Compare policies on the Tasks of one place; of other couples nothing is said.
 
-    Those with fewer than two Tasks in common are left out, and those that are not wanted.
+    Neither is of those with fewer than two Tasks in common.
     """
     pairs = [
         _compare(first, second)
-        for first, second in combinations(played, 2)
+        for first, second in couples
         if first.place.test == second.place.test
-        and wanted(first, second)
         and _shared_tasks(first.returns, second.returns) > 1
     ]
     corrected = holm([pair.p_value for pair in pairs])

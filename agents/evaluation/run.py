@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
@@ -93,4 +93,4 @@ def results_of(plan: Plan, folder: EvaluationFolder, worlds: Sequence[EvaluatedW
             played.append(Played(title, world.place, policy, table.returns(plan.rollouts)))
     measured = zip(plan.titles, worlds, strict=True)
     ends = [WorldResult.of(title, world.place, world.scale) for title, world in measured]
-    return Results(tuple(ends), tuple(rows), tuple(compared(played)))
+    return Results(tuple(ends), tuple(rows), tuple(compared(combinations(played, 2))))
