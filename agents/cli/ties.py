@@ -180,7 +180,7 @@ def _place(
     *,
     scripted: bool,
 ) -> Place:
-    """Return what is played: by a script against the null policy, by a model as in training."""
+    """Return what is played: by a script against others that do nothing, by a model as trained."""
     role, level, options = world_spec.roles[0], world_spec.levels[0], dict(asked.options)
     opponents = dict.fromkeys(world_spec.roles, "null")
     if not scripted:
