@@ -58,8 +58,6 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
     plan, replays, count = saved.plan, Replays(), 0
     differences: list[str] = []
     worlds: list[EvaluatedWorld] = []
-    # While it is under way a policy may have played nothing yet, or not all.
-    policies = plan.policies if data["results"] is not None else ()
     for title, place, scale, recorded in zip(
         plan.titles, plan.places, saved.scales, data["worlds"], strict=True
     ):
@@ -73,7 +71,7 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
             again = replace(world.measure(scale.returns), replies=scale.replies)
         worlds.append(replace(world, measured=again))
         differences += changes(f"{title}: scale.", plain(again), recorded["scale"])
-        for policy in policies:
+        for policy in plan.policies:
             records = list(folder.records(plan, place, policy))
             count += len(records)
             places = [(g, m) for g in range(len(tasks)) for m in range(plan.rollouts)]
