@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.analysis.evaluate import draw_tasks
 from tokengym.agents.analysis.markdown import block_names, write_block
-from tokengym.agents.analysis.report import Table
 from tokengym.agents.certify.level_tables import (
     BLOCKS,
     CELLS,
@@ -26,8 +24,10 @@ from tokengym.agents.certify.level_tables import (
 from tokengym.agents.cli.options import EngineName, Workers
 from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import takes
+from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.executors import Executor, find_executor
 from tokengym.agents.ladder import LevelLadder, shipped_ladder
+from tokengym.agents.report import Table
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.scale import ladder_of
 from tokengym.agents.settings import option

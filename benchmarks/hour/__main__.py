@@ -17,7 +17,7 @@ from typing import IO, Self
 
 import numpy as np
 
-from tokengym.agents.analysis.evaluate import draw_tasks
+from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.executors import find_executor
 from tokengym.agents.ladder import find_place, rung_names, rung_values
 from tokengym.agents.scale import Scale, ladder_of, scripted_opponents, skill_of
