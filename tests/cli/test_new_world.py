@@ -15,7 +15,7 @@ from tests.docs.packages import pip_install
 from tests.docs.pages import ROOT, blocks
 from tests.warm import run_tokengym
 from tokengym.agents.cli import app
-from tokengym.agents.evaluation.trained import read_trained
+from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 
@@ -43,9 +43,9 @@ def test_a_written_package_passes_its_tests_and_trains(
     words = ["train", "cointoss", "--run", "run", "--yes", *small, *model]
     printed = tmp_path / "printed.txt"
     assert run_tokengym(words, tmp_path, environment, printed) == 0, printed.read_text()
-    found = read_trained(RunFolder(tmp_path / "run"))
+    assert RunFolder(tmp_path / "run").outcome is not None
     assert [row.step for row in RunFolder(tmp_path / "run").steps()] == [0, 1]
-    scale = found["student"].scale
+    (scale,) = EvaluationFolder(tmp_path / "run").saved().scales[:1]
     assert scale.lines["oracle"].value == 1.0
     assert len(scale.replies) == 4
     assert all(re.fullmatch(r"Probability: 0\.[0-9]+", said) for said in scale.replies)
