@@ -47,6 +47,8 @@ _SOLVED = 1e-3
 """Share of the top rung's mean gain by which a solved Task may miss what the top rung gains."""
 _TIMED = 20
 _TRACED = 3
+_PATIENCE = 0.06
+"""Most processor time, in seconds a Task, of a rung that an evaluation plays beside."""
 
 Values = tuple[float, ...]
 
@@ -224,15 +226,22 @@ def _shipped() -> Mapping[tuple[str, str, str], Mapping[str, Any]]:
 
 
 def rung_names(world: World, role: str) -> list[str]:
-    """Return the baselines that `places` of a role need; none where it has no ladder."""
+    """Return the baselines that `places` of a role need; none where it has no ladder.
+
+    A rung that takes longer than `_PATIENCE` a Task is left out: an evaluation must not wait for
+    planners that nobody named.
+    """
     ladder = ladder_of(world.spec, world.level, role)
     return [] if ladder is None else [rung.policy for rung in _rungs(world, role, ladder)]
 
 
 def _rungs(world: World, role: str, ladder: Ladder) -> Sequence[Rung]:
     shipped = shipped_ladder(world, role)
-    merged = {} if shipped is None else shipped.merged
-    return [rung for rung in ladder.rungs if rung.name not in merged]
+    if shipped is None:
+        return ladder.rungs
+    dear = {rung.policy for rung in shipped.rungs if rung.seconds > _PATIENCE}
+    left_out = {*shipped.merged, *dear}
+    return [one for one in ladder.rungs if not {one.name, one.policy} & left_out]
 
 
 def rung_values(world: World, role: str, scale: Scale) -> dict[str, Values]:
