@@ -203,7 +203,7 @@ def make_world(world_id: str | WorldSpec, level: str | None = None, **options: A
         OptionError: if the level, an option or its value is not the world's.
     """
     world_spec, level = spec_and_level(world_id, level)
-    world_class = import_object(world_spec.entry_point)
+    world_class = import_object(world_spec.class_path(level))
     taken = [
         name
         for name, parameter in inspect.signature(world_class).parameters.items()

@@ -2,7 +2,7 @@
 
 from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.envs.forecasting.levels import LEVELS
-from tokengym.rewards.bounds import UNIT, dyadic
+from tokengym.rewards.bounds import UNIT, Range, dyadic
 from tokengym.rewards.control import FlatFloor
 
 SPEC = WorldSpec(
@@ -11,8 +11,14 @@ SPEC = WorldSpec(
     entry_point="tokengym.envs.forecasting.world:ForecastWorld",
     baselines="tokengym.envs.forecasting.baselines:BASELINES",
     roles=("forecaster",),
+    level_entry_points={
+        name: "tokengym.envs.forecasting.desk.world:DeskWorld"
+        for name, level in LEVELS.items()
+        if level.desk
+    },
     turn_limits={name: level.turns for name, level in LEVELS.items()},
-    step_range={"forecaster": UNIT},
+    # A look costs at once; what was spent is paid back to those who never answer, with no more.
+    step_range={"forecaster": Range(-0.0625, 1.0)},
     return_range={"forecaster": UNIT},
     metrics="tokengym.envs.forecasting.report:METRICS",
     demonstrations="tokengym.envs.forecasting.baselines:demonstrate",
@@ -20,7 +26,11 @@ SPEC = WorldSpec(
     blind="tokengym.envs.forecasting.baselines:constants",
     best_blind="tokengym.envs.forecasting.baselines:best_constant",
     blind_name="best constant",
-    reachable=dict.fromkeys(LEVELS, Reachable("oracle", "exact posterior", proved=True)),
+    planners=("fixed_set", "two_steps", "three_steps"),
+    reachable={
+        name: Reachable("oracle", "exact DP" if level.desk else "exact posterior", proved=True)
+        for name, level in LEVELS.items()
+    },
     retired={
         "medium": "easy or hard",
         "ordered": "questions of your own with ordered outcomes (data=...)",

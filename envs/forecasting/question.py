@@ -33,6 +33,7 @@ class Question:
         ordered: whether the outcomes are in order, as ranges of a number are.
         event: of a yes/no question that is one of several on the same facts, the outcomes of the
             facts in which its answer is yes; `None` otherwise.
+        called: whether the answer is the call of a tool.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Question:
     price: Forecast | None = None
     ordered: bool = False
     event: tuple[int, ...] | None = None
+    called: bool = False
 
     def weigh(self, shares: Forecast) -> Forecast:
         """Return the weights of this question's outcomes from the shares of those of the facts."""
