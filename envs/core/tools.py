@@ -157,7 +157,9 @@ def _grammar(names: tuple[str, ...]) -> Grammar:
 
 
 def _read_arguments(text: str, tool: Tool) -> dict[str, Any] | None:
-    text = text.strip().removeprefix("{").removesuffix("}").strip()
+    text = text.strip()
+    if text.startswith("{") and text.endswith("}"):
+        text = text[1:-1].strip()
     found: dict[str, Any] = {}
     at = 0
     for _ in islice(iter(int, 1), len(tool.properties) + 1):

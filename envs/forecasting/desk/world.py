@@ -218,7 +218,7 @@ class DeskWorld(ForecastWorld):
         left = self._value_left(self._state, self._used)
         metrics = {"well_formed": 0.0, "form": near}
         return _Step(
-            complaint(text, _FORM, complete=complete), terms, metrics, left - SLIP_COST - lost
+            f"{complaint(text, _FORM, complete=complete)}.", terms, metrics, left - SLIP_COST - lost
         )
 
     def _open(self, call: Call) -> _Step:
