@@ -3,8 +3,12 @@
 The bridge does this every turn, so it bypasses the tokenizers' Python layers.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, Protocol
+
+_MARKUP = re.compile(r"<\S+>|\[\S+\]")
+"""Added tokens that chat formats use and tokenizers do not call special."""
 
 
 class PlainTokenizer(Protocol):
@@ -12,7 +16,8 @@ class PlainTokenizer(Protocol):
 
     Attributes:
         vocab_size: token ids are in `[0, vocab_size)`.
-        special_tokens: spellings of the special tokens.
+        special_tokens: spellings of the special tokens, and of all others that stand for markup,
+            such as `<tool_call>`: no text that is read may contain one of them.
     """
 
     vocab_size: int
@@ -75,7 +80,10 @@ class _TransformersTokenizer:
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
-        self.special_tokens = frozenset(map(str, tokenizer.all_special_tokens))
+        added = (str(entry) for entry in getattr(tokenizer, "added_tokens_encoder", ()))
+        self.special_tokens = frozenset(
+            (*map(str, tokenizer.all_special_tokens), *filter(_MARKUP.fullmatch, added))
+        )
         self.vocab_size = len(tokenizer)
 
     def encode(self, text: str) -> list[int]:
@@ -94,7 +102,7 @@ class FastTokenizer:
 
     Attributes:
         vocab_size: token ids are in `[0, vocab_size)`.
-        special_tokens: spellings of the special tokens.
+        special_tokens: spellings of tokens that no text may contain; see `PlainTokenizer`.
     """
 
     def __init__(self, backend: Any) -> None:
@@ -104,7 +112,9 @@ class FastTokenizer:
         self._backend.no_padding()
         self._backend.encode_special_tokens = True
         added = self._backend.get_added_tokens_decoder().values()
-        self.special_tokens = frozenset(str(entry.content) for entry in added if entry.special)
+        self.special_tokens = frozenset(
+            entry.content for entry in added if entry.special or _MARKUP.fullmatch(entry.content)
+        )
         self.vocab_size = max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
 
     def encode(self, text: str) -> list[int]:

@@ -12,7 +12,7 @@ from tokengym.envs.core.errors import RoleError, TokenError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import Codec, Message, TokenArray, resolve
+from tokengym.envs.tokens.codec import Codec, Message, TokenArray, codec_for, resolve
 from tokengym.envs.tokens.transcript import Transcript
 
 
@@ -52,7 +52,7 @@ class Episode(TextEpisode):
         max_tokens: int | None = None,
         openings: dict[str, list[int]] | None = None,
     ) -> None:
-        self.codec = resolve(codec)
+        self.codec = codec_for(resolve(codec), world.tools)
         self._openings = {} if openings is None else openings
         super().__init__(world, task, roles=roles, opponents=opponents, max_tokens=max_tokens)
 
