@@ -12,7 +12,7 @@ SPEC = WorldSpec(
     baselines="tokengym.envs.forecasting.baselines:BASELINES",
     roles=("forecaster",),
     level_entry_points={
-        name: "tokengym.envs.forecasting.desk.world:DeskWorld"
+        name: "tokengym.envs.forecasting.desk_world:DeskWorld"
         for name, level in LEVELS.items()
         if level.desk
     },

@@ -14,12 +14,12 @@ from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task, to_plain_json
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.forecasting.desk.policies import RULES, best_note, write_answer, write_look
-from tokengym.envs.forecasting.desk.world import DeskWorld
+from tokengym.envs.forecasting.desk_world import DeskWorld
 from tokengym.envs.forecasting.families.base import bernoulli
 from tokengym.envs.forecasting.generator import draw, draw_outcomes
 from tokengym.envs.forecasting.grammar import write_forecast
 from tokengym.envs.forecasting.levels import LEVELS
+from tokengym.envs.forecasting.looking import RULES, best_note, write_answer, write_look
 from tokengym.envs.forecasting.question import Question, questions
 from tokengym.envs.forecasting.world import ForecastWorld
 from tokengym.rewards.scoring import Forecast

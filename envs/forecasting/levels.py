@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tokengym.envs.forecasting.desk.generator import DeskKnobs
-
 
 @dataclass(frozen=True)
 class Knobs:
@@ -22,6 +20,21 @@ class Knobs:
     stated: bool = True
     tail: float = 0.2
     staged: bool = False
+
+
+@dataclass(frozen=True)
+class DeskKnobs:
+    """What an archive holds.
+
+    Attributes:
+        reports: number of reports, three or more.
+        errata: how many of them have an erratum.
+        right: per cent, from and below, in which reports are right.
+    """
+
+    reports: int
+    errata: int
+    right: tuple[int, int]
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class ForecastWorld(World[CompiledTask]):
         gauge counts when, what buttons do. `update` reveals more data in a second turn and asks
         again. `twins` asks five questions on two cases of
         one hidden law, one a turn, and also pays for answers that fit together. `desk` and
-        `desk_errata` sell notes before the answer: `tokengym.envs.forecasting.desk.world`.
+        `desk_errata` sell notes before the answer: `tokengym.envs.forecasting.desk_world`.
 
     Observation:
         The first turn states the form of the answer and the question; a second one brings news.

@@ -12,8 +12,8 @@ from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.forecasting.desk.archive import State, opened
-from tokengym.envs.forecasting.desk.policies import RULES, best_note
-from tokengym.envs.forecasting.desk.world import DeskWorld
+from tokengym.envs.forecasting.desk_world import DeskWorld
+from tokengym.envs.forecasting.looking import RULES, best_note
 from tokengym.envs.registry import baselines, make_world
 
 GRID = 1 / 65536

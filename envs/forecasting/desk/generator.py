@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tokengym.envs.core.label_noise import OUTCOMES
 from tokengym.envs.forecasting.desk.archive import Archive, model_of
+from tokengym.envs.forecasting.levels import DeskKnobs
 
 FAMILY = "desk"
 """What the instances of desks call their family."""
@@ -41,21 +41,6 @@ _EVENTS = (
 )
 _WIRES = ("Meridian", "Northwind", "Halyard", "Corvid", "Lantern", "Tidewater")
 _DAYS = 60
-
-
-@dataclass(frozen=True)
-class DeskKnobs:
-    """What an archive holds.
-
-    Attributes:
-        reports: number of reports, three or more.
-        errata: how many of them have an erratum.
-        right: per cent, from and below, in which reports are right.
-    """
-
-    reports: int
-    errata: int
-    right: tuple[int, int]
 
 
 def draw_archive(rng: np.random.Generator, knobs: DeskKnobs) -> dict[str, Any]:

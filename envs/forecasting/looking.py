@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from tokengym.envs.core.tools import Call, call_line
 from tokengym.envs.forecasting.desk.archive import Plan, State
-from tokengym.envs.forecasting.desk.world import DeskWorld
+from tokengym.envs.forecasting.desk_world import DeskWorld
 
 _MOST, _SURE = 4, 0.8
 """How many notes `per_price` reads, and how sure `threshold` must be."""
