@@ -23,7 +23,7 @@ from tokengym.rewards.bounds import dyadic
 from tokengym.rewards.form import FORM_SHARE, FormAccount, form_of
 from tokengym.rewards.scoring import Forecast
 
-_FORM = "one line with a call, open with the number of a note or answer with a probability"
+_FORM = "a line with one call, open(note=<number>) or answer(probability=<number>)"
 _FORMS = ("open(note=0)", "answer(probability=0.000)")
 
 

@@ -89,7 +89,7 @@ def test_the_best_way_loses_nothing_and_the_luck_of_notes_is_fair(level: str) ->
 @levels
 def test_no_rule_beats_the_optimum_and_every_simple_one_loses(level: str) -> None:
     world = desk(level)
-    lost = {name: [] for name in ("never", *RULES)}
+    lost: dict[str, list[float]] = {name: [] for name in ("never", *RULES)}
     for index in range(25):
         task = world.task("validation", index)
         world.start(task)

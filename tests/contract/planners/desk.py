@@ -9,6 +9,7 @@ import re
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 _NOTE = re.compile(
     r"note (\d+), .*?: (?:(?P<wire>\w+) on item (?P<item>\d), right in (?P<right>\d+)%"
@@ -56,7 +57,7 @@ class DeskReader:
                     shown.append(said)
         self.chance_W, self.answer_W = np.array(chances), np.array(answers)
         self.shown_WN = np.array(shown)
-        self.state = (None,) * len(self.notes)
+        self.state: tuple[bool | None, ...] = (None,) * len(self.notes)
         self.value = cache(self._value)
 
     def read(self, text: str) -> None:
@@ -78,9 +79,12 @@ class DeskReader:
             return f"open(note={note + 1})"
         return f"answer(probability={self._share(self.state):.6f})"
 
-    def _worlds(self, state: tuple[bool | None, ...]) -> np.ndarray:
+    def _worlds(self, state: tuple[bool | None, ...]) -> npt.NDArray[np.bool_]:
         seen = [place for place, bit in enumerate(state) if bit is not None]
-        return (self.shown_WN[:, seen] == [state[place] for place in seen]).all(axis=1)
+        same: npt.NDArray[np.bool_] = (
+            self.shown_WN[:, seen] == [state[place] for place in seen]
+        ).all(axis=1)
+        return same
 
     def _share(self, state: tuple[bool | None, ...]) -> float:
         weight_W = self.chance_W * self._worlds(state)
