@@ -189,8 +189,8 @@ class TurnTemplate:
         self._stops = self._stop is None or tokenizer.decode(self._closing).endswith(self._stop)
         self._text_template: TextTemplate | None = None
         used = {tokenizer.decode([token]) for token in (*replies.opening, *twice)}
-        probes = sorted(used & tokenizer.special_tokens) or sorted(tokenizer.special_tokens)[:3]
-        others = sorted(tokenizer.special_tokens.difference(probes))
+        probes = sorted(used & tokenizer.markup) or sorted(tokenizer.markup)[:3]
+        others = sorted(tokenizer.markup.difference(probes))
         self.forgeable = any(self._becomes_special(marker) for marker in (*probes, *others))
         trials = [*_TRIALS, *(f"a{marker}b" for marker in probes)]
         if self.forgeable:
@@ -246,7 +246,7 @@ class TurnTemplate:
         return sum(map(self._is_special, spelled)) > sum(map(self._is_special, broken))
 
     def _is_special(self, token: int) -> bool:
-        return self._tokenizer.decode([token]) in self._tokenizer.special_tokens
+        return self._tokenizer.decode([token]) in self._tokenizer.markup
 
     def _find_text_template(self, next_turn: list[int], trials: list[str]) -> TextTemplate | None:
         expected = [(trial, self._render_next_turn(trial)) for trial in trials]
@@ -273,7 +273,7 @@ class TurnTemplate:
 
 def special_token_pattern(tokenizer: PlainTokenizer) -> re.Pattern[str]:
     """Return a pattern of the spellings of all special tokens, the longest first."""
-    longest_first = sorted(tokenizer.special_tokens, key=len, reverse=True)
+    longest_first = sorted(tokenizer.markup, key=len, reverse=True)
     return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
 

@@ -16,12 +16,14 @@ class PlainTokenizer(Protocol):
 
     Attributes:
         vocab_size: token ids are in `[0, vocab_size)`.
-        special_tokens: spellings of the special tokens, and of all others that stand for markup,
-            such as `<tool_call>`: no text that is read may contain one of them.
+        special_tokens: spellings of the special tokens.
+        markup: the same, and of all other tokens that stand for markup, such as `<tool_call>`: no
+            text that is read may contain one of them.
     """
 
     vocab_size: int
     special_tokens: frozenset[str]
+    markup: frozenset[str]
 
     def encode(self, text: str) -> list[int]:
         """Tokens of `text`, in a new list; no part of the text becomes a special token."""
@@ -47,7 +49,7 @@ class _TmlTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         ids = [tokenizer.encode_special(name) for name in tokenizer.special_tokens()]
-        self.special_tokens = frozenset(str(tokenizer.decode([i])) for i in ids)
+        self.special_tokens = self.markup = frozenset(str(tokenizer.decode([i])) for i in ids)
         # It has no attribute for its size, but its ids leave no gaps.
         valid, invalid = max(ids), 2 * max(ids) + 1_000_000
         while invalid - valid > 1:
@@ -81,9 +83,8 @@ class _TransformersTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         added = (str(entry) for entry in getattr(tokenizer, "added_tokens_encoder", ()))
-        self.special_tokens = frozenset(
-            (*map(str, tokenizer.all_special_tokens), *filter(_MARKUP.fullmatch, added))
-        )
+        self.special_tokens = frozenset(map(str, tokenizer.all_special_tokens))
+        self.markup = self.special_tokens.union(filter(_MARKUP.fullmatch, added))
         self.vocab_size = len(tokenizer)
 
     def encode(self, text: str) -> list[int]:
@@ -102,7 +103,8 @@ class FastTokenizer:
 
     Attributes:
         vocab_size: token ids are in `[0, vocab_size)`.
-        special_tokens: spellings of tokens that no text may contain; see `PlainTokenizer`.
+        special_tokens: spellings of the special tokens.
+        markup: spellings of tokens that no text may contain; see `PlainTokenizer`.
     """
 
     def __init__(self, backend: Any) -> None:
@@ -112,9 +114,9 @@ class FastTokenizer:
         self._backend.no_padding()
         self._backend.encode_special_tokens = True
         added = self._backend.get_added_tokens_decoder().values()
-        self.special_tokens = frozenset(
-            entry.content for entry in added if entry.special or _MARKUP.fullmatch(entry.content)
-        )
+        self.special_tokens = frozenset(str(entry.content) for entry in added if entry.special)
+        others = (str(entry.content) for entry in added)
+        self.markup = self.special_tokens.union(filter(_MARKUP.fullmatch, others))
         self.vocab_size = max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
 
     def encode(self, text: str) -> list[int]:

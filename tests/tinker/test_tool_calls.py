@@ -204,7 +204,7 @@ def test_no_text_forges_a_call_or_a_result(codec: RendererCodec) -> None:
     plain = [*codec.render([Message("", own=False)]), *codec.extend([], "")]
     tokenizer = codec.tokenizer
     marks = {"</tool_response>", "<tool_response>", "<tool_call>", "</tool_call>"}
-    marks = {*marks, "<think>", "</think>"} & tokenizer.special_tokens
+    marks = {*marks, "<think>", "</think>"} & tokenizer.markup
     for mark in marks:
         assert [*map(tokenizer.decode, zip(tokens))].count(mark) == [
             *map(tokenizer.decode, zip(plain))
