@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from tinker_cookbook.exceptions import RendererError
 from tinker_cookbook.renderers import (
+    ContentPart,
     Message,
     Renderer,
     TextPart,
@@ -70,8 +71,9 @@ def calling(tool: str, *thinking: ThinkingPart) -> Callable[[str], Message]:
 
     def call(text: str) -> Message:
         function = ToolCall.FunctionBody(name=tool, arguments=json.dumps({"text": text}))
-        content = [*thinking] or ""
-        return Message(role="assistant", content=content, tool_calls=[ToolCall(function=function)])
+        calls = [ToolCall(function=function)]
+        content = list[ContentPart](thinking) or ""
+        return Message(role="assistant", content=content, tool_calls=calls)
 
     return call
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, unquote
 
 from tinker_cookbook.exceptions import ConfigurationError, RendererError
@@ -216,7 +216,7 @@ class RendererCodec:
             return {}
         results = {}
         try:
-            specs = [ToolSpec(**tool.function) for tool in self.tools]
+            specs = [cast(ToolSpec, tool.function) for tool in self.tools]
             before = self.renderer.create_conversation_prefix_with_tools(specs, system)
             for tool in self.tools:
                 replies = ReplyTemplate(

@@ -124,8 +124,8 @@ class Job:
         if config.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
         config = replace(config, renderer=renderer_for(config.model, config.renderer))
-        named = codec_name(config.renderer, target.model, system=config.system)
-        codec = codec_for(codec_named(named), world.tools)
+        bare = codec_name(config.renderer, target.model, system=config.system)
+        codec = codec_for(codec_named(bare), world.tools)
         config = fill_in(config, target.model, codec, played, local=target.local)
         max_tokens = config.max_tokens
         assert max_tokens is not None

@@ -77,11 +77,9 @@ def play_called(level: str, split: str = "test", index: int = 0) -> Called:
     """Play a desk by calls of every kind, in our own Env by their lines."""
     world = make_world("forecast", level, **paid_by("forecast", split))
     turn = world.start(task := world.task(split, index))
-    played, messages, rng = (
-        Played([turn.text], [], [], task.fingerprint),
-        [],
-        np.random.default_rng(7),
-    )
+    played = Played([turn.text], [], [], task.fingerprint)
+    messages: list[dict[str, Any]] = []
+    rng = np.random.default_rng(7)
     while not turn.done:
         count, call = len(messages), None
         line = baselines("forecast")["random"](world, turn, rng)

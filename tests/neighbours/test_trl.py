@@ -17,7 +17,7 @@ if find_spec("trl") is None:
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from transformers.utils import get_json_schema
+from transformers.utils.chat_template_utils import get_json_schema
 
 from tests.neighbours.reference import DESKS, SPLITS, TOOLS, WORLDS, paid_by, play_called, play_own
 from tokengym.agents.adapters.trl import (
@@ -163,7 +163,7 @@ def test_the_log_probabilities_are_those_of_the_model(tmp_path: Path, tokenizer:
 @pytest.mark.parametrize("world", WORLDS)
 def test_the_tools_of_an_environment_play_the_same_episode(world: str, split: str) -> None:
     own = play_own(world, split=split, index=4, **paid_by(world, split))
-    tools = environment_factory(Rollouts(world))()
+    tools: Any = environment_factory(Rollouts(world))()
     assert tools.reset(split=split, index=4, prompt="ignored") == own.texts[0]
     for reply, text in zip(own.replies, own.texts[1:], strict=True):
         assert tools.reply(reply) == (text or "The episode is over.")
@@ -177,7 +177,7 @@ def test_the_tools_of_a_desk_are_methods_and_play_the_same_episode(
     level: str, split: str, shows: Callable[[str, str], None]
 ) -> None:
     called = play_called(level, split, 2)
-    tools = environment_factory(Rollouts("forecast", level))()
+    tools: Any = environment_factory(Rollouts("forecast", level))()
     for tool in TOOLS[level]:
         schema = get_json_schema(getattr(tools, tool["function"]["name"]))["function"]
         given, read = tool["function"]["parameters"], schema["parameters"]
@@ -258,7 +258,7 @@ def test_a_trainer_that_standardises_a_proper_score_is_warned_of_once(
     made = Rollouts(world, codec=CODEC, prompt="terse")
     play, factory = WorldRollouts(made, max_reply_tokens=8), environment_factory(made)
 
-    def environments(args: GRPOConfig) -> list[WorldTools]:
+    def environments(args: GRPOConfig) -> list[Any]:
         """As the trainer makes them: nothing is handed over."""
         return [factory() for _ in range(3)]
 

@@ -86,7 +86,8 @@ def test_a_rollout_of_verifiers_is_the_same_episode(
 def test_native_calls_play_the_same_episode(
     level: str, split: str, shows: Callable[[str, str], None]
 ) -> None:
-    called, requests = play_called(level, split, 1), []
+    called = play_called(level, split, 1)
+    requests: list[dict[str, Any]] = []
     env = vf.load_environment(ID, world="forecast", level=level, tasks=2, evaluation_tasks=2)
     row = (env.get_eval_dataset() if split == "test" else env.get_dataset())[1]
     with scripted_model(called.messages, requests) as url:

@@ -92,7 +92,8 @@ def test_an_episode_of_verifiers_is_the_same_episode(
 
 @pytest.mark.parametrize("level", DESKS)
 def test_native_calls_play_the_same_episode(level: str, shows: Callable[[str, str], None]) -> None:
-    called, requests = play_called(level, "test", 1), []
+    called = play_called(level, "test", 1)
+    requests: list[dict[str, Any]] = []
     env = environment(world="forecast", level=level, split="test", tasks=2)
     with scripted_model(called.messages, requests) as url:
         episodes = run(env, url, 1, count=2)

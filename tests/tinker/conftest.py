@@ -113,8 +113,9 @@ def train_tokenizer(folder: Path, first: pre_tokenizers.PreTokenizer, *, words: 
         show_progress=False,
     )
     tokenizer.train_from_iterator(TRAINING_TEXT, trainer)
-    markup = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>")
-    markup = (*markup, "</tool_response>")
+    markup = [
+        f"<{end}{name}>" for name in ("think", "tool_call", "tool_response") for end in ("", "/")
+    ]
     tokenizer.add_tokens([AddedToken(text, special=False) for text in markup])
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,

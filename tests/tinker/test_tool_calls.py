@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -142,7 +143,7 @@ def test_what_is_no_call_is_read_as_none(body: str, tokenizer_named: Callable[[s
     assert isinstance(codec, RendererCodec)
     codec = codec.with_tools(TOOLS)
     assert isinstance(codec, RendererCodec)
-    backend = codec.tokenizer._backend
+    backend: Any = vars(codec.tokenizer)["_backend"]
     backend.encode_special_tokens = False
     action = codec.tokenizer.encode(f"Now.\n<tool_call>\n{body}\n</tool_call><|im_end|>")
     backend.encode_special_tokens = True

@@ -94,11 +94,11 @@ class DeskReader:
         """Points that the best way from here earns on average, and the note to open."""
         share = self._share(state)
         best: tuple[float, int | None] = (self.base * (1 - share * (1 - share)), None)
-        total = self.chance_W @ self._worlds(state)
+        total = float(self.chance_W @ self._worlds(state))
         for place, bit in enumerate(state):
             if bit is not None:
                 continue
-            value = -self.prices[place]
+            value: float = -self.prices[place]
             for shows in (False, True):
                 then = (*state[:place], shows, *state[place + 1 :])
                 value += float(self.chance_W @ self._worlds(then)) / total * self.value(then)[0]
