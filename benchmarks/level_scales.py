@@ -27,7 +27,7 @@ from tokengym.agents.scale import (
     scripted_opponents,
 )
 from tokengym.agents.settings import plain
-from tokengym.envs.registry import baselines, make_world, spec
+from tokengym.envs.registry import baselines_at, make_world, spec
 from tokengym.rewards.estimates import mean_estimate
 
 WORLDS = ("forecast", "warehouse", "energy", "disruption")
@@ -54,7 +54,8 @@ def _options(world: str) -> tuple[Mapping[str, Any], ...]:
 def measured(place: Place) -> dict[str, Any]:
     """Measure a line, as it stands in the file: with six digits behind the point."""
     world_id, level, role, options = place
-    world, others = make_world(world_id, level, **options), baselines(spec(world_id))
+    world = make_world(world_id, level, **options)
+    others = baselines_at(world)
     tasks, best = world.first_tasks("validation", TASKS), best_known(world)
     opponents = scripted_opponents(world, role)
     # Not `find_blind`, which reads what is made here.

@@ -225,6 +225,13 @@ def baselines(world_id: str | WorldSpec) -> Mapping[str, Policy]:
     return policies
 
 
+def baselines_at(world: World) -> Mapping[str, Policy]:
+    """Return the scripted policies that are for the world's level; see `WorldSpec.only_at`."""
+    only_at, level = world.spec.only_at, world.level
+    every = baselines(world.spec).items()
+    return {name: one for name, one in every if level in only_at.get(name, (level,))}
+
+
 def policy(world_id: str | WorldSpec, who: Policy | str) -> Policy:
     """Return a scripted policy given as an object or by the name of one of the world's baselines.
 

@@ -24,7 +24,7 @@ from tokengym.agents.training.presets import preset
 from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings, WorldOptions
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.table_files import require_table
-from tokengym.envs.registry import baselines, make_world, spec
+from tokengym.envs.registry import baselines_at, make_world, spec
 from tokengym.rewards.ties import TOLERANCE
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _study(
             name = next(iter(sampling)).replace("_", "-")
             raise OptionError(f"--{name} needs a model, got {policy!r}")
         made = make_world(world, asked.level, **asked.options)
-        held_out, rules = draw_tasks(made, "test", asked.tasks, executor), baselines(made.spec)
+        held_out, rules = draw_tasks(made, "test", asked.tasks, executor), baselines_at(made)
         study = tie_study(made, held_out, rules, policy, sizes, reading, executor)
     return study, study.reward_groups
 

@@ -60,6 +60,8 @@ class WorldSpec:
         best_blind: `module:function` from (World, Tasks) to the name of the best of them, or `None`
             where it must be played; for worlds that know it in closed form.
         blind_name: what reports call the best of them.
+        only_at: by baseline the levels that it is for, if not for all. Elsewhere it plays like
+            another one, and tables leave it out.
         planners: baselines that are not simple: they solve, enumerate, read a constant that no Turn
             shows, or take 40 lines or more. All others but `oracle` are simple, models fitted on
             200 resolved Tasks included.
@@ -108,6 +110,7 @@ class WorldSpec:
     blind: str = ""
     best_blind: str = ""
     blind_name: str = "best blind"
+    only_at: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     planners: tuple[str, ...] = ()
     reachable: Mapping[str, Reachable] = field(default_factory=dict)
     level_entry_points: Mapping[str, str] = field(default_factory=dict)

@@ -5,6 +5,9 @@ from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.rewards.bounds import UNIT, Range, dyadic
 from tokengym.rewards.control import FlatFloor
 
+_DESKS = tuple(name for name, level in LEVELS.items() if level.desk)
+_PLANNERS = ("fixed_set", "two_steps", "three_steps")
+
 SPEC = WorldSpec(
     id="tokengym/Forecast-v0",
     summary="One question, one probability, scored by a strictly proper rule.",
@@ -12,11 +15,7 @@ SPEC = WorldSpec(
     render="tokengym.envs.forecasting.picture:render_episode",
     baselines="tokengym.envs.forecasting.baselines:BASELINES",
     roles=("forecaster",),
-    level_entry_points={
-        name: "tokengym.envs.forecasting.desk_world:DeskWorld"
-        for name, level in LEVELS.items()
-        if level.desk
-    },
+    level_entry_points=dict.fromkeys(_DESKS, "tokengym.envs.forecasting.desk_world:DeskWorld"),
     turn_limits={name: level.turns for name, level in LEVELS.items()},
     # A look costs at once; what was spent is paid back to those who never answer, with no more.
     step_range={"forecaster": Range(-0.0625, 1.0)},
@@ -27,7 +26,10 @@ SPEC = WorldSpec(
     blind="tokengym.envs.forecasting.baselines:constants",
     best_blind="tokengym.envs.forecasting.baselines:best_constant",
     blind_name="best constant",
-    planners=("fixed_set", "two_steps", "three_steps"),
+    only_at=dict.fromkeys(
+        ("read_all", "per_price", "threshold", "report_and_keys", *_PLANNERS), _DESKS
+    ),
+    planners=_PLANNERS,
     reachable={
         name: Reachable("oracle", "exact DP" if level.desk else "exact posterior", proved=True)
         for name, level in LEVELS.items()

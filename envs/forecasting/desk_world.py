@@ -35,7 +35,7 @@ class _Step(NamedTuple):
         terms: the named parts of its reward.
         metrics: of the Turn.
         choice: the value it was expected to leave and earn, less what was to be had.
-        luck: what a note showed, less what it was expected to be worth.
+        luck: what a note showed, less what it was expected to be worth; `None` without a look.
         over: whether the question is answered.
     """
 
@@ -43,7 +43,7 @@ class _Step(NamedTuple):
     terms: dict[str, float]
     metrics: dict[str, float]
     choice: float
-    luck: float = 0.0
+    luck: float | None = None
     over: bool = False
 
 
@@ -192,7 +192,7 @@ class DeskWorld(ForecastWorld):
         else:
             step = self._open(call)
         metrics = {**step.metrics, "credit": step.choice - before}
-        if step.luck:
+        if step.luck is not None:
             metrics["note_luck"] = step.luck
         if step.over or self._used == self.desk.turns:
             return self._close(step, metrics)

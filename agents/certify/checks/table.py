@@ -213,7 +213,8 @@ def reward_well_formed(bench: Bench) -> Verdict:
 
 def _bad_reward(trace: Trace, low: float, high: float) -> str:
     total = [trace.total] if trace.done and not trace.error else []
-    return _misshapen([*trace.rewards, *total], low, high)
+    # A step may earn less than any return, such as the price of a look.
+    return _misshapen(list(trace.rewards), -math.inf, math.inf) or _misshapen(total, low, high)
 
 
 def _misshapen(rewards: list[object], low: float, high: float) -> str:
