@@ -214,10 +214,10 @@ def reward_well_formed(bench: Bench) -> Verdict:
 def _bad_reward(trace: Trace, low: float, high: float) -> str:
     total = [trace.total] if trace.done and not trace.error else []
     # A step may earn less than any return, such as the price of a look.
-    return _misshapen(list(trace.rewards), -math.inf, math.inf) or _misshapen(total, low, high)
+    return _misshapen(trace.rewards, -math.inf, math.inf) or _misshapen(total, low, high)
 
 
-def _misshapen(rewards: list[object], low: float, high: float) -> str:
+def _misshapen(rewards: Sequence[object], low: float, high: float) -> str:
     for value in rewards:
         if not isinstance(value, int | float) or not math.isfinite(value):
             return f"a reward is {value}"
