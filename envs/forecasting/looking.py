@@ -81,7 +81,7 @@ def _fixed_set(world: DeskWorld) -> int | None:
 
 
 def _ahead(steps: int, world: DeskWorld) -> int | None:
-    """Open what is best if at most so many looks were left, and plan again."""
+    """Open what is best if at most `steps` looks were left, and plan again."""
     return world.desk.plan.best_look(world.state, min(steps, world.looks_left))
 
 

@@ -93,7 +93,7 @@ def _with_unread(contents: Floats) -> Floats:
 
 
 class Plan(NamedTuple):
-    """The value of every state, with so many looks left: what is still to be earned, in return.
+    """The value of every state by looks left: what is still to be earned, in return.
 
     Attributes:
         model: the joint law.
@@ -108,7 +108,7 @@ class Plan(NamedTuple):
     values: tuple[Floats, ...]
 
     def value(self, state: State, looks: int) -> float:
-        """Return the best value of a state with at most so many looks before the answer."""
+        """Return the best value of a state with at most `looks` looks before the answer."""
         table = self.values[min(looks, len(self.prices))]
         return float(table[state] / self.model.chances[state])
 
