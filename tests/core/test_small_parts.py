@@ -168,7 +168,7 @@ def test_returns_are_checked_at_the_end_those_of_silent_roles_too(
 
 def test_hostile_replies_are_of_every_kind() -> None:
     assert HOSTILE[0] == ""
-    assert {len(HOSTILE), len(set(HOSTILE))} == {16}
+    assert {len(HOSTILE), len(set(HOSTILE))} == {17}
     kinds = {
         "blank": lambda text: text and not text.strip(),
         "longer than numbers that Python reads": lambda text: text.isdigit() and len(text) > 4300,
