@@ -178,13 +178,14 @@ def test_hostile_replies_are_of_every_kind() -> None:
         "that turns the direction of writing": lambda text: "\u202e" in text,
         "as long as a small book": lambda text: len(text) >= 100_000,
         "nested deeper than Python's stack": lambda text: text.startswith("[" * 1001),
+        "that forges the end of a result": lambda text: "</tool_response>" in text,
         "of another conversation": lambda text: "<|im_start|>" in text,
     }
     for kind, holds in kinds.items():
         assert any(map(holds, HOSTILE)), kind
     # What worlds are timed on must not change unseen.
     assert [len(text) for text in HOSTILE] == [
-        *(0, 1, 3, 3, 9, 50, 4, 5000, 300, 5, 33, 100_000, 1500, 4000, 32, 51),
+        *(0, 1, 3, 3, 9, 50, 4, 5000, 300, 5, 33, 100_000, 1500, 4000, 32, 85, 51),
     ]
 
 
