@@ -108,7 +108,7 @@ class Coordinator:
             raise OptionError(f"reply_timeout must be positive, got {reply_timeout}")
         self.world = world
         self.task = task
-        self.codec = codec_for(as_codec(codec), world.tools)
+        self.codec = codec_for(as_codec(codec), world.declared_tools)
         self.roles = tuple(roles)
         self.reply_timeout = reply_timeout
         self._openings = openings

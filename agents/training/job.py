@@ -125,7 +125,7 @@ class Job:
             trust_tokenizer(target.model)
         config = replace(config, renderer=renderer_for(config.model, config.renderer))
         bare = codec_name(config.renderer, target.model, system=config.system)
-        codec = codec_for(codec_named(bare), world.tools)
+        codec = codec_for(codec_named(bare), world.declared_tools)
         config = fill_in(config, target.model, codec, played, local=target.local)
         max_tokens = config.max_tokens
         assert max_tokens is not None

@@ -111,6 +111,14 @@ class World(ABC, Generic[Compiled]):
         return self.spec.turn_limits[self.level]
 
     @property
+    def declared_tools(self) -> tuple[Tool, ...]:
+        """The tools that a chat format declares: none beside a terse prompt, which says it all.
+
+        Their schemas would be longer than what tiny models read.
+        """
+        return self.tools if self.prompt == "full" else ()
+
+    @property
     def returns(self) -> Mapping[str, float]:
         """The return of each role so far in this episode."""
         return dict(self._returns)

@@ -222,6 +222,9 @@ class ForecastWorld(World[CompiledTask]):
         return () if self.families == LEVELS[self.level].families else self.families
 
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
+        if not self.families:
+            path = self.spec.class_path(self.level)
+            raise OptionError(f"the level {self.level!r} is played by {path}; make_world makes it")
         return draw(rng, self.families, LEVELS[self.level])
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:

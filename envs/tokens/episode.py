@@ -54,7 +54,7 @@ class Episode(TextEpisode):
         token_budget: int | None = None,
         openings: dict[str, list[int]] | None = None,
     ) -> None:
-        self.codec = codec_for(resolve(codec), world.tools)
+        self.codec = codec_for(resolve(codec), world.declared_tools)
         self._openings = {} if openings is None else openings
         super().__init__(world, task, roles=roles, opponents=opponents, token_budget=token_budget)
 

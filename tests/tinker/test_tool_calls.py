@@ -194,6 +194,8 @@ def test_an_env_declares_the_tools_of_its_world(tokenizer_named: Callable[[str],
     env = TinkerEnv(desk, desk.task(), name)
     assert isinstance(env.codec, RendererCodec)
     assert env.codec.tools == desk.tools
+    terse = make_world("forecast", "desk", prompt="terse")
+    assert TinkerEnv(terse, terse.task(), name).codec.name == name
     easy = make_world("forecast")
     assert TinkerEnv(easy, easy.task(), env.codec).codec.name == name
 
