@@ -60,7 +60,9 @@ def _render_desk(world: World, record: PlayedEpisode, title: str) -> Figure:
         names.append("no call" if call is None else call_line(call))
         stated.append(turn.metrics.get("probability"))
         happened.append(turn.metrics.get("label"))
-    return _draw(title, names or ["no reply yet"], stated or [None], implied, happened)
+    # A line for each reply there may be, so that all pictures of an episode have one size.
+    names += [""] * (again.turn_limit - len(names))
+    return _draw(title, names, stated, implied, happened)
 
 
 def _draw(
