@@ -32,7 +32,7 @@ from tokengym.agents.scale import (
     scripted_opponents,
 )
 from tokengym.agents.settings import plain
-from tokengym.envs.registry import baselines, make_world, spec
+from tokengym.envs.registry import baselines_at, make_world, spec
 from tokengym.rewards.estimates import mean_estimate
 
 WORLDS = ("forecast", "warehouse", "energy", "disruption")
@@ -83,7 +83,8 @@ def measured(place: Place, known: Mapping[str, Any] | None = None) -> dict[str, 
     world_id, level, role, options = place
     row = known or {}
     means = dict(row.get("policies", {}))
-    world, names = make_world(world_id, level, **options), baselines(spec(world_id))
+    world = make_world(world_id, level, **options)
+    names = baselines_at(world)
     others = [name for name in names if name not in means]
     tasks, best = world.first_tasks("validation", TASKS), best_known(world)
     opponents = scripted_opponents(world, role)
@@ -119,7 +120,8 @@ def _has_ladder(place: Place) -> bool:
 
 def _is_known(place: Place, row: Mapping[str, Any], count: int) -> bool:
     """Return whether a line has all that is measured for it, its ladder on so many Tasks."""
-    return baselines(spec(place[0])).keys() <= row["policies"].keys() and (
+    names = baselines_at(make_world(place[0], place[1], **place[3])).keys()
+    return names <= row["policies"].keys() and (
         row.get("ladder", {}).get("tasks", 0) >= count or not _has_ladder(place)
     )
 

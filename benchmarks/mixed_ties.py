@@ -21,9 +21,10 @@ import numpy.typing as npt
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.scale import scripted_opponents
-from tokengym.envs import World, baselines, make_world, spec, specs
+from tokengym.envs import World, make_world, spec, specs
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
+from tokengym.envs.registry import baselines_at
 from tokengym.rewards.estimates import Floats
 from tokengym.rewards.ties import TieStatistics, tie_counts
 
@@ -46,7 +47,7 @@ def as_models_write(policy: Policy) -> Policy:
 def simple_policies(world: World) -> Mapping[str, Policy]:
     """Return the simple baselines of a world by name, with decimals as models write them."""
     not_simple = {"oracle", *world.spec.planners}
-    known = baselines(world.spec).items()
+    known = baselines_at(world).items()
     return {name: as_models_write(policy) for name, policy in known if name not in not_simple}
 
 

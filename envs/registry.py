@@ -201,7 +201,7 @@ def make_world(world_id: str | WorldSpec, level: str | None = None, **options: A
         OptionError: if the level, an option or its value is not the world's.
     """
     world_spec, level = spec_and_level(world_id, level)
-    world_class = import_object(world_spec.entry_point)
+    world_class = import_object(world_spec.class_path(level))
     taken = [
         name
         for name, parameter in inspect.signature(world_class).parameters.items()
@@ -221,6 +221,13 @@ def baselines(world_id: str | WorldSpec) -> Mapping[str, Policy]:
     """Return a world's scripted policies by name: at least `null`, `random` and `oracle`."""
     policies: Mapping[str, Policy] = import_object(spec(world_id).baselines)
     return policies
+
+
+def baselines_at(world: World) -> Mapping[str, Policy]:
+    """Return the scripted policies that are for the world's level; see `WorldSpec.only_at`."""
+    only_at, level = world.spec.only_at, world.level
+    every = baselines(world.spec).items()
+    return {name: one for name, one in every if level in only_at.get(name, (level,))}
 
 
 def policy(world_id: str | WorldSpec, who: Policy | str) -> Policy:

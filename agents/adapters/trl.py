@@ -20,8 +20,11 @@ from tokengym.agents.adapters.token_rollout import TokenRollout
 from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
 from tokengym.envs.adapters.train_split import standardising_notice
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.tools import Tool, native_line
 
 RETURN = "tokengym_return"
+
+_PYTHON = {"integer": int, "number": float, "string": str, "boolean": bool}
 
 
 def task_rows(rollouts: Playable, split: str, count: int) -> Dataset:
@@ -136,26 +139,29 @@ class WorldRollouts:
         return replies
 
 
-def environment_factory(rollouts: Playable) -> Callable[[], "WorldTools"]:
+def environment_factory(rollouts: Playable) -> Callable[[], "WorldEnvironment"]:
     """Return what makes one environment per rollout; rows need `split` and `index`.
 
-    It warns once where the trainer standardises a proper score.
+    Its tools are the world's; of a world without any, one, `reply`. It warns once where the trainer
+    standardises a proper score.
     """
     made = Rollouts.of(rollouts)
+    methods = {tool.name: _method_of(tool) for tool in made.world.tools}
+    kind = type("WorldTools", (WorldEnvironment,), methods) if methods else WorldTools
 
-    def make() -> WorldTools:
+    def make() -> WorldEnvironment:
         # TRL hands nothing over when it makes an environment: its settings are in the caller.
         frame = inspect.currentframe()
         given = frame and frame.f_back and frame.f_back.f_locals.get("args")
         if isinstance(given, GRPOConfig):
             _warn_once(made, given.scale_rewards, given.multi_objective_aggregation)
-        return WorldTools(made)
+        return kind(made)
 
     return make
 
 
-class WorldTools:
-    """A world with one tool, `reply`, for models that call tools."""
+class WorldEnvironment:
+    """A world for models that call tools; subclasses have the tools as methods."""
 
     def __init__(self, rollouts: Rollouts) -> None:
         self._rollouts = rollouts
@@ -166,6 +172,23 @@ class WorldTools:
         self._rollout = self._rollouts.start_at(split, index)
         return self._rollout.text
 
+    def get_reward(self) -> float:
+        """The return; where the model stopped early, the rest counts as empty replies."""
+        assert self._rollout is not None
+        self._rollout.stop()
+        return self._rollout.total
+
+    def _play(self, text: str) -> str:
+        assert self._rollout is not None
+        if self._rollout.done:
+            return "The episode is over."
+        self._rollout.say(text)
+        return self._rollout.text or "The episode is over."
+
+
+class WorldTools(WorldEnvironment):
+    """A world with one tool, `reply`."""
+
     def reply(self, text: str) -> str:
         """Reply to the world, in the form that it asks for.
 
@@ -175,14 +198,28 @@ class WorldTools:
         Returns:
             What the world says next.
         """
-        assert self._rollout is not None
-        if self._rollout.done:
-            return "The episode is over."
-        self._rollout.say(text)
-        return self._rollout.text or "The episode is over."
+        return self._play(text)
 
-    def get_reward(self) -> float:
-        """The return; where the model stopped early, the rest counts as empty replies."""
-        assert self._rollout is not None
-        self._rollout.stop()
-        return self._rollout.total
+
+def _method_of(tool: Tool) -> Callable[..., str]:
+    """Return a tool as a method whose signature and docstring say what its schema says.
+
+    It takes any arguments, since TRL turns what it raises into a result of its own: the world says
+    what is wrong with a call, and charges it.
+    """
+
+    def method(self: WorldEnvironment, **arguments: Any) -> str:
+        return self._play(native_line(tool.name, arguments))
+
+    types = {name: _PYTHON[schema["type"]] for name, schema in tool.properties.items()}
+    kind, self_kind = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kind, annotation=one) for name, one in types.items()]
+    own = inspect.Parameter("self", self_kind)
+    described: Any = method
+    described.__name__ = tool.name
+    described.__signature__ = inspect.Signature([own, *parameters], return_annotation=str)
+    described.__annotations__ = {**types, "return": str}
+    said = [f"    {name}: {one.get('description', name)}" for name, one in tool.properties.items()]
+    lines = [tool.description, "", "Args:", *said, "", "Returns:", "    What the world says next."]
+    described.__doc__ = "\n".join(lines)
+    return method

@@ -8,6 +8,7 @@ import verifiers as vf
 from datasets import Dataset
 
 from tokengym.agents.adapters.skill import TaskScale, measure_scales
+from tokengym.agents.chat_tools import next_messages, with_call
 from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
 
 _ROLLOUT = "tokengym_rollout"
@@ -66,11 +67,13 @@ class WorldMultiTurnEnv(vf.MultiTurnEnv):
         self._rollouts = made = Rollouts.of(rollouts)
         self._evaluation_tasks = evaluation_tasks
         self._skill = skill
+        tools = [vf.Tool(**tool.function) for tool in made.world.tools]
         super().__init__(
             max_turns=-1,
             rubric=WorldRubric(),
             dataset=lambda: _rows(made, split, tasks),
             eval_dataset=lambda: _rows(made, "test", self._evaluation_tasks),
+            tool_defs=tools or None,
             **settings,
         )
 
@@ -114,7 +117,7 @@ class WorldMultiTurnEnv(vf.MultiTurnEnv):
         """Play the last reply and return the world's answer."""
         rollout: Rollout = state[_ROLLOUT]
         _play_last_reply(state)
-        said = [{"role": "user", "content": rollout.text}]
+        said = next_messages(rollout.text, _last_message(state))
         if rollout.done:
             state["final_env_response"] = said
         return said
@@ -150,7 +153,13 @@ def _play_last_reply(state: vf.State) -> None:
     for step in state["trajectory"][len(rollout.well_formed) :]:
         if not rollout.done:
             reason = "length" if step["is_truncated"] else "stop"
-            rollout.say(_text(step["completion"]), reason)
+            last = step["completion"][-1] if step["completion"] else None
+            rollout.say(with_call(_text(step["completion"]), last), reason)
+
+
+def _last_message(state: vf.State) -> Any:
+    steps = state["trajectory"]
+    return steps[-1]["completion"][-1] if steps and steps[-1]["completion"] else None
 
 
 def _text(completion: Any) -> str:

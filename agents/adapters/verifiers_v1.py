@@ -10,16 +10,25 @@ from openai import AsyncOpenAI
 from verifiers.v1.dialects.chat import message_to_wire
 
 from tokengym.agents.adapters.skill import TaskScale, measure_scales
+from tokengym.agents.chat_tools import next_messages, with_call
 from tokengym.agents.loopback import bypass_proxies
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.tools import openai_tools
 
 
 class WorldData(vf.TaskData):
-    """Where a Task is found; no prompt, since the world opens the conversation."""
+    """Where a Task is found; no prompt, since the world opens the conversation.
+
+    Attributes:
+        split: of the world.
+        index: within the split.
+        tools: of the world, as the chat API takes them.
+    """
 
     split: str
     index: int
+    tools: list[dict[str, Any]] = []
 
 
 class WorldTask(vf.Task[WorldData]):
@@ -93,18 +102,19 @@ class WorldTaskset(vf.Taskset[WorldTask, WorldTasksetConfig]):
     def load(self) -> Iterator[WorldTask]:
         """Yield the Tasks in order."""
         world, split, index = self.rollouts.world, self._split, 0
+        tools = openai_tools(world.tools)
         self._scales.clear()
         while self._count is None or index < self._count:
             name = f"{world.spec.short_name}-{world.level}-{split}-{index}"
             self._loaded[0] = index + 1
             task_id = world.task(split, index).fingerprint
-            data = WorldData(id=task_id, name=name, split=split, index=index)
+            data = WorldData(id=task_id, name=name, split=split, index=index, tools=tools)
             yield WorldTask(data, self.config.task)
             index += 1
 
 
 class ChatHarness(vf.Harness[vf.HarnessConfig]):
-    """A conversation without tools, held in this process: nothing is installed or started."""
+    """A conversation, held in this process: nothing is installed or started."""
 
     APPENDS_SYSTEM_PROMPT = True
     SUPPORTS_RESUME = True
@@ -132,7 +142,9 @@ class ChatHarness(vf.Harness[vf.HarnessConfig]):
         bypass_proxies(endpoint)
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0) as client:
             messages: Any = [*before, *said]
-            await client.chat.completions.create(model=ctx.model, messages=messages)
+            declared = getattr(data, "tools", [])
+            more: Any = {"tools": declared} if declared else {}
+            await client.chat.completions.create(model=ctx.model, messages=messages, **more)
         return vf.ProgramResult(0, "", "")
 
 
@@ -159,12 +171,14 @@ class WorldEnv(vf.Env[WorldEnvConfig]):
         rollout = taskset.rollouts.start_at(task.data.split, task.data.index)
         async with agents.player.interaction(task) as interaction:
             trace = interaction.trace
+            reply = None
             while not rollout.done:
-                segment = await interaction.turn(rollout.text)
+                segment = await interaction.turn(next_messages(rollout.text, reply))
                 if segment.terminated:
                     break
                 reply = next(m for m in reversed(segment.messages) if m.role == "assistant")
-                rollout.say(str(reply.content or ""), trace.calls[-1].finish_reason)
+                said = with_call(str(reply.content or ""), reply)
+                rollout.say(said, trace.calls[-1].finish_reason)
         rollout.stop()  # a limit of the run's own ended it: the rest counts as empty replies
         trace.record_reward("return", rollout.total)
         trace.record_metric("well_formed", rollout.share_well_formed)

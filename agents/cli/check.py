@@ -35,7 +35,7 @@ from tokengym.agents.training.setting_groups import WorldOptions
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, make_world, spec, specs
+from tokengym.envs.registry import baselines_at, make_world, spec, specs
 from tokengym.rewards.bounds import RewardRangeError
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _certify(
     try:
         found = certify(
             world,
-            baselines(world.spec),
+            baselines_at(world),
             tasks=asked.tasks,
             seed=asked.seed,
             keep=_keep_in(asked, world, options) if asked.rollouts else None,

@@ -7,13 +7,14 @@ wrong with every request stops, with the sentence that helps.
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from tokengym.agents.chat_tools import next_messages, with_call
 from tokengym.agents.evaluation.chat_answer import ChatAnswer
 from tokengym.agents.evaluation.chat_client import (
     KEY_VARIABLE,
@@ -34,6 +35,7 @@ from tokengym.envs.core.episode import DecodedReply, OpponentPolicy, TextEpisode
 from tokengym.envs.core.errors import OptionError, TokengymError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task
+from tokengym.envs.core.tools import Tool, openai_tools
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
 
@@ -78,6 +80,8 @@ class _Answer(NamedTuple):
     reply: DecodedReply | None
     noted: Mapping[str, Any]
     """What the turn's record says of it."""
+    message: dict[str, Any] = {}
+    """The reply as it goes back into the conversation."""
 
 
 @dataclass
@@ -91,6 +95,7 @@ class Endpoint:
         temperature: of sampling.
         max_tokens: most tokens of a reply.
         limit: the name of the parameter that limits a reply's tokens.
+        takes_tools: whether tools may be declared: not once it has refused them.
         answered: whether it has ever answered: if so, a failure is not of every request.
         others: models that it says have answered, and that were not asked for.
     """
@@ -101,6 +106,7 @@ class Endpoint:
     temperature: float
     max_tokens: int
     limit: str = "max_tokens"
+    takes_tools: bool = True
     answered: bool = False
     others: set[str] = field(default_factory=set)
     _probing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -134,14 +140,17 @@ class Endpoint:
         limit = max_tokens or ENDPOINT_TOKENS
         return cls(ChatClient(url, settings), policy, model, sampled_at, limit)
 
-    async def ask(self, messages: list[dict[str, str]]) -> _Answer:
+    async def ask(self, messages: list[dict[str, Any]], tools: Sequence[Tool] = ()) -> _Answer:
         """Send a whole conversation; a failure of this request alone is an answer without a reply.
+
+        Tools are declared natively, and a native call is read as its line. An endpoint that refuses
+        them is asked without: the texts say how a line calls one.
 
         Raises:
             EndpointError: if every request fails.
         """
         try:
-            answer = await self._complete(messages)
+            answer = await self._complete(messages, tools=tools)
         except RequestError as error:
             if not (error.may_pass or error.of_conversation):
                 raise await self._explained(error) from None
@@ -157,20 +166,35 @@ class Endpoint:
             print(f"{self.policy}: another model answers, {other}", file=sys.stderr)
         noted = answer.model_dump(include={"prompt_tokens", "completion_tokens"})
         noted |= {"finish": finish, "model": other}
-        return _Answer(DecodedReply(answer.text, complete), noted)
+        message: dict[str, Any] = {"role": "assistant", "content": answer.text}
+        text = answer.text
+        if tools and answer.message.get("tool_calls"):
+            text = with_call(text, answer.message)
+            message["tool_calls"] = answer.message["tool_calls"]
+        return _Answer(DecodedReply(text, complete), noted, message)
 
     async def _complete(
-        self, messages: list[dict[str, str]], retries: int | None = None
+        self,
+        messages: list[dict[str, Any]],
+        retries: int | None = None,
+        tools: Sequence[Tool] = (),
     ) -> ChatAnswer:
         limit, sampling = self.limit, {"model": self.model, "temperature": self.temperature}
         body = {**sampling, "messages": messages, limit: self.max_tokens}
+        declared = bool(tools) and self.takes_tools
+        if declared:
+            body["tools"] = openai_tools(tools)
         try:
             answer = await self.client.complete(body, retries=retries)
         except RequestError as error:
             # Newer models of OpenAI's know the limit by this name alone.
             if "max_completion_tokens" in str(error) and limit != "max_completion_tokens":
                 self.limit = "max_completion_tokens"
-                return await self._complete(messages, retries)
+                return await self._complete(messages, retries, tools)
+            # Servers that know no tools, or that were not started with a parser of calls.
+            if declared and "tool" in str(error).lower():
+                self.takes_tools = False
+                return await self._complete(messages, retries, tools)
             raise
         self.answered = True
         return answer
@@ -247,18 +271,19 @@ class EndpointPlayer:
         others = {role: _in_thread(who) for role, who in self.opponents.items()}
         episode = TextEpisode(self.world.fork(), task, opponents=others)
         await episode.advance_awaiting()
-        messages: list[dict[str, str]] = []
+        messages: list[dict[str, Any]] = []
         if self.system:
             messages.append({"role": "system", "content": self.system})
         answers: list[_Answer] = []
         while not episode.done:
-            messages.append({"role": "user", "content": episode.turn.text})
-            answers.append(await self.endpoint.ask(messages))
+            last = answers[-1].message if answers else None
+            messages += next_messages(episode.turn.text, last)
+            answers.append(await self.endpoint.ask(messages, self.world.tools))
             reply = answers[-1].reply
             if reply is None:
                 episode.stop(StopReason.ABANDONED)
                 break
-            messages.append({"role": "assistant", "content": reply.text})
+            messages.append(answers[-1].message)
             episode.say(reply.text, complete=reply.complete)
             await episode.advance_awaiting()
         record = record_episode(origin, task, self.role, episode.exchanges)

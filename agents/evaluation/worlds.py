@@ -15,7 +15,7 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, make_world, scripted_opponent
+from tokengym.envs.registry import baselines_at, make_world, scripted_opponent
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class EvaluatedWorld:
                 two Tasks.
         """
         world = made or make_world(place.world, place.level, **place.options)
-        scripts = baselines(world.spec)
+        scripts = baselines_at(world)
         tasks = _Tasks(draw_tasks(world, place.split, place.tasks, executor))
         if len(tasks) < 2:
             raise OptionError(

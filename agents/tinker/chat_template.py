@@ -7,13 +7,22 @@ around it), and the guess is checked on texts chosen to break it. If it fails, t
 conversation is rendered at every turn: slower, but at a cost that does not grow with the turns.
 """
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import NamedTuple
 
 from tinker_cookbook.exceptions import RendererError
-from tinker_cookbook.renderers import Message, Renderer, TextPart, ThinkingPart, TrainOnWhat
+from tinker_cookbook.renderers import (
+    ContentPart,
+    Message,
+    Renderer,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    TrainOnWhat,
+)
 
 from tokengym.agents.tinker.tokenizing import PlainTokenizer
 
@@ -57,6 +66,23 @@ def assistant_after_thinking(text: str) -> Message:
     return Message(role="assistant", content=[thinking, TextPart(type="text", text=text)])
 
 
+def calling(tool: str, *thinking: ThinkingPart) -> Callable[[str], Message]:
+    """Return what writes a call of a tool with one text, maybe after some thinking."""
+
+    def call(text: str) -> Message:
+        function = ToolCall.FunctionBody(name=tool, arguments=json.dumps({"text": text}))
+        calls = [ToolCall(function=function)]
+        content = list[ContentPart](thinking) or ""
+        return Message(role="assistant", content=content, tool_calls=calls)
+
+    return call
+
+
+def result_of(tool: str) -> Callable[[str], Message]:
+    """Return what writes the result of a call of a tool."""
+    return lambda text: Message(role="tool", content=text, name=tool)
+
+
 def rendered(renderer: Renderer, conversation: list[Message]) -> list[int]:
     """Return the tokens of a conversation up to where the next reply begins."""
     tokens: list[int] = renderer.build_generation_prompt(conversation).to_ints()
@@ -72,15 +98,23 @@ class ReplyTemplate:
     Args:
         renderer: any renderer.
         recurring: whether replies must look the same in history as when they were sampled.
+        before: what precedes every conversation.
+        tool: write native calls of this tool, and its results where texts are read.
 
     Raises:
         ValueError: if no form of reply continues the renderer's own prompt.
     """
 
-    def __init__(self, renderer: Renderer, *, recurring: bool) -> None:
+    def __init__(
+        self, renderer: Renderer, *, recurring: bool, before: Sequence[Message] = (), tool: str = ""
+    ) -> None:
         self.renderer = renderer
-        self.opening = rendered(renderer, [user(_OPENING)])
-        for form in (assistant, assistant_after_thinking):
+        self.answer = result_of(tool) if tool else user
+        self._begun = [*before, user(_OPENING)]
+        self.opening = rendered(renderer, self._begun)
+        thinking = ThinkingPart(type="thinking", thinking="Well")
+        calls = calling(tool), calling(tool, thinking)
+        for form in calls if tool else (assistant, assistant_after_thinking):
             self.form = form
             try:
                 replies = [self.write(reply) for reply in _REPLIES]
@@ -94,14 +128,18 @@ class ReplyTemplate:
 
     def write(self, reply: str) -> list[int]:
         """Tokens of a canonical reply, its end included."""
-        talk = [user(_OPENING), self.form(reply)]
+        talk = [*self._begun, self.form(reply)]
         examples = self.renderer.build_supervised_examples(talk, TrainOnWhat.ALL_ASSISTANT_MESSAGES)
         return _remainder(examples[-1][0].to_ints(), self.opening)
 
     def history(self, reply: str, text: str) -> list[int]:
         """Tokens after the opening's prompt, once `reply` and then `text` have followed."""
-        talk = [user(_OPENING), self.form(reply), user(text)]
-        return _remainder(rendered(self.renderer, talk), self.opening)
+        return self.continued([(reply, text)])
+
+    def continued(self, turns: Sequence[tuple[str, str]]) -> list[int]:
+        """Tokens after the opening's prompt, once several replies and texts have followed."""
+        later = [part for reply, text in turns for part in (self.form(reply), self.answer(text))]
+        return _remainder(rendered(self.renderer, [*self._begun, *later]), self.opening)
 
 
 class TextTemplate(NamedTuple):
@@ -145,22 +183,26 @@ class TurnTemplate:
         for reply, tokens in zip(_REPLIES, written, strict=True):
             if replies.history(reply, _TEXT) != [*tokens, *next_turn]:
                 raise ValueError("the tokens after a reply depend on the reply")
-        form = replies.form
-        talk = [user(_OPENING), form(_REPLIES[0]), user(_TEXT), form(_REPLIES[1]), user(_TEXT)]
-        twice = [*replies.opening, *written[0], *next_turn, *written[1], *next_turn]
-        if rendered(renderer, talk) != twice:
+        twice = [*written[0], *next_turn, *written[1], *next_turn]
+        if replies.continued([(_REPLIES[0], _TEXT), (_REPLIES[1], _TEXT)]) != twice:
             raise ValueError("later turns are rendered differently from the first ones")
         self._closing = _common_suffix(written)
         self._stop = _stop_string(renderer, tokenizer.decode(written[0]))
         self._stops = self._stop is None or tokenizer.decode(self._closing).endswith(self._stop)
         self._text_template: TextTemplate | None = None
-        used = {tokenizer.decode([token]) for token in twice} & tokenizer.special_tokens
-        probes = sorted(used) or sorted(tokenizer.special_tokens)[:3]
-        self.forgeable = any(self._becomes_special(marker) for marker in probes)
+        used = {tokenizer.decode([token]) for token in (*replies.opening, *twice)}
+        probes = sorted(used & tokenizer.markup) or sorted(tokenizer.markup)[:3]
+        others = sorted(tokenizer.markup.difference(probes))
+        self.forgeable = any(self._becomes_special(marker) for marker in (*probes, *others))
         trials = [*_TRIALS, *(f"a{marker}b" for marker in probes)]
         if self.forgeable:
             trials = list(map(sanitize, trials))
         self._text_template = self._find_text_template(next_turn, trials)
+
+    @property
+    def end(self) -> int:
+        """The last token of a canonical reply."""
+        return self._closing[-1]
 
     def next_turn(self, text: str) -> list[int]:
         """Tokens from the end of a canonical reply through `text` to where the next one begins."""
@@ -206,7 +248,7 @@ class TurnTemplate:
         return sum(map(self._is_special, spelled)) > sum(map(self._is_special, broken))
 
     def _is_special(self, token: int) -> bool:
-        return self._tokenizer.decode([token]) in self._tokenizer.special_tokens
+        return self._tokenizer.decode([token]) in self._tokenizer.markup
 
     def _find_text_template(self, next_turn: list[int], trials: list[str]) -> TextTemplate | None:
         expected = [(trial, self._render_next_turn(trial)) for trial in trials]
@@ -233,7 +275,7 @@ class TurnTemplate:
 
 def special_token_pattern(tokenizer: PlainTokenizer) -> re.Pattern[str]:
     """Return a pattern of the spellings of all special tokens, the longest first."""
-    longest_first = sorted(tokenizer.special_tokens, key=len, reverse=True)
+    longest_first = sorted(tokenizer.markup, key=len, reverse=True)
     return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
 

@@ -3,16 +3,17 @@
 The renderer of a model that names none is the one that the cookbook recommends.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, unquote
 
 from tinker_cookbook.exceptions import ConfigurationError, RendererError
 from tinker_cookbook.model_info import get_recommended_renderer_name
 from tinker_cookbook.renderers import Message as ChatMessage
-from tinker_cookbook.renderers import Renderer, get_renderer, get_text_content
+from tinker_cookbook.renderers import Renderer, ToolSpec, get_renderer, get_text_content
 
 from tokengym.agents.tinker.chat_template import (
     ReplyTemplate,
@@ -27,10 +28,12 @@ from tokengym.agents.tinker.tokenizer_loading import load_tokenizer
 from tokengym.agents.tinker.tokenizing import plain_tokenizer
 from tokengym.envs.core.episode import DecodedReply
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.tools import NOT_PLAYED, Tool, check_tools, native_line
 from tokengym.envs.tokens.codec import ByteCodec, Codec, Message
 
 _KEEPING = "+keep_thinking"
 _SYSTEM = "+system:"
+_TOOLS = "+tools:"
 _PLAIN_REPLIES = (
     *("17", "Fine, p = 0.35", "a\n b", "x\n\ny", "don 't . stop ,", "été 🙂"),
     *(" a\n b \n", "\n\nx"),
@@ -57,16 +60,24 @@ class RendererCodec:
     (`sanitize`). Other parts of a format can be imitated: in `role_colon` a text may contain the
     line `Assistant:`.
 
+    Tools are declared in the format's own way if it has one and native calls can be appended to. A
+    native call is read as the line of `tokengym.envs.core.tools`, after the words before it, and
+    what follows it is its result, in the role that the format has for that; after a reply in text,
+    lines of calls among them, it is the user's. The first call of a reply is played; the result
+    says that the others were not. Elsewhere tools are what the world's texts say of them.
+
     Args:
         renderer: a name `tinker_cookbook.renderers.get_renderer` knows.
         tokenizer: a name or a directory `tinker_cookbook.tokenizer_utils.get_tokenizer` knows.
         keep_thinking: for renderers that strip thinking from history: keep it, which gives them
             the extension property.
         system: a text that precedes every conversation as the system's; none if empty.
+        tools: the tools of the world that is played.
 
     Attributes:
         name: the name from which `codec_named` makes it.
         renderer: the cookbook's renderer.
+        tools: the tools.
         tokenizer: the plain view of its tokenizer.
 
     Raises:
@@ -75,9 +86,19 @@ class RendererCodec:
     """
 
     def __init__(
-        self, renderer: str, tokenizer: str, *, keep_thinking: bool = False, system: str = ""
+        self,
+        renderer: str,
+        tokenizer: str,
+        *,
+        keep_thinking: bool = False,
+        system: str = "",
+        tools: Sequence[Tool] = (),
     ) -> None:
-        self.name = codec_name(renderer, tokenizer, keep_thinking=keep_thinking, system=system)
+        self._bare = codec_name(renderer, tokenizer, keep_thinking=keep_thinking, system=system)
+        self.tools = check_tools(tools)
+        self.name = codec_name(
+            renderer, tokenizer, keep_thinking=keep_thinking, system=system, tools=self.tools
+        )
         try:
             loaded = load_tokenizer(tokenizer)
         except (OSError, ValueError) as error:
@@ -99,7 +120,7 @@ class RendererCodec:
                 raise OptionError(f"the renderer {renderer!r} strips no thinking from history")
             loaded_renderer.strip_thinking_from_history = False
         self.renderer: Renderer = loaded_renderer
-        self._system = [ChatMessage(role="system", content=system)] if system else []
+        self._before = [ChatMessage(role="system", content=system)] if system else []
         self.tokenizer = plain_tokenizer(loaded)
         self.vocab_size = self.tokenizer.vocab_size
         self._special_tokens = special_token_pattern(self.tokenizer)
@@ -119,6 +140,7 @@ class RendererCodec:
         self.append_only = self._turns is not None
         self._opens_thinking = self.tokenizer.decode(begun).rstrip().endswith("<think>")
         self._affixes = self._find_affixes()
+        self._results = self._declare_tools(system)
 
     def __reduce__(self) -> tuple[Callable[[str], Codec], tuple[str]]:
         """Pickle the name; the codec is made again, once, where it arrives."""
@@ -134,7 +156,7 @@ class RendererCodec:
 
     def render(self, conversation: Sequence[Message]) -> list[int]:
         """Tokens of a whole conversation; see `Codec.render`."""
-        messages = self._system + [
+        messages = self._before + [
             assistant(self.sanitize(entry.text)) if entry.own else user(self.sanitize(entry.text))
             for entry in conversation
         ]
@@ -148,6 +170,8 @@ class RendererCodec:
         """
         if self._turns is None:
             raise OptionError(f"{self.name} cannot be appended to; render the conversation")
+        if self._results and (calls := self._calls(action)):
+            return self._extend_call(action, calls, text)
         missing_end = self._turns.missing_end(action)
         next_turn = self._turns.next_turn(self.sanitize(text))
         return missing_end + next_turn if missing_end else next_turn
@@ -172,20 +196,86 @@ class RendererCodec:
         prompt opened thinking that the action does not end, the text begins with `<think>`.
         """
         tokens = action if isinstance(action, list) else list(action)
-        if self._affixes is not None:
-            start, end = self._affixes
-            body = tokens[len(start) : len(tokens) - len(end)]
-            if start + body + end == tokens:
-                text = self.tokenizer.decode(body)
-                # Whatever a parser treats specially contains one of these.
-                if "<" not in text and "[" not in text:
-                    return DecodedReply(text, stop_reason != "length")
+        text = self._plain(tokens)
+        if text is not None:
+            return DecodedReply(text, stop_reason != "length")
         return self._parse(tokens, stop_reason)
+
+    def with_tools(self, tools: Sequence[Tool]) -> Codec:
+        """Return this codec with the tools of a world in place of its own; see `ToolCodec`."""
+        same = tuple(tools) == self.tools
+        return self if same else codec_named(_with_tools(self._bare, check_tools(tools)))
+
+    def _declare_tools(self, system: str) -> dict[str, TurnTemplate]:
+        """Put the tools before conversations, if native calls can be appended to.
+
+        Returns:
+            by tool what comes between a call of it and the next reply; nothing without any.
+        """
+        if self._turns is None or not self.tools:
+            return {}
+        results = {}
+        try:
+            specs = [cast(ToolSpec, tool.function) for tool in self.tools]
+            before = self.renderer.create_conversation_prefix_with_tools(specs, system)
+            for tool in self.tools:
+                replies = ReplyTemplate(
+                    self.renderer, recurring=True, before=before, tool=tool.name
+                )
+                if not self.read(replies.write(""), "stop").complete:
+                    return {}  # canonical calls lack their end
+                results[tool.name] = TurnTemplate(
+                    self.renderer, self.tokenizer, replies, self._break_special_tokens
+                )
+        except (NotImplementedError, RendererError, ValueError):
+            return {}
+        self._before = before
+        return results
+
+    def _extend_call(
+        self, action: Sequence[int], calls: Sequence[tuple[str, str]], text: str
+    ) -> list[int]:
+        """Return the tokens that follow native calls: the result of the first, and of the others.
+
+        A name that no tool has gets its result as the first tool would.
+        """
+        results = self._results
+        turns = results.get(calls[0][0], next(iter(results.values())))
+        shown = "\n".join([text, *[NOT_PLAYED] * (len(calls) - 1)])
+        next_turn = turns.next_turn(self.sanitize(shown))
+        # Formats end a call in ways of their own, which the sampler may have left out.
+        ended = action[-1] in (*self.stop, turns.end)
+        return next_turn if ended else [turns.end, *next_turn]
+
+    def _plain(self, tokens: list[int]) -> str | None:
+        """Return the text of a reply in which no parser sees anything else; `None` of others."""
+        if self._affixes is None:
+            return None
+        start, end = self._affixes
+        body = tokens[len(start) : len(tokens) - len(end)]
+        if start + body + end != tokens:
+            return None
+        text = self.tokenizer.decode(body)
+        # Whatever a parser treats specially contains one of these.
+        return None if "<" in text or "[" in text else text
+
+    def _calls(self, action: Sequence[int]) -> list[tuple[str, str]]:
+        """Return the native calls of a reply, names and arguments."""
+        tokens = list(action)
+        if self._plain(tokens) is not None:
+            return []
+        try:
+            return _native_calls(self.renderer.parse_response(tokens)[0])
+        except Exception:  # as in `_parse`
+            return []
 
     def _parse(self, tokens: list[int], stop_reason: str | None) -> DecodedReply:
         try:
             message, termination = self.renderer.parse_response(tokens)
             text = get_text_content(message)
+            if self.tools and (calls := _native_calls(message)):
+                line = native_line(*calls[0])
+                text = f"{text.strip()}\n{line}".lstrip()
         # A policy may sample tokens that no model should; renderers then raise all kinds of errors.
         except Exception:
             return DecodedReply(self.tokenizer.decode(tokens), complete=False)
@@ -212,6 +302,23 @@ class RendererCodec:
         return list(start), list(end)
 
 
+def _native_calls(message: ChatMessage) -> list[tuple[str, str]]:
+    """Return name and arguments of each call, also where the parser could not read them."""
+    parsed = [
+        (call.function.name, call.function.arguments) for call in message.get("tool_calls", [])
+    ]
+    return parsed + [_recovered(call.raw_text) for call in message.get("unparsed_tool_calls", [])]
+
+
+def _recovered(raw: str) -> tuple[str, str]:
+    """Read a call whose arguments are JSON in a string, which parsers refuse."""
+    try:
+        call = json.loads(raw[raw.index("{") : raw.rindex("}") + 1])
+        return str(call["name"]), json.dumps(call["arguments"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return "call", raw
+
+
 @cache
 def codec_named(name: str) -> Codec:
     """Return the codec of a name, made once per process.
@@ -219,7 +326,8 @@ def codec_named(name: str) -> Codec:
     Args:
         name: `byte`, or `renderer@tokenizer` such as `qwen3_instruct@Qwen/Qwen3-8B` or
             `role_colon@path/to/model`; the renderer may be followed by `+keep_thinking`, and that
-            by `+system:TEXT` with a percent-encoded text. `codec_name` writes it.
+            by `+system:TEXT` with a percent-encoded text, and that by `+tools:JSON`. `codec_name`
+            writes it.
 
     Raises:
         OptionError: if the name has another form, or names no renderer or tokenizer.
@@ -229,20 +337,37 @@ def codec_named(name: str) -> Codec:
     renderer, at, tokenizer = name.partition("@")
     if not (renderer and at and tokenizer):
         raise OptionError(f"a codec is 'byte' or 'renderer@tokenizer', got {name!r}")
+    renderer, _, declared = renderer.partition(_TOOLS)
     renderer, _, system = renderer.partition(_SYSTEM)
     keeps = renderer.endswith(_KEEPING)
+    tools = [Tool(*each) for each in json.loads(unquote(declared) or "[]")]
     return RendererCodec(
-        renderer.removesuffix(_KEEPING), tokenizer, keep_thinking=keeps, system=unquote(system)
+        renderer.removesuffix(_KEEPING),
+        tokenizer,
+        keep_thinking=keeps,
+        system=unquote(system),
+        tools=tools,
     )
 
 
 def codec_name(
-    renderer: str, tokenizer: str, *, keep_thinking: bool = False, system: str = ""
+    renderer: str,
+    tokenizer: str,
+    *,
+    keep_thinking: bool = False,
+    system: str = "",
+    tools: Sequence[Tool] = (),
 ) -> str:
     """Return the name by which `codec_named` makes a codec; see `RendererCodec`."""
     keeping = _KEEPING if keep_thinking else ""
     before = f"{_SYSTEM}{quote(system, safe='')}" if system else ""
-    return f"{renderer}{keeping}{before}@{tokenizer}"
+    return _with_tools(f"{renderer}{keeping}{before}@{tokenizer}", tools)
+
+
+def _with_tools(bare: str, tools: Sequence[Tool]) -> str:
+    renderer, _, tokenizer = bare.partition("@")
+    declared = f"{_TOOLS}{quote(json.dumps(tools), safe='')}" if tools else ""
+    return f"{renderer}{declared}@{tokenizer}"
 
 
 def as_codec(codec: "str | Codec") -> Codec:

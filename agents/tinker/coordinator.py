@@ -19,7 +19,7 @@ from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import Codec
+from tokengym.envs.tokens.codec import Codec, codec_for
 from tokengym.envs.tokens.episode import Episode
 
 
@@ -108,7 +108,7 @@ class Coordinator:
             raise OptionError(f"reply_timeout must be positive, got {reply_timeout}")
         self.world = world
         self.task = task
-        self.codec = as_codec(codec)
+        self.codec = codec_for(as_codec(codec), world.declared_tools)
         self.roles = tuple(roles)
         self.reply_timeout = reply_timeout
         self._openings = openings

@@ -3,8 +3,12 @@
 The bridge does this every turn, so it bypasses the tokenizers' Python layers.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, Protocol
+
+_MARKUP = re.compile(r"<\S+>|\[\S+\]")
+"""Added tokens that chat formats use and tokenizers do not call special."""
 
 
 class PlainTokenizer(Protocol):
@@ -13,10 +17,13 @@ class PlainTokenizer(Protocol):
     Attributes:
         vocab_size: token ids are in `[0, vocab_size)`.
         special_tokens: spellings of the special tokens.
+        markup: the same, and of all other tokens that stand for markup, such as `<tool_call>`: no
+            text that is read may contain one of them.
     """
 
     vocab_size: int
     special_tokens: frozenset[str]
+    markup: frozenset[str]
 
     def encode(self, text: str) -> list[int]:
         """Tokens of `text`, in a new list; no part of the text becomes a special token."""
@@ -42,7 +49,7 @@ class _TmlTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         ids = [tokenizer.encode_special(name) for name in tokenizer.special_tokens()]
-        self.special_tokens = frozenset(str(tokenizer.decode([i])) for i in ids)
+        self.special_tokens = self.markup = frozenset(str(tokenizer.decode([i])) for i in ids)
         # It has no attribute for its size, but its ids leave no gaps.
         valid, invalid = max(ids), 2 * max(ids) + 1_000_000
         while invalid - valid > 1:
@@ -75,7 +82,9 @@ class _TransformersTokenizer:
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
+        added = (str(entry) for entry in getattr(tokenizer, "added_tokens_encoder", ()))
         self.special_tokens = frozenset(map(str, tokenizer.all_special_tokens))
+        self.markup = self.special_tokens.union(filter(_MARKUP.fullmatch, added))
         self.vocab_size = len(tokenizer)
 
     def encode(self, text: str) -> list[int]:
@@ -95,6 +104,7 @@ class FastTokenizer:
     Attributes:
         vocab_size: token ids are in `[0, vocab_size)`.
         special_tokens: spellings of the special tokens.
+        markup: spellings of tokens that no text may contain; see `PlainTokenizer`.
     """
 
     def __init__(self, backend: Any) -> None:
@@ -105,6 +115,8 @@ class FastTokenizer:
         self._backend.encode_special_tokens = True
         added = self._backend.get_added_tokens_decoder().values()
         self.special_tokens = frozenset(str(entry.content) for entry in added if entry.special)
+        others = (str(entry.content) for entry in added)
+        self.markup = self.special_tokens.union(filter(_MARKUP.fullmatch, others))
         self.vocab_size = max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
 
     def encode(self, text: str) -> list[int]:

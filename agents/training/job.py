@@ -45,7 +45,7 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, import_object, make_world, scripted_opponent
-from tokengym.envs.tokens.codec import Codec
+from tokengym.envs.tokens.codec import Codec, codec_for
 
 _FURTHER_TASKS = 500_000  # of a seed's Tasks, the last ones stand in for others
 
@@ -123,7 +123,8 @@ class Job:
         if config.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
         config = replace(config, renderer=renderer_for(config.model, config.renderer))
-        codec = codec_named(codec_name(config.renderer, target.model, system=config.system))
+        bare = codec_name(config.renderer, target.model, system=config.system)
+        codec = codec_for(codec_named(bare), world.declared_tools)
         config = fill_in(config, target.model, codec, played, local=target.local)
         max_tokens = config.max_tokens
         assert max_tokens is not None

@@ -45,6 +45,7 @@ class WorldSpec:
         id: registered name, such as `tokengym/Forecast-v0`.
         summary: one sentence for people.
         entry_point: `module:class` of the world.
+        level_entry_points: the same of levels that have a class of their own, with equal options.
         baselines: `module:mapping` of the world's scripted policies by name.
         roles: the roles, in order of their first turn.
         turn_limits: by level (the first level is the default), the most turns of one role.
@@ -59,6 +60,8 @@ class WorldSpec:
         best_blind: `module:function` from (World, Tasks) to the name of the best of them, or `None`
             where it must be played; for worlds that know it in closed form.
         blind_name: what reports call the best of them.
+        only_at: by baseline the levels that it is for, if not for all. Elsewhere it plays like
+            another one, and tables leave it out.
         planners: baselines that solve, enumerate or read a constant that no Turn shows; studies of
             simple rules leave them out, as they do `oracle`.
         reachable: by level, the best policy known that reads only what the Turns say. It holds for
@@ -108,9 +111,11 @@ class WorldSpec:
     blind: str = ""
     best_blind: str = ""
     blind_name: str = "best blind"
+    only_at: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     planners: tuple[str, ...] = ()
     reachable: Mapping[str, Reachable] = field(default_factory=dict)
     ladders: str = ""
+    level_entry_points: Mapping[str, str] = field(default_factory=dict)
     retired: Mapping[str, str] = field(default_factory=dict)
     warm_up: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -167,6 +172,11 @@ class WorldSpec:
     def levels(self) -> tuple[str, ...]:
         """Names of the levels, the default first."""
         return tuple(self.turn_limits)
+
+    def class_path(self, level: str | None) -> str:
+        """Return `module:class` of the world at a level, the first one if `None`."""
+        level = self.levels[0] if level is None else level
+        return self.level_entry_points.get(level, self.entry_point)
 
     def require_level(self, level: str) -> None:
         """Refuse a level that the world has not, or no longer.

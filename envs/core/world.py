@@ -32,6 +32,7 @@ from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.split_windows import Windows
 from tokengym.envs.core.task import Task, canonical_json, fingerprint, to_plain_json
 from tokengym.envs.core.task_drawing import Unusable, draw_usable
+from tokengym.envs.core.tools import Tool
 from tokengym.envs.core.turn import NOTHING, StopReason, Turn, sum_rewards
 
 PROMPTS = ("full", "terse")
@@ -65,6 +66,10 @@ class World(ABC, Generic[Compiled]):
 
     made_with: Mapping[str, Any] | None = None
     """The options that `make_world` was given; `None` for a world that was made otherwise."""
+
+    tools: tuple[Tool, ...] = ()
+    """The tools of the world at its level, fixed before the first Turn; a reply calls one by a line
+    of `tokengym.envs.core.tools`. Worlds without any read replies of their own form."""
 
     windows: Windows | None = None
     """Windows of a user's time series, on which Tasks are drawn; set by the constructor."""
@@ -104,6 +109,14 @@ class World(ABC, Generic[Compiled]):
     def turn_limit(self) -> int:
         """The most turns that one role can have at this level."""
         return self.spec.turn_limits[self.level]
+
+    @property
+    def declared_tools(self) -> tuple[Tool, ...]:
+        """The tools that a chat format declares: none beside a terse prompt, which says it all.
+
+        Their schemas would be longer than what tiny models read.
+        """
+        return self.tools if self.prompt == "full" else ()
 
     @property
     def returns(self) -> Mapping[str, float]:

@@ -2,8 +2,11 @@
 
 from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.envs.forecasting.levels import LEVELS
-from tokengym.rewards.bounds import UNIT, dyadic
+from tokengym.rewards.bounds import UNIT, Range, dyadic
 from tokengym.rewards.control import FlatFloor
+
+_DESKS = tuple(name for name, level in LEVELS.items() if level.desk)
+_PLANNERS = ("fixed_set", "two_steps", "three_steps")
 
 SPEC = WorldSpec(
     id="tokengym/Forecast-v0",
@@ -12,8 +15,10 @@ SPEC = WorldSpec(
     render="tokengym.envs.forecasting.picture:render_episode",
     baselines="tokengym.envs.forecasting.baselines:BASELINES",
     roles=("forecaster",),
+    level_entry_points=dict.fromkeys(_DESKS, "tokengym.envs.forecasting.desk_world:DeskWorld"),
     turn_limits={name: level.turns for name, level in LEVELS.items()},
-    step_range={"forecaster": UNIT},
+    # A look costs at once; what was spent is paid back to those who never answer, with no more.
+    step_range={"forecaster": Range(-0.0625, 1.0)},
     return_range={"forecaster": UNIT},
     metrics="tokengym.envs.forecasting.report:METRICS",
     demonstrations="tokengym.envs.forecasting.baselines:demonstrate",
@@ -21,8 +26,14 @@ SPEC = WorldSpec(
     blind="tokengym.envs.forecasting.baselines:constants",
     best_blind="tokengym.envs.forecasting.baselines:best_constant",
     blind_name="best constant",
-    planners=("likeliest",),
-    reachable=dict.fromkeys(LEVELS, Reachable("oracle", "exact posterior", proved=True)),
+    only_at=dict.fromkeys(
+        ("read_all", "per_price", "threshold", "report_and_keys", *_PLANNERS), _DESKS
+    ),
+    planners=("likeliest", *_PLANNERS),
+    reachable={
+        name: Reachable("oracle", "exact DP" if level.desk else "exact posterior", proved=True)
+        for name, level in LEVELS.items()
+    },
     ladders="tokengym.envs.forecasting.ladders:LADDERS",
     retired={
         "medium": "easy or hard",

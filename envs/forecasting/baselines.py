@@ -14,10 +14,12 @@ from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task, to_plain_json
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
+from tokengym.envs.forecasting.desk_world import DeskWorld
 from tokengym.envs.forecasting.families.base import bernoulli
 from tokengym.envs.forecasting.generator import draw, draw_outcomes
 from tokengym.envs.forecasting.grammar import write_forecast
 from tokengym.envs.forecasting.levels import LEVELS
+from tokengym.envs.forecasting.looking import RULES, best_note, write_answer, write_look
 from tokengym.envs.forecasting.question import Question, questions
 from tokengym.envs.forecasting.world import ForecastWorld
 from tokengym.rewards.scoring import Forecast
@@ -35,6 +37,10 @@ def _null(_world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 
 
 def _random(world: World, _turn: Turn, rng: np.random.Generator) -> str:
+    if isinstance(world, DeskWorld):
+        note = int(rng.integers(len(world.state) + 1))
+        if note < len(world.state) and not world.state[note]:
+            return write_look(note)
     question = _question(world)
     return _write(tuple(rng.dirichlet([1.0] * (question.options or 2)).tolist()), question)
 
@@ -60,7 +66,9 @@ def _noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
 
 
 def demonstrate(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    """State the optimal forecast in the form asked for; further decimals would teach noise."""
+    """Do the best there is in the form asked for; further decimals would teach noise."""
+    if isinstance(world, DeskWorld) and (note := best_note(world)) is not None:
+        return write_look(note)
     return _write(_best(world), _question(world))
 
 
@@ -77,14 +85,16 @@ def _worked(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 
 
 def _write(forecast: Forecast, question: Question, *, decimals: int = 3) -> str:
+    if question.called:
+        return write_answer(forecast[1], decimals)
     return write_forecast(forecast, question.options, decimals=decimals)
 
 
 def _fitted(world: World) -> Forecast:
     """State what a regression on 200 resolved questions of the level says; see `regressions`."""
     question = _question(world)
-    if question.empirical is None:
-        return base_rate(world)
+    if not question.family:
+        return _informed(world)
     made = ForecastWorld.cast(world)
     weights = regressions(made.level, made.families)[question.family]
     return tuple(_softmax(_features(question) @ weights).tolist())
@@ -209,9 +219,23 @@ def _state(
     world: World,
     _turn: Turn,
     _rng: np.random.Generator,
-    decimals: int = 3,
 ) -> str:
-    return _write(forecast(world), _question(world), decimals=decimals)
+    return _write(forecast(world), _question(world))
+
+
+def _oracle(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+    if isinstance(world, DeskWorld) and (note := best_note(world)) is not None:
+        return write_look(note)
+    return _write(_best(world), _question(world), decimals=_EXACT)
+
+
+def _looking(
+    rule: Callable[[DeskWorld], int | None], world: World, _turn: Turn, _rng: np.random.Generator
+) -> str:
+    """Look by a rule, then state the empirical forecast: at a desk, the posterior."""
+    if isinstance(world, DeskWorld) and (note := rule(world)) is not None:
+        return write_look(note)
+    return _write(_informed(world), _question(world), decimals=_EXACT)
 
 
 def _half(world: World) -> Forecast:
@@ -256,6 +280,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "noisy": _noisy,
         "market": _market,
         "worked": _worked,
-        "oracle": partial(_state, _best, decimals=_EXACT),
+        **{name: partial(_looking, rule) for name, rule in RULES.items()},
+        "oracle": _oracle,
     }
 )

@@ -6,6 +6,8 @@ from typing import NamedTuple
 from tokengym.envs.core.label_noise import outcomes_of_label
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting.data.instance import FAMILY, question_of
+from tokengym.envs.forecasting.desk import generator as desks
+from tokengym.envs.forecasting.desk.compiled import CompiledDesk, compile_desk
 from tokengym.envs.forecasting.question import Question, questions
 from tokengym.envs.forecasting.texts import macros
 from tokengym.rewards.scoring import Forecast, Formula, score_of
@@ -21,6 +23,7 @@ class CompiledTurn(NamedTuple):
         best: the highest expected score of any forecast.
         rule: the score of a forecast under weights.
         reference: what a yes/no forecast is compared with: the target and the base rate.
+        desk: the archive that may be read before the answer; `None` where there is none.
     """
 
     text: str
@@ -29,6 +32,7 @@ class CompiledTurn(NamedTuple):
     best: float
     rule: Formula
     reference: Mapping[str, float]
+    desk: CompiledDesk | None = None
 
 
 CompiledTask = tuple[CompiledTurn, ...]
@@ -41,6 +45,8 @@ def compile_task(task: Task, score: str, label: str, prompt: str) -> CompiledTas
     Raises:
         LookupError, TypeError, ValueError, ArithmeticError, AttributeError: if it is damaged.
     """
+    if task.instance["family"] == desks.FAMILY:
+        return (_desk_turn(task, score, label, prompt),)
     asked, drawn = _questions_and_outcomes(task, label, prompt)
     base = {"base_rate": rate} if (rate := task.answer.get("base_rate")) is not None else {}
     turns = []
@@ -52,6 +58,18 @@ def compile_task(task: Task, score: str, label: str, prompt: str) -> CompiledTas
         reference = {} if question.options else {"label": weights[1], **base}
         turns.append(CompiledTurn(text, question, weights, rule(odds, odds), rule, reference))
     return tuple(turns)
+
+
+def _desk_turn(task: Task, score: str, label: str, prompt: str) -> CompiledTurn:
+    """Return the one turn of a desk: how the answer is scored given all notes, and the archive."""
+    scored = score_of(score, ordered=False)
+    desk = compile_desk(task.instance, task.answer["notes"], scored, prompt)
+    drawn = _shares(task.answer["outcomes"][: outcomes_of_label(label)], 2)
+    question = desk.question(desk.start)
+    odds = question.predictive or drawn
+    rule = scored.formula
+    reference = {} if label == "expected" else {"label": drawn[1]}
+    return CompiledTurn(desk.opening, question, drawn, rule(odds, odds), rule, reference, desk)
 
 
 def _texts(asked: tuple[Question, ...], task: Task, score: str, prompt: str) -> list[str]:

@@ -23,6 +23,21 @@ class Knobs:
 
 
 @dataclass(frozen=True)
+class DeskKnobs:
+    """What an archive holds.
+
+    Attributes:
+        reports: number of reports, three or more.
+        errata: how many of them have an erratum.
+        right: per cent, from and below, in which reports are right.
+    """
+
+    reports: int
+    errata: int
+    right: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class ForecastLevel:
     """One level of synthetic questions.
 
@@ -32,7 +47,8 @@ class ForecastLevel:
         negated: chance that the probability of no is asked for.
         distractors: most irrelevant sentences before the question.
         turns: 1; 2 where the second turn reveals more data and asks again; 5 where each turn asks
-            another question on the same facts.
+            another question on the same facts; at a desk, most looks and answers together.
+        desk: what an archive holds whose notes may be read at a price; `None` elsewhere.
     """
 
     families: tuple[str, ...]
@@ -40,6 +56,7 @@ class ForecastLevel:
     negated: float = 0.0
     distractors: int = 0
     turns: int = 1
+    desk: DeskKnobs | None = None
 
 
 _EASY = ("frequency", "contest", "poisson")
@@ -64,5 +81,7 @@ LEVELS: Mapping[str, ForecastLevel] = MappingProxyType(
         "twins": ForecastLevel(
             ("twin_switches", "twin_gauges", "twin_buttons"), Knobs(size=3), turns=5
         ),
+        "desk": ForecastLevel((), Knobs(size=2), turns=12, desk=DeskKnobs(4, 0, (80, 96))),
+        "desk_errata": ForecastLevel((), Knobs(size=3), turns=12, desk=DeskKnobs(3, 2, (86, 98))),
     }
 )

@@ -1,12 +1,14 @@
 """The picture of an episode: what was stated of each outcome, and what the facts imply."""
 
 import textwrap
+from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.palette import BLACK, BLUE, ORANGE, figure, plot_probabilities
 from tokengym.envs.core.play import PlayedEpisode
+from tokengym.envs.core.tools import call_line, read_call
 from tokengym.envs.core.world import World
 from tokengym.envs.forecasting.compiled import CompiledTurn
 from tokengym.envs.forecasting.grammar import read_forecast
@@ -24,6 +26,8 @@ def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
     What the facts imply and what happened are drawn of turns that were answered alone: a policy
     that sees pictures must not read its answer off them.
     """
+    if world.tools:
+        return _render_desk(world, record, title)
     names: list[str] = []
     stated: list[float | None] = []
     implied: list[float | None] = []
@@ -38,6 +42,36 @@ def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
             odds = turn.question.predictive if answered else None
             implied.append(None if odds is None else odds[outcome])
             happened.append(turn.weights[outcome] if answered else None)
+    return _draw(title, names, stated, implied, happened)
+
+
+def _render_desk(world: World, record: PlayedEpisode, title: str) -> Figure:
+    """Return the picture of a desk: a line for each reply, with the posterior it was given at."""
+    names: list[str] = []
+    stated: list[float | None] = []
+    implied: list[float | None] = []
+    happened: list[float | None] = []
+    again = ForecastWorld.cast(world).fork()
+    again.start(record.task)
+    for reply in record.replies:
+        implied.append(again.best_forecast[1])
+        turn = again.reply(reply)
+        call = read_call(reply, again.tools)
+        names.append("no call" if call is None else call_line(call))
+        stated.append(turn.metrics.get("probability"))
+        happened.append(turn.metrics.get("label"))
+    # A line for each reply there may be, so that all pictures of an episode have one size.
+    names += [""] * (again.turn_limit - len(names))
+    return _draw(title, names, stated, implied, happened)
+
+
+def _draw(
+    title: str,
+    names: Sequence[str],
+    stated: Sequence[float | None],
+    implied: Sequence[float | None],
+    happened: Sequence[float | None],
+) -> Figure:
     made = figure(11.0, 2.2 + 0.75 * len(names), title)
     marks = {
         "what the facts imply": ("|", BLACK, implied),

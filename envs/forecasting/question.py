@@ -34,6 +34,7 @@ class Question:
         event: of a yes/no question that is one of several on the same facts, the outcomes of the
             facts in which its answer is yes; `None` otherwise.
         likeliest: the forecast by the law alone that explains most; `None` where there is none.
+        called: whether the answer is the call of a tool.
     """
 
     text: str
@@ -48,6 +49,7 @@ class Question:
     ordered: bool = False
     event: tuple[int, ...] | None = None
     likeliest: Forecast | None = None
+    called: bool = False
 
     def weigh(self, shares: Forecast) -> Forecast:
         """Return the weights of this question's outcomes from the shares of those of the facts."""

@@ -15,6 +15,8 @@ METRICS: Mapping[str, Metric] = {
         "",
         "What the exact probability would have scored more, in expectation. 0 is perfect.",
     ),
+    "looks": Metric("Notes read", "", "Of the archive, before the answer."),
+    "spent": Metric("Points spent", "", "On notes and on replies that were no call."),
     "incoherence": Metric(
         "Incoherence",
         "",

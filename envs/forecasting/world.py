@@ -28,8 +28,9 @@ from tokengym.rewards.bounds import dyadic
 from tokengym.rewards.form import FORM_SHARE, form_of
 from tokengym.rewards.scoring import ORDERED_SCORES, SCORES, Forecast
 
-_ROLE = "forecaster"
-_EXPECTED = expected_return(_ROLE)
+ROLE = "forecaster"
+"""The one role."""
+_EXPECTED = expected_return(ROLE)
 
 
 class ForecastWorld(World[CompiledTask]):
@@ -42,7 +43,8 @@ class ForecastWorld(World[CompiledTask]):
         hidden law for every question and shows resolved cases of it: which switches matter, which
         gauge counts when, what buttons do. `update` reveals more data in a second turn and asks
         again. `twins` asks five questions on two cases of
-        one hidden law, one a turn, and also pays for answers that fit together.
+        one hidden law, one a turn, and also pays for answers that fit together. `desk` and
+        `desk_errata` sell notes before the answer: `tokengym.envs.forecasting.desk_world`.
 
     Observation:
         The first turn states the form of the answer and the question; a second one brings news.
@@ -70,6 +72,7 @@ class ForecastWorld(World[CompiledTask]):
             order also `ranked`, their default, or `ranked_upper`, which are `brier` elsewhere.
         label: what S is scored against. `outcome`: what happened. `replay:K`: the mean over K
             outcomes, K up to 64. `expected`: the probability given what is shown, free of noise.
+        credit: report as `credit` what each reply was expected to earn less than the best one.
         data: files or folders of resolved questions to ask instead of synthetic ones: rows of
             `{id, question, background, asked_at, resolves_at, outcome}` as JSON, CSV or Parquet, a
             Prophet Arena CSV, or files of ForecastBench (both sets), Metaculus, Manifold,
@@ -100,6 +103,7 @@ class ForecastWorld(World[CompiledTask]):
         family: str | Sequence[str] | None = None,
         score: str | None = None,
         label: str = "outcome",
+        credit: bool = False,
         data: str | Path | Sequence[str | Path] | None = None,
         cutoff: str | None = None,
         show_prices: bool = False,
@@ -111,6 +115,12 @@ class ForecastWorld(World[CompiledTask]):
         outcomes_of_label(label)
         self.families = _families(family, self.level)
         self.label = label
+        if credit and (data is not None or self.level == "twins"):
+            raise OptionError(
+                "credit=True needs exact probabilities of each question on its own: neither data "
+                "nor the level 'twins'"
+            )
+        self._credits = credit
         self._show_prices = show_prices
         self._dataset = self._load(data, cutoff, family)
         self.score = score or self._usual_score
@@ -172,7 +182,7 @@ class ForecastWorld(World[CompiledTask]):
         if turns[0].question.event is not None:
             value += SHARE * (1.0 - value)
         exact = all(turn.question.predictive is not None for turn in turns)
-        return {_ROLE: Optimum(FORM_SHARE + (1.0 - FORM_SHARE) * value, exact)}
+        return {ROLE: Optimum(FORM_SHARE + (1.0 - FORM_SHARE) * value, exact)}
 
     def _load(
         self,
@@ -212,6 +222,9 @@ class ForecastWorld(World[CompiledTask]):
         return () if self.families == LEVELS[self.level].families else self.families
 
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
+        if not self.families:
+            path = self.spec.class_path(self.level)
+            raise OptionError(f"the level {self.level!r} is played by {path}; make_world makes it")
         return draw(rng, self.families, LEVELS[self.level])
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
@@ -233,7 +246,7 @@ class ForecastWorld(World[CompiledTask]):
         self._expected = 0.0
         self._grown = {}
         self._stated = ()
-        return Turn(_ROLE, self.compiled[0].text)
+        return Turn(ROLE, self.compiled[0].text)
 
     def _respond(self, text: str, complete: bool) -> Turn:
         turns = self.compiled
@@ -256,6 +269,9 @@ class ForecastWorld(World[CompiledTask]):
         weight = (1.0 - FORM_SHARE) * share
         terms = {"score": weight * value, "form": FORM_SHARE * share * form}
         predicted = weight * expected
+        if self._credits:
+            lost = weight * turn.best + FORM_SHARE * share * (1.0 - form)
+            metrics["credit"] = predicted - lost
         if turn.question.event is not None:
             terms["score"] *= 1.0 - SHARE
             terms["coherence"] = 0.0
@@ -269,15 +285,15 @@ class ForecastWorld(World[CompiledTask]):
         if self._turn + 1 < len(turns):
             self._turn += 1
             news = turns[self._turn].text
-            rewards, rounded = self._pay({_ROLE: terms}, final=False)
+            rewards, rounded = self._pay({ROLE: terms}, final=False)
             following = f"{feedback}\n{news}" if feedback else news
-            return Turn(_ROLE, following, rewards, rounded, metrics=metrics)
+            return Turn(ROLE, following, rewards, rounded, metrics=metrics)
         reason = StopReason.MALFORMED if feedback else StopReason.COMPLETED
         if turn.question.predictive is not None:
             metrics[_EXPECTED] = self._expected
         if self._stated:
             metrics |= incoherence(self._stated)
-        return self._end(_ROLE, feedback, {_ROLE: terms}, reason, metrics)
+        return self._end(ROLE, feedback, {ROLE: terms}, reason, metrics)
 
     def _grow(self, name: str, part: float) -> float:
         """Return by how much a sum over turns grows, where the sum lies on the grid."""

@@ -25,7 +25,7 @@ sys.path[:], made, task = pickle.load(sys.stdin.buffer)
 if isinstance(made, tuple):
     from tokengym.envs.registry import import_object
     spec, level = made
-    world = import_object(spec.entry_point)(spec, level)
+    world = import_object(spec.class_path(level))(spec, level)
 else:
     world = pickle.loads(made)
 sys.stdout.buffer.write(world.task(*task).to_json().encode())

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tokengym.envs.core.episode import DecodedReply
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.tools import Tool
 
 TokenArray = npt.NDArray[np.int64]
 """A one-dimensional array of token ids."""
@@ -63,6 +64,23 @@ class Codec(Protocol):
     def read(self, action: Sequence[int], stop_reason: str | None) -> DecodedReply:
         """Read an action; `stop_reason` is `stop`, `length`, or `None` if that is not known."""
         ...
+
+
+@runtime_checkable
+class ToolCodec(Codec, Protocol):
+    """A codec of a chat format in which tools can be declared and called."""
+
+    def with_tools(self, tools: Sequence[Tool]) -> Codec:
+        """Return the codec that declares these tools, none if there are none, and reads calls.
+
+        A native call is read as the line of `tokengym.envs.core.tools`.
+        """
+        ...
+
+
+def codec_for(codec: Codec, tools: Sequence[Tool]) -> Codec:
+    """Return a codec as it serves a world with these tools."""
+    return codec.with_tools(tools) if isinstance(codec, ToolCodec) else codec
 
 
 class ByteCodec:

@@ -13,7 +13,7 @@ from tokengym.envs.core.errors import RoleError, TokenError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import Codec, Message, TokenArray, resolve
+from tokengym.envs.tokens.codec import Codec, Message, TokenArray, codec_for, resolve
 from tokengym.envs.tokens.transcript import Transcript
 
 
@@ -54,7 +54,7 @@ class Episode(TextEpisode):
         token_budget: int | None = None,
         openings: dict[str, list[int]] | None = None,
     ) -> None:
-        self.codec = resolve(codec)
+        self.codec = codec_for(resolve(codec), world.declared_tools)
         self._openings = {} if openings is None else openings
         super().__init__(world, task, roles=roles, opponents=opponents, token_budget=token_budget)
 

@@ -67,6 +67,11 @@ def test_decorated_replies_of_the_oracle_earn_what_bare_ones_do(case: tuple[str,
         assert outcome(episode(under_test, whole)) == outcome(bare), decoration
 
 
+def first_word(reply: str) -> str:
+    """The word that a statement begins with; of a call, with its bracket."""
+    return reply[: reply.index("(") + 1] if reply.endswith(")") else reply.split()[0].rstrip(":")
+
+
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_withdrawn_replies_of_the_oracle_are_malformed_at_every_turn(case: tuple[str, str]) -> None:
     under_test = subject(case)
@@ -80,7 +85,7 @@ def test_withdrawn_replies_of_the_oracle_are_malformed_at_every_turn(case: tuple
     # Malformed replies leave every world alike: the oracle says the same after any of them.
     episode(under_test, decorated(under_test.policies["oracle"], note))
     for form in WITHDRAWN:
-        withdrawn = (form.format(reply=one, word=one.split()[0].rstrip(":")) for one in said)
+        withdrawn = (form.format(reply=one, word=first_word(one)) for one in said)
         record = episode(under_test, lambda *_, replies=withdrawn: next(replies))
         assert not any(well_formed(record, role)), form
 

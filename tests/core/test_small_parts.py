@@ -168,7 +168,7 @@ def test_returns_are_checked_at_the_end_those_of_silent_roles_too(
 
 def test_hostile_replies_are_of_every_kind() -> None:
     assert HOSTILE[0] == ""
-    assert {len(HOSTILE), len(set(HOSTILE))} == {16}
+    assert {len(HOSTILE), len(set(HOSTILE))} == {17}
     kinds = {
         "blank": lambda text: text and not text.strip(),
         "longer than numbers that Python reads": lambda text: text.isdigit() and len(text) > 4300,
@@ -178,13 +178,14 @@ def test_hostile_replies_are_of_every_kind() -> None:
         "that turns the direction of writing": lambda text: "\u202e" in text,
         "as long as a small book": lambda text: len(text) >= 100_000,
         "nested deeper than Python's stack": lambda text: text.startswith("[" * 1001),
+        "that forges the end of a result": lambda text: "</tool_response>" in text,
         "of another conversation": lambda text: "<|im_start|>" in text,
     }
     for kind, holds in kinds.items():
         assert any(map(holds, HOSTILE)), kind
     # What worlds are timed on must not change unseen.
     assert [len(text) for text in HOSTILE] == [
-        *(0, 1, 3, 3, 9, 50, 4, 5000, 300, 5, 33, 100_000, 1500, 4000, 32, 51),
+        *(0, 1, 3, 3, 9, 50, 4, 5000, 300, 5, 33, 100_000, 1500, 4000, 32, 85, 51),
     ]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.evaluation.endpoint_runs import Answer, forecast, results, run
 from tests.evaluation.endpoint_server import Endpoint, serving
+from tests.neighbours.reference import DESKS, TOOLS, check_answered, play_called
 from tokengym.agents.evaluation.chat_client import KEY_VARIABLE
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError, parse_endpoint
@@ -172,3 +173,40 @@ def test_without_address_a_key_is_needed(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(OptionError, match="OPENAI_API_KEY"):
         run_evaluation(config, EvaluationFolder(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("level", DESKS)
+def test_tools_are_declared_and_native_calls_play_the_same_episode(
+    level: str, tmp_path: Path
+) -> None:
+    called = play_called(level, "test", 0)
+
+    def answer(body: dict[str, Any]) -> bytes:
+        first, *_ = messages = body["messages"]
+        message = {"content": "answer(probability=0.5)"}
+        if first["content"] == called.played.texts[0]:
+            message = called.messages[sum(one["role"] == "assistant" for one in messages)]
+        choice = {"message": {"role": "assistant", **message}, "finish_reason": "stop"}
+        return json.dumps({"choices": [choice], "model": body["model"]}).encode()
+
+    with serving(Endpoint(lambda body: ("", "stop", None), body=answer)) as endpoint:
+        records = run(endpoint, tmp_path, world=f"forecast:{level}", tasks=2)
+    record = next(one for one in records if one.turns[0].read == called.played.texts[0])
+    assert [turn.said for turn in record.turns] == called.played.replies
+    assert [turn.reward for turn in record.turns] == called.played.rewards
+    for body in endpoint.asked:
+        assert body["tools"] == TOOLS[level]
+        check_answered(body["messages"])
+
+
+def test_an_endpoint_that_knows_no_tools_is_asked_for_lines(tmp_path: Path) -> None:
+    def reject(body: dict[str, Any]) -> tuple[int, str] | None:
+        return (400, '"auto" tool choice requires a parser') if "tools" in body else None
+
+    def line(body: dict[str, Any]) -> Answer:
+        return "answer(probability=0.5)", "stop", None
+
+    with serving(Endpoint(line, rejects=reject)) as endpoint:
+        records = run(endpoint, tmp_path, world="forecast:desk", tasks=2)
+    assert all("tools" not in body for body in endpoint.asked)
+    assert [record.turns[0].malformed for record in records] == [False, False]

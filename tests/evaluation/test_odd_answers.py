@@ -78,7 +78,7 @@ def test_no_answer_raises_and_what_is_noted_can_be_written(sent: Any, server: En
 
     async def ask() -> tuple[str | None, Mapping[str, Any]]:
         async with asked.client:
-            reply, noted = await asked.ask([{"role": "user", "content": "?"}])
+            reply, noted, _ = await asked.ask([{"role": "user", "content": "?"}])
             return None if reply is None else reply.text, noted
 
     text, noted = run_async(ask())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from tests.neighbours.commands import PLAYED
-from tests.neighbours.reference import WORLDS
+from tests.neighbours.reference import DESKS, WORLDS
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 
 TITLES = {
@@ -35,7 +35,7 @@ WITHIN = {"retrain": "test_verifiers", "pettingzoo": "test_gymnasium"}
 """Neighbours that are tested in the module of another."""
 HEADER = (
     *("neighbour", "version", "run on", "from the wheel", "own command", "one turn"),
-    *("several turns", "equal figures", "group", "tokens kept", "trains"),
+    *("several turns", "equal figures", "group", "tokens kept", "trains", "tools"),
 )
 ONE_TURN = "forecast"
 
@@ -109,6 +109,7 @@ def cells(shown: Shown) -> list[str]:
         every("plays", {*WORLDS} - {ONE_TURN}),
         "yes" if {*PLAYED} <= {world for _, world in commands} else "-",
         *(every(name) for name in ("group", "tokens", "trains")),
+        every("tools", DESKS),
     ]
 
 

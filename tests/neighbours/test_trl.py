@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,8 +17,9 @@ if find_spec("trl") is None:
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils.chat_template_utils import get_json_schema
 
-from tests.neighbours.reference import SPLITS, WORLDS, paid_by, play_own
+from tests.neighbours.reference import DESKS, SPLITS, TOOLS, WORLDS, paid_by, play_called, play_own
 from tokengym.agents.adapters.trl import (
     WorldRollouts,
     WorldTools,
@@ -161,12 +163,46 @@ def test_the_log_probabilities_are_those_of_the_model(tmp_path: Path, tokenizer:
 @pytest.mark.parametrize("world", WORLDS)
 def test_the_tools_of_an_environment_play_the_same_episode(world: str, split: str) -> None:
     own = play_own(world, split=split, index=4, **paid_by(world, split))
-    tools = environment_factory(Rollouts(world))()
+    tools: Any = environment_factory(Rollouts(world))()
     assert tools.reset(split=split, index=4, prompt="ignored") == own.texts[0]
     for reply, text in zip(own.replies, own.texts[1:], strict=True):
         assert tools.reply(reply) == (text or "The episode is over.")
     assert tools.get_reward() == sum(own.rewards)
     assert tools.reply("more") == "The episode is over."
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("level", DESKS)
+def test_the_tools_of_a_desk_are_methods_and_play_the_same_episode(
+    level: str, split: str, shows: Callable[[str, str], None]
+) -> None:
+    called = play_called(level, split, 2)
+    tools: Any = environment_factory(Rollouts("forecast", level))()
+    for tool in TOOLS[level]:
+        schema = get_json_schema(getattr(tools, tool["function"]["name"]))["function"]
+        given, read = tool["function"]["parameters"], schema["parameters"]
+        assert schema["description"] == tool["function"]["description"]
+        assert read["required"] == given["required"]
+        for name, one in given["properties"].items():
+            assert read["properties"][name]["type"] == one["type"]
+            assert read["properties"][name]["description"] == one["description"]
+    assert not hasattr(tools, "reply")
+    assert tools.reset(split=split, index=2) == called.played.texts[0]
+    for message, text in zip(called.messages, called.played.texts[1:], strict=True):
+        if "tool_calls" in message:
+            function = message["tool_calls"][0]["function"]
+            name, given = function["name"], function["arguments"]
+        else:
+            name, _, rest = message["content"].partition("(")
+            given = json.dumps(dict([rest.rstrip(")").split("=")]))
+        arguments = {"note": "three"} if given == '{"note": 3' else json.loads(given)
+        assert getattr(tools, name)(**arguments).split("points")[0] in (
+            text.split("points")[0] or "The episode is over.",
+            tools._rollout.text.split("points")[0],
+        )
+    assert tools.get_reward() == sum(called.played.rewards)
+    assert tools.open(note=1) == "The episode is over."
+    shows("tools", level)
 
 
 def test_two_steps_with_an_environment_factory(tmp_path: Path, tokenizer: Any) -> None:
@@ -222,7 +258,7 @@ def test_a_trainer_that_standardises_a_proper_score_is_warned_of_once(
     made = Rollouts(world, codec=CODEC, prompt="terse")
     play, factory = WorldRollouts(made, max_reply_tokens=8), environment_factory(made)
 
-    def environments(args: GRPOConfig) -> list[WorldTools]:
+    def environments(args: GRPOConfig) -> list[Any]:
         """As the trainer makes them: nothing is handed over."""
         return [factory() for _ in range(3)]
 

@@ -29,10 +29,14 @@ from tests.neighbours.commands import (
     run_command,
 )
 from tests.neighbours.reference import (
+    DESKS,
     LEVELS,
     SPLITS,
+    TOOLS,
     WORLDS,
+    check_answered,
     paid_by,
+    play_called,
     play_own,
     replies_by_text,
 )
@@ -75,6 +79,27 @@ def test_a_rollout_of_verifiers_is_the_same_episode(
         assert output["metrics"]["_well_formed"] == 1.0
     shows("plays", world)
     shows("group", world)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("level", DESKS)
+def test_native_calls_play_the_same_episode(
+    level: str, split: str, shows: Callable[[str, str], None]
+) -> None:
+    called = play_called(level, split, 1)
+    requests: list[dict[str, Any]] = []
+    env = vf.load_environment(ID, world="forecast", level=level, tasks=2, evaluation_tasks=2)
+    row = (env.get_eval_dataset() if split == "test" else env.get_dataset())[1]
+    with scripted_model(called.messages, requests) as url:
+        outputs = roll_out(env, row, url, count=2)
+    for output in outputs:
+        assert output["reward"] == sum(called.played.rewards)
+        assert output["turn_rewards"] == called.played.rewards
+    for request in requests:
+        functions = [tool["function"] for tool in request["tools"]]
+        assert functions == [tool["function"] for tool in TOOLS[level]]
+        check_answered(request["messages"])
+    shows("tools", level)
 
 
 def test_a_reply_that_was_cut_off_is_malformed() -> None:

@@ -26,7 +26,16 @@ from tests.neighbours.commands import (
     json_lines,
     run_command,
 )
-from tests.neighbours.reference import LEVELS, WORLDS, play_own, replies_by_text
+from tests.neighbours.reference import (
+    DESKS,
+    LEVELS,
+    TOOLS,
+    WORLDS,
+    check_answered,
+    play_called,
+    play_own,
+    replies_by_text,
+)
 from tests.neighbours.scripted_model import scripted_model
 from tokengym.agents.certify.source import Place, play, say
 from tokengym.agents.certify.sources import open_source
@@ -79,6 +88,22 @@ def test_an_episode_of_verifiers_is_the_same_episode(
         assert [message.content for message in trace.assistant_messages] == own.replies
     shows("plays", world)
     shows("group", world)
+
+
+@pytest.mark.parametrize("level", DESKS)
+def test_native_calls_play_the_same_episode(level: str, shows: Callable[[str, str], None]) -> None:
+    called = play_called(level, "test", 1)
+    requests: list[dict[str, Any]] = []
+    env = environment(world="forecast", level=level, split="test", tasks=2)
+    with scripted_model(called.messages, requests) as url:
+        episodes = run(env, url, 1, count=2)
+    for episode in episodes:
+        assert episode.ok, episode.errors
+        assert episode.traces[0].rewards["return"].score == sum(called.played.rewards)
+    for request in requests:
+        assert request["tools"] == TOOLS[level]
+        check_answered(request["messages"])
+    shows("tools", level)
 
 
 def test_a_source_of_certificates_plays_the_same_episode() -> None:

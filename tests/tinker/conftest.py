@@ -67,6 +67,7 @@ class CarriedTokenizer:
         }
         # What the models' own tokenizers add without calling it special.
         added = [text for text in self.ids if re.fullmatch("</?(think|tool_.*)>", text)]
+        self.added_tokens_encoder = self.ids
         self.all_special_tokens = [text for text in self.ids if text not in added]
         self.bos_token = self._spelled(self.inner.bos_token)
         self.eos_token = self._spelled(self.inner.eos_token)
@@ -112,7 +113,10 @@ def train_tokenizer(folder: Path, first: pre_tokenizers.PreTokenizer, *, words: 
         show_progress=False,
     )
     tokenizer.train_from_iterator(TRAINING_TEXT, trainer)
-    tokenizer.add_tokens([AddedToken(text, special=False) for text in ("<think>", "</think>")])
+    markup = [
+        f"<{end}{name}>" for name in ("think", "tool_call", "tool_response") for end in ("", "/")
+    ]
+    tokenizer.add_tokens([AddedToken(text, special=False) for text in markup])
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token="<|begin_of_text|>",

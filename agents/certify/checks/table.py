@@ -3,7 +3,7 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from tokengym.agents.certify import variations
@@ -213,10 +213,11 @@ def reward_well_formed(bench: Bench) -> Verdict:
 
 def _bad_reward(trace: Trace, low: float, high: float) -> str:
     total = [trace.total] if trace.done and not trace.error else []
-    return _misshapen([*trace.rewards, *total], low, high)
+    # A step may earn less than any return, such as the price of a look.
+    return _misshapen(trace.rewards, -math.inf, math.inf) or _misshapen(total, low, high)
 
 
-def _misshapen(rewards: list[object], low: float, high: float) -> str:
+def _misshapen(rewards: Sequence[object], low: float, high: float) -> str:
     for value in rewards:
         if not isinstance(value, int | float) or not math.isfinite(value):
             return f"a reward is {value}"

@@ -317,7 +317,7 @@ class RolloutCollector:
         if not all(CREDIT in step.metrics for step in steps):
             raise OptionError(
                 "credit='exact' needs a world that reports the metric 'credit' at every turn, such "
-                "as energy with credit=True"
+                "as energy or forecast with credit=True"
             )
 
     def _judge(self, groups: Sequence[_RoleGroup]) -> list[Verdict]:

