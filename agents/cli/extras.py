@@ -6,6 +6,7 @@ from tokengym.envs.core.errors import OptionError
 
 _MODULES = {
     "tinker": ("tinker", "tinker_cookbook", "torch", "transformers"),
+    "probe": ("safetensors", "torch", "transformers"),
     "data": ("httpx", "pyarrow"),
     "openenv": ("openenv",),
 }

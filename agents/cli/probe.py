@@ -1,28 +1,41 @@
 """`tokengym probe`: which gradient a trainer follows, read off one update of a tiny model."""
 
+import json
 import shlex
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tokengym.agents.cli.extras import require_extra
+from tokengym.agents.cli.shown import show
 from tokengym.envs.core.errors import OptionError
+
+if TYPE_CHECKING:
+    from tokengym.agents.probe.campaign import ProbedTrainer
 
 probe = typer.Typer(
     help="Read off one update of a tiny model which gradient a trainer follows.",
     no_args_is_help=True,
 )
+Seed = Annotated[int, typer.Option(min=0, help="of the model and the rollouts")]
+Given = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="NAME=VALUE: settings of the trainer, judged as well"),
+]
 
 
 @probe.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="new folder")],
-    seed: Annotated[int, typer.Option(min=0, help="of the model and the rollouts")] = 0,
+    seed: Seed = 0,
     group_size: Annotated[int, typer.Option(min=2, help="rollouts in a group")] = 4,
 ) -> None:
     """Write a tiny model and designed rollouts, to train on with any trainer for one step."""
-    require_extra("tinker", "the probe")
+    require_extra("probe", "the probe")
     from tokengym.agents.probe.policy import write_tiny_model
     from tokengym.agents.probe.rollouts import write_rollouts
     from tokengym.agents.probe.worlds import designed_rollouts
@@ -52,7 +65,7 @@ def read(
 
     Give the three options twice, for updates of two seeds, to have a fault confirmed.
     """
-    require_extra("tinker", "the probe")
+    require_extra("probe", "the probe")
     from tokengym.agents.probe.judge import Claims
     from tokengym.agents.probe.policy import load_checkpoint, load_model
     from tokengym.agents.probe.rollouts import read_rollouts
@@ -93,8 +106,86 @@ def sent(
     rollouts: Annotated[Path, typer.Argument(help="JSONL of one step, with advantages")],
 ) -> None:
     """Judge a trainer's logs alone: whether its advantages follow from its rewards."""
-    require_extra("tinker", "the probe")
+    require_extra("probe", "the probe")
     from tokengym.agents.probe.rollouts import read_rollouts
     from tokengym.agents.probe.sent import judge_sent
 
     typer.echo(str(judge_sent(read_rollouts(rollouts))))
+
+
+@probe.command("trl")
+def probe_trl(seed: Seed = 0, given: Given = None) -> None:
+    """Run TRL's GRPOTrainer on a tiny model, and judge it.
+
+    In its defaults, and with settings that promise an unbiased gradient. Exit status 1 if anything
+    is wrong or cannot be judged.
+    """
+    if find_spec("trl") is None:
+        raise OptionError("this command needs trl: pip install 'tokengym[trl]'")
+    require_extra("probe", "the probe")
+    from tokengym.agents.probe.trl import trl_trainer
+
+    with TemporaryDirectory() as folder:
+        _judge("trl", trl_trainer(Path(folder), settings(given)), seed, given)
+
+
+@probe.command()
+def cookbook(seed: Seed = 0, given: Given = None) -> None:
+    """Run tinker_cookbook.rl.train on a tiny model over the local service, and judge it."""
+    _over_the_service("cookbook", seed, given)
+
+
+@probe.command()
+def own(seed: Seed = 0, given: Given = None) -> None:
+    """Run the loop of `tokengym train` with its estimators and credits, and judge it."""
+    _over_the_service("own", seed, given)
+
+
+def _over_the_service(name: str, seed: int, given: list[str] | None) -> None:
+    require_extra("tinker", "this command")
+    from tokengym.agents.probe.tinker_trainers import tinker_trainer
+
+    with (
+        TemporaryDirectory() as folder,
+        tinker_trainer(name, Path(folder), settings(given)) as trainer,
+    ):
+        _judge(name, trainer, seed, given)
+
+
+def settings(given: list[str] | None) -> dict[str, Any]:
+    """Return settings of a trainer from words `NAME=VALUE`, values in JSON or as text.
+
+    Raises:
+        OptionError: if a word has no `=`.
+    """
+    found: dict[str, Any] = {}
+    for word in given or ():
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise OptionError(f"--set takes NAME=VALUE, got {word!r}")
+        with suppress(ValueError):
+            value = json.loads(value)
+        found[name] = value
+    return found
+
+
+def _judge(name: str, trainer: "ProbedTrainer", seed: int, given: list[str] | None) -> None:
+    """Print the verdict of every case as it is found, then how each world was weighted."""
+    from tokengym.agents.analysis.report import Table
+    from tokengym.agents.probe.campaign import run_campaign
+    from tokengym.agents.probe.verdict import Kind
+
+    command = ["tokengym", "probe", name, *(("--seed", str(seed)) if seed else ())]
+    command += [word for one in given or () for word in ("--set", one)]
+    results = []
+    show(title=trainer.title)
+    for result in run_campaign(trainer, shlex.join(command), seed):
+        show(f"{result.column}, {result.case}: {result.verdict}")
+        results.append(result)
+    weights = {result.column: result.weights for result in results if result.weights}
+    worlds = dict.fromkeys(world for column in weights.values() for world in column)
+    rows = [[world, *(column[world] for column in weights.values())] for world in worlds]
+    note = "Weight of each world's group, as a multiple of spread's; an unbiased trainer has 1."
+    show(Table(["world", *weights], rows, note=note))
+    if any(result.verdict.kind in (Kind.WRONG, Kind.UNKNOWN) for result in results):
+        raise typer.Exit(1)

@@ -219,7 +219,7 @@ def _by_directions(
         candidates = [one for one in known if one.parts[1] in (SUMMED, OWN_MEAN)]
         left_H, extra_H, factor_H = fit.misfits_beside([o.weights_K for o in candidates], extra_P)
         left_H = np.where(factor_H >= 0, left_H, 1.0)
-        best = int(left_H.argmin())
+        best = _alike(left_H)[0]
         if left_H[best] > allowed:
             continue
         share = float(abs(extra_H[best]) * np.linalg.norm(extra_P))
@@ -243,7 +243,10 @@ def _directions(batch: ProbeBatch) -> Iterator[tuple[str, Floats, int]]:
     for averaged_K in (own_K * 1.0, own_K / lengths_N[table.rollout_K]):
         if batch.reference_K is not None:
             away_K = np.where(own_K, table.logprob_K - batch.reference_K, 0.0)
-            for pull_K in (np.exp(-away_K) - 1.0, -away_K):
+            ratio_K, mean = np.exp(batch.log_ratio_K), away_K.sum() / max(1, own_K.sum())
+            # Of KL estimates k3 and k1, k1 centred over tokens, and both times the ratio, where k3
+            # then has the gradient of k1.
+            for pull_K in (np.expm1(-away_K), -away_K, mean - away_K, -away_K * ratio_K):
                 yield _KL, table.scores_PK @ (pull_K * averaged_K), 1
         yield "a bonus on every token", table.scores_PK @ averaged_K, 0
     if batch.read_K.any():
