@@ -171,21 +171,23 @@ def settings(given: list[str] | None) -> dict[str, Any]:
 
 def _judge(name: str, trainer: "ProbedTrainer", seed: int, given: list[str] | None) -> None:
     """Print the verdict of every case as it is found, then how each world was weighted."""
-    from tokengym.agents.analysis.report import Table
+    import torch
+
     from tokengym.agents.probe.campaign import run_campaign
     from tokengym.agents.probe.verdict import Kind
 
     command = ["tokengym", "probe", name, *(("--seed", str(seed)) if seed else ())]
     command += [word for one in given or () for word in ("--set", one)]
+    torch.set_num_threads(1)  # of so small a model more would be slower
     results = []
     show(title=trainer.title)
     for result in run_campaign(trainer, shlex.join(command), seed):
         show(f"{result.column}, {result.case}: {result.verdict}")
         results.append(result)
+    show("", "Weight of each world's group, as a multiple of spread's; an unbiased trainer has 1:")
     weights = {result.column: result.weights for result in results if result.weights}
-    worlds = dict.fromkeys(world for column in weights.values() for world in column)
-    rows = [[world, *(column[world] for column in weights.values())] for world in worlds]
-    note = "Weight of each world's group, as a multiple of spread's; an unbiased trainer has 1."
-    show(Table(["world", *weights], rows, note=note))
+    show(f"| world | {' | '.join(weights)} |", f"|{'---|' * (1 + len(weights))}")
+    for world in next(iter(weights.values())):
+        show(f"| {world} | {' | '.join(column[world] for column in weights.values())} |")
     if any(result.verdict.kind in (Kind.WRONG, Kind.UNKNOWN) for result in results):
         raise typer.Exit(1)

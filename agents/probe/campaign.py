@@ -87,7 +87,7 @@ def world_weights(training: Training) -> dict[str, str]:
     """Return how the first step weighted each group beside `spread`'s, where 1 is right.
 
     A group's part of the update is compared with what the rewards, centred by group, would have
-    made of it. What cannot be told from rounding is left out.
+    made of it. What is too small to be told from rounding is `-`.
     """
     batch, step = training.steps[0]
     fit, table = Fit(batch.table, step.change_P), batch.table
@@ -102,7 +102,7 @@ def world_weights(training: Training) -> dict[str, str]:
         due_P = table.scores_PK[:, here_K] @ due_K[here_K]
         size, due = float(np.linalg.norm(part_P)), float(np.linalg.norm(due_P)) / due_size
         if max(size, due) < 1e-4:
-            cells[world] = "0" if due == 0.0 else "below rounding"
+            cells[world] = "0" if due == 0.0 else "-"
             continue
         if due == 0.0:
             cells[world] = f"{percent(size)} of the update, where nothing is due"
@@ -110,6 +110,6 @@ def world_weights(training: Training) -> dict[str, str]:
         factor = float(part_P @ due_P) / (due * due_size) ** 2
         standard = standard or factor
         rest = float(np.linalg.norm(part_P - factor * due_P)) / size if size else 0.0
-        off = f", off by {percent(rest)}" if rest > 0.01 else ""
-        cells[world] = f"{factor / standard:.3g}{off}"
+        off = f" (off by {percent(rest)})" if rest > 0.01 else ""
+        cells[world] = f"{factor / standard:.2g}{off}"
     return cells

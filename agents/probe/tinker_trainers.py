@@ -62,11 +62,11 @@ OWN = {
     "ties dropped": {"filter": "drop", "denominator": "live"},
 }
 """Settings of our loop, all but `remax`, which plays Tasks of worlds."""
-DOCUMENTED = {
-    "standardised by group": "estimator=group_standardised",
-    "centred by group, then over the tokens": "estimator=reinforce_plus_plus",
-    "rewards of each turn alone": "credit=exact",
-    "with a KL penalty": "kl",
+_DOCUMENTED = {
+    "standardised by group": "--estimator group_standardised",
+    "centred by group, then over the tokens": "--estimator reinforce_plus_plus",
+    "rewards of each turn alone": "--credit exact",
+    "with a KL penalty": "--kl",
 }
 _GROUP, _RANK, _MAX_TOKENS = 4, 4, 6
 _STOP = list(range(3, VOCABULARY, 4))
@@ -86,18 +86,20 @@ def tinker_trainer(
             empty.
     """
     write_tiny_model(folder / "model")
-    target = ServiceTarget(str(folder / "model"), None, local=True)
+    target = ServiceTarget(str(folder / "model"), None, local=True, options={"threads": 1})
     with Connection.open(target, folder / "service", seed=0) as connection:
         loops = _Loops(folder, connection)
         yours = {"yours": settings} if settings else {}
         if name == "own":
-            columns, run, title = {"default": {}, **OWN}, loops.own, "tokengym train"
+            columns, run, documented = {"default": {}, **OWN}, loops.own, _DOCUMENTED
+            title = "tokengym train"
         else:
             columns, run = {"default": {}}, loops.cookbook
+            documented = {"with a KL penalty": "kl_penalty_coef"}
             title = f"tinker_cookbook.rl.train.main {version('tinker-cookbook')}"
         columns |= yours
         runs = [("default", REFERENCE), *((column, ALL_WORLDS) for column in columns)]
-        yield ProbedTrainer(title, columns, DOCUMENTED, runs, run)
+        yield ProbedTrainer(title, columns, documented, runs, run)
 
 
 class _Episode(Env):
