@@ -1,8 +1,9 @@
 """`tokengym numerics`: whether a service trains on the probabilities that it samples with."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,8 +11,12 @@ from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import Level, Yes, confirm_cost
 from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import takes
+from tokengym.agents.toy_model import TOY_MODEL
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings
+
+if TYPE_CHECKING:
+    from tokengym.agents.probe.rollouts import ProbeRollout
 
 
 @takes(
@@ -38,6 +43,10 @@ def numerics(
         bool,
         typer.Option(help="measure the local service besides, on the same model if it is here"),
     ] = True,
+    rollouts: Annotated[
+        Path | None,
+        typer.Option(help="ask no service: judge these rollouts, JSONL as for `tokengym probe`"),
+    ] = None,
     yes: Yes = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="also write the figures to this file")
@@ -45,7 +54,9 @@ def numerics(
 ) -> None:
     """Compare log-probabilities of sampled tokens with those that training computes for them.
 
-    On any service of the Tinker protocol: with a new adapter, and after a few steps.
+    On any service of the Tinker protocol: with a new adapter, and after a few steps. Where the
+    model's directory is given, replies are also held against its distribution: truncated sampling
+    and another temperature are found, with exit status 1.
     """
     require_extra("tinker", "a study of numerics")
     from tokengym.agents.analysis.numerics import (
@@ -54,9 +65,13 @@ def numerics(
         on_our_service,
         to_dict,
     )
+    from tokengym.agents.probe.rollouts import ProbeRollout
     from tokengym.agents.training.connection import ServiceRefusedError
     from tokengym.agents.training.job import Job
 
+    if rollouts is not None:
+        _judge_rollouts(rollouts, said)
+        return
     job = Job.resolve(preset(world, level, **said))
     prompts = job.world.first_tasks("test", tasks)
     confirm_cost(job, prompts, samples * (steps + 1), ask=not yes)
@@ -68,5 +83,47 @@ def numerics(
             typer.echo(f"no figure of the local service beside it: {error}", err=True)
     lines, tables = numerics_report(measured)
     show(*lines, *tables)
+    found = to_dict(measured)
+    wrong = False
+    if (folder := Path(job.target.model)).is_dir() and job.config.temperature:
+        # A new adapter is the model itself.
+        fresh = [(tuple(one.prompt), tuple(one.tokens)) for one in measured[0].scored]
+        played = [ProbeRollout(*one, (1,) * len(one[1]), 0.0, "") for one in fresh]
+        wrong = _judge_sampling(folder, played, job.config.temperature, found)
     if json_file is not None:
-        json_file.write_text(f"{json.dumps(to_dict(measured), indent=1, allow_nan=False)}\n")
+        json_file.write_text(f"{json.dumps(found, indent=1, allow_nan=False)}\n")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _judge_rollouts(file: Path, said: Mapping[str, Any]) -> None:
+    """Judge rollouts of any trainer, and compare the log-probabilities that it logged."""
+    from tokengym.agents.models import resolve_model
+    from tokengym.agents.probe.rollouts import read_rollouts
+
+    folder = resolve_model(said.get("model", TOY_MODEL)).directory
+    if _judge_sampling(folder, read_rollouts(file), said.get("temperature", 1.0), {}):
+        raise typer.Exit(1)
+
+
+def _judge_sampling(
+    folder: Path, rollouts: "Sequence[ProbeRollout]", temperature: float, found: dict[str, Any]
+) -> bool:
+    """Print whether replies are of a model's distribution, and note it; returns whether not."""
+    import numpy as np
+
+    from tokengym.agents.analysis.numerics import Gap
+    from tokengym.agents.probe.policy import load_model
+    from tokengym.agents.probe.sampled import judge_sample, sample_of
+    from tokengym.agents.probe.verdict import Kind
+
+    sample = sample_of(load_model(folder).float(), rollouts, temperature)
+    own = [pair for one in rollouts for pair in zip(one.mask, one.logprobs or (), strict=False)]
+    logged_N = np.array([logprob for mask, logprob in own if mask])
+    if len(logged_N) == len(sample.tokens_N):
+        gap = Gap.of(sample.chosen_N - logged_N)
+        show(f"logged log-probabilities: root mean square {gap.rms:.2g} nats from the model's")
+    verdict = judge_sample(sample)
+    show(str(verdict))
+    found["sampling"] = str(verdict)
+    return verdict.kind is Kind.WRONG

@@ -1,4 +1,4 @@
-"""A trainer on all worlds: cases are run and judged, and what is wrong is tried with a second seed."""
+"""A trainer on all worlds: each case is run and judged, and what is wrong tried with another seed."""
 
 import io
 import warnings

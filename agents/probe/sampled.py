@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from tokengym.agents.probe.rollouts import ProbeRollout
-from tokengym.agents.probe.scores import Floats
+from tokengym.agents.probe.scores import Floats, Ints
 from tokengym.agents.probe.verdict import Kind, Verdict
 
 ALARM = 4.0
@@ -34,7 +34,12 @@ class Sample(NamedTuple):
     """
 
     logprobs_NV: Floats
-    tokens_N: np.ndarray[Any, np.dtype[np.int64]]
+    tokens_N: Ints
+
+    @property
+    def chosen_N(self) -> Floats:
+        """Log-probability of each token."""
+        return np.asarray(self.logprobs_NV[np.arange(len(self.tokens_N)), self.tokens_N])
 
 
 def sample_of(model: Any, rollouts: Sequence[ProbeRollout], temperature: float = 1.0) -> Sample:
@@ -57,7 +62,7 @@ def sample_of(model: Any, rollouts: Sequence[ProbeRollout], temperature: float =
 
 
 def judge_sample(sample: Sample) -> Verdict:
-    """Say whether tokens were sampled from the distributions given, at temperature 1, untruncated."""
+    """Say whether tokens were sampled from the distributions given, whole and as they are."""
     count = len(sample.tokens_N)
     surprise, score = max(_truncated(sample))
     if surprise > UNSEEN:
@@ -72,7 +77,7 @@ def judge_sample(sample: Sample) -> Verdict:
 
 def temperature_of(sample: Sample) -> tuple[float, float]:
     """Return the standard score of temperature 1, and the likeliest temperature."""
-    logps_NV, chosen = sample.logprobs_NV, np.arange(len(sample.tokens_N))
+    logps_NV = sample.logprobs_NV
     first, inverse = 0.0, 1.0
     for number in range(50):
         scaled_NV = inverse * logps_NV
@@ -80,7 +85,7 @@ def temperature_of(sample: Sample) -> tuple[float, float]:
         p_NV = np.exp(scaled_NV)
         mean_N = (p_NV * logps_NV).sum(axis=1)
         variance = float((p_NV * (logps_NV - mean_N[:, None]) ** 2).sum())
-        score = float((logps_NV[chosen, sample.tokens_N] - mean_N).sum())
+        score = float((sample.chosen_N - mean_N).sum())
         if number == 0:
             first = score / np.sqrt(variance) if variance else 0.0
         step = score / variance if variance else 0.0

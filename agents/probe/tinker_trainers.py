@@ -17,7 +17,6 @@ import numpy as np
 import tinker
 from tinker_cookbook import checkpoint_utils
 from tinker_cookbook.rl import train as cookbook
-from tinker_cookbook.rl.rollout_strategy import RolloutStrategy
 from tinker_cookbook.rl.types import (
     ActionExtra,
     Env,
@@ -46,7 +45,6 @@ from tokengym.agents.probe.worlds import (
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.training.batches.collect import RolloutCollector
-from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.connection import Connection, ServiceTarget
 from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.loop import train
@@ -74,9 +72,7 @@ _STOP = list(range(3, VOCABULARY, 4))
 
 
 @contextlib.contextmanager
-def tinker_trainer(
-    name: str, folder: Path, settings: Mapping[str, Any]
-) -> Iterator[ProbedTrainer]:
+def tinker_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iterator[ProbedTrainer]:
     """Yield a loop, to be run on the tiny model over a local service.
 
     Args:
@@ -89,15 +85,14 @@ def tinker_trainer(
     target = ServiceTarget(str(folder / "model"), None, local=True, options={"threads": 1})
     with Connection.open(target, folder / "service", seed=0) as connection:
         loops = _Loops(folder, connection)
-        yours = {"yours": settings} if settings else {}
+        columns: dict[str, Mapping[str, Any]] = {"default": {}}
         if name == "own":
-            columns, run, documented = {"default": {}, **OWN}, loops.own, _DOCUMENTED
-            title = "tokengym train"
+            run, title, documented = loops.own, "tokengym train", _DOCUMENTED
+            columns |= OWN
         else:
-            columns, run = {"default": {}}, loops.cookbook
-            documented = {"with a KL penalty": "kl_penalty_coef"}
+            run, documented = loops.cookbook, {"with a KL penalty": "kl_penalty_coef"}
             title = f"tinker_cookbook.rl.train.main {version('tinker-cookbook')}"
-        columns |= yours
+        columns |= {"yours": settings} if settings else {}
         runs = [("default", REFERENCE), *((column, ALL_WORLDS) for column in columns)]
         yield ProbedTrainer(title, columns, documented, runs, run)
 
@@ -219,9 +214,9 @@ class _Loops:
 
     def _run(self, case: str, seed: int, run: Any) -> Training:
         start = asyncio.run(self._start(seed))
-        worlds, played = (WORLDS if case == ALL_WORLDS else FEW), {}
+        played: dict[str, list[ProbeRollout]] = {}
         # Twins cannot be sampled.
-        worlds = tuple(one for one in worlds if not one.twins)
+        worlds = [w for w in (WORLDS if case == ALL_WORLDS else FEW) if not w.twins]
         prompts = [one.prompt_ids for one in designed_rollouts(seed, 2, worlds)[::2]]
         groups = _Groups(
             [_Group(world, prompt, played) for world, prompt in zip(worlds, prompts, strict=True)]

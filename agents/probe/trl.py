@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -46,7 +45,7 @@ _SETTINGS = {
     "shuffle_dataset": False,
 }
 
-Rewards = Callable[..., list[float]]
+Rewards = Callable[..., list[float | None]]
 
 
 def trl_trainer(folder: Path, settings: Mapping[str, Any]) -> ProbedTrainer:
@@ -128,7 +127,7 @@ class _Run:
             completion_ids: Sequence[Sequence[int]],
             designed: Sequence[float],
             **_: Any,
-        ) -> list[float]:
+        ) -> list[float | None]:
             return [
                 text_reward(ids) if prompt in TEXT else reward
                 for prompt, ids, reward in zip(prompts, completion_ids, designed, strict=True)
@@ -146,7 +145,7 @@ class _Run:
 
         def paid(
             prompts: Sequence[str], completion_ids: Sequence[Sequence[int]], **_: Any
-        ) -> list[float]:
+        ) -> list[float | None]:
             for prompt, ids in zip(prompts, completion_ids, strict=True):
                 read, reward = tuple(tokenizer(prompt)["input_ids"]), text_reward(ids)
                 rollouts.append(ProbeRollout(read, tuple(ids), (1,) * len(ids), reward, prompt))

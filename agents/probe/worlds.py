@@ -65,7 +65,9 @@ def text_reward(token_ids: Sequence[int]) -> float:
     return sum(token % 2 == 0 for token in token_ids) / max(1, len(token_ids))
 
 
-def designed_return(world: DesignedWorld, number: int, size: int, token_ids: Sequence[int]) -> float:
+def designed_return(
+    world: DesignedWorld, number: int, size: int, token_ids: Sequence[int]
+) -> float:
     """Return what a rollout earns.
 
     Args:
