@@ -1,9 +1,9 @@
 """`tokengym numerics`: whether a service trains on the probabilities that it samples with."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +14,6 @@ from tokengym.agents.command_options import takes
 from tokengym.agents.toy_model import TOY_MODEL
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings
-
-if TYPE_CHECKING:
-    from tokengym.agents.probe.rollouts import ProbeRollout
 
 
 @takes(
@@ -65,7 +62,6 @@ def numerics(
         on_our_service,
         to_dict,
     )
-    from tokengym.agents.probe.rollouts import ProbeRollout
     from tokengym.agents.training.connection import ServiceRefusedError
     from tokengym.agents.training.job import Job
 
@@ -83,13 +79,11 @@ def numerics(
             typer.echo(f"no figure of the local service beside it: {error}", err=True)
     lines, tables = numerics_report(measured)
     show(*lines, *tables)
-    found = to_dict(measured)
-    wrong = False
+    found, wrong = to_dict(measured), False
     if (folder := Path(job.target.model)).is_dir() and job.config.temperature:
         # A new adapter is the model itself.
-        fresh = [(tuple(one.prompt), tuple(one.tokens)) for one in measured[0].scored]
-        played = [ProbeRollout(*one, (1,) * len(one[1]), 0.0, "") for one in fresh]
-        wrong = _judge_sampling(folder, played, job.config.temperature, found)
+        replies = [(one.prompt, one.tokens, [1] * len(one.tokens)) for one in measured[0].scored]
+        found["sampling"], wrong = _judge_sampling(folder, replies, job.config.temperature)
     if json_file is not None:
         json_file.write_text(f"{json.dumps(found, indent=1, allow_nan=False)}\n")
     if wrong:
@@ -97,33 +91,22 @@ def numerics(
 
 
 def _judge_rollouts(file: Path, said: Mapping[str, Any]) -> None:
-    """Judge rollouts of any trainer, and compare the log-probabilities that it logged."""
+    """Judge rollouts of any trainer."""
     from tokengym.agents.models import resolve_model
     from tokengym.agents.probe.rollouts import read_rollouts
 
     folder = resolve_model(said.get("model", TOY_MODEL)).directory
-    if _judge_sampling(folder, read_rollouts(file), said.get("temperature", 1.0), {}):
+    replies = [(one.prompt_ids, one.completion_ids, one.mask) for one in read_rollouts(file)]
+    if _judge_sampling(folder, replies, said.get("temperature", 1.0))[1]:
         raise typer.Exit(1)
 
 
-def _judge_sampling(
-    folder: Path, rollouts: "Sequence[ProbeRollout]", temperature: float, found: dict[str, Any]
-) -> bool:
-    """Print whether replies are of a model's distribution, and note it; returns whether not."""
-    import numpy as np
-
-    from tokengym.agents.analysis.numerics import Gap
+def _judge_sampling(folder: Path, replies: Any, temperature: float) -> tuple[str, bool]:
+    """Print whether replies are of a model's distribution; returns what it said, and if not."""
     from tokengym.agents.probe.policy import load_model
     from tokengym.agents.probe.sampled import judge_sample, sample_of
     from tokengym.agents.probe.verdict import Kind
 
-    sample = sample_of(load_model(folder).float(), rollouts, temperature)
-    own = [pair for one in rollouts for pair in zip(one.mask, one.logprobs or (), strict=False)]
-    logged_N = np.array([logprob for mask, logprob in own if mask])
-    if len(logged_N) == len(sample.tokens_N):
-        gap = Gap.of(sample.chosen_N - logged_N)
-        show(f"logged log-probabilities: root mean square {gap.rms:.2g} nats from the model's")
-    verdict = judge_sample(sample)
+    verdict = judge_sample(sample_of(load_model(folder).float(), replies, temperature))
     show(str(verdict))
-    found["sampling"] = str(verdict)
-    return verdict.kind is Kind.WRONG
+    return str(verdict), verdict.kind is Kind.WRONG

@@ -1,21 +1,17 @@
 """`tokengym probe`: which gradient a trainer follows, read off one update of a tiny model."""
 
-import json
 import shlex
-from contextlib import suppress
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.shown import show
+from tokengym.agents.settings import name_values
 from tokengym.envs.core.errors import OptionError
-
-if TYPE_CHECKING:
-    from tokengym.agents.probe.campaign import ProbedTrainer
 
 probe = typer.Typer(
     help="Read off one update of a tiny model which gradient a trainer follows.",
@@ -113,81 +109,40 @@ def sent(
     typer.echo(str(judge_sent(read_rollouts(rollouts))))
 
 
-@probe.command("trl")
-def probe_trl(seed: Seed = 0, given: Given = None) -> None:
-    """Run TRL's GRPOTrainer on a tiny model, and judge it.
+def _add_command(name: str, extra: str, what: str) -> None:
+    """Add the command that runs a trainer here."""
+    text = f"Run {what} on a tiny model, and judge it: 1 if it is wrong or cannot be judged."
 
-    In its defaults, and with settings that promise an unbiased gradient. Exit status 1 if anything
-    is wrong or cannot be judged.
-    """
-    if find_spec("trl") is None:
-        raise OptionError("this command needs trl: pip install 'tokengym[trl]'")
-    require_extra("probe", "the probe")
-    from tokengym.agents.probe.trl import trl_trainer
+    @probe.command(name, help=text)
+    def run(seed: Seed = 0, given: Given = None) -> None:
+        require_extra(extra, f"tokengym probe {name}")
+        import torch
 
-    with TemporaryDirectory() as folder:
-        _judge("trl", trl_trainer(Path(folder), settings(given)), seed, given)
+        from tokengym.agents.probe.campaign import run_campaign
+        from tokengym.agents.probe.verdict import Kind
 
-
-@probe.command()
-def cookbook(seed: Seed = 0, given: Given = None) -> None:
-    """Run tinker_cookbook.rl.train on a tiny model over the local service, and judge it."""
-    _over_the_service("cookbook", seed, given)
-
-
-@probe.command()
-def own(seed: Seed = 0, given: Given = None) -> None:
-    """Run the loop of `tokengym train` with its estimators and credits, and judge it."""
-    _over_the_service("own", seed, given)
-
-
-def _over_the_service(name: str, seed: int, given: list[str] | None) -> None:
-    require_extra("tinker", "this command")
-    from tokengym.agents.probe.tinker_trainers import tinker_trainer
-
-    with (
-        TemporaryDirectory() as folder,
-        tinker_trainer(name, Path(folder), settings(given)) as trainer,
-    ):
-        _judge(name, trainer, seed, given)
+        module = import_module(f"tokengym.agents.probe.{extra}_trainers")
+        torch.set_num_threads(1)  # of so small a model more would be slower
+        command = ["tokengym", "probe", name, *(("--seed", str(seed)) if seed else ())]
+        command += [word for one in given or () for word in ("--set", one)]
+        results = []
+        with (
+            TemporaryDirectory() as folder,
+            module.open_trainer(name, Path(folder), name_values(given or (), "--set")) as trainer,
+        ):
+            show(title=trainer.title)
+            for result in run_campaign(trainer, shlex.join(command), seed):
+                show(f"{result.column}, {result.case}: {result.verdict}")
+                results.append(result)
+        show("", "Weight of each world's group, as a multiple of spread's; an unbiased one is 1:")
+        weights = {result.column: result.weights for result in results if result.weights}
+        show(f"| world | {' | '.join(weights)} |", f"|{'---|' * (1 + len(weights))}")
+        for world in next(iter(weights.values())):
+            show(f"| {world} | {' | '.join(column[world] for column in weights.values())} |")
+        if any(result.verdict.kind in (Kind.WRONG, Kind.UNKNOWN) for result in results):
+            raise typer.Exit(1)
 
 
-def settings(given: list[str] | None) -> dict[str, Any]:
-    """Return settings of a trainer from words `NAME=VALUE`, values in JSON or as text.
-
-    Raises:
-        OptionError: if a word has no `=`.
-    """
-    found: dict[str, Any] = {}
-    for word in given or ():
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise OptionError(f"--set takes NAME=VALUE, got {word!r}")
-        with suppress(ValueError):
-            value = json.loads(value)
-        found[name] = value
-    return found
-
-
-def _judge(name: str, trainer: "ProbedTrainer", seed: int, given: list[str] | None) -> None:
-    """Print the verdict of every case as it is found, then how each world was weighted."""
-    import torch
-
-    from tokengym.agents.probe.campaign import run_campaign
-    from tokengym.agents.probe.verdict import Kind
-
-    command = ["tokengym", "probe", name, *(("--seed", str(seed)) if seed else ())]
-    command += [word for one in given or () for word in ("--set", one)]
-    torch.set_num_threads(1)  # of so small a model more would be slower
-    results = []
-    show(title=trainer.title)
-    for result in run_campaign(trainer, shlex.join(command), seed):
-        show(f"{result.column}, {result.case}: {result.verdict}")
-        results.append(result)
-    show("", "Weight of each world's group, as a multiple of spread's; an unbiased trainer has 1:")
-    weights = {result.column: result.weights for result in results if result.weights}
-    show(f"| world | {' | '.join(weights)} |", f"|{'---|' * (1 + len(weights))}")
-    for world in next(iter(weights.values())):
-        show(f"| {world} | {' | '.join(column[world] for column in weights.values())} |")
-    if any(result.verdict.kind in (Kind.WRONG, Kind.UNKNOWN) for result in results):
-        raise typer.Exit(1)
+_add_command("trl", "trl", "TRL's GRPOTrainer")
+_add_command("cookbook", "tinker", "tinker_cookbook.rl.train")
+_add_command("own", "tinker", "the loop of `tokengym train`, its estimators and credits")

@@ -1,4 +1,4 @@
-"""A trainer on all worlds: each case is run and judged, and what is wrong tried with another seed."""
+"""A trainer on all worlds: each case is run and judged, what is wrong tried with another seed."""
 
 import io
 import warnings

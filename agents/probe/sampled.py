@@ -3,16 +3,15 @@
 Of each token its log-probability and the entropy of its distribution are known. Their sum has mean
 0 whatever was sampled before, and so have the indicators of a tail less its mass. The first is the
 score of the inverse temperature, so that the temperature can be estimated; tails find truncation.
-Ends of replies belong to the sample: without them the rest looks likelier than it was.
+Tokens that end replies belong to the sample: what is left without them is none.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.scores import Floats, Ints
 from tokengym.agents.probe.verdict import Kind, Verdict
 
@@ -23,6 +22,9 @@ UNSEEN = 12.0
 _TOP_K = tuple(2**power * base for base in (1, 5) for power in range(8))
 _TOP_P = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 _SMALLEST_STEP = 1e-6
+
+Reply = tuple[Sequence[int], Sequence[int], Sequence[int]]
+"""Prompt, completion, and a mask of it that is 1 at the policy's tokens."""
 
 
 class Sample(NamedTuple):
@@ -42,22 +44,21 @@ class Sample(NamedTuple):
         return np.asarray(self.logprobs_NV[np.arange(len(self.tokens_N)), self.tokens_N])
 
 
-def sample_of(model: Any, rollouts: Sequence[ProbeRollout], temperature: float = 1.0) -> Sample:
+def sample_of(model: Any, replies: Iterable[Reply], temperature: float = 1.0) -> Sample:
     """Return the distributions of the policy's tokens under a model.
 
     Args:
         model: a causal language model, at the weights that sampled.
-        rollouts: at least one token of the policy, ends of replies included.
+        replies: with at least one token of the policy, ends included.
         temperature: that training divides logits by.
     """
     rows, tokens = [], []
-    for rollout in rollouts:
-        ids = torch.tensor([[*rollout.prompt_ids, *rollout.completion_ids]])
-        own = torch.tensor(rollout.mask, dtype=torch.bool)
+    for prompt, completion, mask in replies:
+        ids, own = torch.tensor([[*prompt, *completion]]), torch.tensor(mask, dtype=torch.bool)
         with torch.no_grad():
-            logits_TV = model(input_ids=ids).logits[0, len(rollout.prompt_ids) - 1 : -1]
+            logits_TV = model(input_ids=ids).logits[0, len(prompt) - 1 : -1]
         rows.append((logits_TV.double() / temperature).log_softmax(-1)[own].numpy())
-        tokens.append(ids[0, len(rollout.prompt_ids) :][own].numpy())
+        tokens.append(ids[0, len(prompt) :][own].numpy())
     return Sample(np.concatenate(rows), np.concatenate(tokens))
 
 

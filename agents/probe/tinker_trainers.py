@@ -5,8 +5,8 @@ from an adapter that is not zero: where B is, the gradient of A would be.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -17,16 +17,7 @@ import numpy as np
 import tinker
 from tinker_cookbook import checkpoint_utils
 from tinker_cookbook.rl import train as cookbook
-from tinker_cookbook.rl.types import (
-    ActionExtra,
-    Env,
-    EnvGroupBuilder,
-    Metrics,
-    RLDataset,
-    RLDatasetBuilder,
-    StepResult,
-    Trajectory,
-)
+from tinker_cookbook.rl import types as rl
 
 from tokengym.agents.probe.adapted import Adapted, adapter_checkpoint
 from tokengym.agents.probe.campaign import ALL_WORLDS, REFERENCE, ProbedTrainer
@@ -71,8 +62,24 @@ _STOP = list(range(3, VOCABULARY, 4))
 """So many that replies differ in length."""
 
 
-@contextlib.contextmanager
-def tinker_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iterator[ProbedTrainer]:
+Loop = Callable[[cookbook.Config, rl.RLDataset, Mapping[str, Any], int], Coroutine[Any, Any, None]]
+
+
+async def _cookbook(
+    config: cookbook.Config, groups: rl.RLDataset, settings: Mapping[str, Any], seed: int
+) -> None:
+    await cookbook.main(chz.replace(config, **settings))
+
+
+async def _own(
+    config: cookbook.Config, groups: rl.RLDataset, settings: Mapping[str, Any], seed: int
+) -> None:
+    source = RolloutCollector(config, Algorithm(**settings), groups, seed=seed)
+    await train(config, source, {POLICY: RunFolder(Path(config.log_path))}, seed)
+
+
+@contextmanager
+def open_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iterator[ProbedTrainer]:
     """Yield a loop, to be run on the tiny model over a local service.
 
     Args:
@@ -81,99 +88,81 @@ def tinker_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iter
         settings: of the cookbook's `Config` or our `Algorithm`, for a column of their own; none if
             empty.
     """
+    columns: dict[str, Mapping[str, Any]] = {"default": {}}
+    loop, title, documented = _own, "tokengym train", _DOCUMENTED
+    if name == "cookbook":
+        loop, documented = _cookbook, {"with a KL penalty": "kl_penalty_coef"}
+        title = f"tinker_cookbook.rl.train.main {version('tinker-cookbook')}"
+    else:
+        columns |= OWN
+    columns |= {"yours": settings} if settings else {}
+    runs = [("default", REFERENCE), *((column, ALL_WORLDS) for column in columns)]
     write_tiny_model(folder / "model")
-    target = ServiceTarget(str(folder / "model"), None, local=True, options={"threads": 1})
+    options = {"threads": 1}
+    target = ServiceTarget(str(folder / "model"), None, local=True, options=options)
     with Connection.open(target, folder / "service", seed=0) as connection:
-        loops = _Loops(folder, connection)
-        columns: dict[str, Mapping[str, Any]] = {"default": {}}
-        if name == "own":
-            run, title, documented = loops.own, "tokengym train", _DOCUMENTED
-            columns |= OWN
-        else:
-            run, documented = loops.cookbook, {"with a KL penalty": "kl_penalty_coef"}
-            title = f"tinker_cookbook.rl.train.main {version('tinker-cookbook')}"
-        columns |= {"yours": settings} if settings else {}
-        runs = [("default", REFERENCE), *((column, ALL_WORLDS) for column in columns)]
-        yield ProbedTrainer(title, columns, documented, runs, run)
+        yield ProbedTrainer(title, columns, documented, runs, _Runs(folder, connection, loop).run)
 
 
-class _Episode(Env):
+class _Episode(rl.Env):
     """A rollout that notes what it was told and what it earned."""
 
     def __init__(self, world: DesignedWorld, number: int, prompt: tuple[int, ...]) -> None:
         self.world, self.number, self.prompt = world, number, prompt
         self.completion: list[int] = []
         self.mask: list[int] = []
-        self.rewards: tuple[float, ...] = ()
-        self.turn = 0
+        self.rewards: list[float] = []
+        # Its group pays it, when all are done.
+        self.by_group = world.name in TEXT
 
     async def initial_observation(self) -> tuple[tinker.ModelInput, list[int]]:
-        return self._observation, _STOP
+        return tinker.ModelInput.from_ints([*self.prompt, *self.completion]), _STOP
 
-    @property
-    def _observation(self) -> tinker.ModelInput:
-        return tinker.ModelInput.from_ints([*self.prompt, *self.completion])
-
-    async def step(self, action: list[int], *, extra: ActionExtra | None = None) -> StepResult:
+    async def step(self, action: list[int], *, extra: Any = None) -> rl.StepResult:
         self.completion += action
         self.mask += [1] * len(action)
-        self.turn += 1
-        done = self.turn == self.world.turns
-        credit = self._credit(done)
+        turn, done = len(self.rewards), len(self.rewards) + 1 == self.world.turns
+        reward = designed_return(self.world, self.number, _GROUP, self.completion)
+        self.rewards.append(turn_rewards(self.world, self.number, reward)[turn])
         if not done:
             self.completion += np.random.default_rng(sum(action)).integers(3, 99, 3).tolist()
             self.mask += [0] * 3
-        paid = 0.0 if self.by_group else credit
-        return StepResult(paid, done, self._observation, _STOP, {"credit": credit})
-
-    def _credit(self, done: bool) -> float:
-        """Return what this turn earns."""
-        reward = designed_return(self.world, self.number, _GROUP, self.completion)
-        if done:
-            self.rewards = turn_rewards(self.world, self.number, reward)
-        return turn_rewards(self.world, self.number, reward if done else 0.0)[self.turn - 1]
-
-    @property
-    def by_group(self) -> bool:
-        """Whether its group pays it, when all are done."""
-        return self.world.name in TEXT
+        paid, credit = 0.0 if self.by_group else self.rewards[-1], self.rewards[-1]
+        return rl.StepResult(paid, done, *await self.initial_observation(), {"credit": credit})
 
     def rollout(self) -> ProbeRollout:
-        of_turns = self.rewards if self.world.turn_rewards else None
-        return ProbeRollout(
-            self.prompt,
-            tuple(self.completion),
-            tuple(self.mask),
-            sum(self.rewards),
-            self.world.name,
-            turn_rewards=of_turns,
-        )
+        of_turns = tuple(self.rewards) if self.world.turn_rewards else None
+        ids, mask, whole = tuple(self.completion), tuple(self.mask), sum(self.rewards)
+        name = self.world.name
+        return ProbeRollout(self.prompt, ids, mask, whole, name, turn_rewards=of_turns)
 
 
 @dataclass(frozen=True)
-class _Group(EnvGroupBuilder):
+class _Group(rl.EnvGroupBuilder):
     """The rollouts of a world; `played` takes them when all are done."""
 
     world: DesignedWorld
     prompt: tuple[int, ...]
     played: dict[str, list[ProbeRollout]] = field(compare=False)
 
-    async def make_envs(self) -> Sequence[Env]:
+    async def make_envs(self) -> Sequence[rl.Env]:
         return [_Episode(self.world, number, self.prompt) for number in range(_GROUP)]
 
     async def compute_group_rewards(
-        self, trajectory_group: list[Trajectory], env_group: Sequence[Env]
-    ) -> list[tuple[float, Metrics]]:
+        self, trajectory_group: list[rl.Trajectory], env_group: Sequence[rl.Env]
+    ) -> list[tuple[float, rl.Metrics]]:
         episodes = [env for env in env_group if isinstance(env, _Episode)]
         self.played[self.world.name] = [one.rollout() for one in episodes]
         return [(sum(one.rewards) if one.by_group else 0.0, {}) for one in episodes]
 
 
 @dataclass(frozen=True)
-class _Groups(RLDataset):
+class _Groups(rl.RLDataset):
+    """One batch."""
+
     builders: Sequence[_Group]
 
-    def get_batch(self, index: int) -> Sequence[EnvGroupBuilder]:
+    def get_batch(self, index: int) -> Sequence[rl.EnvGroupBuilder]:
         return self.builders
 
     def __len__(self) -> int:
@@ -181,47 +170,32 @@ class _Groups(RLDataset):
 
 
 @chz.chz
-class _GroupsBuilder(RLDatasetBuilder):
+class _GroupsBuilder(rl.RLDatasetBuilder):
     groups: Any
 
-    async def __call__(self) -> tuple[RLDataset, RLDataset | None]:
+    async def __call__(self) -> tuple[rl.RLDataset, rl.RLDataset | None]:
         return self.groups, None
 
 
 @dataclass(frozen=True)
-class _Loops:
-    """Runs of both loops on one service."""
+class _Runs:
+    """Runs of a loop on one service."""
 
     folder: Path
     connection: Connection
+    loop: Loop
 
-    def cookbook(self, case: str, settings: Mapping[str, Any], seed: int) -> Training:
-        """Run the cookbook's."""
-
-        async def run(config: cookbook.Config, groups: RLDataset) -> None:
-            await cookbook.main(chz.replace(config, **settings))
-
-        return self._run(case, seed, run)
-
-    def own(self, case: str, settings: Mapping[str, Any], seed: int) -> Training:
-        """Run ours."""
-
-        async def run(config: cookbook.Config, groups: RLDataset) -> None:
-            source = RolloutCollector(config, Algorithm(**settings), groups, seed=seed)
-            await train(config, source, {POLICY: RunFolder(Path(config.log_path))}, seed)
-
-        return self._run(case, seed, run)
-
-    def _run(self, case: str, seed: int, run: Any) -> Training:
+    def run(self, case: str, settings: Mapping[str, Any], seed: int) -> Training:
+        """Run a case."""
         start = asyncio.run(self._start(seed))
         played: dict[str, list[ProbeRollout]] = {}
         # Twins cannot be sampled.
         worlds = [w for w in (WORLDS if case == ALL_WORLDS else FEW) if not w.twins]
         prompts = [one.prompt_ids for one in designed_rollouts(seed, 2, worlds)[::2]]
-        groups = _Groups(
-            [_Group(world, prompt, played) for world, prompt in zip(worlds, prompts, strict=True)]
-        )
+        pairs = zip(worlds, prompts, strict=True)
+        groups = _Groups([_Group(world, prompt, played) for world, prompt in pairs])
         log = self.folder / "runs" / str(sum(1 for _ in (self.folder / "runs").glob("*")))
+        base = cookbook.KLReferenceConfig(base_model=self.connection.model)
         config = cookbook.Config(
             learning_rate=1e-3,
             dataset_builder=_GroupsBuilder(groups=groups),
@@ -231,26 +205,25 @@ class _Loops:
             log_path=str(log),
             load_checkpoint_path=start,
             base_url=self.connection.base_url,
+            kl_penalty_coef=0.1 if case == REFERENCE else 0.0,
+            kl_reference_config=base if case == REFERENCE else None,
             eval_every=0,
             save_every=0,
             num_groups_to_log=0,
             rollout_json_export=False,
         )
-        if case == REFERENCE:
-            base = cookbook.KLReferenceConfig(base_model=self.connection.model)
-            config = chz.replace(config, kl_penalty_coef=0.1, kl_reference_config=base)
-        asyncio.run(self.connection.guard(run(config, groups)))
+        asyncio.run(self.connection.guard(self.loop(config, groups, settings, seed)))
         last = checkpoint_utils.get_last_checkpoint(str(log))
         assert last is not None
-        (before, _), (after, spec) = self._checkpoint(start), self._checkpoint(last.state_path)
-        rollouts = [one for world in worlds for one in played[world.name]]
-        reference = None
-        if case == REFERENCE:
-            zeros = {k: v if k.endswith("A") else 0 * v for k, v in before.weights.items()}
-            reference = Checkpoint(zeros, {})
-        model = Adapted(tiny_model(), before.weights, spec.scaling)
-        before = Checkpoint(before.weights, {})
-        return Training(model, rollouts, [before, after], reference=reference)
+        (before, spec), (after, _) = self._checkpoint(start), self._checkpoint(last.state_path)
+        weights = before.weights
+        zeros = {name: value * name.endswith("A") for name, value in weights.items()}
+        return Training(
+            Adapted(tiny_model(), weights, spec.scaling),
+            [one for world in worlds for one in played[world.name]],
+            [Checkpoint(weights, {}), after],
+            reference=Checkpoint(zeros, {}) if case == REFERENCE else None,
+        )
 
     async def _start(self, seed: int) -> str:
         """Return the state of an adapter after a step in a random direction."""

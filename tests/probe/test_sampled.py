@@ -1,6 +1,5 @@
-"""Samplers that draw from another distribution than the trained one are found; right ones are not."""
+"""Samplers of another distribution than the trained one are found; right ones are not."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,14 @@ def sampled(seed: int, power: float = 1.0, top_k: int = VOCABULARY, top_p: float
     rng = np.random.default_rng(seed)
     logits = rng.normal(size=(PLACES, VOCABULARY)) * 1.5
     logps = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
-    tokens = []
-    for row in np.exp(power * logps):
-        order, p = np.argsort(-row), row / row.sum()
-        before = np.cumsum(p[order]) - p[order]
-        kept = order[(np.arange(VOCABULARY) < top_k) & (before < top_p)]
-        tokens.append(rng.choice(kept, p=p[kept] / p[kept].sum()))
-    return Sample(logps, np.array(tokens))
+    p = np.exp(power * (logps - logps.max(axis=1, keepdims=True)))
+    order = np.argsort(-p, axis=1)
+    p = np.take_along_axis(p / p.sum(axis=1, keepdims=True), order, axis=1)
+    p[:, top_k:] = 0.0
+    p[np.cumsum(p, axis=1) - p >= top_p] = 0.0
+    places = rng.random((PLACES, 1)) * p.sum(axis=1, keepdims=True)
+    ranks = (np.cumsum(p, axis=1) < places).sum(axis=1, keepdims=True)
+    return Sample(logps, np.take_along_axis(order, ranks, axis=1)[:, 0])
 
 
 def test_right_samplers_raise_no_alarm_and_their_score_is_standard_normal() -> None:
@@ -59,8 +59,10 @@ def test_truncation_is_named(cut: dict[str, Any], named: str) -> None:
 
 
 def test_greedy_replies_are_of_temperature_zero() -> None:
-    verdict = judge_sample(sampled(3, power=1e3))
-    assert verdict.kind is Kind.WRONG
+    assert judge_sample(sampled(3, power=1e3)).name == "truncated"
+    z, temperature = temperature_of(sampled(3, power=1e3))
+    assert z > 10
+    assert temperature < 0.01
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -73,9 +75,3 @@ def test_the_command_judges_rollouts_of_any_trainer(tmp_path: Path) -> None:
     write_rollouts(file, drawn(model, 0, temperature=0.6))
     ended = CliRunner().invoke(app, command)
     assert (ended.exit_code, ended.output[:31]) == (1, "wrong: sampled at temperature 0")
-    # Logged log-probabilities are compared as well.
-    rows = [json.loads(line) | {"logprobs": None} for line in file.read_text().splitlines()]
-    for row in rows:
-        row["logprobs"] = [-1.0] * len(row["mask"])
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert "logged log-probabilities: root mean" in CliRunner().invoke(app, command).output

@@ -7,20 +7,29 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tokengym.agents.cli.probe import probe, settings
+from tokengym.agents.cli.probe import probe
 from tokengym.agents.probe.campaign import ProbedTrainer, run_campaign
-from tokengym.agents.probe.tinker_trainers import tinker_trainer
+from tokengym.agents.probe.tinker_trainers import open_trainer
 from tokengym.agents.probe.verdict import Kind
-from tokengym.envs.core.errors import OptionError
+from tokengym.agents.probe.worlds import TEXT, WORLDS
 
 PLAIN = "centred by group, summed over tokens"
 KL = "with a KL penalty to the reference"
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@pytest.fixture(autouse=True)
+def half_of_the_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out half of the worlds: the commands have all."""
+    names = ("spread", "shifted", "tie", "near tie", "two turns", "turn credit", *TEXT)
+    worlds = tuple(one for one in WORLDS if one.name in names)
+    for module in ("tinker_trainers", "trl_trainers") if find_spec("trl") else ("tinker_trainers",):
+        monkeypatch.setattr(f"tokengym.agents.probe.{module}.WORLDS", worlds)
+
+
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProbedTrainer]:
-    with tinker_trainer("own", tmp_path_factory.mktemp("own"), {}) as trainer:
+    with open_trainer("own", tmp_path_factory.mktemp("own"), {}) as trainer:
         yield trainer
 
 
@@ -42,7 +51,9 @@ def test_every_estimator_and_credit_of_our_loop_is_what_it_says(own: ProbedTrain
         ("exact credit", "all worlds"): (Kind.CHOICE, f"rewards of each turn alone, {turn}"),
         ("ties dropped", "all worlds"): (Kind.FOLLOWS, PLAIN),
     }
-    plain, standard = (found[name, "all worlds"].weights for name in ("default", "standardised"))
+    plain, standard = (
+        dict(found[name, "all worlds"].weights) for name in ("default", "standardised")
+    )
     assert {plain.pop("tie"), plain.pop("near tie")} == {"0", "-"}
     assert set(plain.values()) == {"1"}
     # Divided by the deviation, three times as far apart is no farther.
@@ -50,7 +61,7 @@ def test_every_estimator_and_credit_of_our_loop_is_what_it_says(own: ProbedTrain
 
 
 def test_the_cookbook_s_loop_follows(tmp_path: Path) -> None:
-    with tinker_trainer("cookbook", tmp_path, {}) as trainer:
+    with open_trainer("cookbook", tmp_path, {}) as trainer:
         found = list(run_campaign(trainer, "tokengym probe cookbook"))
     assert [(one.verdict.kind, one.verdict.name) for one in found] == [
         (Kind.FOLLOWS, KL),
@@ -76,14 +87,3 @@ def test_trl_follows_its_settings_and_its_table_is_printed() -> None:
     assert said["default, all worlds"].startswith(f"{standard}, summed over tokens, as scale_re")
     assert 'loss_type="grpo" documents' in said["yours, all worlds"]
     assert "| shifted | 0.33 | 1 |" in ended.output
-
-
-def test_settings_are_json_or_text() -> None:
-    assert settings(["a=1", "b=text", "c=[true]", "d=x=y"]) == {
-        "a": 1,
-        "b": "text",
-        "c": [True],
-        "d": "x=y",
-    }
-    with pytest.raises(OptionError, match="--set takes NAME=VALUE, got 'a'"):
-        settings(["a"])

@@ -1,7 +1,8 @@
 """TRL's `GRPOTrainer`, probed: designed rollouts through `rollout_func`, and its own sampling."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -48,16 +49,18 @@ _SETTINGS = {
 Rewards = Callable[..., list[float | None]]
 
 
-def trl_trainer(folder: Path, settings: Mapping[str, Any]) -> ProbedTrainer:
-    """Return TRL's trainer, to be run on the tiny model.
+@contextmanager
+def open_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iterator[ProbedTrainer]:
+    """Yield TRL's trainer, to be run on the tiny model.
 
     Args:
+        name: `trl`.
         folder: for models and what the trainer writes.
         settings: of `GRPOConfig`, for a column of their own; none if empty.
     """
     columns = {"default": {}, "unbiased": UNBIASED} | ({"yours": settings} if settings else {})
-    return ProbedTrainer(
-        f"TRL {version('trl')}, GRPOTrainer",
+    yield ProbedTrainer(
+        f"TRL {version(name)}, GRPOTrainer",
         columns,
         DOCUMENTED,
         list(product(columns, (ALL_WORLDS, _TWICE, REFERENCE, _SAMPLED))),
@@ -122,16 +125,9 @@ class _Run:
                 "designed": [one.reward for one in played],
             }
 
-        def paid(
-            prompts: Sequence[str],
-            completion_ids: Sequence[Sequence[int]],
-            designed: Sequence[float],
-            **_: Any,
-        ) -> list[float | None]:
-            return [
-                text_reward(ids) if prompt in TEXT else reward
-                for prompt, ids, reward in zip(prompts, completion_ids, designed, strict=True)
-            ]
+        def paid(completion_ids: Any, **fields: Any) -> list[float | None]:
+            every = zip(fields["prompts"], completion_ids, fields["designed"], strict=True)
+            return [text_reward(ids) if name in TEXT else reward for name, ids, reward in every]
 
         more = {"num_iterations": steps, "beta": beta, "max_steps": steps}
         checkpoints = self._train(list(waiting), paid, more, roll_out)
@@ -143,9 +139,7 @@ class _Run:
         tokenizer = AutoTokenizer.from_pretrained(self.model)
         rollouts: list[ProbeRollout] = []
 
-        def paid(
-            prompts: Sequence[str], completion_ids: Sequence[Sequence[int]], **_: Any
-        ) -> list[float | None]:
+        def paid(prompts: Sequence[str], completion_ids: Any, **_: Any) -> list[float | None]:
             for prompt, ids in zip(prompts, completion_ids, strict=True):
                 read, reward = tuple(tokenizer(prompt)["input_ids"]), text_reward(ids)
                 rollouts.append(ProbeRollout(read, tuple(ids), (1,) * len(ids), reward, prompt))
