@@ -26,9 +26,9 @@ from tokengym.envs.core.errors import OptionError
 
 
 @cache
-def _rollouts(given: str, codec: str, max_tokens: int, standardises: bool) -> Rollouts:
+def _rollouts(given: str, codec: str, token_budget: int, standardises: bool) -> Rollouts:
     """Return the world of a loop's settings, made once per process: a loop is made per rollout."""
-    made = Rollouts.of(json.loads(given), codec=codec_named(codec), max_tokens=max_tokens)
+    made = Rollouts.of(json.loads(given), codec=codec_named(codec), token_budget=token_budget)
     cause = "norm_adv_by_std_in_grpo divides by each group's deviation (set it to false)"
     if standardises and (notice := standardising_notice(made.world.spec, cause)):
         warnings.warn(notice, stacklevel=3)

@@ -18,7 +18,8 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SETTINGS = ["*.json", "*.jinja", "tokenizer.model", "merges.txt", "vocab.txt"]
 _WEIGHTS = ["*.safetensors"]
 _SUBFOLDERS = ["*/*"]
-_PATIENCE = 5.0  # seconds for the hub's first answer
+PATIENCE = 5.0
+"""Seconds for the hub's first answer."""
 
 
 def is_hub_name(name: str) -> bool:
@@ -88,7 +89,7 @@ def download(
 
     # What it returns depends on `dry_run`: a path, or a list of files.
     fetch: Any = partial(
-        snapshot_download, name, ignore_patterns=_SUBFOLDERS, etag_timeout=_PATIENCE
+        snapshot_download, name, ignore_patterns=_SUBFOLDERS, etag_timeout=PATIENCE
     )
     progress(f"asking the Hugging Face hub for {name}")
     try:

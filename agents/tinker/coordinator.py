@@ -163,7 +163,7 @@ class Coordinator:
                 self.codec,
                 roles=self.roles,
                 opponents=self._opponents,
-                max_tokens=self._max_observation,
+                token_budget=self._max_observation,
                 openings=self._openings,
             )
             self._advance(self._episode)

@@ -1,6 +1,8 @@
 """Loading a tokenizer as the cookbook does, without the code it would run or import."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from tinker_cookbook.tokenizer_utils import (
 )
 
 from tokengym.agents.model_files import refuse_remote_code
+from tokengym.agents.models.hub import PATIENCE
 
 
 def load_tokenizer(name: str) -> Any:
@@ -23,8 +26,11 @@ def load_tokenizer(name: str) -> Any:
     common class of fast tokenizers is loaded by that class, which is what `AutoTokenizer` would
     come to. It is registered with the cookbook, so that its trainer gets the same object.
 
+    A hub that does not answer within seconds is not asked again: its client would try for minutes.
+
     Raises:
-        OSError, ValueError: if there is no such tokenizer.
+        OSError, ValueError: if there is no such tokenizer, or the hub does not answer and the cache
+            lacks it.
         ModelError: if it is code.
     """
     directory = Path(name)
@@ -33,7 +39,34 @@ def load_tokenizer(name: str) -> Any:
         register_tokenizer(name, cache(partial(load, name)))
     elif not directory.is_dir() and (name.startswith((".", "/", "~")) or name.count("/") > 1):
         raise ValueError(f"{name!r} is no directory, and no name of the Hugging Face hub")
-    return get_tokenizer(name)
+    if is_tokenizer_registered(name):
+        return get_tokenizer(name)
+    with _hub_or_cache():
+        return get_tokenizer(name)
+
+
+@contextmanager
+def _hub_or_cache() -> Iterator[None]:
+    """Use the hub's cache alone while the hub does not answer."""
+    from huggingface_hub import constants
+
+    offline = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = offline or not _hub_answers(constants.ENDPOINT)
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = offline
+
+
+def _hub_answers(address: str) -> bool:
+    import httpx
+    from huggingface_hub import get_session
+
+    try:
+        get_session().head(address, timeout=PATIENCE)
+    except httpx.TransportError:
+        return False
+    return True
 
 
 def trust_tokenizer(directory: str) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Space
 
 from tokengym.envs.adapters.spaces import Tokens, UnicodeText
+from tokengym.envs.core.deprecated import renamed
 from tokengym.envs.core.episode import TextEpisode
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, require_one_of
 from tokengym.envs.core.play import Policy
@@ -41,12 +42,13 @@ class ConfiguredEnv(ABC):
         mode: `tokens` or `text`.
         codec: the codec, made.
         split: where Tasks are drawn from.
-        max_tokens: budget of one role's conversation.
+        token_budget: budget of one role's conversation.
         render_mode: one of the render modes, or `None`.
     """
 
     metadata: dict[str, Any]
 
+    @renamed("max_tokens", "token_budget")
     def __init__(
         self,
         world: str,
@@ -54,17 +56,17 @@ class ConfiguredEnv(ABC):
         mode: Mode = "text",
         codec: Codec | str = "byte",
         split: str = "train",
-        max_tokens: int = 32768,
+        token_budget: int = 32768,
         opponents: Mapping[str, Policy | str] | None = None,
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
         require_one_of("mode", mode, list(_ACTIONS))
         require_one_of("split", split, SPLITS)
-        if max_tokens < 1:
-            raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
+        if token_budget < 1:
+            raise OptionError(f"token_budget must be at least 1, got {token_budget}")
         self.world, self.codec = make_world(world, level, **options), resolve(codec)
-        self.mode, self.split, self.max_tokens = mode, split, max_tokens
+        self.mode, self.split, self.token_budget = mode, split, token_budget
         self._make_episode: Callable[..., TextEpisode] = (
             TextEpisode if mode == "text" else partial(Episode, codec=self.codec)
         )
@@ -103,8 +105,8 @@ class ConfiguredEnv(ABC):
         final observation repeats, may itself be as long as the budget.
         """
         if self.mode == "text":
-            return UnicodeText(self.max_tokens), UnicodeText(self.max_tokens)
-        size, most = self.codec.vocab_size, self.max_tokens
+            return UnicodeText(self.token_budget), UnicodeText(self.token_budget)
+        size, most = self.codec.vocab_size, self.token_budget
         return Tokens(size, 2 * most), Tokens(size, most)
 
     def _begin(self, rng: np.random.Generator, options: Mapping[str, Any]) -> TextEpisode:
@@ -114,7 +116,7 @@ class ConfiguredEnv(ABC):
         """
         task, opponents = self._choose_task(rng, options), self._opponents
         episode = self._episode = self._make_episode(
-            self.world, task, opponents=opponents, max_tokens=self.max_tokens
+            self.world, task, opponents=opponents, token_budget=self.token_budget
         )
         if opponents:
             episode.advance()
@@ -122,7 +124,7 @@ class ConfiguredEnv(ABC):
             unit = "tokens" if self.mode == "tokens" else "characters"
             warnings.warn(
                 f"{self.world.spec.id}: the first observation has {episode.overflow:,} {unit}, more"
-                f" than max_tokens={self.max_tokens:,}; it is not shown, and the episode is "
+                f" than token_budget={self.token_budget:,}; it is not shown, and the episode is "
                 "truncated by its first step",
                 stacklevel=3,
             )

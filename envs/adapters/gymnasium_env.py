@@ -23,9 +23,9 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
         conversation so far as token ids, and it is append-only: the next observation begins with
         the present one and the action, token for token. In mode `text` it is only what is new.
     Observation space:
-        `Tokens(codec.vocab_size, max_tokens)` or `UnicodeText`.
+        `Tokens(codec.vocab_size, token_budget)` or `UnicodeText`.
     Action space:
-        `Tokens(codec.vocab_size, max_tokens)` or `UnicodeText`. Any content is a legal reply.
+        `Tokens(codec.vocab_size, token_budget)` or `UnicodeText`. Any content is a legal reply.
     Reward:
         a multiple of 2⁻¹⁶ within the world's declared range. Where it depends on an outcome, it is
         that of the outcome drawn, on the train split too; `label="expected"` pays exact
@@ -34,9 +34,9 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
         a Task of `split`, drawn by the environment's generator, or the one in
         `reset(options={"task": task})` or `reset(options={"split": ..., "index": ...})`.
     Episode end:
-        `terminated` by the world's rules; `truncated` when the conversation outgrows `max_tokens`.
-        If the first text already does, `reset` warns of both lengths and shows nothing, and the
-        first step, whatever the action, truncates the episode.
+        `terminated` by the world's rules; `truncated` when the conversation outgrows its
+        `token_budget`. If the first text already does, `reset` warns of both lengths and shows
+        nothing, and the first step, whatever the action, truncates the episode.
     Info:
         `text` (what is new), `terms` (named parts of the reward), `metrics`, `task` (fingerprint),
         `cost` (0 where a world has no safety cost), at the end also `stop_reason`.
@@ -47,7 +47,7 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
         mode: `text` for strings, or `tokens` for arrays of token ids.
         codec: `byte`, or a codec object.
         split: where `reset` draws Tasks from.
-        max_tokens: budget of the conversation in tokens (characters in mode `text`).
+        token_budget: budget of the conversation in tokens (characters in mode `text`).
         opponents: in a world of several roles, a scripted policy, or a baseline's name, by role.
             Of the roles not named the first is played here; the others are played by the world's
             usual opponent, see `WorldSpec.opponents`.

@@ -36,7 +36,7 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         mode: `text` for strings, or `tokens` for arrays of token ids.
         codec: `byte`, or a codec object.
         split: where `reset` draws Tasks from.
-        max_tokens: budget of one agent's conversation in tokens (characters in mode `text`).
+        token_budget: budget of one agent's conversation in tokens (characters in mode `text`).
         opponents: scripted policies, or names of baselines, for roles that are not to be agents.
         render_mode: `human` prints the conversation, `ansi` returns it, `rgb_array` returns the
             picture of the episode so far in worlds that have one, `None` does nothing.

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from tokengym.envs.adapters.config import opponents_of_one
 from tokengym.envs.adapters.train_split import score_in_training, training_world
+from tokengym.envs.core.deprecated import renamed
 from tokengym.envs.core.episode import TextEpisode, role_stream
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.play import Policy
@@ -67,7 +68,7 @@ class Rollouts:
         opponents: by role a scripted policy, or a baseline's name; for roles not named the world's
             usual opponent, see `WorldSpec.opponents`.
         codec: for rollouts in tokens; `None` for rollouts in text.
-        max_tokens: budget of a rollout's tokens, see `Episode`.
+        token_budget: budget of a rollout's tokens, see `Episode`.
         **options: options of the world. Those that it declares for training, such as the exact
             probabilities for a label, hold on the split `train` unless they are named here:
             `label="outcome"` trains on outcomes. Other splits are scored by outcomes.
@@ -83,6 +84,7 @@ class Rollouts:
         RoleError: if a role is not the world's, or `role` is an opponent's.
     """
 
+    @renamed("max_tokens", "token_budget")
     def __init__(
         self,
         world: World | str,
@@ -91,13 +93,13 @@ class Rollouts:
         role: str | None = None,
         opponents: Mapping[str, Policy | str] | None = None,
         codec: Codec | str | None = None,
-        max_tokens: int | None = None,
+        token_budget: int | None = None,
         **options: Any,
     ) -> None:
         self.world = world if isinstance(world, World) else make_world(world, level, **options)
         self._training = training_world(self.world)
         self.codec = codec
-        self.max_tokens = max_tokens
+        self.token_budget = token_budget
         spec = self.world.spec
         named = dict(opponents or {})
         unknown = sorted({*named, *([] if role is None else [role])} - set(spec.roles))
@@ -182,7 +184,7 @@ class Rollout:
             TextEpisode(world, task, opponents=opponents)
             if rollouts.codec is None
             else Episode(
-                world, task, rollouts.codec, opponents=opponents, max_tokens=rollouts.max_tokens
+                world, task, rollouts.codec, opponents=opponents, token_budget=rollouts.token_budget
             )
         )
         self.episode.advance()

@@ -77,7 +77,7 @@ class TextEpisode:
         task: what to play.
         roles: the roles that read here; by default all that have no opponent.
         opponents: who plays other roles when `advance` is called.
-        max_tokens: what one role may read and write at most, in characters. A text that would
+        token_budget: what one role may read and write at most, in characters. A text that would
             exceed it is not shown: the episode ends, and what is left is played as empty replies.
             Only the role's last reply may itself be longer.
 
@@ -99,10 +99,10 @@ class TextEpisode:
         *,
         roles: Sequence[str] | None = None,
         opponents: Mapping[str, OpponentPolicy] | None = None,
-        max_tokens: int | None = None,
+        token_budget: int | None = None,
     ) -> None:
-        if max_tokens is not None and max_tokens < 1:
-            raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
+        if token_budget is not None and token_budget < 1:
+            raise OptionError(f"token_budget must be at least 1, got {token_budget}")
         named, self._opponents = world.spec.roles, opponents or {}
         if roles is None and not opponents:
             roles = named
@@ -112,7 +112,7 @@ class TextEpisode:
                 raise RoleError(f"{world.spec.id} has the roles {list(named)}, got {unknown}")
         self.world = world
         self.task = task
-        self.max_tokens = max_tokens
+        self.token_budget = token_budget
         self.overflow = 0
         self._played: list[_Played] = []
         self._rngs = (
@@ -258,7 +258,7 @@ class TextEpisode:
     # What a role reads and how it is bounded: here in characters, in tokens in `tokens.Episode`.
 
     def _begin(self, roles: Sequence[str]) -> None:
-        self._left = dict.fromkeys(roles, self.max_tokens)
+        self._left = dict.fromkeys(roles, self.token_budget)
         self._shown = dict.fromkeys(roles, "")
 
     def _fork_read(self) -> None:
@@ -287,6 +287,6 @@ class TextEpisode:
         self._shown[role] = ""
         if turn.done:
             return turn
-        assert self.max_tokens is not None
-        self.overflow = self.max_tokens - left
+        assert self.token_budget is not None
+        self.overflow = self.token_budget - left
         return self.world.stop(StopReason.TOKEN_BUDGET, after=turn)

@@ -9,6 +9,7 @@ SPEC = WorldSpec(
     id="tokengym/Disruption-v0",
     summary="Predict whether a paper is disruptive, be challenged, and answer again.",
     entry_point="tokengym.envs.disruption.world:DisruptionWorld",
+    render="tokengym.envs.disruption.picture:render_episode",
     baselines="tokengym.envs.disruption.baselines:BASELINES",
     roles=("predictor", "challenger"),
     turn_limits=dict.fromkeys(LEVELS, 2),

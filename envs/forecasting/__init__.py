@@ -9,6 +9,7 @@ SPEC = WorldSpec(
     id="tokengym/Forecast-v0",
     summary="One question, one probability, scored by a strictly proper rule.",
     entry_point="tokengym.envs.forecasting.world:ForecastWorld",
+    render="tokengym.envs.forecasting.picture:render_episode",
     baselines="tokengym.envs.forecasting.baselines:BASELINES",
     roles=("forecaster",),
     turn_limits={name: level.turns for name, level in LEVELS.items()},

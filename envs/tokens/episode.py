@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tokengym.envs.core.deprecated import renamed
 from tokengym.envs.core.display import html_table
 from tokengym.envs.core.episode import OpponentPolicy, TextEpisode
 from tokengym.envs.core.errors import RoleError, TokenError
@@ -30,7 +31,7 @@ class Episode(TextEpisode):
         roles: who reads and writes tokens; by default all roles that have no opponent. The others
             answer in text, and nothing is encoded for them.
         opponents: who plays other roles when `advance` is called.
-        max_tokens: budget of one role's transcript; an observation that would exceed it is not
+        token_budget: budget of one role's transcript; an observation that would exceed it is not
             shown, the episode ends, and what is left is played as empty replies.
         openings: tokens of first texts, by text: episodes of one Task that share it encode and keep
             them once.
@@ -41,6 +42,7 @@ class Episode(TextEpisode):
         RoleError: if the world has no such role.
     """
 
+    @renamed("max_tokens", "token_budget")
     def __init__(
         self,
         world: World,
@@ -49,12 +51,12 @@ class Episode(TextEpisode):
         *,
         roles: Sequence[str] | None = None,
         opponents: Mapping[str, OpponentPolicy] | None = None,
-        max_tokens: int | None = None,
+        token_budget: int | None = None,
         openings: dict[str, list[int]] | None = None,
     ) -> None:
         self.codec = resolve(codec)
         self._openings = {} if openings is None else openings
-        super().__init__(world, task, roles=roles, opponents=opponents, max_tokens=max_tokens)
+        super().__init__(world, task, roles=roles, opponents=opponents, token_budget=token_budget)
 
     def __repr__(self) -> str:
         """Show the Task, the tokens by role, and whose turn it is or why it ended."""
@@ -175,7 +177,7 @@ class Episode(TextEpisode):
         else:
             new = self._render([*transcript.conversation, Message(turn.text, own=False)])
             length = 0
-        if self.max_tokens is not None and length + len(new) > self.max_tokens:
+        if self.token_budget is not None and length + len(new) > self.token_budget:
             self.overflow = length + len(new)
             return self.world.stop(StopReason.TOKEN_BUDGET, after=turn)
         if action is None:

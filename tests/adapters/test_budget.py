@@ -2,11 +2,13 @@
 
 import re
 import warnings
+from typing import Any
 
 import gymnasium
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from tokengym.envs import Rollouts, TextAECEnv, TextEnv
 from tokengym.envs.adapters.vector_env import TextVectorEnv
 from tokengym.envs.registry import specs
 
@@ -21,7 +23,7 @@ def test_a_conversation_keeps_to_its_budget(world: str, mode: str) -> None:
     env.action_space.seed(1)
     action = env.action_space.sample()
     for budget in (first - 1, first, first + len(action) + 1, 32_768):
-        env = gymnasium.make(world, mode=mode, max_tokens=budget)
+        env = gymnasium.make(world, mode=mode, token_budget=budget)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             observation, _ = env.reset(seed=0)
@@ -46,8 +48,8 @@ def test_a_batch_goes_on_where_some_first_texts_do_not_fit(mode: str) -> None:
     env = gymnasium.make(world, mode=mode)
     lengths = sorted(len(env.reset(seed=seed)[0]) for seed in range(8))
     budget = (lengths[3] + lengths[4]) // 2
-    native = TextVectorEnv(8, world=world, mode=mode, max_tokens=budget)
-    made = [lambda: gymnasium.make(world, mode=mode, max_tokens=budget)] * 8
+    native = TextVectorEnv(8, world=world, mode=mode, token_budget=budget)
+    made = [lambda: gymnasium.make(world, mode=mode, token_budget=budget)] * 8
     generic = SyncVectorEnv(made, autoreset_mode=AutoresetMode.NEXT_STEP)
     for envs in (native, generic):
         ended = refused = 0
@@ -60,3 +62,9 @@ def test_a_batch_goes_on_where_some_first_texts_do_not_fit(mode: str) -> None:
                 refused += int(truncated.sum())
         assert ended >= 4
         assert refused >= 4
+
+
+@pytest.mark.parametrize("make", [TextEnv, TextAECEnv, Rollouts])
+def test_the_former_name_of_a_budget_is_taken_with_a_warning(make: Any) -> None:
+    with pytest.warns(DeprecationWarning, match="max_tokens is called token_budget now"):
+        assert make("forecast", max_tokens=900).token_budget == 900

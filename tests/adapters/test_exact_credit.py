@@ -45,7 +45,7 @@ def play(env: ExactCredit, index: int, policy: Callable[[], str]) -> tuple[list[
 def test_what_it_pays_is_minus_the_regret_even_where_the_budget_ends_the_day(
     level: str, seed: int, budget: int
 ) -> None:
-    env, world = made(level, credit=True, max_tokens=budget, prompt="terse")
+    env, world = made(level, credit=True, token_budget=budget, prompt="terse")
     device, rng = "HEAT" if level == "comfort" else "BATTERY", np.random.default_rng(seed)
     rewards, info = play(env, seed % 3, lambda: f"{device} {rng.uniform(-4.0, 4.0):.2f}")
     metrics = info["metrics"]

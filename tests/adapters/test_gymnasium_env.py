@@ -23,7 +23,7 @@ WORLDS = list(specs())
 def test_observations_lie_in_the_space_where_the_first_text_does_not_fit(
     world: str, mode: Literal["tokens", "text"]
 ) -> None:
-    env = gymnasium.make(world, mode=mode, max_tokens=40)
+    env = gymnasium.make(world, mode=mode, token_budget=40)
     with warnings.catch_warnings(action="ignore"):
         observation, _ = env.reset(seed=0)
     assert env.observation_space.contains(observation)

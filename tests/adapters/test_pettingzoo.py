@@ -186,12 +186,12 @@ def test_a_given_task_is_played(make: Callable[..., TextAECEnv]) -> None:
 def test_a_first_text_over_the_budget_truncates_all_agents(
     make: Callable[..., TextAECEnv], make_parallel: Callable[..., TextParallelEnv]
 ) -> None:
-    env, parallel = make(max_tokens=3), make_parallel(max_tokens=3)
-    with pytest.warns(UserWarning, match="max_tokens=3;"):
+    env, parallel = make(token_budget=3), make_parallel(token_budget=3)
+    with pytest.warns(UserWarning, match="token_budget=3;"):
         env.reset(seed=0)
     assert all(env.truncations.values())
     assert play(env) == env.world.returns
-    with pytest.warns(UserWarning, match="max_tokens=3;"):
+    with pytest.warns(UserWarning, match="token_budget=3;"):
         parallel.reset(seed=0)
     _, rewards, _, truncations, _ = parallel.step({parallel.agents[0]: env.observe("predictor")})
     assert all(truncations.values())
@@ -204,7 +204,7 @@ def test_a_budget_holds_for_each_agents_conversation(make: Callable[..., TextAEC
     env.reset(seed=0)
     longest = max(len(env.observe(agent)) for agent in env.agents)
     for budget in (longest + 20, 3 * longest):
-        env = make(max_tokens=budget)
+        env = make(token_budget=budget)
         env.reset(seed=0)
         seen = dict.fromkeys(env.agents, 0)
         for agent in env.agent_iter():
@@ -240,7 +240,7 @@ def test_a_callers_mistake_is_named(
         {"mode": "x"},
         {"split": "x"},
         {"render_mode": "x"},
-        {"max_tokens": 0},
+        {"token_budget": 0},
     ]
     for wrong in mistakes:
         with pytest.raises(OptionError, match=next(iter(wrong))):

@@ -11,21 +11,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.axes import Axes
 from matplotlib.patches import StepPatch
 from typer.testing import CliRunner
 
+from tests.contract import bargain
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError, TaskError
-from tokengym.envs.core.play import PlayedEpisode, Policy, play, replay
+from tokengym.envs.core.play import PlayedEpisode, Policy, play, record_replies, replay
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
+from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.energy import picture as energy
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.plants import plant_from
 from tokengym.envs.energy.step_result import TOLERANCE, State
 from tokengym.envs.energy.world import EnergyWorld
-from tokengym.envs.registry import baselines, make_world, spec, specs
-from tokengym.envs.rendering import has_picture, save_picture
+from tokengym.envs.registry import baselines, import_object, make_world, register, spec, specs
+from tokengym.envs.rendering import has_picture, require_picture, save_picture
 from tokengym.envs.warehouse.games.game import Session
 from tokengym.envs.warehouse.games.picking.floor_picture import tour_path
 from tokengym.envs.warehouse.games.picking.session import PickSession
@@ -278,14 +281,68 @@ def test_what_cannot_be_drawn_is_refused_by_name(tmp_path: Path) -> None:
         save_picture(world, record, tmp_path / "day.gif")
     with pytest.raises(OptionError, match="folder"):
         save_picture(world, record, tmp_path / "none" / "day.png")
-    forecast = make_world("forecast")
-    other = play(forecast, forecast.task(), baselines("forecast")["null"])
-    with pytest.raises(OptionError, match="Forecast-v0 has no picture"):
-        save_picture(forecast, other, tmp_path / "forecast.png")
-    assert {name for name in specs() if has_picture(name)} == {
-        "tokengym/Energy-v0",
-        "tokengym/Warehouse-v0",
+
+
+def test_a_world_without_a_picture_is_refused_by_name(tmp_path: Path, fresh_registry: None) -> None:
+    assert all(has_picture(name) for name in specs())
+    register(bargain.SPEC)
+    world = make_world(bargain.SPEC.id)
+    record = play(world, world.task(), baselines(bargain.SPEC.id)["random"])
+    with pytest.raises(OptionError, match=f"{bargain.SPEC.id} has no picture"):
+        save_picture(world, record, tmp_path / "bargain.png")
+    with pytest.raises(OptionError, match="has no picture"):
+        require_picture(bargain.SPEC.id)
+
+
+def dots(axes: Axes) -> dict[str, list[tuple[float, float]]]:
+    """What is marked, by its name in the legend: the probability and the line of each mark."""
+    return {
+        str(line.get_label()): [
+            (float(x), float(y)) for x, y in np.asarray(line.get_xydata(), float)
+        ]
+        for line in axes.lines
     }
+
+
+def test_a_forecast_shows_the_posterior_of_answered_turns_alone() -> None:
+    world = make_world("forecast", "twins")
+    task = world.task("test", 0)
+    replies = play(world, task, baselines("forecast")["oracle"]).replies
+    draw = import_object(world.spec.render)
+    stated = [float(reply.removeprefix("Probability: ")) for reply in replies]
+    for count in range(len(replies) + 1):
+        (axes,) = draw(world, record_replies(world, task, replies[:count]), "").axes
+        marks = dots(axes)
+        expected = [(value, turn) for turn, value in enumerate(stated[:count])]
+        for name in ("stated", "what the facts imply"):
+            assert np.ravel(marks[name]) == pytest.approx(np.ravel(expected), abs=1e-5)
+        assert all(value in (0.0, 1.0) for value, _ in marks["scored against"])
+        assert len(marks["scored against"]) == count
+        assert len(axes.get_yticklabels()) == len(replies)
+
+
+def test_a_debate_shows_both_reports_and_the_truth_at_its_end_alone() -> None:
+    world = make_world("disruption", "L2")
+    task = world.task("test", 0)
+    first, second = "LABEL neutral\nP 0.2 0.3 0.5", "LABEL disruptive\nP 0.7 0.2 0.1"
+    replies = (first, "ARGUE disruptive", second)
+    draw = import_object(world.spec.render)
+    for count in range(4):
+        (axes,) = draw(world, record_replies(world, task, replies[:count]), "").axes
+        marks = dots(axes)
+        reports = {"stated first": (1, (0.2, 0.3, 0.5)), "after": (3, (0.7, 0.2, 0.1))}
+        for name, (answered, report) in reports.items():
+            (shown,) = (found for mark, found in marks.items() if name in mark)
+            known = list(zip(report, range(3), strict=True)) if count >= answered else []
+            assert np.ravel(shown) == pytest.approx(np.ravel(known))
+        truths = marks["what the evidence implies"], marks["what became of it"]
+        assert tuple(map(len, truths)) == ((3, 1) if count == 3 else (0, 0))
+        title = axes.figure.get_suptitle()
+        assert ("ARGUE disruptive" in title) == (count > 1)
+    posterior = task.answer["posteriors"]["disruption"]
+    assert [value for value, _ in truths[0]] == pytest.approx(list(posterior))
+    label = task.answer["labels"]["disruption"]
+    assert LABELS["disruption"][int(truths[1][0][1])] == label
 
 
 def test_play_writes_a_picture_and_refuses_one_before_the_first_turn(tmp_path: Path) -> None:
@@ -295,6 +352,6 @@ def test_play_writes_a_picture_and_refuses_one_before_the_first_turn(tmp_path: P
     assert result.exit_code == 0, result.output
     assert str(path) in result.output.replace("\n", "")
     assert size_of(path) > (800, 500)
-    refused = CliRunner().invoke(app, ["play", "forecast", "--picture", str(path)])
+    refused = CliRunner().invoke(app, ["play", "forecast", "--picture", "forecast.gif"])
     assert isinstance(refused.exception, OptionError)
     assert not refused.output

@@ -33,6 +33,10 @@ FORMS = {
     "inspect": "def r():\n async def score(state, target):\n  "
     "return type('Score', (), {'value': 'CI'[state.output.completion != target.text]})\n"
     " return score",
+    "inspect with settings": "def r(location='end', *, ignore_case=True):\n"
+    " async def score(state, target):\n  "
+    "said = any(state.output.completion == one for one in target)\n  "
+    "return type('Score', (), {'value': 'IC'[said]})\n return score",
     "a rubric": "class r:\n def forward(self, action, observation):\n  "
     "return float(eval(observation['prompt']) == int(action.content or 0))",
     "an object": "class R:\n def __call__(self, response, solution):\n  "

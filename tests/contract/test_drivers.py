@@ -397,9 +397,11 @@ def test_an_episode_that_outgrows_its_budget_pays_the_whole_return(
     """Wherever a budget ends an episode, every role's rewards are its return, in each adapter."""
     case = case_of(world_id, level, 1, cut=False)
     for budget in range(1, 400, 23):
-        env = TextEnv(case.id, level, mode=mode, max_tokens=budget, opponents=dict(case.opponents))
+        env = TextEnv(
+            case.id, level, mode=mode, token_budget=budget, opponents=dict(case.opponents)
+        )
         if budget == 1:
-            with pytest.warns(UserWarning, match="more than max_tokens"):
+            with pytest.warns(UserWarning, match="more than token_budget"):
                 env.reset(options={"task": case.task})
         else:
             with_warning(env, case.task)
@@ -410,7 +412,7 @@ def test_an_episode_that_outgrows_its_budget_pays_the_whole_return(
             _, reward, terminated, truncated, _ = env.step(action)
             paid, done = paid + float(reward), terminated or truncated
         assert paid == env.world.returns[case.role]
-        aec = TextAECEnv(case.id, level, mode=mode, max_tokens=budget)
+        aec = TextAECEnv(case.id, level, mode=mode, token_budget=budget)
         with_warning(aec, case.task)
         earned, said = dict.fromkeys(bargain.ROLES, 0.0), case.said()
         for agent in aec.agent_iter():

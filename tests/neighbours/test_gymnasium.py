@@ -16,7 +16,7 @@ from tests.neighbours.commands import OPTIONS, PLAYED, TASKS, Served
 from tests.neighbours.reference import LEVELS, WORLDS, play_own
 from tokengym.envs import TextAECEnv, TextParallelEnv, make_world
 
-TOKENS = {"mode": "tokens", "max_tokens": 4096}
+TOKENS = {"mode": "tokens", "token_budget": 4096}
 
 
 def make(world: str, level: str | None = None, **options: Any) -> gymnasium.Env[Any, Any]:

@@ -73,7 +73,7 @@ def trainer_of(**given: Any) -> Any:
 def test_two_steps_of_grpo_train_on_the_tokens_as_sampled(
     world: str, tmp_path: Path, tokenizer: Any, shows: Callable[[str, str], None]
 ) -> None:
-    rollouts = Rollouts(world, codec=CODEC, prompt="terse", max_tokens=1500)
+    rollouts = Rollouts(world, codec=CODEC, prompt="terse", token_budget=1500)
     play, batches = WorldRollouts(rollouts, max_reply_tokens=12), []
 
     def recorded(prompts: Any, trainer: Any) -> dict[str, list[Any]]:
@@ -138,7 +138,7 @@ def replies(completion: list[int], own: list[int]) -> list[list[int]]:
 
 
 def test_the_log_probabilities_are_those_of_the_model(tmp_path: Path, tokenizer: Any) -> None:
-    rollouts = Rollouts("energy", codec=CODEC, prompt="terse", max_tokens=700)
+    rollouts = Rollouts("energy", codec=CODEC, prompt="terse", token_budget=700)
     trainer = trainer_of(
         reward_funcs=return_reward,
         args=settings(tmp_path, temperature=0.8),

@@ -90,7 +90,7 @@ def test_a_format_that_forbids_appending_renders_again() -> None:
 
 @given(st.integers(1, 200), st.lists(actions, min_size=12, max_size=12))
 def test_no_observation_exceeds_the_budget(budget: int, said: list[list[int]]) -> None:
-    played = episode(max_tokens=budget)
+    played = episode(token_budget=budget)
     earned = dict.fromkeys(ROLES, 0.0)
     turns = [played.turn]
     for action in said:
@@ -108,7 +108,7 @@ def test_no_observation_exceeds_the_budget(budget: int, said: list[list[int]]) -
 
 
 def test_the_answer_to_a_reply_is_kept_when_the_budget_ends_the_episode() -> None:
-    played = episode(max_tokens=60)
+    played = episode(token_budget=60)
     while not played.done:
         played.say("abcdef")
     assert played.turn.stop_reason is StopReason.TOKEN_BUDGET
@@ -181,4 +181,4 @@ def test_after_the_end_nobody_speaks() -> None:
 
 def test_a_budget_is_positive() -> None:
     with pytest.raises(OptionError, match="at least 1"):
-        episode(max_tokens=0)
+        episode(token_budget=0)

@@ -80,7 +80,9 @@ def test_what_a_model_said_stays_text_and_is_found(page: Browser) -> None:
     said = page.evaluate("[...document.querySelectorAll('.own .token')].pop().textContent")
     assert said == HOSTILE
     assert page.evaluate("window.hacked === undefined && !document.querySelector('.detail script')")
-    assert page.evaluate("document.querySelectorAll('.detail img, .detail svg').length") == 0
+    assert page.evaluate("document.querySelectorAll('.detail img, .detail svg').length") == 1
+    of_the_world = "document.querySelector('.detail img').alt"
+    assert page.evaluate(of_the_world) == "The world's picture of this rollout"
     assert page.errors == []
 
 
@@ -211,7 +213,7 @@ def test_the_pages_interval_is_students(page: Browser, values: list[float]) -> N
     assert shown == pytest.approx([mean.value, mean.low, mean.high], rel=1e-3, abs=1e-3)
 
 
-@pytest.mark.parametrize("most", [200_000, 260_000])
+@pytest.mark.parametrize("most", [280_000, 340_000])
 def test_a_page_of_a_run_keeps_to_its_size_and_says_what_it_holds(
     browser: Browser, tmp_path: Path, most: int
 ) -> None:

@@ -112,11 +112,11 @@ class _State(dict[str, Any]):
         return SimpleNamespace(completion=self["reply"])
 
 
-class _Target(str):
-    """A right answer, as Inspect's target."""
+class _Target(tuple[str, ...]):
+    """The right answers, as Inspect's target has them: a sequence, with their text."""
 
     __slots__ = ()
-    text = property(str)
+    text = property("".join)
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Grader:
             "<reference>": question.reference,
             "<row>": dict(question.row),
             "<state>": _State(told, prompt=question.asked),
-            "<target>": _Target(question.reference),
+            "<target>": _Target(() if question.reference is None else (question.reference,)),
         }
         each = {name: values.get(value) for name, value in self.passed.items()}
         return {name: [value] for name, value in each.items()} if self.batched else each
@@ -239,7 +239,16 @@ def _function(made: Any) -> Callable[..., Any]:
     run = run or next((getattr(made, one) for one in _METHODS if hasattr(made, one)), None)
     if run is None:
         raise OptionError(f"{made!r} is no function, and has none of {list(_METHODS)}")
-    return _function(run()) if not inspect.signature(run).parameters else run
+    return _function(run()) if _is_factory(run) else run
+
+
+def _is_factory(run: Callable[..., Any]) -> bool:
+    """Return whether a function takes settings alone, each with a default, and no reply."""
+    settings = inspect.signature(run).parameters
+    return all(
+        one.default is not Parameter.empty and _MEANT.get(name) != "<reply>"
+        for name, one in settings.items()
+    )
 
 
 def _ways(run: Callable[..., Any], question: Question) -> list[Grader]:
