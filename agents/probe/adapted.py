@@ -47,8 +47,8 @@ def adapter_checkpoint(
 
     Parameters of a module may not have a dot in their name: here layers are written with slashes.
     """
-
-    def named(values: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        return {name.replace(".", "/"): value.detach().clone() for name, value in values.items()}
-
-    return Checkpoint(named(tensors), named(moments))
+    weights, first = (
+        {name.replace(".", "/"): value.detach().clone() for name, value in values.items()}
+        for values in (tensors, moments)
+    )
+    return Checkpoint(weights, first)

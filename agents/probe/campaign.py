@@ -2,7 +2,7 @@
 
 import io
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from tokengym.agents.probe.fit import Fit
 from tokengym.agents.probe.judge import Claims
 from tokengym.agents.probe.steps import Training
 from tokengym.agents.probe.verdict import Kind, Verdict, confirmed, percent, worst
+from tokengym.envs.core.errors import OptionError
 
 ALL_WORLDS, REFERENCE = "all worlds", "reference"
 """Cases of every trainer: a first update on all worlds, and one beside a KL penalty."""
@@ -55,6 +56,16 @@ class CaseResult:
     case: str
     verdict: Verdict
     weights: Mapping[str, str]
+
+
+def require_known(settings: Mapping[str, Any], known: Iterable[str], owner: str) -> None:
+    """Refuse settings that a trainer does not have.
+
+    Raises:
+        OptionError: naming the first of them.
+    """
+    if unknown := settings.keys() - set(known):
+        raise OptionError(f"--set takes settings of {owner}, it has no {min(unknown)!r}")
 
 
 def run_campaign(trainer: ProbedTrainer, command: str, seed: int = 0) -> Iterator[CaseResult]:

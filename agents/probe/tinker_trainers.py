@@ -5,6 +5,7 @@ from an adapter that is not zero: where B is, the gradient of A would be.
 """
 
 import asyncio
+import inspect
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from tinker_cookbook.rl import train as cookbook
 from tinker_cookbook.rl import types as rl
 
 from tokengym.agents.probe.adapted import Adapted, adapter_checkpoint
-from tokengym.agents.probe.campaign import ALL_WORLDS, REFERENCE, ProbedTrainer
+from tokengym.agents.probe.campaign import ALL_WORLDS, REFERENCE, ProbedTrainer, require_known
 from tokengym.agents.probe.policy import VOCABULARY, Checkpoint, tiny_model, write_tiny_model
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.steps import Training
@@ -95,6 +96,8 @@ def open_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iterat
         title = f"tinker_cookbook.rl.train.main {version('tinker-cookbook')}"
     else:
         columns |= OWN
+    owner = cookbook.Config if name == "cookbook" else Algorithm
+    require_known(settings, inspect.signature(owner).parameters, owner.__qualname__)
     columns |= {"yours": settings} if settings else {}
     runs = [("default", REFERENCE), *((column, ALL_WORLDS) for column in columns)]
     write_tiny_model(folder / "model")

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -12,7 +13,7 @@ from datasets import Dataset
 from transformers import AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from tokengym.agents.probe.campaign import ALL_WORLDS, REFERENCE, ProbedTrainer
+from tokengym.agents.probe.campaign import ALL_WORLDS, REFERENCE, ProbedTrainer, require_known
 from tokengym.agents.probe.policy import Checkpoint, load_model, write_tiny_model
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.steps import Training
@@ -35,14 +36,11 @@ _SETTINGS = {
     "num_generations": _GROUP,
     # The gradient is read off Adam's moments: this one only has to move the ratios.
     "learning_rate": 1e-3,
-    "lr_scheduler_type": "constant",
     "max_completion_length": 16,
     "bf16": False,
     "use_cpu": True,
     "report_to": "none",
     "save_strategy": "no",
-    "disable_tqdm": True,
-    "gradient_checkpointing": False,
     "shuffle_dataset": False,
 }
 
@@ -58,6 +56,7 @@ def open_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iterat
         folder: for models and what the trainer writes.
         settings: of `GRPOConfig`, for a column of their own; none if empty.
     """
+    require_known(settings, (one.name for one in fields(GRPOConfig)), "GRPOConfig")
     columns = {"default": {}, "unbiased": UNBIASED} | ({"yours": settings} if settings else {})
     yield ProbedTrainer(
         f"TRL {version(name)}, GRPOTrainer",
@@ -84,9 +83,9 @@ class _Recorder(TrainerCallback):
     def _keep(self, model: Any, optimizer: Any) -> None:
         named = dict(model.named_parameters())
         weights = {name: value.detach().clone() for name, value in named.items()}
-        moments = {}
-        if optimizer is not None:
-            moments = {name: optimizer.state[p]["exp_avg"].clone() for name, p in named.items()}
+        states = optimizer.state if optimizer is not None else {}
+        first = {name: states.get(value, {}).get("exp_avg") for name, value in named.items()}
+        moments = {name: value.clone() for name, value in first.items() if value is not None}
         self.checkpoints.append(Checkpoint(weights, moments))
 
 

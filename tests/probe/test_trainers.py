@@ -12,6 +12,7 @@ from tokengym.agents.probe.campaign import ProbedTrainer, run_campaign
 from tokengym.agents.probe.tinker_trainers import open_trainer
 from tokengym.agents.probe.verdict import Kind
 from tokengym.agents.probe.worlds import TEXT, WORLDS
+from tokengym.envs.core.errors import OptionError
 
 PLAIN = "centred by group, summed over tokens"
 KL = "with a KL penalty to the reference"
@@ -87,3 +88,12 @@ def test_trl_follows_its_settings_and_its_table_is_printed() -> None:
     assert said["default, all worlds"].startswith(f"{standard}, summed over tokens, as scale_re")
     assert 'loss_type="grpo" documents' in said["yours, all worlds"]
     assert "| shifted | 0.33 | 1 |" in ended.output
+
+
+@pytest.mark.parametrize("name", ["cookbook", "own"])
+def test_a_setting_that_a_trainer_has_not_is_refused(name: str, tmp_path: Path) -> None:
+    with (
+        pytest.raises(OptionError, match=r"--set takes settings of .*, it has no 'speed'"),
+        open_trainer(name, tmp_path, {"speed": 1}),
+    ):
+        pass
