@@ -1,9 +1,9 @@
-"""Whether replies were sampled from the distribution that is trained: three exact martingales.
+"""Whether replies were sampled from the distribution that is trained, by exact martingales.
 
-Of each token its log-probability and the entropy of its distribution are known. Their sum has mean
-0 whatever was sampled before, and so have the indicators of a tail less its mass. The first is the
-score of the inverse temperature, so that the temperature can be estimated; tails find truncation.
-Tokens that end replies belong to the sample: what is left without them is none.
+The ratio of a token's probability at another temperature to that at the trained one has mean 1
+whatever was sampled before, and so has a tail's being empty over its probability. Products of
+such ratios exceed a bound once in so many times, however few tokens there are. Tokens that end
+replies belong to the sample: what is left without them is none.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,10 +15,9 @@ import torch
 from tokengym.agents.probe.scores import Floats, Ints
 from tokengym.agents.probe.verdict import Kind, Verdict
 
-ALARM = 4.0
-"""Standard deviations from which on a temperature is another one."""
-UNSEEN = 12.0
-"""Tokens expected in a tail from which on it is no accident that there is none: exp(-12) = 6e-6."""
+ALARM = 10.0
+"""Logarithm of the product from which on it is no accident: exp(-10) = 5e-5."""
+_TEMPERATURES = (0.1, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0)
 _TOP_K = tuple(2**power * base for base in (1, 5) for power in range(8))
 _TOP_P = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 _SMALLEST_STEP = 1e-6
@@ -66,12 +65,12 @@ def judge_sample(sample: Sample) -> Verdict:
     """Say whether tokens were sampled from the distributions given, whole and as they are."""
     count = len(sample.tokens_N)
     surprise, score = max(_truncated(sample))
-    if surprise > UNSEEN:
+    if surprise > ALARM:
         text = f"no token of {count} lies beyond {score}, where {surprise:.0f} are expected"
         return Verdict(Kind.WRONG, f"replies are truncated: {text}", "truncated", surprise / count)
     z, temperature = temperature_of(sample)
     text = f"temperature {temperature:.2g} times what is trained (z {z:.1f}, {count} tokens)"
-    if abs(z) > ALARM:
+    if _evidence(sample) > ALARM:
         return Verdict(Kind.WRONG, f"sampled at {text}", "temperature", abs(1 - temperature))
     return Verdict(Kind.FOLLOWS, f"what is sampled is what is trained: {text}", "sampled", 0.0)
 
@@ -95,6 +94,17 @@ def temperature_of(sample: Sample) -> tuple[float, float]:
         if abs(step) < _SMALLEST_STEP or inverse > 1e3:
             break
     return first, 1 / inverse
+
+
+def _evidence(sample: Sample) -> float:
+    """Return the logarithm of the mean likelihood ratio of other temperatures."""
+    ratios = [
+        (sample.chosen_N / value).sum()
+        - np.logaddexp.reduce(sample.logprobs_NV / value, axis=1).sum()
+        for value in _TEMPERATURES
+    ]
+    whole = float(np.logaddexp.reduce(ratios) - sample.chosen_N.sum())
+    return whole - float(np.log(len(_TEMPERATURES)))
 
 
 def _truncated(sample: Sample) -> Iterator[tuple[float, str]]:

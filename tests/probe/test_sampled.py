@@ -41,6 +41,13 @@ def test_right_samplers_raise_no_alarm_and_their_score_is_standard_normal() -> N
     assert 0.6 < scores.std() < 1.5
 
 
+def test_one_unlikely_token_among_few_is_no_alarm() -> None:
+    logps = np.log(np.array([[0.999, 0.001]] * 20))
+    sample = Sample(logps, np.array([0] * 19 + [1]))
+    assert temperature_of(sample)[0] < -5
+    assert judge_sample(sample).kind is Kind.FOLLOWS
+
+
 @pytest.mark.parametrize("temperature", [0.7, 1.4])
 def test_another_temperature_is_estimated(temperature: float) -> None:
     verdict = judge_sample(sampled(1, power=1 / temperature))
