@@ -212,26 +212,28 @@ def _by_weights(fit: Fit, found: Sequence[Fault], allowed: float) -> Verdict | N
 def _by_directions(
     batch: ProbeBatch, fit: Fit, known: Sequence[Hypothesis], allowed: float, claims: Claims
 ) -> Iterator[Verdict]:
-    """Yield verdicts by one further term beside a known way of training."""
+    """Yield verdicts by one further term beside a known way of training, where one fits best."""
+    candidates = [one for one in known if one.parts[1] in (SUMMED, OWN_MEAN)]
+    weights, found = [one.weights_K for one in candidates], []
     for name, extra_P, sign in _directions(batch):
-        if not extra_P.any():
-            continue
-        candidates = [one for one in known if one.parts[1] in (SUMMED, OWN_MEAN)]
-        left_H, extra_H, factor_H = fit.misfits_beside([o.weights_K for o in candidates], extra_P)
-        left_H = np.where(factor_H >= 0, left_H, 1.0)
-        best = _alike(left_H)[0]
-        if left_H[best] > allowed:
-            continue
-        share = float(abs(extra_H[best]) * np.linalg.norm(extra_P))
-        base, settings = candidates[best], claims.setting([name])
+        if extra_P.any():
+            left_H, extra_H, factor_H = fit.misfits_beside(weights, extra_P)
+            best = _alike(left_H := np.where(factor_H >= 0, left_H, 1.0))[0]
+            carried = float(extra_H[best] * np.linalg.norm(extra_P))
+            found.append((float(left_H[best]), candidates[best], name, carried, sign))
+    for number in _alike(np.array([left for left, *_ in found])) if found else ():
+        left, base, name, carried, sign = found[number]
+        share, settings = abs(carried), claims.setting([name])
         carries = f"{name}, carrying {percent(share)} of the update, beside {base.name}"
-        if sign and extra_H[best] * sign < 0:
+        if left > allowed:
+            continue
+        if carried * sign < 0:
             sentence = f"the sign of the term is wrong: {carries}"
             yield Verdict(Kind.WRONG, sentence, f"sign of: {name}", share)
         elif name.startswith(_KL) or settings:
             text = f"{carries}{f', as {settings[0]} documents' if settings else ''}"
             kind = Kind.FOLLOWS if base.unbiased else Kind.CHOICE
-            yield Verdict(kind, f"{text} (off by {percent(float(left_H[best]))})", name, share)
+            yield Verdict(kind, f"{text} (off by {percent(left)})", name, share)
         else:
             yield Verdict(Kind.WRONG, f"an undocumented term: {carries}", name, share)
 
