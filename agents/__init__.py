@@ -13,7 +13,7 @@ from tokengym.envs.core.play import play
 from tokengym.lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from tokengym.agents.analysis.evaluate import evaluate
+    from tokengym.agents.evaluation.scripted import evaluate
     from tokengym.agents.experiment import run_experiment
     from tokengym.agents.service import LocalService
     from tokengym.agents.tinker.codec import RendererCodec, codec_named
@@ -81,7 +81,7 @@ __getattr__ = lazy_attributes(
         "TrainConfig": "tokengym.agents.training.config",
         "codec_named": "tokengym.agents.tinker.codec",
         "datum": "tokengym.agents.training.batches.datums",
-        "evaluate": "tokengym.agents.analysis.evaluate",
+        "evaluate": "tokengym.agents.evaluation.scripted",
         "preset": "tokengym.agents.training.presets",
         "preset_for": "tokengym.agents.training.presets",
         "run_experiment": "tokengym.agents.experiment",

@@ -1,10 +1,11 @@
 """An experiment: evaluate a policy, train it, evaluate it again, report."""
 
-import asyncio
 from dataclasses import replace
 
-from tokengym.agents.analysis.report import Table
-from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.held_out import HeldOutEvaluation
+from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
+from tokengym.agents.report import Table
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.run_async import run_async
 from tokengym.agents.training.budget import TokenBudget
@@ -12,7 +13,7 @@ from tokengym.agents.training.capabilities import require, service_capabilities
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.environment import describe_environment
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import Evaluation, RunSummary
+from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.resume import forget_lost_states, forget_unsaved_steps, mend_run
@@ -74,57 +75,47 @@ async def _capabilities(job: Job, connection: Connection, progress: Progress) ->
 
 async def _experiment(session: TrainingSession, run: RunFolder, progress: Progress) -> RunSummary:
     job, guard = session.job, session.connection.guard
-    for part in (job, *job.others):
-        # In a thread: drawing a Task may take a solver.
-        await asyncio.to_thread(getattr, part.evaluated, "held_out")
-    start = session.start(state=False)
-    # What scripted policies earn is measured meanwhile.
-    references, before = await asyncio.gather(
-        guard(reference_lines(session)), _evaluated(session, run, start, "before")
-    )
-    run.write_references(references)
-    for name, (part, _) in job.trained.items():
+    start, folder = session.start(state=False), EvaluationFolder(run.folder)
+    paths = dict.fromkeys(job.trained, start)
+    evaluation = await guard(HeldOutEvaluation.of_run(session, folder, paths))
+    before = folder.saved().results
+    assert before is not None
+    for name, row in zip(job.trained, before.of_policy(BEFORE), strict=False):
         of_name = f" ({name})" if len(job.trained) > 1 else ""
-        count = len(part.held_out)
-        progress.say(f"before{of_name}: {before.of(name).earned} on {count} held-out Tasks")
-        if warning := before.of(name).form_warning:
-            progress.say(warning)
-    warm, budget = None, TokenBudget.of_run(job.config, run)
+        progress.say(f"before{of_name}: {row.earned} on {row.tasks} held-out Tasks")
+        if row.form_warning:
+            progress.say(row.form_warning)
+    blind = None
+    if len(job.trained) == 1 and not job.curriculum:
+        (scale,) = evaluation.scales.values()
+        blind = scale.ends.blind
+    budget = TokenBudget.of_run(job.config, run)
     if job.learning.warm_start:
-        session, warm = await _warm_start(session, run, progress, budget)
+        session = await _warm_start(session, run, progress, budget, evaluation)
         start, budget = session.start(state=False), TokenBudget.of_run(job.config, run)
-    collapse = await train_job(session, run, progress, budget)
+    collapse = await train_job(session, run, progress, budget, blind)
     policies = run.policies
     paths = {name: policies.get(name, run).weights.sampler or start for name in job.trained}
-    after = await guard(evaluate_roles(session, paths, run.rollouts, "after"))
-    ending = budget.ending(job.config.steps)
-    outcome = RunSummary(before, after, references, collapse, paths, warm, ending)
+    await guard(evaluation.play(AFTER, paths))
+    outcome = RunSummary(collapse, paths, budget.ending(job.config.steps))
     run.write_outcome(outcome)
     write_page([run.folder], run.folder / REPORT)
     return outcome
 
 
 async def _warm_start(
-    session: TrainingSession, run: RunFolder, progress: Progress, budget: TokenBudget
-) -> tuple[TrainingSession, Evaluation]:
-    """Fit demonstrations; returns the session that continues from there, and an evaluation."""
+    session: TrainingSession,
+    run: RunFolder,
+    progress: Progress,
+    budget: TokenBudget,
+    evaluation: HeldOutEvaluation,
+) -> TrainingSession:
+    """Fit demonstrations, and evaluate; returns the session that continues from there."""
     job, supervised = session.job, run.warm_start
     if supervised.final_step < job.learning.warm_start:
         await train_job(replace(session, job=job.warm_start()), supervised, progress, budget)
     session = replace(session, weights=supervised.weights)
-    warm = await _evaluated(session, run, supervised.weights.sampler, "warm")
-    progress.say(f"after the warm start: {warm.earned}")
-    return session, warm
-
-
-async def _evaluated(
-    session: TrainingSession, run: RunFolder, path: str | None, name: str
-) -> Evaluation:
-    """Return an evaluation of the weights at a path; it is played unless it is on record."""
-    evaluation = run.evaluation(name)
-    if evaluation is None:
-        paths = dict.fromkeys(session.job.trained, path)
-        played = evaluate_roles(session, paths, run.rollouts, name)
-        evaluation = await session.connection.guard(played)
-        run.write_evaluation(name, evaluation)
-    return evaluation
+    paths = dict.fromkeys(job.trained, supervised.weights.sampler)
+    warm = await session.connection.guard(evaluation.play(WARM, paths))
+    progress.say(f"after the warm start: {warm.of_policy(WARM)[0].earned}")
+    return session

@@ -9,7 +9,7 @@ Which blind policy is the end of the scale is said there too, once for all who m
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import nan
 from pathlib import Path
@@ -29,7 +29,7 @@ from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, import_object, scripted_opponent
-from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.skill import Yardstick
 
 FILE = Path(__file__).with_name("scales.json")
@@ -108,12 +108,18 @@ class Scale:
         blind: name of the best policy that ignores the Task.
         label: what reports call it.
         limits_T: the best expected return of each Task, or a bound of it.
+        reachable: name of the best policy known of those that read only what the Turns say; empty
+            where none is declared.
+        replies: what the oracle replies on each Task, on one line, shortened; none where that was
+            not kept.
     """
 
     returns: Mapping[str, Earned]
     blind: str
     label: str
     limits_T: Sequence[Optimum]
+    reachable: str = ""
+    replies: tuple[str, ...] = ()
 
     @classmethod
     def measure(
@@ -145,7 +151,18 @@ class Scale:
             means = None if np.isnan(mean_T).any() else tuple(mean_T.tolist())
             returns[name] = Earned(tuple(paid_T.tolist()), means)
         limits_T = executor.map(partial(_limits, world, role), tasks)
-        return cls(returns, blind, blind_label(world, blind), limits_T)
+        best = best_known(world)
+        label, reachable = blind_label(world, blind), "" if best is None else best.policy
+        return cls(returns, blind, label, limits_T, reachable)
+
+    def first(self, count: int) -> Self:
+        """Return the scale of the first of the Tasks."""
+        returns = {
+            name: Earned(paid_T[:count], mean_T and mean_T[:count])
+            for name, (paid_T, mean_T) in self.returns.items()
+        }
+        limits_T, replies = self.limits_T[:count], self.replies[:count]
+        return replace(self, returns=returns, limits_T=limits_T, replies=replies)
 
     @property
     def realised(self) -> Yardstick:
@@ -186,13 +203,22 @@ class Scale:
         """Whether it is the optimum, rather than a bound of it, on every Task."""
         return all(limit.exact for limit in self.limits_T)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ends and the optimum as plain JSON values."""
-        data: dict[str, Any] = {"blind": self.label}
-        for prefix, ends in (("", self.realised), ("expected_", self.expected)):
-            data[f"{prefix}blind_returns"] = None if ends is None else list(ends.blind_T)
-            data[f"{prefix}oracle_returns"] = None if ends is None else list(ends.oracle_T)
-        return {**data, "optimum": self.optimum, "optimum_exact": self.exact}
+    @property
+    def lines(self) -> dict[str, Estimate]:
+        """Mean returns by what reports call the policy, expected ones where known of both ends."""
+        return {
+            self.label if name == self.blind else name: mean_estimate(
+                earned.realised_T if self.expected is None else earned.used_T
+            )
+            for name, earned in self.returns.items()
+        }
+
+    @property
+    def levels(self) -> dict[str, float]:
+        """The mean returns that charts show: of blind, reachable and oracle, where known."""
+        labels = {self.reachable: "reachable", self.label: "blind", "oracle": "oracle"}
+        lines = self.lines
+        return {labels[name]: lines[name].value for name in labels if name in lines}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ The command line (`agents/cli/options.py`), the check of a value, the JSON of a 
 table in the documentation are made from the fields. Rules across fields stay by hand.
 """
 
+import inspect
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -137,10 +138,9 @@ class Settings:
 def settings_of(group: type[Settings]) -> dict[str, Setting]:
     """Return the settings of a class by name, in order; fields that are no options are left out.
 
-    A class of several bases is made of groups: its settings belong to those.
+    Each belongs to the class that declares it.
     """
     hints = get_type_hints(group)
-    groups = [kind for kind in group.__mro__ if len(kind.__bases__) == 1]
     settings = {}
     for item in fields(group):  # type: ignore[arg-type]
         if not item.metadata:
@@ -151,7 +151,7 @@ def settings_of(group: type[Settings]) -> dict[str, Setting]:
         usual: Any = {} if item.default_factory is not MISSING else ...
         default = item.default if item.default is not MISSING else usual
         flag = item.metadata["flag"] or f"--{item.name.replace('_', '-')}"
-        owner = next(kind for kind in groups if item.name in kind.__dict__["__dataclass_fields__"])
+        owner = next(kind for kind in group.__mro__ if item.name in inspect.get_annotations(kind))
         said = {"name": item.name, "kind": kind, "default": default, "flag": flag}
         settings[item.name] = Setting(**{**item.metadata, **said, "group": owner})
     return settings

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tokengym.agents.analysis.evaluate import play_all, play_group, well_formed
 from tokengym.agents.analysis.markdown import keyed_table, write_block
+from tokengym.agents.evaluation.scripted import play_all, play_group, well_formed
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.play import Policy
 from tokengym.envs.disruption.challengers import CHALLENGERS

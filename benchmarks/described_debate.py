@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tokengym.agents.analysis.episode_report import mean_figures
 from tokengym.agents.analysis.markdown import markdown_table
+from tokengym.agents.evaluation.plan import RUN_POLICIES
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.training.folder.run import RunFolder
 
 if TYPE_CHECKING:
@@ -46,14 +49,15 @@ def rows(run: RunFolder, reward: str) -> list[tuple[str, ...]]:
     Raises:
         RuntimeError: if the run did not finish.
     """
-    if run.outcome is None or run.outcome.warm is None:
+    if run.outcome is None:
         raise RuntimeError(f"{run.folder} did not finish: resume it")
     made = []
-    outcome = run.outcome
-    for when, evaluation in zip(WHEN, (outcome.before, outcome.warm, outcome.after), strict=True):
-        figures = evaluation.figures
+    (found,) = read_trained(run).values()
+    for when, name in zip(WHEN, RUN_POLICIES, strict=True):
+        evaluation = found.policies[name]
+        figures = mean_figures(evaluation.table)
         cells = [f"{figures[name]:.2f}" if name in figures else "" for name in {**SHOWN, **FURTHER}]
-        made.append((f"`{reward}`", when, str(evaluation.earned), *cells))
+        made.append((f"`{reward}`", when, str(evaluation.result.earned), *cells))
     return made
 
 

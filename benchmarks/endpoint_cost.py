@@ -92,7 +92,7 @@ def evaluate(url: str, tasks: int, rollouts: int, concurrency: int, folder: Path
             at.append(process_time())
 
     begun = process_time()
-    run_evaluation(config, EvaluationFolder(folder), concurrency, note)
+    run_evaluation(config, EvaluationFolder(folder), note)
     return [process_time() - begun, at[1] - at[0]]
 
 

@@ -31,7 +31,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch, serving(faulty(TASKS)) as endpoint:
         whole, killed = Path(scratch) / "whole", Path(scratch) / "killed"
         begun = perf_counter()
-        run(endpoint, whole, 16, patience=HASTY, tasks=TASKS)
+        run(endpoint, whole, 16, **HASTY, tasks=TASKS)
         seconds, asked = perf_counter() - begun, len(endpoint.asked)
         words = ["evaluate", "forecast", "--policy", f"openai:some/model@{endpoint.url}"]
         words += ["--tasks", str(TASKS), "--timeout", "1", "--retries", "1", "--out", "killed"]
@@ -39,7 +39,7 @@ def main() -> int:
         for _ in range(options.kills):
             workers = ["--workers", chance.choice("12")]
             kill(endpoint, [*words, *workers], Path(scratch), chance.randrange(1, most))
-        run(endpoint, killed, 16, patience=HASTY, tasks=TASKS)
+        run(endpoint, killed, 16, **HASTY, tasks=TASKS)
         again = len(endpoint.asked) - 2 * asked
         counted, same = results(whole)["failures"], digest(killed) == digest(whole)
     print(

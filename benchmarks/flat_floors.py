@@ -9,18 +9,17 @@ a few minutes.
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.agents.analysis.played_ties import tie_study
-from tokengym.agents.analysis.sampled_ties import sampled_study
 from tokengym.agents.analysis.ties import TieStudy, study_of
-from tokengym.agents.training.job import Job
+from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.training.presets import preset
-from tokengym.envs import World, baselines, make_world
-from tokengym.envs.registry import specs
+from tokengym.envs import World, make_world
+from tokengym.envs.registry import scripted_opponent, specs
 
 SIZES = (4, 8, 16)
 POLICIES = ("noisy", "start")
@@ -41,15 +40,19 @@ def study_ties(world: World, policy: str, tasks: int) -> dict[str, TieStudy]:
             the debate meets the challenger it is trained against.
         tasks: test Tasks, one per group.
     """
-    name, drawn = world.spec.short_name, world.first_tasks("test", tasks)
+    spec, names = world.spec, world.spec.roles
+    opponents, options = dict.fromkeys(names[1:], "null"), {}
+    config = preset(spec.short_name)
+    sampled: tuple[float | None, int | None] = (None, None)
     if policy == "start":
-        config = preset(name)
         # Rewards as the scripted policy gets them, in the prompt that this one was taught.
-        prompt = {"prompt": config.options["prompt"]}
-        config = replace(config, options=prompt, temperature=1.0)
-        played = sampled_study(Job.resolve(config), drawn, SIZES)
-    else:
-        played = tie_study(world, drawn, baselines(name), policy, SIZES)
+        options = {"prompt": config.options["prompt"]}
+        scripts = {role: scripted_opponent(spec, role) for role in names[1:]}
+        opponents, sampled = {**scripts, **spec.opponents}, (1.0, config.max_tokens)
+        opponents.pop(names[0], None)
+    place = Place(spec.id, world.level, names[0], opponents, options, "test", tasks, *sampled)
+    plan = Plan((place,), (config.model if policy == "start" else policy,), max(SIZES))
+    played = tie_study(EvaluatedWorld.resolve(place, plan.seed), plan, SIZES)
     floor = world.spec.flat_floor
     assert floor is not None
     graded = np.asarray(played.rewards)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokengym.agents.analysis.markdown import markdown_table
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.envs.registry import make_world
 
 if TYPE_CHECKING:
@@ -51,25 +51,14 @@ def forecasts(run: RunFolder, when: str) -> "NDArray[np.float64]":
     return np.array([exact, [stated for _, stated in found]]).T
 
 
-def outcome_of(run: RunFolder) -> RunSummary:
-    """Return the outcome of a run.
-
-    Raises:
-        ValueError: if it has not finished.
-    """
-    if run.outcome is None:
-        raise ValueError(f"{run.folder} must hold a finished run")
-    return run.outcome
-
-
 def row(run: RunFolder, found: "Forecasts") -> tuple[str, ...]:
     """Return the run's row of the table."""
-    outcome = outcome_of(run)
-    skill = outcome.skill_on_outcomes(ROLE) or outcome.skill(ROLE)
+    one = read_trained(run)[ROLE]
+    skill = one.skill_on_outcomes() or one.skill()
     related = [float(np.corrcoef(*found[when].T)[0, 1]) for when in WHEN]
     return (
         str(run.config.seed),
-        *(str(outcome.before.returns), str(outcome.after.returns)),
+        *(str(each.result.mean_return) for each in (one.before, one.after)),
         *(str(skill.before), str(skill.after)),
         " → ".join(f"{value:.2f}" for value in related),
     )
@@ -88,7 +77,7 @@ def draw(run: RunFolder) -> "Figure":
     means = [rewards[max(0, k + 1 - _SMOOTHING) : k + 1].mean() for k in range(len(rewards))]
     axes.plot(rewards, color=_INK, lw=0.7, alpha=0.6)
     axes.plot(means, color="#3987d0", lw=2.5)
-    yardstick = outcome_of(run).references[ROLE].yardstick
+    yardstick = read_trained(run)[ROLE].scale.used
     lines = (("best constant", yardstick.blind_T, "top"), ("optimum", yardstick.oracle_T, "bottom"))
     for name, earned, place in lines:
         mean = float(np.mean(earned))

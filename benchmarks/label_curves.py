@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tokengym.agents.analysis.markdown import markdown_table
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import spec
@@ -81,13 +82,13 @@ def smooth(values: np.ndarray) -> np.ndarray:
 
 def row(world: str, label: str, runs: Sequence[RunFolder]) -> tuple[str, ...]:
     """Return a row of the table: the seeds' values side by side."""
-    role, outcomes = spec(world).roles[0], [run.outcome for run in runs]
-    paid = [outcome and outcome.skill_on_outcomes(role) for outcome in outcomes]
+    found = [next(iter(read_trained(run).values())) if run.outcome else None for run in runs]
+    paid = [one and one.skill_on_outcomes() for one in found]
     return (
         *(world, f"`{label}`", str(len(runs))),
         ", ".join(f"{curve(run, world)[-10:].mean():.3f}" for run in runs),
         ", ".join(str(skill.after) if skill else "not measured" for skill in paid),
-        ", ".join(str(one.skill(role).after) if one else "not measured" for one in outcomes),
+        ", ".join(str(one.skill().after) if one else "not measured" for one in found),
     )
 
 

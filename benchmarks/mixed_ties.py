@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.analysis.markdown import markdown_table, write_block
+from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.scale import scripted_opponents
 from tokengym.envs import World, baselines, make_world, spec, specs
 from tokengym.envs.core.play import Policy

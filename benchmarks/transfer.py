@@ -70,7 +70,7 @@ def evaluate(folder: Path, world: str, runs: Sequence[Path], seed: int) -> Resul
         seed=seed,
     )
     kept = EvaluationFolder(folder / f"evaluated-{world}-seed{seed}")
-    return run_evaluation(config, kept, concurrency=1)
+    return run_evaluation(config, kept)
 
 
 def rows(world: str, found: Sequence[Results]) -> list[tuple[str, ...]]:

@@ -178,15 +178,13 @@ def spec_and_level(name: str | WorldSpec, level: str | None = None) -> tuple[Wor
 
     Raises:
         UnknownWorldError: if there is no such world.
-        OptionError: if it has no such level, or two levels are named.
+        OptionError: if two levels are named. Whether it has such a level is for `World` to say.
     """
     world_id, colon, named = (name, "", "") if isinstance(name, WorldSpec) else name.partition(":")
     found = spec(world_id)
     if colon and level not in (None, named):
         raise OptionError(f"{name!r} names a level already, got level={level!r}")
-    wanted = named if colon else found.levels[0] if level is None else level
-    found.require_level(wanted)
-    return found, wanted
+    return found, named if colon else found.levels[0] if level is None else level
 
 
 def make_world(world_id: str | WorldSpec, level: str | None = None, **options: Any) -> World:

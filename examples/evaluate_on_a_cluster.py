@@ -33,7 +33,7 @@ def main() -> None:
             (level,), tuple(options.policy), tasks=options.tasks, rollouts=options.rollouts
         )
         folder = EvaluationFolder(options.out / level.name.replace(":", "_"))
-        results = run_evaluation(config, folder, options.concurrency, executor=executor)
+        results = run_evaluation(config, folder, executor=executor)
         for row in results.policies:
             print(f"{level.name} {row.policy}: {row.expected or row.mean_return}", flush=True)
 

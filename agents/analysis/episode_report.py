@@ -1,9 +1,10 @@
 """Results of held-out episodes before and after training, in the units of their world."""
 
 from collections.abc import Collection, Mapping, Sequence
+from statistics import fmean
 
-from tokengym.agents.analysis.report import Cell, Table
-from tokengym.agents.training.folder.run_summary import Evaluation
+from tokengym.agents.evaluation.rollout_table import RolloutTable
+from tokengym.agents.report import Cell, Table
 from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import import_object
@@ -32,36 +33,49 @@ _ENDS: Mapping[str, str] = {
 }
 
 
-Ends = Sequence[Mapping[str, float | None]]
-"""What the world reported at the end of each episode of an evaluation."""
-
-
-def episode_table(
-    spec: WorldSpec, evaluations: Sequence[Evaluation], ends: Sequence[Ends], title: str
-) -> Table:
+def episode_table(spec: WorldSpec, tables: Sequence[RolloutTable], title: str) -> Table:
     """Lay out the figures of the evaluations before and after, with units and meanings.
 
     Shown are the world's own metrics in its order, what every world has, how episodes ended, and
-    the terms of the return; other numbers that a world reports are left to `outcome.json`.
+    the terms of the return; other numbers that a world reports are left to the rollouts.
 
     Args:
         spec: of the world.
-        evaluations: the policy as it was, and as it became.
-        ends: of the episodes of either, from which intervals come; empty where not on record.
+        tables: the rollouts of the policy as it was, and as it became.
         title: heading.
     """
-    metrics = _metrics(spec, {name for evaluation in evaluations for name in evaluation.figures})
+    figures = [mean_figures(table) for table in tables]
+    metrics = _metrics(spec, {name for of_each in figures for name in of_each})
     rows: list[Sequence[Cell]] = [
         (
             (f"{metric.title} ({metric.unit})" if metric.unit else metric.title, metric.meaning),
             *(
-                _cell(evaluation.figures.get(name), metric, [end.get(name) for end in of_each])
-                for evaluation, of_each in zip(evaluations, ends, strict=True)
+                _cell(of_each.get(name), metric, [end.get(name) for end in table.ends])
+                for of_each, table in zip(figures, tables, strict=True)
             ),
         )
         for name, metric in metrics.items()
     ]
     return Table(("figure", "before", "after"), rows, title, _NOTE)
+
+
+def mean_figures(table: RolloutTable) -> dict[str, float]:
+    """Return means of what the world reports at the end of an episode, and shares, by name.
+
+    `malformed` is the share of replies, each rollout's own share counting alike, `cut_off` that of
+    those that ran out of tokens, `stop/REASON` that of episodes; `term/NAME` the mean sum over an
+    episode.
+    """
+    values: dict[str, Sequence[float]] = {}
+    for name in dict.fromkeys(name for end in table.ends for name in end):
+        values[name] = [value for end in table.ends if (value := end.get(name)) is not None]
+    values |= {f"{_TERM}{name}": sums for name, sums in table.terms.items()}
+    values |= {name: table.columns[name] for name in ("malformed", "cut_off")}
+    figures = {name: fmean(values[name]) for name in sorted(values) if values[name]}
+    episodes = table.stops.total()
+    return figures | {
+        f"{_STOP}{reason}": table.stops[reason] / episodes for reason in sorted(table.stops)
+    }
 
 
 def _metrics(spec: WorldSpec, reported: Collection[str]) -> dict[str, Metric]:

@@ -15,7 +15,7 @@ import numpy as np
 import tinker
 from numpy.typing import ArrayLike, NDArray
 
-from tokengym.agents.analysis.report import Table
+from tokengym.agents.report import Table
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.connection import Connection, ServiceRefusedError
 from tokengym.agents.training.job import Job

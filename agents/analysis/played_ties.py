@@ -1,13 +1,11 @@
-"""The group-size study of a scripted policy."""
+"""The group-size study of a policy: the evaluator plays groups, whoever the policy is."""
 
 import time
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tokengym.agents.analysis.evaluate import play_group, well_formed
 from tokengym.agents.analysis.ties import (
     USUAL_READING,
     Effort,
@@ -17,89 +15,85 @@ from tokengym.agents.analysis.ties import (
     require_sizes,
     study_of,
 )
-from tokengym.agents.executors import IN_PROCESS, Executor
-from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.play import Policy
+from tokengym.agents.evaluation.chat_client import EndpointSettings
+from tokengym.agents.evaluation.plan import Plan
+from tokengym.agents.evaluation.play_missing import PolicyRollouts
+from tokengym.agents.evaluation.policies import resolve_policy
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
 
+if TYPE_CHECKING:
+    from tokengym.agents.training.job import Job
+
 
 def tie_study(
-    world: World,
-    tasks: Sequence[Task],
-    policies: Mapping[str, Policy],
-    name: str,
+    world: EvaluatedWorld,
+    plan: Plan,
     sizes: Sequence[int],
     reading: TieReading = USUAL_READING,
-    executor: Executor = IN_PROCESS,
+    confirm: Callable[[Sequence["Job"]], None] = lambda jobs: None,
 ) -> TieStudy:
-    """Play groups of the largest size with a scripted policy and describe what each size is like.
+    """Play groups of the largest size with a policy and describe what each size is like.
 
     Args:
-        world: the level; an episode under way in it is dropped.
-        tasks: one a group, at least one.
-        policies: scripted policies of the world; `null` plays the other roles.
-        name: the one that is studied.
+        world: the place, with its Tasks; its executor plays the groups of scripts and endpoints.
+        plan: of this place and one policy; its rollouts are those of the largest size.
         sizes: group sizes, each at least 2.
         reading: how their rewards are read.
-        executor: plays the groups.
+        confirm: is called with the jobs that a model plays by before anything is sampled.
 
     Raises:
-        OptionError: if there is no Task, no such policy or a size below 2.
+        OptionError: if there is no Task, no such policy, or a size below 2.
     """
-    require_sizes(tasks, sizes)
-    if name not in policies:
-        raise OptionError(f"{world.spec.id} has the baselines {sorted(policies)}, got {name!r}")
-    role = world.spec.roles[0]
-    speakers = dict.fromkeys(world.spec.roles, policies["null"]) | {role: policies[name]}
-    begun = time.perf_counter()
-    groups = executor.map(partial(_play_groups, world, speakers, max(sizes), reading.seed), tasks)
-    seconds = time.perf_counter() - begun
-    formed = [share for group in groups for share in group.formed]
-    held, written = np.mean([(group.held, group.written) for group in groups], axis=0).tolist()
+    require_sizes(world.tasks, sizes)
+    (name,) = plan.policies
+    policy = resolve_policy(name, plan, [world], EndpointSettings())
+    confirm(policy.jobs)
+    with TemporaryDirectory() as scratch:
+        log = RolloutLog(Path(scratch))
+        at: list[float] = []  # the first is when playing begins, a service having started
+
+        def note(what: str, done: int, total: int) -> None:
+            at.append(time.perf_counter())
+
+        policy.play([world], PolicyRollouts(name, plan, log, note, executor=world.executor))
+        records = list(log.read(plan.segment(world.place, name)))
+    groups = [records[at : at + plan.rollouts] for at in range(0, len(records), plan.rollouts)]
+    turns = [turn for record in records for turn in record.own_turns]
+    tokens = [_tokens(record) for record in records]
+    if any(turn.completion_tokens is None for turn in turns):
+        firsts = [group[0] for group in groups]
+        tokens = [_bytes(world.world, *one) for one in zip(world.tasks, firsts, strict=True)]
+    held, written = (sum(column) / len(tokens) for column in zip(*tokens, strict=True))
     return study_of(
-        world,
-        name,
-        [group.rewards for group in groups],
+        world.world,
+        policy.title,
+        [[record.total for record in group] for group in groups],
         sizes,
         reading,
-        tasks=[task.fingerprint for task in tasks],
-        fallen=fallen_of([group.ends for group in groups]),
-        malformed=1.0 - float(np.mean(formed)) if formed else 0.0,
-        effort=Effort(ByteCodec().name, held, written, seconds, len(groups) * max(sizes)),
+        tasks=[task.fingerprint for task in world.tasks],
+        fallen=fallen_of([[record.metrics for record in group] for group in groups]),
+        malformed=sum(turn.malformed for turn in turns) / max(len(turns), 1),
+        effort=Effort(policy.codec, held, written, at[-1] - at[0], len(records)),
+        role=world.role,
     )
 
 
-class _Group(NamedTuple):
-    """What a study needs of a group: of its first rollout tokens held and written, too."""
-
-    rewards: Sequence[float]
-    ends: Sequence[Mapping[str, float]]
-    formed: Sequence[float]
-    held: int
-    written: int
+def _tokens(record: RolloutRecord) -> tuple[int, int]:
+    """Return the tokens that a rollout's role held at the end, and those that it wrote."""
+    written = [turn.completion_tokens or 0 for turn in record.own_turns]
+    return (record.own_turns[-1].prompt_tokens or 0) + written[-1], sum(written)
 
 
-def _play_groups(
-    world: World, speakers: Mapping[str, Policy], size: int, seed: int, tasks: Sequence[Task]
-) -> list[_Group]:
-    """Play a group of each Task."""
-    codec, role, groups = ByteCodec(), world.spec.roles[0], []
-    for task in tasks:
-        records = play_group(world, task, speakers, size, seed)
-        episode, written = Episode(world, task, codec, roles=(role,)), 0
-        for turn, reply in zip(records[0].turns, records[0].replies, strict=False):
-            written += len(codec.write(reply)) if turn.role == role else 0
-            episode.say(reply)
-        groups.append(
-            _Group(
-                [record.returns[role] for record in records],
-                [record.metrics for record in records],
-                well_formed(records, role),
-                len(episode.observation_of(role)),
-                written,
-            )
-        )
-    return groups
+def _bytes(world: World, task: Task, record: RolloutRecord) -> tuple[int, int]:
+    """Return the same in bytes."""
+    codec = ByteCodec()
+    episode = Episode(world, task, codec, roles=(record.role,))
+    for turn in record.turns:
+        episode.say(turn.said or "")
+    written = sum(len(codec.write(turn.said or "")) for turn in record.own_turns)
+    return len(episode.observation_of(record.role)), written

@@ -7,13 +7,13 @@ import numpy as np
 
 from tokengym.agents.analysis.episode_report import episode_table
 from tokengym.agents.analysis.forecast_report import forecast_parts
-from tokengym.agents.analysis.report import Chart, Report, Table
 from tokengym.agents.analysis.run_ties import run_ties
-from tokengym.agents.rollouts import RolloutRecord, evaluation_segment
+from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
+from tokengym.agents.evaluation.trained import Trained, read_trained
+from tokengym.agents.report import Chart, Report, Table
 from tokengym.agents.training.config import Command, JobConfig
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import scripted_opponent, spec
 from tokengym.rewards.estimates import Estimate, mean_estimate
@@ -28,43 +28,31 @@ _LEARNED_FROM: Mapping[Command, str] = {
     "dpo": "preferences",
     "distil": "a teacher's words",
 }
+_WHEN = {BEFORE: "before training", WARM: "after the warm start", AFTER: "after training"}
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What a run came to in one trained role, in one world.
+class Side:
+    """A trained role of a run, in one world, for people.
 
     Attributes:
         name: of what is trained: the role, or, of several worlds, the world's tag.
         config: of the run, in this world by itself.
         role: the role.
-        outcome: of the run.
+        found: what it came to.
+        alone: whether the run trains nothing else.
     """
 
     name: str
     config: JobConfig
     role: str
-    outcome: RunSummary
+    found: Trained
+    alone: bool = True
 
     @property
     def spec(self) -> WorldSpec:
         """The world."""
         return spec(self.config.world)
-
-    @property
-    def references(self) -> References:
-        """Scripted policies on the same test Tasks."""
-        return self.outcome.references[self.name]
-
-    @property
-    def before(self) -> Evaluation:
-        """The policy as it was."""
-        return self.outcome.before.of(self.name)
-
-    @property
-    def after(self) -> Evaluation:
-        """The policy as it became."""
-        return self.outcome.after.of(self.name)
 
     @property
     def title(self) -> str:
@@ -79,18 +67,16 @@ class Trained:
     @property
     def what_happened(self) -> str:
         """What was trained, from what to what, and is it more than chance and than blind."""
-        config = self.config
-        before, after = (np.array(each.earned_by_task) for each in (self.before, self.after))
-        blind = np.array(self.references.yardstick.blind_T)
+        config, result = self.config, self.found.before.result
+        before, after = (np.array(each.earned_T) for each in (self.found.before, self.found.after))
+        blind = np.array(self.found.scale.used.blind_T)
         gain, lead = (mean_estimate((after - other).tolist()) for other in (before, blind))
         label = config.options.get("label")
-        sampled = self.before.conditions
-        prompt = sampled.get("prompt", config.options.get("prompt", "full"))
-        read = f"{f'label {label}, ' if label else ''}{prompt} prompts"
-        if "temperature" in sampled:
-            read += f", temperature {float(sampled['temperature']):g}"
-            read += f", at most {sampled['max_tokens']} tokens a reply"
-        kind = "return" if self.references.on_outcomes is None else "expected return"
+        read = f"{f'label {label}, ' if label else ''}{result.prompt} prompts"
+        if result.temperature is not None:
+            read += f", temperature {result.temperature:g}"
+            read += f", at most {result.max_tokens} tokens a reply"
+        kind = "return" if self.found.scale.expected is None else "expected return"
         place = f"{self.spec.short_name}:{config.level}"
         as_role = f" as {self.role}" if len(self.spec.roles) > 1 else ""
         ignorant = "the best policy that ignores the Task"
@@ -103,26 +89,23 @@ class Trained:
         )
         return (
             f"{config.model}, trained on {_LEARNED_FROM[config.command]} in {place}{as_role} "
-            f"({read}), went from {kind} {self.before.earned} to {self.after.earned} on "
+            f"({read}), went from {kind} {result.earned} to {self.found.after.result.earned} on "
             f"{len(after)} held-out Tasks: {learned}. {beyond}."
         )
 
     def heading(self, what: str) -> str:
         """Return a heading, with the role or the world where the run has several."""
-        return f"{what}: {self.title}" if len(self.outcome.references) > 1 else what
+        return what if self.alone else f"{what}: {self.title}"
 
     def returns(self) -> Table:
         """Lay out what policies earn: the trained one first, then the others from the best."""
-        expected, warm = self.references.on_outcomes is not None, self.outcome.warm
-        played = [
-            ("before training", self.before),
-            *([("after the warm start", warm.of(self.name))] if warm else []),
-            ("after training", self.after),
-        ]
-        rows = [(name, evaluation.earned) for name, evaluation in played]
+        scale = self.found.scale
+        expected = scale.expected is not None
+        played = {_WHEN[name]: each.result for name, each in self.found.policies.items()}
+        rows = [(name, result.earned) for name, result in played.items()]
         if expected:
-            rows += [(f"{name}, on outcomes", each.returns) for name, each in played]
-        rows += sorted(self.references.lines.items(), key=lambda item: -item[1].value)
+            rows += [(f"{name}, on outcomes", one.mean_return) for name, one in played.items()]
+        rows += sorted(scale.lines.items(), key=lambda item: -item[1].value)
         note = "Intervals are those of Student's t over Tasks."
         if expected:
             note += (
@@ -136,15 +119,20 @@ class Trained:
         title = self.heading(f"{'Expected return' if expected else 'Return'} on held-out Tasks")
         return Table(("policy", "mean return", "95 % interval", "Tasks"), cells, title, note)
 
-    def figures(self, records: Sequence[Sequence[RolloutRecord]]) -> Table:
-        """Lay out what the episodes achieved, from the rollouts of before and after."""
-        mine = (self.role, self.spec.id, self.config.level)
-        ends = [
-            [one.metrics for one in side if (one.role, one.world, one.level) == mine]
-            for side in records
+    def figures(self) -> Table:
+        """Lay out what the episodes achieved before and after."""
+        tables = self.found.before.table, self.found.after.table
+        return episode_table(self.spec, tables, self.heading("What the episodes achieved"))
+
+    def forecasts(self) -> list[Table | Chart]:
+        """Lay out how well probabilities were stated, where the world has any."""
+        names = self.spec.calibration or ("", "")
+        pairs = [
+            [(end.get(names[0]), end.get(names[1])) for end in each.table.ends]
+            for each in (self.found.before, self.found.after)
         ]
-        title = self.heading("What the episodes achieved")
-        return episode_table(self.spec, (self.before, self.after), ends, title)
+        known = [[(y, p) for y, p in side if y is not None and p is not None] for side in pairs]
+        return forecast_parts(*known)
 
 
 def run_report(run: RunFolder) -> Report:
@@ -153,17 +141,19 @@ def run_report(run: RunFolder) -> Report:
     Raises:
         OptionError: if it is unfinished.
     """
-    outcome = run.finished
+    found, outcome = read_trained(run), run.finished
     config, steps = run.config, run.step_log(replies=False).current()
-    sides = [Trained(name, *part, outcome=outcome) for name, part in config.trained.items()]
-    records = [list(run.rollouts.read(evaluation_segment(when))) for when in ("before", "after")]
+    sides = [
+        Side(name, *part, found[name], alone=len(found) == 1)
+        for name, part in config.trained.items()
+    ]
     parts: list[Table | Chart] = [side.returns() for side in sides]
-    parts += [table for side in sides if (table := side.figures(records)).rows]
+    parts += [table for side in sides if (table := side.figures()).rows]
     for side in sides if config.further else sides[:1]:
-        parts += forecast_parts(side.before.stated, side.after.stated)
-    lines = [*filter(None, (side.after.form_warning for side in sides))]
+        parts += side.forecasts()
+    lines = [*filter(None, (side.found.after.result.form_warning for side in sides))]
     lines += [side.what_happened for side in sides]
-    lines += [f"{s.title}: {finding}" for s in sides for finding in outcome.findings(s.name)]
+    lines += [f"{side.title}: {finding}" for side in sides for finding in side.found.findings()]
     if steps and config.rolls_out:
         ties = run_ties(run)
         lines.append(ties.verdict)

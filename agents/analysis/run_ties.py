@@ -6,7 +6,9 @@ from math import isfinite
 from statistics import fmean
 from typing import Any
 
-from tokengym.agents.analysis.report import Cell, Report, Table
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.plan import AFTER, BEFORE
+from tokengym.agents.report import Cell, Report, Table
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.monitor import TIE_RATES, StepRow, named
 from tokengym.agents.training.folder.run import RunFolder
@@ -149,7 +151,11 @@ def run_ties(run: RunFolder) -> RunTies:
     if not rows:
         raise OptionError(f"{run.folder} has no completed step")
     series = {name: tuple(_value(row, name) for row in rows) for name in SERIES}
-    ended = {} if outcome is None else {"before": outcome.before, "after": outcome.after}
+    evaluation = EvaluationFolder(run.folder)
+    results = evaluation.saved().results if outcome is not None and evaluation.exists else None
+    # Of several roles or worlds the first.
+    first = {row.policy: row for row in reversed(results.policies)} if results else {}
+    held_out = {when: first[when].mean_return for when in (BEFORE, AFTER) if when in first}
     collapse = None if outcome is None else outcome.collapse
     return RunTies(
         run=run.name,
@@ -161,7 +167,7 @@ def run_ties(run: RunFolder) -> RunTies:
         series={name: rates for name, rates in series.items() if any(v is not None for v in rates)},
         tokens=sum(row.tokens for row in rows),
         replies=sum(int(row.metrics.get("env/all/total_turns", 0)) for row in rows),
-        held_out={when: evaluation.returns for when, evaluation in ended.items()},
+        held_out=held_out,
         collapse=None if collapse is None else collapse.reason,
     )
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from tokengym.agents.analysis.report import Chart, Report, Series, Table
 from tokengym.agents.analysis.run_ties import (
     FIGURES,
     FIGURES_NOTE,
@@ -15,11 +14,12 @@ from tokengym.agents.analysis.run_ties import (
     pooled,
     run_ties,
 )
+from tokengym.agents.evaluation.trained import Trained, read_trained
 from tokengym.agents.model_files import read_object
+from tokengym.agents.report import Chart, Report, Series, Table
 from tokengym.agents.scale import skill_of
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import short_name
 from tokengym.rewards.estimates import Estimate
@@ -37,24 +37,23 @@ class SweepColumn:
 
     Attributes:
         ties: how each went, step by step.
-        outcomes: what each came to.
+        found: what each came to in what it trained first.
     """
 
     ties: Sequence[RunTies]
-    outcomes: Sequence[RunSummary]
+    found: Sequence[Trained]
 
     @property
     def skills(self) -> list[float]:
         """Skill after training of each run."""
-        return [outcome.skill(self._role).after.value for outcome in self.outcomes]
+        return [run.skill().after.value for run in self.found]
 
     @property
     def skill(self) -> Estimate:
         """Skill after training, of the seeds together."""
-        returns = [outcome.after.of(self._role).earned_by_task for outcome in self.outcomes]
+        returns = [run.after.earned_T for run in self.found]
         means_T = [fmean(of_task) for of_task in zip(*returns, strict=True)]
-        yardstick = self.outcomes[0].references[self._role].yardstick
-        return skill_of(yardstick, means_T)
+        return skill_of(self.found[0].scale.used, means_T)
 
     @property
     def replies(self) -> int:
@@ -64,11 +63,7 @@ class SweepColumn:
     @property
     def collapsed(self) -> int:
         """How many runs lost their signal; each is judged by its last good checkpoint."""
-        return sum(outcome.collapse is not None for outcome in self.outcomes)
-
-    @property
-    def _role(self) -> str:
-        return next(iter(self.outcomes[0].references))
+        return sum(run.collapse is not None for run in self.ties)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -102,7 +97,9 @@ def sweep_columns(runs: Mapping[str, Sequence[RunFolder]]) -> dict[str, SweepCol
         OptionError: if one is unfinished.
     """
     return {
-        label: SweepColumn([*map(run_ties, several)], [run.finished for run in several])
+        label: SweepColumn(
+            [*map(run_ties, several)], [next(iter(read_trained(run).values())) for run in several]
+        )
         for label, several in runs.items()
     }
 

@@ -230,11 +230,11 @@ class TieStudy:
         return found | said | {"recommended": size}
 
 
-def fallen_of(ends: Sequence[Sequence[Mapping[str, float]]]) -> list[list[bool]] | None:
+def fallen_of(ends: Sequence[Sequence[Mapping[str, float | None]]]) -> list[list[bool]] | None:
     """Return which rollouts missed the safety floor, from the metrics of their ends, by group."""
     if "safety_floor_mass" not in ends[0][0]:
         return None
-    return [[end["safety_floor_mass"] > 0.0 for end in group] for group in ends]
+    return [[(end["safety_floor_mass"] or 0.0) > 0.0 for end in group] for group in ends]
 
 
 def require_sizes(groups: Sequence[Any], sizes: Sequence[int]) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tokengym.agents.analysis.evaluate import play_all, play_group, well_formed
 from tokengym.agents.certify.checks import FEW_TASKS, broken
 from tokengym.agents.certify.sources.worlds import TokengymWorld
+from tokengym.agents.evaluation.scripted import play_all, play_group, well_formed
 from tokengym.agents.scale import (
     Earned,
     Scale,

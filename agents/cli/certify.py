@@ -217,9 +217,9 @@ def diff(
     new: Annotated[Path, typer.Argument(help="another one")],
 ) -> None:
     """Show what changed between two certificates; exit with 1 if a check fails that did not."""
-    from tokengym.agents.analysis.report import Table
     from tokengym.agents.certify.certificate import read_certificate
     from tokengym.agents.certify.policy import changes
+    from tokengym.agents.report import Table
 
     before, after = read_certificate(old), read_certificate(new)
     rows = changes(before, after)

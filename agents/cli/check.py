@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.analysis.markdown import block_names, write_block
-from tokengym.agents.analysis.report import Table
 from tokengym.agents.certify.level_tables import BLOCKS, CELLS, LEVELS_HEADER, POLICIES_HEADER
 from tokengym.agents.cli.options import EngineName, Workers
 from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import takes
 from tokengym.agents.executors import find_executor
+from tokengym.agents.report import Table
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.settings import option
 from tokengym.agents.training.setting_groups import WorldOptions

@@ -1,87 +1,144 @@
-"""`tokengym compare`: several finished runs on the same held-out Tasks, as one table."""
+"""`tokengym compare`: runs and evaluations on the same Tasks, as one table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import combinations, product
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-import numpy as np
 import typer
 
 from tokengym.agents.cli.shown import show
-from tokengym.agents.rollouts import RolloutRecord, evaluation_segment
+from tokengym.agents.evaluation.folder import EvaluationFolder, SavedEvaluation
+from tokengym.agents.evaluation.plan import AFTER, Place
+from tokengym.agents.evaluation.results import Played, compared
+from tokengym.agents.evaluation.rollout_table import RolloutTable
+from tokengym.agents.rollouts import RolloutRecord
 from tokengym.agents.training.config import DistilConfig, DpoConfig, JobConfig, SftConfig
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import Evaluation, RunSummary
 from tokengym.agents.training.setting_groups import SelfPlaySettings
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.rewards.skill import describe_skill
 
-_TEST = ("world", "level", "options", "evaluation_tasks", "model", "temperature", "max_tokens")
-"""Settings of a run that make up its test."""
+
+class _Read(NamedTuple):
+    """A folder to compare: that of a finished run, or of any evaluation."""
+
+    run: RunFolder
+    evaluation: EvaluationFolder
+    saved: SavedEvaluation
+
+    @classmethod
+    def of(cls, folder: Path) -> "_Read":
+        """Read a folder.
+
+        Raises:
+            OptionError: if it holds no evaluation, or one that is under way.
+        """
+        run, evaluation = RunFolder(folder), EvaluationFolder.open(folder)
+        saved = evaluation.saved()
+        if saved.results is None or (run.exists and run.outcome is None):
+            raise OptionError(f"the evaluation in {folder} is not finished")
+        return cls(run, evaluation, saved)
+
+    def label(self, policy: str) -> str:
+        """Return what tables call a policy: by its folder, where that is a run's."""
+        return f"{self.run.name} {policy}" if self.run.exists else policy
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="run folders of `tokengym train`")],
+    folders: Annotated[
+        list[Path], typer.Argument(help="folders of finished runs and of `tokengym evaluate`")
+    ],
 ) -> None:
-    """Compare finished runs on the same held-out Tasks."""
-    from tokengym.agents.analysis.report import Table
+    """Compare what runs and evaluations earned on the same held-out Tasks."""
     from tokengym.agents.analysis.run_ties import FIGURES_NOTE, figure_rows, run_ties
+    from tokengym.agents.report import Table
 
-    read = [(run, run.finished, run.config) for run in map(RunFolder, runs)]
-    _require_one_test([config for *_, config in read])
-    _require_one_answer([run for run, *_ in read])
-    rows = []
-    for run, outcome, config in read:
-        for role in outcome.references:
-            before, after = (played.of(role).earned for played in (outcome.before, outcome.after))
-            skill = describe_skill(outcome.skill(role).after)
-            earned = str(before), str(after), skill, str(after.samples)
-            rows.append((run.name, training_method(config), role, *earned))
-    scripts: dict[tuple[str, str], tuple[str, ...]] = {}
-    for _, outcome, _ in read:
-        for role, references in outcome.references.items():
-            for name, value in sorted(references.lines.items(), key=lambda item: -item[1].value):
-                line = name, "script", role, "", str(value), "", str(value.samples)
-                scripts.setdefault((role, name), line)
-    header = "run", "trained by", "role", "before", "after", "skill", "Tasks"
-    show(Table(header, [*rows, *scripts.values()]))
-    stepped = [run for run, _, config in read if config.rolls_out and run.steps_done]
+    read = [_Read.of(folder) for folder in folders]
+    for other in read[1:]:
+        _require_one_test(read[0].saved.plan.places, other.saved.plan.places)
+    pairs = _pairs(read)
+    header = "policy", "trained by", "place", "return", "skill", "Tasks"
+    show(Table(header, [*_figures(read), *_scripts(read)]))
+    runs = [one.run for one in read if one.run.exists]
+    stepped = [run for run in runs if run.config.rolls_out and run.steps_done]
     if stepped:
         figures = figure_rows([[run_ties(run)] for run in stepped])
         show(Table(("training", *(run.name for run in stepped)), figures, note=FIGURES_NOTE))
-    if pairs := _pairs(read):
+    if pairs:
         note = (
             "returns are expected ones where they are known; p by Holm; 'could show' is the "
             "smallest difference found in four of five cases"
         )
-        show(Table(("difference of", "role", "return", "p", "could show"), pairs, note=note))
+        show(Table(("difference of", "place", "return", "p", "could show"), pairs, note=note))
 
 
-def _pairs(read: Sequence[tuple[RunFolder, RunSummary, JobConfig]]) -> list[tuple[str, ...]]:
-    """Return the differences of every two runs after training, as evaluations state them."""
-    from tokengym.agents.evaluation.results import Played, compared
-    from tokengym.agents.evaluation.rollout_table import Returns
+def _figures(read: Sequence[_Read]) -> Iterator[tuple[str, ...]]:
+    for one in read:
+        assert one.saved.results is not None
+        for row in one.saved.results.policies:
+            learned = one.run.exists and row.policy == AFTER
+            method = training_method(one.run.config) if learned else ""
+            figures = str(row.earned), describe_skill(row.skill), str(row.mean_return.samples)
+            yield one.label(row.policy), method, row.place, *figures
 
-    def returns(after: Evaluation) -> Returns:
-        paid_T, mean_T = np.array(after.returns_by_task), np.array(after.expected_by_task)
-        return Returns(paid_T[:, None], mean_T[:, None] if mean_T.size else None)
 
-    played = [
-        Played(config.world, config.level, role, run.name, returns(outcome.after.of(role)))
-        for run, outcome, config in reversed(read)
-        for role in outcome.references
-    ]
+def _scripts(read: Sequence[_Read]) -> Iterator[tuple[str, ...]]:
+    """Yield what scripted policies earn in each place, the best first."""
+    scripts: dict[tuple[str, str], tuple[str, ...]] = {}
+    for one in read:
+        for title, scale in zip(one.saved.plan.titles, one.saved.scales, strict=True):
+            for name, mean in sorted(scale.lines.items(), key=lambda item: -item[1].value):
+                row = name, "script", title, str(mean), "", str(mean.samples)
+                scripts.setdefault((title, name), row)
+    yield from scripts.values()
+
+
+def _pairs(read: Sequence[_Read]) -> list[tuple[str, ...]]:
+    """Return the differences of policies of a folder, and of folders' policies after training.
+
+    Raises:
+        OptionError: if Tasks of two folders had different answers.
+    """
+    known: dict[object, RolloutRecord] = {}
+    every = [list(_played(one, known)) for one in reversed(read)]
+    last = [[one for label, one in folder if label in (AFTER, "")] for folder in every]
+    couples = [pair for folder in every for pair in combinations([one for _, one in folder], 2)]
+    couples += [pair for two in combinations(last, 2) for pair in product(*two)]
     return [
         (
             f"{pair.first} - {pair.second}",
-            role,
+            pair.place,
             str(pair.difference),
             f"{pair.p_corrected:.3f}",
             f"{pair.detectable:.3f}",
         )
-        for role, pair in compared(played)
+        for pair in compared(couples)
     ]
+
+
+def _played(read: _Read, known: dict[object, RolloutRecord]) -> Iterator[tuple[str, Played]]:
+    """Yield what each policy of a folder earned, the last first, with its name if that is a run's.
+
+    Raises:
+        OptionError: if a Task had another answer than in a folder read before.
+    """
+    plan = read.saved.plan
+    for title, place in zip(plan.titles, plan.places, strict=True):
+        for policy in reversed(plan.policies):
+            records = list(read.evaluation.records(plan, place, policy))
+            firsts = [known.setdefault((place.test, r.origin.group), r) for r in records]
+            if differ := sum(not a.is_of(b) for a, b in zip(firsts, records, strict=True)):
+                raise OptionError(
+                    f"{differ} of {len(records)} answers in {read.run.folder} differ from those of "
+                    "another folder: tokengym evaluate, with --policy for each run, plays them "
+                    "again"
+                )
+            returns = RolloutTable.read(records, spec(place.world).violation).returns(plan.rollouts)
+            name = policy if read.run.exists else ""
+            yield name, Played(title, place, read.label(policy), returns)
 
 
 def training_method(config: JobConfig) -> str:
@@ -100,53 +157,21 @@ def training_method(config: JobConfig) -> str:
     return how if config.start is None else f"{how}, from {Path(config.start).name}"
 
 
-def _require_one_test(several: list[JobConfig]) -> None:
-    """Refuse runs whose held-out returns are not of the same Tasks, opponents and sampling.
+def _require_one_test(first: Sequence[Place], other: Sequence[Place]) -> None:
+    """Refuse evaluations without a place in common.
 
     A Task is the same in another wording: models of different sizes get different prompts. How
-    replies are sampled belongs to the test: the same policy earns more at a low temperature.
+    replies are sampled belongs to the place: the same policy earns more at a low temperature.
 
     Raises:
         OptionError: naming the first thing that differs.
     """
-    first = several[0]
-    for other in several[1:]:
-        for name in _TEST:
-            ours, theirs = _test_part(first, name), _test_part(other, name)
-            if ours != theirs:
-                raise OptionError(f"runs to compare need one {name}, got {ours!r} and {theirs!r}")
-        for role in {*first.trained_roles} & {*other.trained_roles}:
-            ours, theirs = _opponents(first, role), _opponents(other, role)
-            if ours != theirs:
-                raise OptionError(
-                    f"runs to compare need one set of opponents of {role}, got {ours} and {theirs}"
-                )
-
-
-def _require_one_answer(runs: Sequence[RunFolder]) -> None:
-    """Refuse runs whose held-out Tasks had different answers.
-
-    Raises:
-        OptionError: with their number.
-    """
-    first: dict[object, RolloutRecord] = {}
-    for run in runs:
-        rows = list(run.rollouts.read(evaluation_segment("after")))
-        known = [first.setdefault((r.world, r.level, r.role, r.origin.group), r) for r in rows]
-        if differ := sum(not one.is_of(row) for one, row in zip(known, rows, strict=True)):
-            raise OptionError(
-                f"{differ} of {len(rows)} answers in {run.folder} differ from those in "
-                f"{runs[0].folder}: tokengym evaluate, with --policy for each run, plays them again"
-            )
-
-
-def _test_part(config: JobConfig, name: str) -> object:
-    if name == "options":
-        options = {**config.options, **spec(config.world).evaluation}
-        return {option: value for option, value in options.items() if option != "prompt"}
-    return getattr(config, name)
-
-
-def _opponents(config: JobConfig, role: str) -> dict[str, str]:
-    named = {**spec(config.world).opponents, **config.opponents}
-    return {other: who for other, who in named.items() if other != role}
+    if {place.test for place in first} & {place.test for place in other}:
+        return
+    ours, theirs = asdict(first[0]), asdict(other[0])
+    for side in (ours, theirs):
+        side["options"].pop("prompt", None)
+    name = next(name for name in ours if ours[name] != theirs[name])
+    raise OptionError(
+        f"evaluations to compare need one {name}, got {ours[name]!r} and {theirs[name]!r}"
+    )

@@ -16,7 +16,7 @@ from tokengym.agents.settings import Settings, option, settings_of
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:
-    from tokengym.agents.analysis.report import Table
+    from tokengym.agents.report import Table
     from tokengym.envs.disruption.data import Recipe
 
 data = typer.Typer(help="Build and audit sets of real data.", no_args_is_help=True)
@@ -192,7 +192,7 @@ def _left_out(skipped: Mapping[str, Sequence[str]], ignored: Mapping[str, str]) 
 
 
 def _table(manifest: Mapping[str, Any], out: Path) -> "Table":
-    from tokengym.agents.analysis.report import Table
+    from tokengym.agents.report import Table
 
     audit, target = manifest["audit"], manifest["arguments"]["target"]
     targets = ["disruption", "novelty"] if target == "both" else [target]

@@ -43,7 +43,7 @@ def audit(
     said: dict[str, Any],
 ) -> None:
     """Print what of files is kept at which level, what is dropped and why, and what would leak."""
-    from tokengym.agents.analysis.report import Table
+    from tokengym.agents.report import Table
 
     asked = _Asked(**said)
     name = _world_of(files) if asked.world is None else asked.world

@@ -1,7 +1,6 @@
 """`tokengym evaluate`: what policies earn on held-out Tasks, compared in pairs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,12 +8,11 @@ import typer
 
 from tokengym.agents.cli.options import Data, EngineName, Workers, add_data
 from tokengym.agents.cli.shown import progress_bars, show
-from tokengym.agents.command_options import said_of, takes
-from tokengym.agents.evaluation.chat_client import Patience
+from tokengym.agents.command_options import takes
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
+from tokengym.agents.evaluation.plan import Plan
 from tokengym.agents.executors import find_executor
-from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world, spec
 
@@ -22,25 +20,7 @@ _INTERRUPTED = 130
 _UNNAMED = "[]@/:. "
 
 
-@dataclass(frozen=True)
-class _Asked(Settings):
-    """How endpoints are asked and paid, and what is written.
-
-    Attributes: see their help.
-    """
-
-    concurrency: int = option(16, "requests to an endpoint at once", least=1)
-    price_read: float | None = option(None, "dollars per million tokens read")
-    price_written: float | None = option(None, "dollars per million tokens written")
-    out: Path | None = option(None, "the folder to create or to resume")
-    again: bool = option(False, "play Tasks again whose answers have changed", flag="--again")
-    as_json: bool = option(False, "print JSON, not tables", flag="--json")
-    verify: Path | None = option(
-        None, "replay what a folder of an evaluation or a run holds, without a model"
-    )
-
-
-@takes(EvaluationConfig, Patience, _Asked)
+@takes(EvaluationConfig)
 def evaluate(
     world: Annotated[
         list[str] | None,
@@ -56,6 +36,12 @@ def evaluate(
     data: Data = None,
     workers: Workers = None,
     engine: EngineName = "processes",
+    out: Annotated[Path | None, typer.Option(help="the folder to create or to resume")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
+    verify: Annotated[
+        Path | None,
+        typer.Option(help="replay what a folder of an evaluation or a run holds, without a model"),
+    ] = None,
     *,
     said: dict[str, Any],
 ) -> None:
@@ -64,30 +50,24 @@ def evaluate(
     With --verify nothing is played: every saved rollout is replayed, and nothing may differ.
     """
     from tokengym.agents.evaluation.folder import EvaluationFolder
-    from tokengym.agents.evaluation.report import evaluation_report, write_tables
+    from tokengym.agents.evaluation.report import evaluation_report
     from tokengym.agents.evaluation.run import run_evaluation
 
-    asked = said_of(_Asked, said)
-    if asked.verify is not None:
-        return _verify(asked.verify)
+    if verify is not None:
+        return _verify(verify)
     if not world or not policy:
         raise OptionError("name at least one world and one --policy")
     add_data(said, data)
     worlds = tuple(map(WorldLevel.parse, world))
     if "data" in said.get("options", {}) and "tasks" not in said:
         said["tasks"] = _count_tasks(worlds, said.get("split", "test"), said["options"])
-    prices = asked.price_read, asked.price_written
-    paid = None if prices == (None, None) else (prices[0] or 0.0, prices[1] or 0.0)
-    given = {"worlds": worlds, "policies": tuple(policy), "prices": paid}
-    config = said_of(EvaluationConfig, said, **given)
-    patience, executor = said_of(Patience, said), find_executor(workers, engine)
-    out = asked.out or _folder_of(config)
+    config = EvaluationConfig(worlds, tuple(policy), **said)
+    plan, executor = config.plan, find_executor(workers, engine)
+    out = out or _folder_of(plan)
     folder = EvaluationFolder(out)
     try:
         with progress_bars() as progress:
-            results = run_evaluation(
-                config, folder, asked.concurrency, progress, patience, executor, asked.again
-            )
+            results = run_evaluation(config, folder, progress, executor)
     except (KeyboardInterrupt, EndpointError) as error:
         stopped = isinstance(error, KeyboardInterrupt)
         typer.echo(
@@ -96,11 +76,10 @@ def evaluate(
             err=True,
         )
         raise typer.Exit(_INTERRUPTED if stopped else 1) from error
-    report = evaluation_report(config, results)
-    write_tables(out, results)
-    if asked.as_json:
+    if as_json:
         typer.echo(folder.file.read_text(encoding="utf-8"), nl=False)
         return
+    report = evaluation_report(plan, results)
     files = f"{folder.file}, policies.csv, pairs.csv, worlds.csv"
     show(*report.lines, *report.tables, files, f"page: tokengym view {out}")
 
@@ -141,10 +120,10 @@ def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str,
     return max([2, *counted]) if counted else EvaluationConfig.tasks
 
 
-def _folder_of(config: EvaluationConfig) -> Path:
-    """Return a folder named after the settings, so that the same command finds it again."""
-    worlds = "-".join(world.name for world in config.worlds[:3])
-    named = [policy.partition("@http")[0] for policy in config.policies[:3]]
+def _folder_of(plan: Plan) -> Path:
+    """Return a folder named after the plan, so that the same command finds it again."""
+    worlds = "-".join(place.name for place in plan.places[:3])
+    named = [policy.partition("@http")[0] for policy in plan.policies[:3]]
     policies = "-".join(Path(policy).name for policy in named)
     name = "".join("_" if letter in _UNNAMED else letter for letter in f"{worlds}-{policies}")
-    return Path("evaluations") / f"{name[:80]}-{config.key}"
+    return Path("evaluations") / f"{name[:80]}-{plan.key}"

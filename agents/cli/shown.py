@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tokengym.agents.analysis.report import Table
+    from tokengym.agents.report import Table
 
 
 def show(*parts: "str | Table", title: str = "") -> None:

@@ -4,7 +4,8 @@ Groups are played by a policy, or were recorded by any trainer.
 """
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,14 +18,17 @@ from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import EngineName, Workers, Yes, confirm_cost
 from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import said_of, takes
+from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.executors import Executor, find_executor
 from tokengym.agents.settings import option, settings_of
-from tokengym.agents.training.folder.run import RunFolder, is_run
-from tokengym.agents.training.presets import preset
+from tokengym.agents.toy_model import TOY_MODEL
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings, WorldOptions
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.table_files import require_table
-from tokengym.envs.registry import baselines, make_world, spec
+from tokengym.envs.registry import scripted_opponent, spec
 from tokengym.rewards.ties import TOLERANCE
 
 if TYPE_CHECKING:
@@ -53,7 +57,7 @@ class _Asked(WorldOptions):
     level: str | None = option(None, "level of the world")
     group_size: str = option("4,8,16", "sizes")
     policy: str = option("", "a baseline (noisy if none), model, or a run: its newest weights")
-    tasks: int = option(100, "groups, each of one test Task", least=1)
+    tasks: int = option(100, "groups, each of one test Task", least=2)
     correct: float | None = option(
         None, "reward threshold of a correct rollout (default: midpoint of the range)"
     )
@@ -93,7 +97,7 @@ def ties(
     asked, run = said_of(_Asked, said), RunFolder(Path(world))
     sampling = {name: said[name] for name in _SAMPLING if name in said}
     if asked.model_path:
-        sampling["model_path"] = asked.model_path
+        sampling["model_path"] = asked.model_path  # of a model
     if (run.exists or is_recorded(world)) and (
         asked.level or asked.policy or asked.options or sampling
     ):
@@ -125,7 +129,6 @@ def _study(
     world: str, asked: _Asked, sampling: dict[str, Any], executor: Executor, *, ask: bool
 ) -> "tuple[TieStudy, list[RewardGroup]]":
     """Return the study of recorded or new rollouts, and their groups."""
-    from tokengym.agents.analysis.evaluate import draw_tasks
     from tokengym.agents.analysis.played_ties import tie_study
     from tokengym.agents.analysis.ties import TieReading, study_of
 
@@ -139,45 +142,56 @@ def _study(
         tied = [group for group in groups if len(group.rewards) > 1]
         rewards, tasks = [one.rewards for one in tied], [one.task for one in tied]
         return study_of(world, "recorded", rewards, sizes, reading, tasks=tasks), groups
-    policy = asked.policy or (MODEL if sampling else "noisy")
-    if policy == MODEL or is_run(policy):
-        from tokengym.agents.analysis.sampled_ties import sampled_study
+    world_spec, run = spec(world), RunFolder(Path(asked.policy))
+    name = asked.policy or (MODEL if sampling else "noisy")
+    known = name != MODEL and not run.exists
+    if known and sampling:
+        option = next(iter(sampling)).replace("_", "-")
+        raise OptionError(f"--{option} needs a model, got {name!r}")
+    if run.exists and asked.model_path:
+        raise OptionError(f"--model-path names weights, and so does the run {run.folder}: give one")
+    if run.exists and run.config.world != world_spec.id:
+        raise OptionError(f"{run.folder} is a run on {run.config.world}, not on {world_spec.id}")
+    model = sampling.get("model", TOY_MODEL)
+    plan = Plan(
+        (_place(world_spec, asked, run, sampling, scripted=known),),
+        (asked.model_path or model if name == MODEL else name,),
+        max(sizes),
+        asked.seed,
+        model=model,
+        base_url=sampling.get("base_url"),
+        renderer=sampling.get("renderer", ""),
+    )
 
-        run = None if policy == MODEL else RunFolder(Path(policy))
-        job, weights = _sampled_job(world, asked, run, sampling)
-        held_out = job.world.first_tasks("test", asked.tasks)
-        confirm_cost(job, held_out, max(sizes), ask=ask)
-        study = sampled_study(job, held_out, sizes, reading, run=run, weights=weights)
-    else:
-        if sampling:
-            name = next(iter(sampling)).replace("_", "-")
-            raise OptionError(f"--{name} needs a model, got {policy!r}")
-        made = make_world(world, asked.level, **asked.options)
-        held_out, rules = draw_tasks(made, "test", asked.tasks, executor), baselines(made.spec)
-        study = tie_study(made, held_out, rules, policy, sizes, reading, executor)
+    def confirm(jobs: "Sequence[Job]") -> None:
+        for job in jobs:
+            confirm_cost(job, place.tasks, max(sizes), ask=ask)
+
+    place = EvaluatedWorld.resolve(plan.places[0], plan.seed, executor)
+    study = tie_study(place, plan, sizes, reading, confirm)
     return study, study.reward_groups
 
 
-def _sampled_job(
-    world: str, asked: _Asked, run: RunFolder | None, sampling: dict[str, Any]
-) -> "tuple[Job, str | None]":
-    """Return what to sample: a job and the weights."""
-    from tokengym.agents.training.job import Job
-
-    world_spec, weights = spec(world), sampling.pop("model_path", None)
-    if run is None:
-        # The world's own options, as with scripted policies; other roles play as in training.
-        config = preset(world_spec.id, asked.level, **sampling)
-        prompt = {name: value for name, value in config.options.items() if name == "prompt"}
-        options = {**prompt, **asked.options}
-        return Job.resolve(replace(config, options=options)), weights
-    if weights is not None:
-        raise OptionError(f"--model-path names weights, and so does the run {run.folder}: give one")
-    of_run = run.config
-    if of_run.world != world_spec.id:
-        raise OptionError(f"{run.folder} is a run on {of_run.world}, not on {world_spec.id}")
-    if asked.level is not None:
-        sampling["level"] = asked.level
-    if asked.options:
-        sampling["options"] = {**of_run.options, **asked.options}
-    return Job.resolve(replace(of_run, **sampling)), run.saved_weights()
+def _place(
+    world_spec: WorldSpec,
+    asked: _Asked,
+    run: RunFolder,
+    sampling: dict[str, Any],
+    *,
+    scripted: bool,
+) -> Place:
+    """Return what is played: by a script against others that do nothing, by a model as trained."""
+    role, level, options = world_spec.roles[0], world_spec.levels[0], dict(asked.options)
+    opponents = dict.fromkeys(world_spec.roles, "null")
+    if not scripted:
+        opponents = {other: scripted_opponent(world_spec, other) for other in world_spec.roles}
+        opponents |= world_spec.opponents
+    if run.exists:
+        config = run.config
+        role, level = config.trained_roles[0], config.level
+        opponents, options = opponents | dict(config.opponents), {**config.options, **options}
+    del opponents[role]
+    level = asked.level or level
+    world_spec.require_level(level)
+    sampled = sampling.get("temperature"), sampling.get("max_tokens")
+    return Place(world_spec.id, level, role, opponents, options, "test", asked.tasks, *sampled)

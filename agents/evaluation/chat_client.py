@@ -36,11 +36,12 @@ _UNREADABLE = (ValueError, LookupError, TypeError, RecursionError)
 """What reading JSON of another form than expected raises."""
 
 
-@dataclass(frozen=True)
-class Patience(Settings):
-    """How long a client waits, and what it puts up with.
+@dataclass(frozen=True, kw_only=True)
+class EndpointSettings(Settings):
+    """How endpoints are asked.
 
     Attributes:
+        concurrency: most requests at once.
         timeout: seconds until a request without an answer is given up.
         retries: tries after the first, of what a later try may change.
         max_failures: most failed rollouts of a policy in a world; `None` for a tenth of them, but
@@ -48,6 +49,7 @@ class Patience(Settings):
         rate: most requests a minute to each address; no limit if `None`.
     """
 
+    concurrency: int = option(16, "requests to an endpoint at once", least=1)
     timeout: float = option(600.0, "seconds that an endpoint may take to answer", above=0)
     retries: int = option(8, "tries after the first, where a later one may be answered", least=0)
     max_failures: int | None = option(
@@ -60,8 +62,7 @@ class Patience(Settings):
     )
 
 
-PATIENCE = Patience()
-"""What a client has unless told otherwise."""
+USUAL_SETTINGS = EndpointSettings()
 
 
 @dataclass(eq=False)
@@ -102,17 +103,17 @@ class ChatClient:
     Args:
         url: of the API, or of several that serve the same model, with commas between; `None` for
             the one in `OPENAI_BASE_URL`, or OpenAI's own.
-        patience: how long it waits.
+        settings: how it is asked.
 
     Attributes:
         urls: of the API.
-        patience: how long it waits.
+        settings: how it is asked.
     """
 
-    def __init__(self, url: str | None, patience: Patience) -> None:
+    def __init__(self, url: str | None, settings: EndpointSettings) -> None:
         known = url or os.environ.get(URL_VARIABLE) or OPENAI_URL
         self.urls = [one.rstrip("/") for one in known.split(",")]
-        self.patience = patience
+        self.settings = settings
         self._free_at = dict.fromkeys(self.urls, 0.0)
         self._session: ClientSession | None = None
 
@@ -123,7 +124,7 @@ class ChatClient:
         key = os.environ.get(KEY_VARIABLE)
         self._session = aiohttp.ClientSession(
             headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=aiohttp.ClientTimeout(total=self.patience.timeout),
+            timeout=aiohttp.ClientTimeout(total=self.settings.timeout),
             connector=aiohttp.TCPConnector(limit=0),
         )
         self._proxies = {url: _proxy(url) for url in self.urls}
@@ -139,13 +140,13 @@ class ChatClient:
 
         Args:
             body: the request.
-            retries: tries after the first; those of the patience if `None`.
+            retries: tries after the first; those of the settings if `None`.
 
         Raises:
             RequestError: if there is none after all tries, or the status says that no try will
                 change it.
         """
-        left = self.patience.retries if retries is None else retries
+        left = self.settings.retries if retries is None else retries
         wait, hung = _FIRST_WAIT, 0
         while True:
             try:
@@ -188,7 +189,7 @@ class ChatClient:
             ) as response:
                 content = await response.read()
         except TimeoutError:
-            raise RequestError(_HUNG, f"no answer in {self.patience.timeout:g} s") from None
+            raise RequestError(_HUNG, f"no answer in {self.settings.timeout:g} s") from None
         except aiohttp.ClientError as error:
             raise RequestError("no connection", str(error) or type(error).__name__) from None
         if response.status >= 400:
@@ -205,7 +206,7 @@ class ChatClient:
         """Return the address that was asked longest ago, as soon as its rate allows."""
         url, now = min(self._free_at, key=self._free_at.__getitem__), monotonic()
         begins = max(now, self._free_at[url])
-        self._free_at[url] = begins + (60.0 / self.patience.rate if self.patience.rate else 0.0)
+        self._free_at[url] = begins + (60.0 / self.settings.rate if self.settings.rate else 0.0)
         if begins > now:
             await asyncio.sleep(begins - now)
         return url

@@ -1,18 +1,20 @@
-"""The settings of an evaluation: names and numbers, which its folder holds as JSON."""
+"""The settings of `tokengym evaluate`: plain data, of which a plan is made."""
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Literal, NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
+from tokengym.agents.evaluation.chat_client import EndpointSettings
+from tokengym.agents.evaluation.plan import Place, Plan, Split
 from tokengym.agents.settings import option
 from tokengym.agents.training.setting_groups import WorldOptions
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.spec import short_name
-from tokengym.envs.registry import spec_and_level
+from tokengym.envs.core.spec import WorldSpec, short_name
+from tokengym.envs.registry import baselines, scripted_opponent, spec, spec_and_level
 
-Split = Literal["train", "validation", "test"]
+_OF_PLAN = (
+    *("policies", "rollouts", "seed", "success_margin", "system", "model", "base_url", "renderer"),
+)
 
 
 class WorldLevel(NamedTuple):
@@ -35,6 +37,7 @@ class WorldLevel(NamedTuple):
             OptionError: if it has no such level.
         """
         world_spec, level = spec_and_level(text)
+        world_spec.require_level(level)
         return cls(world_spec.id, level)
 
     @property
@@ -44,7 +47,7 @@ class WorldLevel(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EvaluationConfig(WorldOptions):
+class EvaluationConfig(EndpointSettings, WorldOptions):
     """The settings of one evaluation.
 
     Attributes:
@@ -60,7 +63,7 @@ class EvaluationConfig(WorldOptions):
             what scripted replies need.
         model: name or directory of the model that a `tinker://` path's weights belong to.
         seed: of the scripts' randomness, opponents included.
-        prices: dollars per million tokens read and written, or `None`.
+        again: whether to play Tasks again whose answers have changed.
 
     Raises:
         OptionError: if a value is not allowed.
@@ -80,11 +83,14 @@ class EvaluationConfig(WorldOptions):
     system: str = option("", "a system text before every conversation")
     model: str | None = option(None, "the model of a tinker:// path")
     base_url: str | None = option(None, "address of a Tinker service")
+    renderer: str = option("", "name of a cookbook renderer; the model's own if not given")
     seed: int = option(0, "seed of scripted policies")
     success_margin: float = option(
         0.05, "largest shortfall from the oracle that counts as success", least=0
     )
-    prices: tuple[float, float] | None = None
+    price_read: float | None = option(None, "dollars per million tokens read", least=0)
+    price_written: float | None = option(None, "dollars per million tokens written", least=0)
+    again: bool = option(False, "play Tasks again whose answers have changed", flag="--again")
 
     def __post_init__(self) -> None:
         """Refuse invalid values, naming them."""
@@ -93,11 +99,60 @@ class EvaluationConfig(WorldOptions):
             values = list(getattr(self, name))
             if not values or len(set(values)) < len(values):
                 raise OptionError(f"{name} must be one or more different ones, got {values}")
-        if self.prices is not None and not min(self.prices) >= 0.0:
-            raise OptionError(f"prices must be at least 0, got {self.prices}")
 
     @property
-    def key(self) -> str:
-        """Eight hexadecimal digits that identify the settings."""
-        text = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+    def plan(self) -> Plan:
+        """What it plays.
+
+        Raises:
+            UnknownWorldError: if there is no such world.
+            OptionError: if a role or an opponent is not the world's.
+        """
+        prices = self.price_read, self.price_written
+        paid = None if prices == (None, None) else (prices[0] or 0.0, prices[1] or 0.0)
+        alike = {name: getattr(self, name) for name in _OF_PLAN}
+        return Plan(tuple(map(self._place, self.worlds)), prices=paid, **alike)
+
+    def _place(self, at: WorldLevel) -> Place:
+        world_spec = spec(at.world)
+        role = self.role or world_spec.roles[0]
+        if role not in world_spec.roles:
+            raise OptionError(
+                f"{world_spec.id} has the roles {list(world_spec.roles)}, got {role!r}"
+            )
+        return Place(
+            world_spec.id,
+            at.level,
+            role,
+            _opponents(world_spec, role, self.opponents),
+            {**world_spec.evaluation, **self.options},
+            self.split,
+            self.tasks,
+            self.temperature,
+            self.max_tokens,
+            at.name.replace(":", "_"),
+        )
+
+
+def _opponents(world_spec: WorldSpec, role: str, requested: Mapping[str, str]) -> dict[str, str]:
+    """Return by other role the baseline that plays it.
+
+    Raises:
+        OptionError: if a role or a baseline is not the world's.
+    """
+    others = [other for other in world_spec.roles if other != role]
+    unknown = sorted(set(requested) - set(others))
+    if unknown:
+        raise OptionError(
+            f"{world_spec.id} has the other roles {others}, got opponents of {unknown}"
+        )
+    opponents = {
+        other: requested.get(other) or scripted_opponent(world_spec, other) for other in others
+    }
+    scripts = baselines(world_spec) if opponents else {}
+    for other, name in opponents.items():
+        if name not in scripts:
+            raise OptionError(
+                f"{other} must be one of the baselines {sorted(scripts)}, got {name!r}"
+            )
+    return opponents

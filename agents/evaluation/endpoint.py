@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from tokengym.agents.evaluation.chat_answer import ChatAnswer
 from tokengym.agents.evaluation.chat_client import (
     KEY_VARIABLE,
-    PATIENCE,
+    USUAL_SETTINGS,
     ChatClient,
-    Patience,
+    EndpointSettings,
     RequestError,
 )
 from tokengym.agents.rollouts import (
@@ -109,7 +109,7 @@ class Endpoint:
     def named(
         cls,
         policy: str,
-        patience: Patience = PATIENCE,
+        settings: EndpointSettings = USUAL_SETTINGS,
         temperature: float | None = None,
         max_tokens: int | None = None,
     ) -> "Endpoint":
@@ -117,7 +117,7 @@ class Endpoint:
 
         Args:
             policy: the name.
-            patience: how long its client waits.
+            settings: how it is asked.
             temperature: 1 if `None`.
             max_tokens: `ENDPOINT_TOKENS` if `None`.
 
@@ -132,7 +132,7 @@ class Endpoint:
             raise OptionError(f"openai:{model} without @URL needs {KEY_VARIABLE} to be set")
         sampled_at = 1.0 if temperature is None else temperature
         limit = max_tokens or ENDPOINT_TOKENS
-        return cls(ChatClient(url, patience), policy, model, sampled_at, limit)
+        return cls(ChatClient(url, settings), policy, model, sampled_at, limit)
 
     async def ask(self, messages: list[dict[str, str]]) -> _Answer:
         """Send a whole conversation; a failure of this request alone is an answer without a reply.

@@ -2,33 +2,54 @@
 
 | file | contents |
 |---|---|
-| `evaluation.json` | what was asked, versions, the Tasks' fingerprints, at the end the results |
+| `evaluation.json` | the plan, versions, fingerprints of the Tasks, their scale, the results |
 | `rollouts/` | every rollout, see `RolloutLog` |
 | `worlds.csv`, `policies.csv`, `pairs.csv` | the results for people |
+
+A run folder is one too: of the policy before and after training.
 """
 
+import csv
 import json
+import math
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.plan import Place, Plan
 from tokengym.agents.evaluation.results import Results
+from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.model_files import read_object
-from tokengym.agents.rollouts import RolloutLog, evaluation_segment
-from tokengym.agents.settings import read_plain
+from tokengym.agents.rollouts import RolloutLog, RolloutRecord
+from tokengym.agents.scale import Scale
+from tokengym.agents.settings import plain, read_plain
 from tokengym.agents.versions import installed_version
 from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.registry import spec
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the folder's layout; it goes up whenever an older one can no longer be read."""
 
 _FILE = "evaluation.json"
 _PACKAGES = ("tokengym", "numpy", "scipy", "openai", "tinker", "torch", "transformers")
+
+
+class SavedEvaluation(NamedTuple):
+    """What the folder of an evaluation holds besides its rollouts.
+
+    Attributes:
+        plan: what was asked.
+        scales: by which skill is measured, of each place.
+        results: what was found; `None` before anything was played to the end.
+    """
+
+    plan: Plan
+    scales: Sequence[Scale]
+    results: Results | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +76,7 @@ class EvaluationFolder:
 
     @property
     def file(self) -> Path:
-        """The file of settings and results."""
+        """The file of plan and results."""
         return self.folder / _FILE
 
     @property
@@ -68,10 +89,17 @@ class EvaluationFolder:
         """Every rollout."""
         return RolloutLog(self.folder / "rollouts")
 
-    def segment(self, world: WorldLevel, policy: str, config: EvaluationConfig) -> str:
-        """Return the segment of one policy's rollouts in one world."""
-        number = list(config.policies).index(policy)
-        return evaluation_segment(f"{world.name.replace(':', '_')}_{number}")
+    def records(self, plan: Plan, place: Place, policy: str) -> Iterator[RolloutRecord]:
+        """Yield the rollouts of a policy in a place of its plan."""
+        mine = place.world, place.level, place.role
+        for record in self.rollouts.read(plan.segment(place, policy)):
+            if (record.world, record.level, record.role) == mine:
+                yield record
+
+    def table(self, plan: Plan, place: Place, policy: str) -> RolloutTable:
+        """Return what the rollouts of a policy in a place of its plan came to."""
+        violation = spec(place.world).violation
+        return RolloutTable.read(self.records(plan, place, policy), violation)
 
     def read(self) -> dict[str, Any]:
         """Return the contents of `evaluation.json`.
@@ -87,19 +115,27 @@ class EvaluationFolder:
             )
         return data
 
-    def config(self) -> EvaluationConfig:
-        """Return what was asked for.
+    def saved(self, data: Mapping[str, Any] | None = None) -> SavedEvaluation:
+        """Return what the folder holds.
+
+        Args:
+            data: what `read` returned; read anew if `None`.
 
         Raises:
             DataError: if the file is damaged.
         """
+        data = self.read() if data is None else data
         try:
-            return read_plain(EvaluationConfig, self.read()["asked"])
-        except (KeyError, OptionError) as error:
+            plan = read_plain(Plan, data["plan"])
+            scales = [read_plain(Scale, world["scale"]) for world in data["worlds"]]
+            found = data["results"]
+            results = None if found is None else read_plain(Results, _with_nan(found))
+        except (KeyError, TypeError, OptionError) as error:
             raise DataError(f"{self.file} is damaged: {error!r}") from error
+        return SavedEvaluation(plan, scales, results)
 
-    def fits(self, config: EvaluationConfig) -> bool:
-        """Return whether all rollouts that are saved are of an evaluation with these settings.
+    def fits(self, plan: Plan) -> bool:
+        """Return whether all rollouts that are saved are of an evaluation with this plan.
 
         So a command that was mended goes on: before anything was played it may be any other, later
         one with more Tasks, rollouts or policies, or other prices.
@@ -107,32 +143,35 @@ class EvaluationFolder:
         Raises:
             DataError: if the file is damaged.
         """
-        saved = self.config()
+        saved = self.saved().plan
         written = {segment.name for segment in self.rollouts.segments() if segment.size}
-        if not written:
-            return True
-        free = ("policies", "tasks", "rollouts", "prices", "success_margin")
-        if replace(saved, **{name: getattr(config, name) for name in free}) != config:
-            return False
         played = [
             (number, policy)
             for number, policy in enumerate(saved.policies)
-            if written & {self.segment(world, policy, saved) for world in saved.worlds}
+            if written & {saved.segment(place, policy) for place in saved.places}
         ]
+        if not played:
+            return True
+        free = ("policies", "rollouts", "prices", "success_margin")
+        asked = {name: getattr(plan, name) for name in free}
+        pairs = list(zip(saved.places, plan.places, strict=False))
+        as_many = tuple(replace(old, tasks=new.tasks) for old, new in pairs)
         return (
-            config.tasks >= saved.tasks
-            and config.rollouts >= saved.rollouts
-            and all(config.policies[number : number + 1] == (policy,) for number, policy in played)
+            replace(saved, **asked, places=as_many) == plan
+            and len(saved.places) == len(plan.places)
+            and all(new.tasks >= old.tasks for old, new in pairs)
+            and plan.rollouts >= saved.rollouts
+            and all(plan.policies[number : number + 1] == (policy,) for number, policy in played)
         )
 
     def write(
-        self, config: EvaluationConfig, worlds: Sequence[EvaluatedWorld], results: Results | None
+        self, plan: Plan, worlds: Sequence[EvaluatedWorld], results: Results | None = None
     ) -> None:
-        """Record the settings and, at the end, the results.
+        """Record the plan and, once something was played to the end, the results.
 
         Args:
-            config: what is asked.
-            worlds: its worlds.
+            plan: what is asked.
+            worlds: its places.
             results: what was found; `None` while it is under way.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -140,14 +179,12 @@ class EvaluationFolder:
         versions |= {name: found for name in _PACKAGES if (found := installed_version(name))}
         data = {
             "schema": SCHEMA_VERSION,
-            "asked": asdict(config),
+            "plan": asdict(plan),
             "versions": versions,
             "worlds": [
                 {
-                    "world": world.place.world,
-                    "level": world.place.level,
                     "fingerprints": [task.fingerprint for task in world.tasks],
-                    **world.scale.to_dict(),
+                    "scale": plain(world.scale),
                 }
                 for world in worlds
             ],
@@ -157,3 +194,36 @@ class EvaluationFolder:
         with replacing(self.file) as part, part.open("w", encoding="utf-8") as file:
             json.dump(data, file, indent=1, allow_nan=False)
             file.write("\n")
+        if results is not None:
+            write_tables(self.folder, results)
+
+
+def write_tables(folder: Path, results: Results) -> None:
+    """Write `worlds.csv`, `policies.csv`, `pairs.csv`: an estimate is three columns."""
+    for name, rows in results.to_dict().items():
+        flat = [_flat(row) for row in rows]
+        columns = list(dict.fromkeys(key for row in flat for key in row))
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, columns)
+            writer.writeheader()
+            writer.writerows(flat)
+
+
+def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def _with_nan(found: Any, among_scores: bool = False) -> Any:
+    """Return saved results whose numbers are NaN where JSON has `null`."""
+    if isinstance(found, list):
+        return [_with_nan(one) for one in found]
+    if not isinstance(found, Mapping):
+        return math.nan if among_scores and found is None else found
+    numbers = among_scores or {"value", "low", "high"} <= found.keys()
+    return {name: _with_nan(one, numbers or name == "scores") for name, one in found.items()}

@@ -1,131 +1,202 @@
-"""What a job's policy, and scripted policies, earn on its held-out Tasks."""
+"""Playing the evaluation that a run folder holds: its policy before and after training."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import cycle
 
-from tokengym.agents.analysis.evaluate import play_all
+from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.models import ModelPlayer
-from tokengym.agents.evaluation.play_missing import Failures, WantedRollouts
-from tokengym.agents.rollouts import RolloutLog, evaluation_segment
-from tokengym.agents.scale import Earned, Scale, best_known, blind_policies
+from tokengym.agents.evaluation.plan import BEFORE, RUN_POLICIES, Place, Plan
+from tokengym.agents.evaluation.play_missing import PolicyRollouts
+from tokengym.agents.evaluation.results import Results
+from tokengym.agents.evaluation.run import write_results
+from tokengym.agents.evaluation.scripted import play_all
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.scale import Earned, Scale, blind_policies
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
-from tokengym.agents.training.folder.run_summary import Evaluation, References
+from tokengym.agents.training.earlier_runs import opponent_labels
+from tokengym.agents.training.job import Job
 from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.task import Task
-from tokengym.envs.registry import scripted_opponent
 from tokengym.envs.tokens.codec import ByteCodec
+
+_LOW = "low"
+"""Names the files of what is played at the low temperature."""
 
 _BYTES = ByteCodec()
 _LONGEST_REPLY = 200
 _AGAINST_MODELS = ("null", "random", "scripted", "oracle")
 
 
-async def evaluate_roles(
-    session: TrainingSession, paths: Mapping[str, str | None], log: RolloutLog, name: str
-) -> Evaluation:
-    """Play each held-out Task once in each trained role, against the job's opponents.
-
-    The first Tasks are played at the job's low temperature too, where it asks for that.
-
-    Of several worlds each is played. All roles and worlds play at once: a service samples for many
-    episodes in little more time than for one. Rollouts of the same weights that are on record
-    already are not played again.
-
-    Args:
-        session: the job.
-        paths: by name of what is trained (`Job.trained`) the `tinker://` path of its weights;
-            `None` for the base model.
-        log: keeps the rollouts.
-        name: of the evaluation, such as `before`; its segment in the log is named after it.
-
-    Returns:
-        the first evaluation, which holds the others.
-    """
-    evaluations = await asyncio.gather(
-        *(_evaluate(*session.of(who), path, log, name) for who, path in paths.items())
-    )
-    for segment in (name, f"{name}_low"):
-        log.seal(evaluation_segment(segment))
-    first, *rest = evaluations
-    return replace(first, others=dict(zip(list(paths)[1:], rest, strict=True)))
-
-
-async def _evaluate(
-    session: TrainingSession, role: str, path: str | None, log: RolloutLog, name: str
-) -> Evaluation:
-    job = session.job.evaluated
-    tasks, config = job.held_out, job.config
-    low = replace(job, config=replace(config, temperature=config.low_temperature))
-    some = tasks[: config.low_tasks] if config.low_temperature < config.temperature else ()
-    usual, cold = await asyncio.gather(
-        _played(replace(session, job=job), role, path, tasks, log, name),
-        _played(replace(session, job=low), role, path, some, log, f"{name}_low"),
-    )
-    assert usual is not None
-    return replace(usual, low=cold)
-
-
-async def _played(
-    session: TrainingSession,
-    role: str,
-    path: str | None,
-    tasks: Sequence[Task],
-    log: RolloutLog,
-    name: str,
-) -> Evaluation | None:
-    """Play Tasks at the temperature of the session's job; `None` without Tasks."""
-    if not tasks:
-        return None
-    job, wanted = session.job, WantedRollouts(tasks, 1, log, evaluation_segment(name))
-    player = await ModelPlayer.open(session, role, path)
-    await wanted.play_missing(player, session.episodes, Failures(player.origin.policy))
-    played = {record.origin.group: record for record in wanted.saved(player.origin, role)}
-    return Evaluation.of_rollouts([played[group] for group in sorted(played)], job.world.spec)
-
-
-async def reference_lines(session: TrainingSession) -> dict[str, References]:
-    """Return what scripted policies earn on the held-out Tasks, by name of what is trained.
-
-    The best of the world's blind policies on these very Tasks is among them: what a policy reaches
-    that has learned to ignore the Task well. Against a model, whose replies cost tokens, only the
-    most telling policies play, and the blind one is chosen against a script.
-    """
-    names = list(session.job.trained)
-    references = await asyncio.gather(*(_references(*session.of(name)) for name in names))
-    return dict(zip(names, references, strict=True))
-
-
-async def _references(session: TrainingSession, role: str) -> References:
-    job = session.job.evaluated
-    spec, scripts, opponents = job.world.spec, job.baselines, session.opponents[role]
-    scripted = {
-        other: scripts[who if isinstance(who, str) else scripted_opponent(spec, other)]
-        for other, who in opponents.items()
-    }
-    world, tasks, names = job.world.fork(), job.held_out, list(scripts)
-    alone = all(isinstance(who, str) for who in opponents.values())
-    if not alone:
-        names = [name for name in _AGAINST_MODELS if name in scripts]
-
-    def play() -> tuple[Scale, tuple[str, ...]]:
-        scale = Scale.measure(world, tasks, role, scripted, policies=names if alone else ())
-        oracles = play_all(world, tasks, {**scripted, role: scripts["oracle"]}) if alone else ()
-        return scale, tuple(_said(episode, role) for episode in oracles)
-
-    # In a thread of its own, so that what is sampled meanwhile does not wait.
-    scale, replies = await asyncio.to_thread(play)
-    if not alone:
-        policies = {name: scripts[name] for name in names}
-        policies[scale.blind] = blind_policies(world)[scale.blind]
-        played = await asyncio.gather(
-            *(_against_models(session, role, policy) for policy in policies.values())
+def plan_of(job: Job, policies: Sequence[str]) -> Plan:
+    """Return what a job evaluates: what it trains, then the same at its low temperature."""
+    usual: list[Place] = []
+    for part, role in job.trained.values():
+        config, world = part.evaluated.config, part.world
+        opponents = opponent_labels(part.opponents[role])
+        what = world.spec.id, world.level, role, opponents, config.options
+        sampling = config.evaluation_tasks, config.temperature, part.max_tokens
+        usual.append(Place(*what, "test", *sampling))
+    config = job.config
+    low = [
+        replace(
+            place,
+            tasks=min(config.low_tasks, place.tasks),
+            temperature=config.low_temperature,
+            part=_LOW,
         )
-        scale = replace(scale, returns=dict(zip(policies, played, strict=True)))
-    best = best_known(job.world)
-    return References.of(scale, "" if best is None else best.policy, replies)
+        for place in usual
+        if config.low_tasks and config.low_temperature < config.temperature
+    ]
+    names = ("seed", "system", "model", "base_url", "renderer")
+    return Plan((*usual, *low), tuple(policies), **{name: getattr(config, name) for name in names})
+
+
+@dataclass(frozen=True)
+class HeldOutEvaluation:
+    """The evaluation of a run under way.
+
+    Attributes:
+        session: the job.
+        folder: the run folder.
+        worlds: the places of its plan, with their scales.
+    """
+
+    session: TrainingSession
+    folder: EvaluationFolder
+    worlds: Sequence[EvaluatedWorld]
+
+    @classmethod
+    async def of_run(
+        cls, session: TrainingSession, folder: EvaluationFolder, paths: Mapping[str, str | None]
+    ) -> "HeldOutEvaluation":
+        """Evaluate the policy as it is, while what scripted policies earn is measured.
+
+        Args:
+            session: the job.
+            folder: the run folder.
+            paths: by name of what is trained (`Job.trained`) the `tinker://` path of its weights;
+                `None` for the base model.
+        """
+        # In a thread: drawing a Task may take a solver.
+        worlds = await asyncio.to_thread(_worlds, session.job)
+        evaluation = cls(session, folder, worlds)
+        *scales, _ = await asyncio.gather(
+            *(
+                _scale(session.of(name)[0], world)
+                for name, world in zip(cycle(session.job.trained), worlds, strict=False)
+            ),
+            evaluation._play(BEFORE, paths),
+        )
+        measured: list[EvaluatedWorld] = []
+        for at, (world, scale) in enumerate(zip(worlds, scales, strict=True)):
+            usual = scales[at % len(session.job.trained)]
+            assert usual is not None
+            cut = scale or usual.first(len(world.tasks))
+            measured.append(replace(world, measured=cut))
+        evaluation = replace(evaluation, worlds=measured)
+        evaluation._write()
+        return evaluation
+
+    @property
+    def scales(self) -> dict[str, Scale]:
+        """By name of what is trained, what scripted policies earn on the same Tasks."""
+        pairs = zip(self.session.job.trained, self.worlds, strict=False)
+        return {name: world.scale for name, world in pairs}
+
+    async def play(self, policy: str, paths: Mapping[str, str | None]) -> Results:
+        """Play every place with some weights, and write the results of all policies so far.
+
+        All places are played at once: a service samples for many episodes in little more time than
+        for one. Rollouts of the same weights that are on record already are not played again.
+
+        Args:
+            policy: what to call it, one of `RUN_POLICIES`.
+            paths: as for `of_run`.
+        """
+        await self._play(policy, paths)
+        return self._write()
+
+    async def _play(self, policy: str, paths: Mapping[str, str | None]) -> None:
+        rollouts = PolicyRollouts(
+            policy, plan_of(self.session.job, RUN_POLICIES), self.folder.rollouts
+        )
+
+        async def in_place(name: str, world: EvaluatedWorld) -> None:
+            session, role = self.session.of(name)
+            job = session.job.evaluated
+            temperature = world.place.temperature
+            assert temperature is not None
+            job = replace(job, config=replace(job.config, temperature=temperature))
+            session = replace(session, job=job)
+            if not rollouts.are_complete(world, ModelPlayer.origin_of(session, role, paths[name])):
+                player = await ModelPlayer.open(session, role, paths[name])
+                await rollouts.play(world, player, session.episodes)
+
+        named = zip(cycle(self.session.job.trained), self.worlds, strict=False)
+        await asyncio.gather(*(in_place(*one) for one in named))
+
+    def _write(self) -> Results:
+        """Write the results of the policies that have played all of their Tasks."""
+        job = self.session.job
+        every = plan_of(job, RUN_POLICIES)
+        played = [
+            name
+            for name in RUN_POLICIES
+            if all(
+                sum(1 for _ in self.folder.records(every, world.place, name)) == len(world.tasks)
+                for world in self.worlds
+            )
+        ]
+        return write_results(plan_of(job, played), self.folder, self.worlds)
+
+
+def _worlds(job: Job) -> list[EvaluatedWorld]:
+    """Return the places of a job's plan, each world made and each Task drawn once."""
+    worlds: list[EvaluatedWorld] = []
+    roles = len(job.trained)
+    for place, (part, _) in zip(plan_of(job, ()).places, cycle(job.trained.values()), strict=False):
+        # Each plays by itself, at once with the others.
+        made = part.evaluated_world.fork()
+        if len(worlds) < roles:
+            worlds.append(EvaluatedWorld.resolve(place, job.config.seed, made=made))
+        else:
+            usual = worlds[len(worlds) - roles]
+            tasks = usual.tasks[: place.tasks]
+            worlds.append(replace(usual, place=place, world=made, tasks=tasks))
+    return worlds
+
+
+async def _scale(session: TrainingSession, world: EvaluatedWorld) -> Scale | None:
+    """Return what scripted policies earn in a place.
+
+    Against a model, whose replies cost tokens, only the most telling policies play, and the blind
+    one is chosen against a script. At the low temperature both ends of skill are enough, and
+    against a model those of the usual place: `None`.
+    """
+    if world.scripted:
+        names = () if world.place.part else tuple(world.baselines)
+        # In a thread of its own, so that what is sampled meanwhile does not wait.
+        return await asyncio.to_thread(_measured, world, names)
+    if world.place.part:
+        return None
+    scale = await asyncio.to_thread(world.measure)
+    policies = {name: world.baselines[name] for name in _AGAINST_MODELS if name in world.baselines}
+    policies[scale.blind] = blind_policies(world.world)[scale.blind]
+    played = await asyncio.gather(
+        *(_against_models(session, world, policy) for policy in policies.values())
+    )
+    return replace(scale, returns=dict(zip(policies, played, strict=True)))
+
+
+def _measured(world: EvaluatedWorld, names: Sequence[str]) -> Scale:
+    scale = world.measure(names)
+    oracle = {**world.opponents, world.role: world.baselines["oracle"]}
+    episodes = play_all(world.world.fork(), world.tasks, oracle)
+    return replace(scale, replies=tuple(_said(episode, world.role) for episode in episodes))
 
 
 def _said(record: PlayedEpisode, role: str) -> str:
@@ -134,13 +205,15 @@ def _said(record: PlayedEpisode, role: str) -> str:
     return shorten(" / ".join(said for turn, said in turns if turn.role == role), _LONGEST_REPLY)
 
 
-async def _against_models(session: TrainingSession, role: str, policy: Policy) -> Earned:
-    job = session.job.evaluated
-    opponents = job.players(session.opponents[role])
+async def _against_models(
+    session: TrainingSession, world: EvaluatedWorld, policy: Policy
+) -> Earned:
+    role = world.role
+    opponents = session.job.players(session.opponents[role])
 
     async def play(task: Task) -> ScriptedRollout:
         async with session.episodes:
-            return await roll_out_scripted(job.world, task, _BYTES, role, policy, opponents, 0, 0)
+            return await roll_out_scripted(world.world, task, _BYTES, role, policy, opponents, 0, 0)
 
-    rollouts = await asyncio.gather(*(play(task) for task in job.held_out))
+    rollouts = await asyncio.gather(*(play(task) for task in world.tasks))
     return Earned.of(((each.total_reward, each.metrics) for each in rollouts), role)

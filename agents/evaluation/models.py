@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from tinker_cookbook.completers import TokenCompleter
 
-from tokengym.agents.evaluation.config import EvaluationConfig
+from tokengym.agents.evaluation.plan import Plan
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord
@@ -59,10 +59,18 @@ class ModelPlayer:
             path: the `tinker://` path of the weights; `None` for the base model.
             policy: what records call it; the path or the model's name if empty.
         """
-        job, opponents = session.job, session.opponents[role]
-        origin = _origin(job, policy or path or job.config.model, opponents)
+        job = session.job
+        origin = cls.origin_of(session, role, path, policy)
         completer = await session.completer(path)
-        return cls(job, role, job.players(opponents), completer, origin)
+        return cls(job, role, job.players(session.opponents[role]), completer, origin)
+
+    @staticmethod
+    def origin_of(
+        session: TrainingSession, role: str, path: str | None, policy: str = ""
+    ) -> RolloutOrigin:
+        """Return the origin of the player that `open` returns for the same arguments."""
+        job = session.job
+        return _origin(job, policy or path or job.config.model, session.opponents[role])
 
     async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout."""
@@ -103,22 +111,38 @@ class ModelPolicy:
     jobs: Sequence[Job]
 
     @classmethod
-    def resolve(cls, name: str, config: EvaluationConfig, worlds: Sequence[EvaluatedWorld]) -> Self:
+    def resolve(cls, name: str, plan: Plan, worlds: Sequence[EvaluatedWorld]) -> Self:
         """Return the model that a name means.
 
         Args:
             name: a run folder, a `tinker://` path, or a model's name or directory.
-            config: of the evaluation.
-            worlds: of the evaluation.
+            plan: of the evaluation.
+            worlds: its places.
 
         Raises:
             OptionError: if a path comes without its model, or a setting is not allowed.
             ModelError: if there is no such model, or it cannot be had.
         """
-        settings = _settings(name, config)
-        configs = [_train_config(settings, config, world) for world in worlds]
+        settings = _settings(name, plan)
+        configs = [_train_config(settings, plan, world) for world in worlds]
         target = ServiceTarget.resolve(configs[0])
         return cls(name, target, [Job.resolve_on(target, train_config) for train_config in configs])
+
+    @property
+    def codec(self) -> str:
+        """What its tokens are of."""
+        return self.jobs[0].config.renderer
+
+    @property
+    def title(self) -> str:
+        """What studies call it: the model or run, its weights and its temperature."""
+        config, run = self.jobs[0].config, RunFolder(Path(self.name))
+        weights = run.weights.sampler if run.exists else self.name
+        checkpoint = ""
+        if weights is not None and weights.startswith(CHECKPOINT_SCHEME):
+            checkpoint = f" ({weights.rpartition('/')[2]})"
+        model = run.name if run.exists else Path(config.model).name
+        return f"{model}{checkpoint} at temperature {config.temperature:g}"
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other, on one service."""
@@ -143,19 +167,18 @@ class ModelPolicy:
             run_async(all_worlds())
 
 
-def _settings(name: str, config: EvaluationConfig) -> dict[str, Any]:
+def _settings(name: str, plan: Plan) -> dict[str, Any]:
     """Return what a policy's name and an evaluation settle of a training configuration.
 
     Raises:
         OptionError: if a path comes without its model.
     """
-    requested: dict[str, Any] = {
-        "temperature": config.temperature,
-        "max_tokens": config.max_tokens,
-        "system": config.system or None,
-        "base_url": config.base_url,
+    named = {
+        "system": plan.system or None,
+        "base_url": plan.base_url,
+        "renderer": plan.renderer or None,
     }
-    requested = {key: value for key, value in requested.items() if value is not None}
+    requested = {key: value for key, value in named.items() if value is not None}
     if is_run(name):
         run = RunFolder.open(Path(name)).config
         names = ("model", "renderer", "system", "base_url", "temperature", "max_tokens")
@@ -164,24 +187,25 @@ def _settings(name: str, config: EvaluationConfig) -> dict[str, Any]:
         return {**own, **requested, "start": str(Path(name).resolve()), "options": prompt}
     if not name.startswith(CHECKPOINT_SCHEME):
         return {**requested, "model": name}
-    if config.model is None:
+    if plan.model is None:
         raise OptionError(f"{name} needs --model, the model that its weights belong to")
-    return {**requested, "model": config.model, "start": name}
+    return {**requested, "model": plan.model, "start": name}
 
 
-def _train_config(
-    settings: Mapping[str, Any], config: EvaluationConfig, world: EvaluatedWorld
-) -> JobConfig:
+def _train_config(settings: Mapping[str, Any], plan: Plan, world: EvaluatedWorld) -> JobConfig:
     """Return the configuration of a job that plays a world with a model."""
+    place = world.place
+    sampled = {"temperature": place.temperature, "max_tokens": place.max_tokens}
     own = {key: value for key, value in settings.items() if key != "options"}
+    own |= {key: value for key, value in sampled.items() if value is not None}
     base = preset(
-        world.place.world,
-        world.place.level,
-        role=world.role,
-        opponents=world.origin.opponents,
-        evaluation_tasks=config.tasks,
-        seed=config.seed,
+        place.world,
+        place.level,
+        role=place.role,
+        opponents=place.opponents,
+        evaluation_tasks=place.tasks,
+        seed=plan.seed,
         **own,
     )
     prompt = {key: value for key, value in base.options.items() if key == "prompt"}
-    return replace(base, options={**prompt, **settings.get("options", {}), **world.origin.options})
+    return replace(base, options={**prompt, **settings.get("options", {}), **place.options})

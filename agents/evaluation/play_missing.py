@@ -10,12 +10,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
-from tokengym.agents.evaluation.chat_client import Patience
-from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.endpoint import EndpointError
-from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.plan import Plan
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.executors import Executor, InProcess
+from tokengym.agents.executors import IN_PROCESS, Executor, InProcess
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord, part_of
 from tokengym.agents.run_async import run_async
 from tokengym.envs.core.task import Task
@@ -195,31 +193,30 @@ class WantedRollouts:
 
 @dataclass(frozen=True)
 class PolicyRollouts:
-    """The rollouts of one policy of an evaluation, in the evaluation's folder.
+    """The rollouts of one policy of an evaluation.
 
     Attributes:
         policy: the policy's name.
-        config: of the evaluation.
-        folder: of the evaluation.
+        plan: of the evaluation.
+        log: keeps them.
         progress: shows what is played, how many rollouts are saved, and how many there will be.
-        patience: how many of them may fail.
+        max_failures: most of them that may fail in a place; a tenth, but at least 20, if `None`.
         executor: plays them where the policy can be played in any process.
     """
 
     policy: str
-    config: EvaluationConfig
-    folder: EvaluationFolder
-    progress: Progress
-    patience: Patience
-    executor: Executor
+    plan: Plan
+    log: RolloutLog
+    progress: Progress = lambda what, done, total: None
+    max_failures: int | None = None
+    executor: Executor = IN_PROCESS
 
     def wanted(self, world: EvaluatedWorld) -> WantedRollouts:
-        """Return the rollouts of a world."""
-        segment = self.folder.segment(world.place, self.policy, self.config)
+        """Return the rollouts of a place."""
+        segment = self.plan.segment(world.place, self.policy)
         # A script may know all of a user's data, such as a base rate, and is played for nothing.
         anew = self.policy in world.baselines and not world.world.generates
-        of = world.tasks, self.config.rollouts, self.folder.rollouts
-        return WantedRollouts(*of, segment, anew=anew)
+        return WantedRollouts(world.tasks, self.plan.rollouts, self.log, segment, anew=anew)
 
     async def play(self, world: EvaluatedWorld, player: Player, at_once: asyncio.Semaphore) -> None:
         """Play what is missing in a world; the semaphore bounds the rollouts under way."""
@@ -258,17 +255,19 @@ class PolicyRollouts:
         wanted.log.seal(wanted.segment)
 
     def are_complete(self, world: EvaluatedWorld, origin: RolloutOrigin) -> bool:
-        """Return whether all rollouts of a player with this origin are saved in a world."""
-        saved = self.wanted(world).saved(origin, world.role)
-        return len({row.origin.place for row in saved}) == len(world.tasks) * self.config.rollouts
+        """Put the rollouts of a place in order; returns whether it has all of such a player."""
+        wanted = self.wanted(world)
+        wanted.log.seal(wanted.segment)
+        places = {row.origin.place for row in wanted.saved(origin, world.role)}
+        return len(places) == len(world.tasks) * self.plan.rollouts
 
     def _failures(self, world: EvaluatedWorld) -> Failures:
-        most = self.patience.max_failures
-        few = max(_FEW_FAILURES, len(world.tasks) * self.config.rollouts // 10)
+        most = self.max_failures
+        few = max(_FEW_FAILURES, len(world.tasks) * self.plan.rollouts // 10)
         return Failures(self.policy, few if most is None else most)
 
     def _show(self, world: EvaluatedWorld) -> Callable[[int], None]:
-        total = len(world.tasks) * self.config.rollouts
+        total = len(world.tasks) * self.plan.rollouts
         return lambda done: self.progress(f"{world.place.name} {self.policy}", done, total)
 
 

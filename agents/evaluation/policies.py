@@ -8,9 +8,9 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from tokengym.agents.evaluation.chat_client import Patience
-from tokengym.agents.evaluation.config import EvaluationConfig
+from tokengym.agents.evaluation.chat_client import EndpointSettings
 from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint, EndpointPlayer
+from tokengym.agents.evaluation.plan import Plan
 from tokengym.agents.evaluation.play_missing import PolicyRollouts, PortablePlayer
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
@@ -18,33 +18,34 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
+from tokengym.envs.tokens.codec import ByteCodec
 
 if TYPE_CHECKING:
     from tokengym.agents.evaluation.models import ModelPolicy
+    from tokengym.agents.training.job import Job
 
 
 def resolve_policy(
     name: str,
-    config: EvaluationConfig,
+    plan: Plan,
     worlds: Sequence[EvaluatedWorld],
-    concurrency: int,
-    patience: Patience,
+    settings: EndpointSettings,
 ) -> "PortablePolicy | ModelPolicy":
     """Return the policy that a name means.
 
     Args:
         name: the name.
-        config: of the evaluation.
-        worlds: of the evaluation.
-        concurrency: most requests to an endpoint at once.
-        patience: how long it waits for them.
+        plan: of the evaluation.
+        worlds: its places.
+        settings: how endpoints are asked.
 
     Raises:
         OptionError: if the policy is unknown or cannot be had; it names who there is.
     """
     if name.startswith(PREFIX):
-        endpoint = Endpoint.named(name, patience, config.temperature, config.max_tokens)
-        return PortablePolicy(name, partial(_endpoint_player, config.system, endpoint), concurrency)
+        Endpoint.named(name, settings)  # what is wrong with it is said before anything is played
+        player = partial(_endpoint_player, name, settings, plan.system)
+        return PortablePolicy(name, player, settings.concurrency, "endpoint")
     without = [world.place.name for world in worlds if name not in world.baselines]
     if not without:
         return PortablePolicy(name, partial(_scripted_player, name))
@@ -63,7 +64,7 @@ def resolve_policy(
 
     if not (name.startswith(CHECKPOINT_SCHEME) or model_kind(name)):
         raise OptionError(rule)
-    return ModelPolicy.resolve(name, config, worlds)
+    return ModelPolicy.resolve(name, plan, worlds)
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,20 @@ class PortablePolicy:
         name: as the user named it.
         player: from a world to who plays there.
         at_once: most rollouts under way.
+        codec: what its tokens are of.
+        jobs: none.
     """
 
     name: str
     player: Callable[[EvaluatedWorld], PortablePlayer]
     at_once: int = 1
+    codec: str = ByteCodec().name
+    jobs: Sequence["Job"] = ()
+
+    @property
+    def title(self) -> str:
+        """What studies call it."""
+        return self.name
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other."""
@@ -91,10 +101,13 @@ def _scripted_player(name: str, world: EvaluatedWorld) -> PortablePlayer:
     return ScriptedPlayer(world.world, world.role, policy, world.opponents, origin)
 
 
-def _endpoint_player(system: str, endpoint: Endpoint, world: EvaluatedWorld) -> PortablePlayer:
+def _endpoint_player(
+    name: str, settings: EndpointSettings, system: str, world: EvaluatedWorld
+) -> PortablePlayer:
+    endpoint = Endpoint.named(name, settings, world.place.temperature, world.place.max_tokens)
     origin = replace(
         world.origin,
-        policy=endpoint.policy,
+        policy=name,
         temperature=endpoint.temperature,
         max_tokens=endpoint.max_tokens,
     )

@@ -1,20 +1,15 @@
 """An evaluation's results for people and for tables: terminal, page, CSV."""
 
-import csv
 import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
-from typing import Any
 
-from tokengym.agents.analysis.report import Report, Table
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.results import PairResult, PolicyResult, Results, WorldResult
-from tokengym.agents.settings import read_plain
-from tokengym.agents.training.folder.run_summary import form_warning
+from tokengym.agents.evaluation.plan import Plan
+from tokengym.agents.evaluation.results import PolicyResult, Results, WorldResult
+from tokengym.agents.report import Report, Table
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
 
@@ -22,19 +17,18 @@ _ABSOLUTE = re.compile(r"(^|:)(?:/[^/@]+)+/([^/@]+)(?=@|$)")
 """An absolute path in a policy's name, such as `openai:/home/me/model@http://127.0.0.1:8000/v1`."""
 
 
-def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
+def evaluation_report(plan: Plan, results: Results) -> Report:
     """Lay out what an evaluation found."""
     names = _short_names({row.policy for row in results.policies})
-    tasks = ", ".join(
-        f"{_name(row)} {row.tasks} x {row.rollouts}"
-        for row in {(row.world, row.level): row for row in results.policies}.values()
-    )
+    of_place = [list(rows) for _, rows in groupby(results.policies, lambda row: row.place)]
+    tasks = ", ".join(f"{rows[0].place} {rows[0].tasks} x {rows[0].rollouts}" for rows in of_place)
+    splits = ", ".join(dict.fromkeys(place.split for place in plan.places))
     lines = [
         *(line for row in results.policies for line in _warnings(row, names[row.policy])),
-        f"Tasks ({config.split}) x rollouts: {tasks}. Intervals: 95 %, clustered by Task.",
+        f"Tasks ({splits}) x rollouts: {tasks}. Intervals: 95 %, clustered by Task.",
         *map(_measured_by, results.worlds),
         "Skill: 0 is the best policy that ignores the Task, 1 the oracle. Success: at most "
-        f"{config.success_margin:g} below the oracle's return on the Task.",
+        f"{plan.success_margin:g} below the oracle's return on the Task.",
     ]
     if any(row.unit == "expected" for row in results.worlds):
         lines.append(
@@ -42,8 +36,7 @@ def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
             "differences are of them where they are known: they have no noise of outcomes."
         )
     lines += [f"{short}: {name}" for name, short in sorted(names.items()) if short != name]
-    by_world = groupby(results.policies, lambda row: f"{_name(row)}, {row.role}")
-    parts = [_figures(name, list(rows), names) for name, rows in by_world]
+    parts = [_figures(f"{rows[0].place}, {rows[0].role}", rows, names) for rows in of_place]
     if results.pairs:
         parts.append(_pairs(results, names))
     return Report("Evaluation", lines, parts)
@@ -55,32 +48,21 @@ def saved_report(folder: EvaluationFolder) -> Report | None:
     Raises:
         DataError: if its file is damaged.
     """
-    found = folder.read()["results"]
-    if found is None:
-        return None
-    return evaluation_report(folder.config(), read_plain(Results, _with_nan(found)))
-
-
-def _with_nan(found: Any, among_scores: bool = False) -> Any:
-    """Return saved results whose numbers are NaN where JSON has `null`."""
-    if isinstance(found, list):
-        return [_with_nan(one) for one in found]
-    if not isinstance(found, Mapping):
-        return math.nan if among_scores and found is None else found
-    numbers = among_scores or {"value", "low", "high"} <= found.keys()
-    return {name: _with_nan(one, numbers or name == "scores") for name, one in found.items()}
+    saved = folder.saved()
+    return None if saved.results is None else evaluation_report(saved.plan, saved.results)
 
 
 def _warnings(row: PolicyResult, name: str) -> Iterator[str]:
     """Yield what a reader must know before any figure of a policy."""
-    if warning := form_warning(row.malformed.value, row.cut_off.value, row.prompt):
-        yield f"{name} in {_name(row)}: {warning}."
+    where = f"{name} in {row.place}"
+    if row.form_warning:
+        yield f"{where}: {row.form_warning}."
     for model, count in row.other_models.items():
-        yield f"{name} in {_name(row)}: {count} replies are of another model, {model}."
+        yield f"{where}: {count} replies are of another model, {model}."
     if row.failures:
         reasons = ", ".join(f"{count} {reason}" for reason, count in row.failures.items())
         yield (
-            f"{name} in {_name(row)}: {sum(row.failures.values())} of {row.tasks * row.rollouts} "
+            f"{where}: {sum(row.failures.values())} of {row.tasks * row.rollouts} "
             f"rollouts failed ({reasons}). {row.lost} without an answer are left out of all "
             "figures and intervals; the rest of what was refused counts as empty replies."
         )
@@ -91,14 +73,9 @@ def _measured_by(row: WorldResult) -> str:
     unit = "expected returns" if row.unit == "expected" else "returns"
     limit = "optimum" if row.exact else "bound"
     return (
-        f"{_name(row)}, {unit}: {row.blind_name} {row.blind.value:.3f}, "
+        f"{row.place}, {unit}: {row.blind_name} {row.blind.value:.3f}, "
         f"oracle {row.oracle.value:.3f}, {limit} {row.optimum:.3f}."
     )
-
-
-def _name(row: PolicyResult | PairResult | WorldResult) -> str:
-    """Return the world and level of a result: `energy:day`."""
-    return WorldLevel(row.world, row.level).name
 
 
 def _short_names(policies: Collection[str]) -> Mapping[str, str]:
@@ -147,7 +124,7 @@ def _pairs(results: Results, names: Mapping[str, str]) -> Table:
     title = "expected return" if units == {"expected"} else "return"
     rows = [
         {
-            "world": _name(row),
+            "world": row.place,
             "difference of": f"{names[row.first]} - {names[row.second]}",
             title: _unbroken(row.difference)
             + (" (expected)" if row.unit == "expected" and len(units) > 1 else ""),
@@ -192,24 +169,3 @@ def _joined(text: str) -> str:
 
 def _p_value(p_value: float) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
-
-
-def write_tables(folder: Path, results: Results) -> None:
-    """Write `worlds.csv`, `policies.csv`, `pairs.csv`: an estimate is three columns."""
-    for name, rows in results.to_dict().items():
-        flat = [_flat(row) for row in rows]
-        columns = list(dict.fromkeys(key for row in flat for key in row))
-        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns)
-            writer.writeheader()
-            writer.writerows(flat)
-
-
-def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat

@@ -4,18 +4,18 @@ Where a world states what replies earn on average over outcomes, skill, success 
 of these expected returns, as they have no noise of outcomes; returns on outcomes stand beside.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tokengym.agents.evaluation.config import EvaluationConfig
+from tokengym.agents.evaluation.plan import Place, Plan
 from tokengym.agents.evaluation.rollout_table import Returns, RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.scale import skill_of
+from tokengym.agents.scale import Scale, skill_of
 from tokengym.agents.settings import plain
+from tokengym.agents.training.folder.run_summary import form_warning
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.registry import import_object
 from tokengym.rewards.clustered import (
@@ -34,10 +34,11 @@ class PolicyResult:
     """A policy on the Tasks of one world; intervals are clustered by Task.
 
     Attributes:
+        place: what the plan calls the place, such as `energy:day`; no two are called alike.
         world: id of the world.
         level: its level.
         role: the evaluated role.
-        policy: who played.
+        policy: who played, as the plan names it.
         temperature: of sampling; `None` for scripts.
         max_tokens: most tokens of a reply; `None` for scripts.
         prompt: which prompts it read, such as `full`.
@@ -65,6 +66,7 @@ class PolicyResult:
         cost: dollars; `None` without prices.
     """
 
+    place: str
     world: str
     level: str
     role: str
@@ -92,12 +94,23 @@ class PolicyResult:
     completion_tokens: int | None
     cost: float | None
 
+    @property
+    def earned(self) -> Estimate:
+        """The expected return where it is known, else the return as it was paid."""
+        return self.expected or self.mean_return
+
+    @property
+    def form_warning(self) -> str:
+        """What to do if the policy does not know the form; empty if it does."""
+        return form_warning(self.malformed.value, self.cut_off.value, self.prompt)
+
 
 @dataclass(frozen=True)
 class WorldResult:
     """What a world's policies are measured by, on the same Tasks.
 
     Attributes:
+        place: what the plan calls the place.
         world: id of the world.
         level: its level.
         role: the evaluated role.
@@ -109,6 +122,7 @@ class WorldResult:
         exact: whether it is the optimum on every Task.
     """
 
+    place: str
     world: str
     level: str
     role: str
@@ -120,13 +134,13 @@ class WorldResult:
     exact: bool
 
     @classmethod
-    def of(cls, world: EvaluatedWorld) -> Self:
-        """Return what a world's ends of skill earn."""
-        scale = world.scale
+    def of(cls, title: str, place: Place, scale: Scale) -> Self:
+        """Return what the ends of skill earn in a place."""
         return cls(
-            world.place.world,
-            world.place.level,
-            world.role,
+            title,
+            place.world,
+            place.level,
+            place.role,
             scale.unit,
             scale.label,
             mean_estimate(scale.used.blind_T),
@@ -141,6 +155,7 @@ class PairResult:
     """Two policies on the same Tasks of one world.
 
     Attributes:
+        place: what the plan calls the place.
         world: id of the world.
         level: its level.
         first: a policy.
@@ -155,6 +170,7 @@ class PairResult:
             cases, if the sample did not find it; `None` if it did, or there is no difference.
     """
 
+    place: str
     world: str
     level: str
     first: str
@@ -182,64 +198,46 @@ class Results:
     policies: Sequence[PolicyResult]
     pairs: Sequence[PairResult]
 
+    def of_policy(self, name: str) -> list[PolicyResult]:
+        """Return the figures of one policy, by place."""
+        return [row for row in self.policies if row.policy == name]
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         found: dict[str, Any] = plain(self)
         return found
 
-    @classmethod
-    def of(
-        cls,
-        worlds: Sequence[WorldResult],
-        policies: Sequence[PolicyResult],
-        returns: Sequence[Returns],
-    ) -> Self:
-        """Compare every two policies of a world that have two Tasks in common.
-
-        Args:
-            worlds: what they are measured by.
-            policies: the figures of each.
-            returns: of each.
-        """
-        played = [
-            Played(row.world, row.level, row.role, row.policy, each)
-            for row, each in zip(policies, returns, strict=True)
-        ]
-        return cls(tuple(worlds), tuple(policies), tuple(pair for _, pair in compared(played)))
-
 
 class Played(NamedTuple):
-    """What a policy earned in one role of a world.
+    """What a policy earned in a place.
 
     Attributes:
-        world: id of the world.
-        level: its level.
-        role: the role.
+        title: what reports call the place.
+        place: the place.
         policy: who played.
         returns: on each Task.
     """
 
-    world: str
-    level: str
-    role: str
+    title: str
+    place: Place
     policy: str
     returns: Returns
 
 
-def compared(played: Sequence[Played]) -> list[tuple[str, PairResult]]:
-    """Return the role and the comparison of every two policies on the Tasks of one world and role.
+def compared(couples: Iterable[tuple[Played, Played]]) -> list[PairResult]:
+    """Compare policies on the Tasks of one place; of other couples nothing is said.
 
-    Those with fewer than two Tasks in common are left out.
+    Neither is of those with fewer than two Tasks in common.
     """
     pairs = [
-        (first.role, _compare(first, second))
-        for first, second in combinations(played, 2)
-        if first[:3] == second[:3] and _shared_tasks(first.returns, second.returns) > 1
+        _compare(first, second)
+        for first, second in couples
+        if first.place.test == second.place.test
+        and _shared_tasks(first.returns, second.returns) > 1
     ]
-    corrected = holm([pair.p_value for _, pair in pairs])
+    corrected = holm([pair.p_value for pair in pairs])
     return [
-        (role, replace(pair, p_corrected=p_value))
-        for (role, pair), p_value in zip(pairs, corrected, strict=True)
+        replace(pair, p_corrected=p_value) for pair, p_value in zip(pairs, corrected, strict=True)
     ]
 
 
@@ -258,8 +256,9 @@ def _compare(one: Played, other: Played) -> PairResult:
     value, low, high, _ = found.difference
     hidden = value != 0.0 and low <= 0.0 <= high
     return PairResult(
-        one.world,
-        one.level,
+        one.title,
+        one.place.world,
+        one.place.level,
         one.policy,
         other.policy,
         "expected" if expected else "realised",
@@ -273,21 +272,23 @@ def _compare(one: Played, other: Played) -> PairResult:
 
 
 def policy_result(
-    table: RolloutTable, world: EvaluatedWorld, config: EvaluationConfig
+    table: RolloutTable, world: EvaluatedWorld, title: str, policy: str, plan: Plan
 ) -> PolicyResult:
-    """Return the figures of one policy in one world.
+    """Return the figures of one policy in one place.
 
     Args:
         table: its rollouts.
-        world: the world.
-        config: of the evaluation.
+        world: the place.
+        title: what the plan calls it.
+        policy: who played.
+        plan: of the evaluation.
     """
-    spec, rollouts, first = world.world.spec, config.rollouts, table.first
+    spec, rollouts, first = world.world.spec, plan.rollouts, table.first
     realised_TK, expected_TK = table.returns(rollouts)
     yardstick, unit, earned_TK = world.scale.realised, "realised", realised_TK
     if expected_TK is not None and world.scale.expected is not None:
         yardstick, unit, earned_TK = world.scale.expected, "expected", expected_TK
-    bar_T = np.array(yardstick.oracle_T) - config.success_margin
+    bar_T = np.array(yardstick.oracle_T) - plan.success_margin
     succeeded_TK = np.where(np.isnan(earned_TK), np.nan, earned_TK >= bar_T[:, None])
 
     def share(name: str) -> Estimate:
@@ -296,13 +297,14 @@ def policy_result(
 
     read, written = table.count("prompt_tokens"), table.count("completion_tokens")
     cost = None
-    if config.prices is not None and read is not None and written is not None:
-        cost = (read * config.prices[0] + written * config.prices[1]) / 1e6
+    if plan.prices is not None and read is not None and written is not None:
+        cost = (read * plan.prices[0] + written * plan.prices[1]) / 1e6
     return PolicyResult(
+        place=title,
         world=first.world,
         level=first.level,
         role=first.role,
-        policy=first.origin.policy,
+        policy=policy,
         temperature=first.origin.temperature,
         max_tokens=first.origin.max_tokens,
         prompt=str(first.origin.options.get("prompt", "full")),

@@ -37,6 +37,8 @@ class RolloutTable:
         first: the first rollout.
         columns: by name, a number of each rollout; NaN where it is not known.
         ends: what the world reported at the end of each.
+        terms: by name of a part of the reward, its sum over each rollout that reports it.
+        stops: by reason, how many episodes ended for it.
         failures: by reason, how many rollouts the endpoint ended.
         other_models: by name, how many replies are of a model that was not asked for.
     """
@@ -44,6 +46,8 @@ class RolloutTable:
     first: RolloutRecord
     columns: dict[str, "array[float]"] = field(default_factory=dict)
     ends: list[Mapping[str, float | None]] = field(default_factory=list)
+    terms: dict[str, "array[float]"] = field(default_factory=dict)
+    stops: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     other_models: Counter[str] = field(default_factory=Counter)
 
@@ -81,6 +85,12 @@ class RolloutTable:
         for name, value in row.items():
             self.columns.setdefault(name, array("d")).append(value)
         self.ends.append(metrics)
+        sums: Counter[str] = Counter()
+        for turn in record.turns:
+            sums.update(turn.terms)
+        for name, value in sums.items():
+            self.terms.setdefault(name, array("d")).append(value)
+        self.stops[record.stop_reason] += 1
         self.other_models.update(turn.model for turn in own if turn.model is not None)
         if record.failure is not None:
             self.failures[record.failure.partition(":")[0]] += 1

@@ -9,8 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.report import write_tables
+from tokengym.agents.evaluation.folder import EvaluationFolder, write_tables
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import results_of
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
@@ -18,18 +17,16 @@ from tokengym.agents.rollouts import (
     RolloutOrigin,
     RolloutRecord,
     TurnExchange,
-    evaluation_segment,
     record_episode,
 )
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import Evaluation
 from tokengym.envs.core.episode import DecodedReply
 from tokengym.envs.core.errors import TokengymError
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import make_world, spec
+from tokengym.envs.registry import make_world
 
 
 class VerifiedRollouts(NamedTuple):
@@ -49,45 +46,70 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
 
     Texts read, rewards, terms, metrics, stop reasons and returns of each rollout, the fingerprints
     of all Tasks, the ends of skill and all results must be as recorded, here and in the tables:
-    each number that is not is named.
+    each number that is not is named. No model is asked: its replies are those on record, and the
+    ends of skill against opponents that are models are taken as recorded.
 
     Raises:
         DataError: if the folder is damaged.
     """
-    data, config = folder.read(), folder.config()
+    data = folder.read()
+    # Results are compared as they stand there, whatever is missing or too much.
+    saved = folder.saved({**data, "results": None})
+    plan, replays, count = saved.plan, Replays(), 0
     differences: list[str] = []
     worlds: list[EvaluatedWorld] = []
-    replays = Replays()
-    count = 0
-    for place, recorded in zip(config.worlds, data["worlds"], strict=True):
-        world = EvaluatedWorld.resolve(place, config)
+    for title, place, scale, recorded in zip(
+        plan.titles, plan.places, saved.scales, data["worlds"], strict=True
+    ):
+        world = EvaluatedWorld.resolve(place, plan.seed)
         tasks = world.tasks
         if [task.fingerprint for task in tasks] != recorded["fingerprints"]:
-            differences.append(f"{place.name}: the Tasks have changed")
+            differences.append(f"{title}: the Tasks have changed")
             continue
-        worlds.append(world)
-        ends = world.scale.to_dict()
-        differences += changes(f"{place.name}: ", ends, {one: recorded.get(one) for one in ends})
-        for policy in config.policies:
-            records = list(folder.rollouts.read(folder.segment(place, policy, config)))
+        again = scale
+        if world.scripted:
+            again = replace(world.measure(scale.returns), replies=scale.replies)
+        worlds.append(replace(world, measured=again))
+        differences += changes(f"{title}: scale.", plain(again), recorded["scale"])
+        for policy in plan.policies:
+            records = list(folder.records(plan, place, policy))
             count += len(records)
-            places = [(g, m) for g in range(len(tasks)) for m in range(config.rollouts)]
+            places = [(g, m) for g in range(len(tasks)) for m in range(plan.rollouts)]
             if [row.origin.place for row in records] != places:
-                differences.append(f"{place.name} {policy}: rollouts are missing or repeated")
+                differences.append(f"{title} {policy}: rollouts are missing or repeated")
             for record in records:
-                where = f"{place.name} {policy}, Task {record.index}, {record.origin.member}"
+                where = f"{title} {policy}, Task {record.index}, {record.origin.member}"
                 if not record.origin.group < len(tasks):
                     differences.append(f"{where}: there is no Task {record.origin.group}")
                     continue
                 notes = replays.differences(record, tasks[record.origin.group])
                 differences += [f"{where}: {what}" for what in notes]
-    recorded_results = data["results"]
-    if recorded_results is None:
+    if data["results"] is None:
         differences.append("the evaluation is not finished: it has no results")
     elif not differences:
-        results = results_of(config, folder, worlds)
-        differences += changes("results.", results.to_dict(), recorded_results)
+        results = results_of(plan, folder, worlds)
+        differences += changes("results.", results.to_dict(), data["results"])
         differences += _changed_cells(folder.folder, results)
+    return VerifiedRollouts(count, differences)
+
+
+def verify_run(run: RunFolder) -> VerifiedRollouts:
+    """Verify the evaluation of a run, and replay the saved rollouts of its training.
+
+    Raises:
+        DataError: if the folder is damaged.
+    """
+    differences: list[str] = []
+    count, evaluation, replays = 0, EvaluationFolder(run.folder), Replays()
+    if evaluation.exists:
+        count, differences = verify_evaluation(evaluation)
+    for segment in run.rollouts.segments():
+        verified = segment.step is None and evaluation.exists
+        for record in () if verified else run.rollouts.read(segment.name):
+            count += 1
+            where = f"{segment.name} {record.role}, Task {record.origin.group}, "
+            notes = replays.differences(record, replays.task(record))
+            differences += [f"{where}{record.origin.member}: {what}" for what in notes]
     return VerifiedRollouts(count, differences)
 
 
@@ -95,8 +117,6 @@ def changes(where: str, now: Any, recorded: Any) -> Iterator[str]:
     """Yield in which places JSON values differ from those on record; numbers do by any bit."""
     if isinstance(now, dict) and isinstance(recorded, dict):
         for name in dict.fromkeys((*now, *recorded)):
-            if name not in recorded and now[name] in ({}, []):
-                continue  # earlier versions did not write it
             yield from changes(f"{where}{name}.", now.get(name), recorded.get(name))
     elif isinstance(now, list) and isinstance(recorded, list) and len(now) == len(recorded):
         for place, pair in enumerate(zip(now, recorded, strict=True)):
@@ -113,56 +133,6 @@ def _changed_cells(folder: Path, results: Results) -> Iterator[str]:
             if (kept := folder / file.name).is_file():
                 lines = (one.read_text(encoding="utf-8").splitlines(True) for one in (file, kept))
                 yield from changes(f"{file.name}.", *(list(csv.DictReader(one)) for one in lines))
-
-
-def verify_run(run: RunFolder) -> VerifiedRollouts:
-    """Replay the rollouts of a run, of those of training the saved ones; recompute its evaluations.
-
-    Texts read, rewards, terms, metrics, stop reasons and returns of each rollout, the fingerprints
-    of the Tasks, and all figures of the held-out evaluations must be as recorded: each number that
-    is not is named. No model is asked: its replies are those on record.
-
-    Raises:
-        DataError: if the folder is damaged.
-    """
-    differences: list[str] = []
-    count = 0
-    replays = Replays()
-    for segment in run.rollouts.segments():
-        for record in run.rollouts.read(segment.name):
-            count += 1
-            where = f"{segment.name} {record.role}, Task {record.origin.group}, "
-            notes = replays.differences(record, replays.task(record))
-            differences += [f"{where}{record.origin.member}: {what}" for what in notes]
-    outcome = run.outcome
-    stated = [(name, run.evaluation(name)) for name in ("before", "warm")]
-    if outcome is not None:
-        stated += [(name, getattr(outcome, name)) for name in ("before", "warm", "after")]
-    for number, (name, evaluation) in enumerate(stated):
-        # What both files say is replayed once.
-        if evaluation is not None and (name, evaluation) not in stated[:number]:
-            differences += _changed_evaluation(run, name, evaluation)
-    return VerifiedRollouts(count, list(dict.fromkeys(differences)))
-
-
-def _changed_evaluation(run: RunFolder, name: str, stated: Evaluation) -> Iterator[str]:
-    """Yield which figures of a run's evaluation do not follow from its rollouts."""
-    segments = [list(run.rollouts.read(evaluation_segment(one))) for one in (name, f"{name}_low")]
-    for trained, (part, role) in run.config.trained.items():
-        world = spec(part.world)
-        mine = world.id, part.level, role
-        usual = stated.of(trained)
-        for at, recorded, rows in zip(("", "low."), (usual, usual.low), segments, strict=True):
-            if recorded is None:
-                continue
-            played = [one for one in rows if (one.world, one.level, one.role) == mine]
-            now = Evaluation.of_rollouts(played, world) if played else Evaluation(())
-            # Earlier versions named the model, too, or no conditions at all.
-            known = {
-                one: recorded.conditions.get(one, now.conditions[one]) for one in now.conditions
-            }
-            alone = replace(recorded, conditions=known, low=None, others={})
-            yield from changes(f"{name} {trained}: {at}", plain(now), plain(alone))
 
 
 class Replays:

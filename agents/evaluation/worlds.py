@@ -1,88 +1,103 @@
-"""A world of an evaluation, its names resolved, and the scale of skill on its Tasks."""
+"""A place of an evaluation, its names resolved, and the scale of skill on its Tasks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
-from tokengym.agents.analysis.evaluate import draw_tasks
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.plan import Place
+from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.executors import IN_PROCESS, Executor
 from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.agents.scale import Scale
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
-from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, make_world, scripted_opponent, spec
+from tokengym.envs.registry import baselines, make_world, scripted_opponent
 
 
 @dataclass(frozen=True)
 class EvaluatedWorld:
-    """A world of an evaluation with its Tasks, its roles and who plays them.
+    """A place of an evaluation: its world and Tasks, and who plays the other roles.
 
     Attributes:
-        place: the world and level as the settings name them.
+        place: as the plan names it.
         world: the world; fork it to play.
         tasks: the Tasks.
-        role: the evaluated role.
-        opponents: by other role, the scripted policy that plays it.
+        opponents: by other role, the scripted policy that plays it; in place of a model, the one
+            that plays the role by default.
         baselines: the world's scripted policies by name.
         origin: what all rollouts in it have in common, whoever plays.
         executor: draws the Tasks, and plays the ends of skill.
+        measured: the scale, where it is known already.
     """
 
-    place: WorldLevel
+    place: Place
     world: World
     tasks: Sequence[Task]
-    role: str
     opponents: Mapping[str, Policy]
     baselines: Mapping[str, Policy]
     origin: RolloutOrigin
-    executor: Executor
+    executor: Executor = IN_PROCESS
+    measured: Scale | None = None
 
     @classmethod
     def resolve(
-        cls, place: WorldLevel, config: EvaluationConfig, executor: Executor = IN_PROCESS
+        cls,
+        place: Place,
+        seed: int,
+        executor: Executor = IN_PROCESS,
+        made: World | None = None,
     ) -> Self:
-        """Make a world of an evaluation, and draw its Tasks.
+        """Make the world of a place, and draw its Tasks.
+
+        Args:
+            place: the place.
+            seed: of the plan.
+            executor: see the attribute.
+            made: the world, where it has been made already.
 
         Raises:
             UnknownWorldError: if there is no such world.
-            OptionError: if the level, an option, the role or an opponent is not the world's, or
-                the split has fewer than two Tasks.
+            OptionError: if the level or an option is not the world's, or the split has fewer than
+                two Tasks.
         """
-        world_spec = spec(place.world)
-        role = config.role or world_spec.roles[0]
-        if role not in world_spec.roles:
-            raise OptionError(
-                f"{world_spec.id} has the roles {list(world_spec.roles)}, got {role!r}"
-            )
-        scripts = baselines(world_spec)
-        opponents = _opponents(world_spec, role, scripts, config.opponents)
-        options = {**world_spec.evaluation, **config.options}
-        world = make_world(world_spec, place.level, **options)
-        tasks = _Tasks(draw_tasks(world, config.split, config.tasks, executor))
+        world = made or make_world(place.world, place.level, **place.options)
+        scripts = baselines(world.spec)
+        tasks = _Tasks(draw_tasks(world, place.split, place.tasks, executor))
         if len(tasks) < 2:
             raise OptionError(
-                f"{place.name} has {len(tasks)} Tasks in {config.split!r}; an interval needs two"
+                f"{place.name} has {len(tasks)} Tasks in {place.split!r}; an interval needs two"
             )
-        return cls(
-            place,
-            world,
-            tasks,
-            role,
-            {other: scripts[who] for other, who in opponents.items()},
-            scripts,
-            RolloutOrigin("evaluation", opponents=opponents, options=options, seed=config.seed),
-            executor,
+        opponents = {
+            other: scripts[who if who in scripts else scripted_opponent(world.spec, other)]
+            for other, who in place.opponents.items()
+        }
+        origin = RolloutOrigin(
+            "evaluation", opponents=place.opponents, options=place.options, seed=seed
         )
+        return cls(place, world, tasks, opponents, scripts, origin, executor)
+
+    @property
+    def role(self) -> str:
+        """The evaluated role."""
+        return self.place.role
+
+    @property
+    def scripted(self) -> bool:
+        """Whether scripts play all other roles."""
+        return set(self.place.opponents.values()) <= set(self.baselines)
 
     @cached_property
     def scale(self) -> Scale:
         """What the ends of skill earn on the Tasks."""
-        return Scale.measure(self.world, self.tasks, self.role, self.opponents, self.executor)
+        return self.measured or self.measure()
+
+    def measure(self, policies: Iterable[str] = ()) -> Scale:
+        """Play the ends of skill, and other baselines by name, against scripts."""
+        of = self.world, self.tasks, self.role, self.opponents
+        return Scale.measure(*of, self.executor, policies)
 
 
 @dataclass(frozen=True)
@@ -103,28 +118,3 @@ class _Tasks(Sequence[Task]):
         """Return a Task that was not used before, or several."""
         found = self.kept[place]
         return [replace(task) for task in found] if isinstance(place, slice) else replace(found)
-
-
-def _opponents(
-    world_spec: WorldSpec, role: str, scripts: Mapping[str, Policy], requested: Mapping[str, str]
-) -> dict[str, str]:
-    """Return by other role the baseline that plays it.
-
-    Raises:
-        OptionError: if a role or a baseline is not the world's.
-    """
-    others = [other for other in world_spec.roles if other != role]
-    unknown = sorted(set(requested) - set(others))
-    if unknown:
-        raise OptionError(
-            f"{world_spec.id} has the other roles {others}, got opponents of {unknown}"
-        )
-    opponents = {
-        other: requested.get(other) or scripted_opponent(world_spec, other) for other in others
-    }
-    for other, name in opponents.items():
-        if name not in scripts:
-            raise OptionError(
-                f"{other} must be one of the baselines {sorted(scripts)}, got {name!r}"
-            )
-    return opponents

@@ -257,11 +257,11 @@ class SavedRollouts(NamedTuple):
         Raises:
             OptionError: if they are of another codec, or answers have changed since.
         """
-        written = codec_of(run)
+        written, where = codec_of(run), f"the run in {run.folder}"
         if written != codec.name:
             raise OptionError(
-                f"learning from rollouts needs them in this model's tokens: the run in "
-                f"{run.folder} reads and writes by {written}, this job by {codec.name}"
+                f"learning from rollouts needs them in this model's tokens: {where} reads and "
+                f"writes by {written}, this job by {codec.name}"
             )
         place = (world.spec.id, world.level, role)
         records = [
@@ -270,10 +270,10 @@ class SavedRollouts(NamedTuple):
             if record.origin.kind == "train" and (record.world, record.level, record.role) == place
         ]
         again = "give those of the run, or play these Tasks again with tokengym train"
-        require_same_answers(records, str(run.folder), again, world)
+        require_same_answers(records, where, again, world)
         described = (
-            f"the run in {run.folder} kept {len(records)} training rollouts of the {role} at level "
-            f"{world.level!r} of {world.spec.id}"
+            f"{where} kept {len(records)} training rollouts of the {role} at level {world.level!r} "
+            f"of {world.spec.id}"
         )
         return cls(described, records, codec)
 

@@ -43,7 +43,6 @@ from tokengym.agents.training.setting_groups import (
 from tokengym.envs.adapters.train_split import standardising_notice
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
-from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, import_object, make_world, scripted_opponent
 from tokengym.envs.tokens.codec import Codec
@@ -255,11 +254,6 @@ class Job:
         options = {**self.config.options, **self.world.spec.evaluation}
         config = replace(self.config, options=options)
         return replace(self, config=config, world=self.evaluated_world)
-
-    @cached_property
-    def held_out(self) -> Sequence[Task]:
-        """The held-out Tasks: the first of the test split, or all of it."""
-        return self.world.first_tasks("test", self.config.evaluation_tasks)
 
     def players(self, opponents: Opponents) -> dict[str, Opponent]:
         """Return the opponents with the world's own policies in place of their names."""

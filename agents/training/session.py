@@ -29,8 +29,7 @@ class TrainingSession:
         client: of the service.
         opponents: by trained role, who plays each other role.
         others: where several worlds are trained on, the opponents of all but this one's by tag.
-        at_once: the most episodes of evaluations that are under way at once.
-        episodes: keeps to that.
+        episodes: bounds the episodes of evaluations that are under way at once.
         weights: the weights to begin with, where they are not the job's own start.
     """
 
@@ -39,7 +38,6 @@ class TrainingSession:
     client: tinker.ServiceClient
     opponents: Mapping[str, Opponents]
     others: Mapping[str, Mapping[str, Opponents]]
-    at_once: int
     episodes: asyncio.Semaphore
     weights: Weights | None = None
 
@@ -53,9 +51,8 @@ class TrainingSession:
                 other.tag: await _connected(other, connection, client) for other in job.others
             }
             hosted = connection.base_url is None
-            at_once = _HOSTED_EPISODES_AT_ONCE if hosted else _EPISODES_AT_ONCE
-            gate = asyncio.Semaphore(at_once)
-            yield cls(job, connection, client, opponents, others, at_once, gate)
+            gate = asyncio.Semaphore(_HOSTED_EPISODES_AT_ONCE if hosted else _EPISODES_AT_ONCE)
+            yield cls(job, connection, client, opponents, others, gate)
 
     def of(self, name: str) -> tuple["TrainingSession", str]:
         """Return the session and role of a trained policy; see `Job.trained`."""

@@ -300,7 +300,7 @@ class EvaluationSettings(Settings):
     """Evaluation and records."""
 
     evaluation_tasks: int = option(
-        1024, "held-out Tasks, played before and after training", least=1
+        1024, "held-out Tasks, played before and after training", least=2
     )
     low_temperature: float = option(
         0.3, "of a second, smaller evaluation, where it is below the sampling temperature", least=0

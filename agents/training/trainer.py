@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import chz
@@ -44,11 +43,23 @@ _POLL_SECONDS = 0.3
 
 
 async def train_job(
-    session: TrainingSession, run: RunFolder, progress: Progress, budget: TokenBudget
+    session: TrainingSession,
+    run: RunFolder,
+    progress: Progress,
+    budget: TokenBudget,
+    blind: float | None = None,
 ) -> Collapse | None:
     """Train a job into its run folder, from where the folder's checkpoints end.
 
     It ends before its last step if the budget does not last.
+
+    Args:
+        session: the job.
+        run: its folder.
+        progress: where to show how it goes.
+        budget: of the run.
+        blind: what the best policy that ignores the Task earns on average; `None` where training
+            Tasks are of other kinds than those it was measured on.
 
     Returns:
         how the run collapsed, or `None`. Its checkpoints since then are forgotten.
@@ -76,7 +87,7 @@ async def train_job(
         training = asyncio.ensure_future(work)
         try:
             collapse = await session.connection.guard(
-                _watch(training, job, run, rollouts, progress)
+                _watch(training, job, run, rollouts, progress, blind)
             )
         finally:
             if not training.done():
@@ -196,10 +207,10 @@ async def _watch(
     run: RunFolder,
     rollouts: TrainRollouts,
     progress: Progress,
+    blind: float | None,
 ) -> Collapse | None:
     log = run.step_log()
     log.poll()
-    blind = _blind_return(job, run)
     events = event_writer(run.folder / "tensorboard") if job.config.tensorboard else None
     with (
         progress.steps(job.config.steps, log.rows) as bar,
@@ -222,14 +233,6 @@ async def _watch(
             collapse = find_collapse(log.rows, patience, blind)
             if collapse is not None:
                 return collapse
-
-
-def _blind_return(job: Job, run: RunFolder) -> float | None:
-    """Return what the best blind policy earns; `None` where training Tasks are of other kinds."""
-    references = list(run.references.values())
-    if len(references) != 1 or job.curriculum:
-        return None
-    return fmean(references[0].yardstick.blind_T)
 
 
 def trainer_config(

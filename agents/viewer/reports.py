@@ -5,17 +5,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.analysis.report import Report
 from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.analysis.sweep import saved_sweep
 from tokengym.agents.certify.certificate import read_certificate
 from tokengym.agents.certify.page import certificate_report
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import saved_report
-from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.report import Report
+from tokengym.agents.training.folder.run import RunFolder, is_run
 
+_OUTCOME = "outcome.json"
 _KNOWN: Mapping[str, Callable[[Path], Report | None]] = {
-    "outcome.json": lambda folder: run_report(RunFolder(folder)),
+    _OUTCOME: lambda folder: run_report(RunFolder(folder)),
     "evaluation.json": lambda folder: saved_report(EvaluationFolder(folder)),
     "sweep.json": saved_sweep,
     "certificate.json": lambda folder: certificate_report(read_certificate(folder)),
@@ -26,7 +27,9 @@ _KNOWN: Mapping[str, Callable[[Path], Report | None]] = {
 def report_file(path: Path) -> Path | None:
     """Return the file that a report is made from: of a folder, or of `tokengym ties --json`."""
     if path.is_dir():
-        return next((file for name in _KNOWN if (file := path / name).is_file()), None)
+        # The evaluation of a run under way is no report of it.
+        names = (_OUTCOME,) if is_run(path) else _KNOWN
+        return next((file for name in names if (file := path / name).is_file()), None)
     return path if path.suffix == ".json" and path.is_file() and _saved(path) else None
 
 

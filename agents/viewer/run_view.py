@@ -7,17 +7,19 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tokengym.agents.evaluation.folder import EvaluationFolder, SavedEvaluation
+from tokengym.agents.evaluation.plan import AFTER, BEFORE
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
+from tokengym.agents.scale import Scale
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.monitor import StepRow, mixed_series
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import References
 from tokengym.agents.viewer.reports import read_report, report_file
 from tokengym.agents.viewer.table import Texts, groups_of, table_of
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.spec import short_name
 from tokengym.envs.registry import import_object, spec
+from tokengym.rewards.estimates import Estimate
 
 _SERIES: Mapping[str, Callable[[StepRow], float | None]] = {
     "return": lambda row: None if row.loss is not None else row.reward,
@@ -63,6 +65,8 @@ class RunView:
         self._steps = self._run.step_log(replies=False)
         self._stepping, self._indexing = threading.Lock(), threading.Lock()
         self._reporting = threading.Lock()
+        self._evaluating = threading.Lock()
+        self._saved: tuple[int, SavedEvaluation] | None = None
         self._report: tuple[int, dict[str, Any] | None] = (0, None)
         self._indexed: dict[str, _Indexed] = {}
         self._notes: list[str] = []
@@ -71,7 +75,7 @@ class RunView:
         """Return what the run is, its progress, and its evaluations."""
         config = self._run.config if self._run.exists else None
         outcome = self._run.outcome
-        before, after = self._run.evaluation("before"), None if outcome is None else outcome.after
+        before, after = (self._earned(name) for name in (BEFORE, AFTER))
         world = None if config is None else spec(config.world)
         summary: dict[str, Any] = plain(
             {
@@ -79,8 +83,8 @@ class RunView:
                 "state": self._state(config is not None),
                 "collapse": None if outcome is None else outcome.collapse,
                 "config": config,
-                "before": None if before is None else list(before.earned),
-                "after": None if after is None else list(after.earned),
+                "before": before and list(before),
+                "after": after and list(after),
                 "metrics": import_object(world.metrics) if world and world.metrics else {},
                 "picture": bool(world and world.render),
                 "notes": list(dict.fromkeys(self._notes)),
@@ -120,13 +124,13 @@ class RunView:
                 series[f"{what} in {tag}"] = list(map(_number, values))
         steps = [row.step for row in rows]
         lines, points = {}, {}
-        for name, shown in self._returns().items():
+        for at, (name, shown) in enumerate(self._returns().items()):
             if shown.startswith("return of "):
                 logged = [row.metrics.get(f"env/all/{name}/reward") for row in rows]
                 series[shown] = list(map(_number, logged))
-            if reference := self._run.references.get(name):
-                lines[shown] = reference.levels
-            points[shown] = self._held_out(name, steps)
+            if evaluation := self._evaluation():
+                lines[shown] = evaluation.scales[at].levels
+            points[shown] = self._held_out(at, steps)
         return {
             "steps": steps,
             "series": {name: values for name, values in series.items() if set(values) - {None}},
@@ -150,8 +154,7 @@ class RunView:
     def table(self, segment: str, records: Sequence[RolloutRecord]) -> dict[str, Any]:
         """Return some of a segment's rollouts by column, with what the oracle does there."""
         table = table_of(records)
-        known = self._run.references if self._run.exists else {}
-        return {**table, **_oracle(segment, table, known)}
+        return {**table, **_oracle(segment, table, self._evaluation())}
 
     def records(self, segment: str) -> Iterator[RolloutRecord]:
         """Yield the rollouts of a segment as they are read; a damaged rest is noted."""
@@ -230,27 +233,47 @@ class RunView:
         names = config.trained
         return {name: f"return {of} {name}" if len(names) > 1 else "return" for name in names}
 
-    def _held_out(self, name: str, steps: Sequence[int]) -> list[tuple[float | None, ...]]:
+    def _held_out(self, place: int, steps: Sequence[int]) -> list[tuple[float | None, ...]]:
         """Return where and what a policy earned on held-out Tasks, with intervals."""
-        outcome, before = self._run.outcome, self._run.evaluation("before")
         last = steps[-1] + 1 if steps else 1
-        ends = [(0, before), (last, None if outcome is None else outcome.after)]
-        found = [(at, evaluation.of(name).earned) for at, evaluation in ends if evaluation]
-        return [(at, *map(_number, (mean.value, mean.low, mean.high))) for at, mean in found]
+        ends = [(0, self._earned(BEFORE, place)), (last, self._earned(AFTER, place))]
+        return [(at, *map(_number, mean[:3])) for at, mean in ends if mean is not None]
+
+    def _earned(self, policy: str, place: int = 0) -> Estimate | None:
+        """Return what a policy earned in a place; `None` where it was not evaluated (yet)."""
+        evaluation = self._evaluation()
+        if evaluation is None or evaluation.results is None:
+            return None
+        rows = evaluation.results.of_policy(policy)
+        return rows[place].earned if rows else None
+
+    def _evaluation(self) -> SavedEvaluation | None:
+        """Return what the folder says of its evaluation; `None` without one."""
+        folder = EvaluationFolder(self.folder)
+        if not folder.exists:
+            return None
+        with self._evaluating:
+            changed = folder.file.stat().st_mtime_ns
+            if self._saved is None or self._saved[0] != changed:
+                self._saved = changed, folder.saved()
+            return self._saved[1]
 
 
 def _oracle(
-    segment: str, table: Mapping[str, list[Any]], known: Mapping[str, References]
+    segment: str, table: Mapping[str, list[Any]], evaluation: SavedEvaluation | None
 ) -> dict[str, list[Any]]:
-    """Return what the oracle says and earns on the Tasks of a run's evaluation, by column."""
+    """Return what the oracle says and earns on the Tasks of an evaluation, by column."""
     said, earned = [""] * len(table["group"]), list[float | None]([None] * len(table["group"]))
+    known: dict[tuple[str, str, str], Scale] = {}
+    if evaluation is not None and segment.startswith("evaluation"):
+        for place, scale in zip(evaluation.plan.places, evaluation.scales, strict=True):
+            known.setdefault((place.world, place.level, place.role), scale)
     columns = (table[name] for name in ("world", "level", "role", "group"))
     for row, (world, level, role, task) in enumerate(zip(*columns, strict=True)):
-        # Of several worlds each has its own references.
-        of_role = known.get(f"{short_name(world)}-{level}") or known.get(role)
-        if of_role and segment.startswith("evaluation") and task < len(of_role.yardstick.oracle_T):
-            earned[row] = of_role.yardstick.oracle_T[task]
-            said[row] = of_role.oracle_replies[task] if of_role.oracle_replies else ""
+        found = known.get((world, level, role))
+        if found is not None and task < len(found.used.oracle_T):
+            earned[row] = found.used.oracle_T[task]
+            said[row] = found.replies[task] if found.replies else ""
     return {"best": said, "best_return": earned}
 
 

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tests.forecasting.questions_file import plain, write_csv
-from tokengym.agents.analysis.evaluate import evaluate, play_all
 from tokengym.agents.analysis.markdown import read_block, table_rows
 from tokengym.agents.certify.level_tables import POLICIES_HEADER, table
 from tokengym.agents.certify.levels import Contract, LevelCertificate, check
 from tokengym.agents.cli import app
+from tokengym.agents.evaluation.scripted import evaluate, play_all
 from tokengym.agents.scale import shipped_scale
 from tokengym.envs import registry
 from tokengym.envs.core.errors import OptionError

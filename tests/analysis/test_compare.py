@@ -6,36 +6,37 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.evaluation.written_run import rollouts, scale_of, write_evaluation
 from tokengym.agents.cli import app
 from tokengym.agents.cli.compare import training_method
-from tokengym.agents.training.config import JobConfig, SftConfig
+from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.training.config import JobConfig, SftConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
-from tokengym.agents.training.presets import preset, preset_for
+from tokengym.agents.training.folder.run_summary import RunSummary
+from tokengym.agents.training.presets import mixed_preset, preset, preset_for
 from tokengym.envs.core.errors import OptionError
-from tokengym.rewards.estimates import Estimate
-from tokengym.rewards.skill import Yardstick
 
 RL = preset("disruption", evaluation_tasks=8)
 
 
 def finished(folder: Path, config: JobConfig, before: float, after: float) -> Path:
     """A run folder as an experiment leaves it."""
-    roles = ("predictor", "challenger") if len(config.trained_roles) > 1 else ("predictor",)
-
-    def evaluation(mean: float) -> Evaluation:
-        alone = Evaluation((mean - 0.1, mean + 0.1) * 4)
-        return replace(alone, others=dict.fromkeys(roles[1:], alone))
-
-    lines = {"oracle": Estimate(1.05, 1.0, 1.1, 8), "null": Estimate(-0.25, -0.3, -0.2, 8)}
-    yardstick = Yardstick((-0.25,) * 8, (1.05,) * 8, "null")
-    references = dict.fromkeys(roles, References(lines, yardstick))
-    outcome = RunSummary(
-        evaluation(before), evaluation(after), references, None, dict.fromkeys(roles)
-    )
     run = RunFolder(folder)
     run.write_config(config)
-    run.write_outcome(outcome)
+    tasks = config.evaluation_tasks
+    played = {
+        name: [
+            rollouts(part, ([mean - 0.1, mean + 0.1] * tasks)[:tasks], role)
+            for part, role in config.trained.values()
+        ]
+        for name, mean in (("before", before), ("after", after))
+    }
+    write_evaluation(
+        run, played, [scale_of((-0.25,) * tasks, (1.05,) * tasks)] * len(config.trained)
+    )
+    run.write_outcome(RunSummary(None, {}))
     return folder
 
 
@@ -57,34 +58,58 @@ def test_one_table_shows_what_each_way_added(tmp_path: Path) -> None:
     )
     both = finished(tmp_path / "both", replace(RL, start=str(labels)), 0.52, 0.73)
     lines = [line.split("│")[1:-1] for line in table(rewards, labels, both).splitlines()]
-    cells = [[cell.strip() for cell in line] for line in lines if len(line) == 7]
-    skills = [row[5].partition(" ")[0] for row in cells[:3]]
-    assert skills == [f"{(value + 0.25) / 1.3:.3f}" for value in (0.61, 0.52, 0.73)]
-    rows = [[*row[:5], row[6]] for row in cells]
-    assert ["rl", "rewards", "predictor", "0.100 ± 0.089", "0.610 ± 0.089", "8"] in rows
-    assert ["labels", "demonstrations", "predictor", "0.100 ± 0.089", "0.520 ± 0.089", "8"] in rows
-    assert rows[2][1:] == [
-        "rewards, from labels",
-        "predictor",
-        "0.520 ± 0.089",
-        "0.730 ± 0.089",
-        "8",
-    ]
-    assert [row[0] for row in rows[3:]] == ["oracle", "null"]
+    cells = [[cell.strip() for cell in line] for line in lines if len(line) == 6]
+    skills = [row[4].partition(" ")[0] for row in cells[:6]]
+    returns = 0.1, 0.61, 0.1, 0.52, 0.52, 0.73
+    assert skills == [f"{(value + 0.25) / 1.3:.3f}" for value in returns]
+    rows = [[*row[:4], row[5]] for row in cells]
+    place = "disruption:L2"
+    assert ["rl before", "", place, "0.100 ± 0.089", "8"] in rows
+    assert ["rl after", "rewards", place, "0.610 ± 0.089", "8"] in rows
+    assert ["labels after", "demonstrations", place, "0.520 ± 0.089", "8"] in rows
+    assert ["both after", "rewards, from labels", place, "0.730 ± 0.089", "8"] in rows
+    assert [row[0] for row in rows[6:8]] == ["oracle", "best constant"]
 
 
 def test_runs_are_compared_in_pairs(tmp_path: Path) -> None:
     runs = [finished(tmp_path / name, RL, 0.1, after) for name, after in (("a", 0.2), ("b", 0.5))]
-    shown = table(*runs)
-    assert "b - a" in shown
-    assert "0.300 (all 8 equal)" in " ".join(shown.split())
+    shown = " ".join(table(*runs).split())
+    for pair, difference in (("b after - a after", 0.3), ("b after - b before", 0.4)):
+        assert f"{pair} │ disruption:L2 │ {difference:.3f} (all 8 equal)" in shown
+    assert "a after - a before" in shown
+    assert "b after - a before" not in shown
+    assert "b before - a before" not in shown
+
+
+def test_all_worlds_of_a_mixture_are_compared(tmp_path: Path) -> None:
+    worlds = [("forecast", "easy"), ("forecast", "hard")]
+    config = mixed_preset(TrainConfig, worlds, mix="even", evaluation_tasks=4)
+    shown = table(finished(tmp_path / "mixed", config, 0.1, 0.3))
+    for place in ("forecast:easy", "forecast:hard"):
+        assert sum("mixed after" in line and place in line for line in shown.splitlines()) == 2
+
+
+def test_an_evaluation_is_compared_with_a_run(tmp_path: Path) -> None:
+    run = finished(tmp_path / "run", RL, 0.1, 0.3)
+    config = EvaluationConfig(
+        (WorldLevel(RL.world, RL.level),),
+        ("noisy",),
+        tasks=8,
+        options={"prompt": "full"},
+        temperature=1.0,
+        max_tokens=RL.max_tokens,
+    )
+    run_evaluation(config, EvaluationFolder(tmp_path / "scripts"))
+    shown = table(run, tmp_path / "scripts")
+    assert "noisy - run after" in shown
+    assert "noisy - run before" not in shown
 
 
 def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     settings = replace(RL, self_play=True)
     shown = table(finished(tmp_path / "self", settings, 0.1, 0.3))
     assert shown.count("self-play") == 2
-    assert "challenger" in shown
+    assert "disruption:L2 challenger" in shown
     assert training_method(replace(settings, separate=True)) == "self-play, own policies"
 
 
@@ -92,12 +117,11 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     ("other", "message"),
     [
         (replace(RL, level="L0"), "one level"),
-        (replace(RL, evaluation_tasks=9), "one evaluation_tasks"),
+        (replace(RL, evaluation_tasks=9), "one tasks"),
         (replace(RL, temperature=0.3), "one temperature, got 1.0 and 0.3"),
         (replace(RL, max_tokens=7), "one max_tokens"),
-        (replace(RL, model="other"), "one model"),
         (replace(RL, options={**RL.options, "target": "novelty"}), "one options"),
-        (replace(RL, opponents={"challenger": "noisy"}), "opponents of predictor"),
+        (replace(RL, opponents={"challenger": "noisy"}), "one opponents"),
         (preset("forecast", evaluation_tasks=8), "one world"),
     ],
 )
@@ -124,5 +148,5 @@ def test_a_task_in_another_wording_is_the_same_task(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_finished_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="no finished run"):
+    with pytest.raises(OptionError, match="holds no evaluation"):
         table(tmp_path)

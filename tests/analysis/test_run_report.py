@@ -1,7 +1,7 @@
 """Laws of a run's report: it says what happened, with every figure, from the folder alone."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -10,41 +10,55 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from tests.evaluation.written_run import rollouts, scale_of, write_evaluation
 from tokengym.agents.analysis.episode_report import episode_table
-from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.analysis.forecast_report import forecast_parts
-from tokengym.agents.analysis.report import Chart, Report, Table
-from tokengym.agents.analysis.run_report import Trained, run_report
-from tokengym.agents.settings import read_plain
+from tokengym.agents.analysis.run_report import Side, run_report
+from tokengym.agents.evaluation.rollout_table import RolloutTable
+from tokengym.agents.evaluation.scripted import play_all
+from tokengym.agents.evaluation.trained import read_trained
+from tokengym.agents.report import Chart, Report, Table
 from tokengym.agents.training.config import JobConfig, SftConfig
 from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
+from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.presets import preset, preset_for
 from tokengym.agents.training.progress import Bar
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.energy.data import TimeSeries
 from tokengym.envs.registry import baselines, import_object, make_world, spec
-from tokengym.rewards.estimates import Estimate, mean_estimate
-from tokengym.rewards.skill import Yardstick
+from tokengym.rewards.estimates import mean_estimate
 
-BEFORE = Evaluation((0.51, 0.71) * 50, {"malformed": 0.25}, ((0.1, 0.4), (0.9, 0.6)))
-AFTER = Evaluation((0.71, 0.91) * 50, {"malformed": 0.0}, ((0.1, 0.2), (0.9, 0.8)))
-LINES = {"oracle": Estimate(0.9, 0.89, 0.91, 100), "<b>": Estimate(0.1, 0.1, 0.1, 100)}
-YARDSTICK = Yardstick((0.2, 0.4) * 50, (0.9, 1.0) * 50, "best constant")
-REFERENCES = References(LINES, YARDSTICK)
+ENDS = [{"label": 1.0, "probability": 0.5}]
+STATED = (((0.1, 0.4), (0.9, 0.6)), ((0.1, 0.2), (0.9, 0.8)))
+SCALE = replace(
+    scale_of((0.2, 0.4) * 50, (0.9, 1.0) * 50, **{"<b>": (0.1,) * 100}), label="best constant"
+)
 REWARDED = {"env/all/reward/total": 0.6, "env/all/total_ob_tokens": 500, "time/total": 0.5}
 
 
 def reported(
-    folder: Path, config: JobConfig, rows: list[dict[str, Any]], outcome: RunSummary
+    folder: Path,
+    config: JobConfig,
+    rows: list[dict[str, Any]],
+    collapse: Collapse | None = None,
+    **reply: Any,
 ) -> Report:
-    """Return the report of a run that was logged so."""
+    """Return the report of a run that was logged so, and earned .61 before and .81 after."""
     run = RunFolder(folder)
     run.write_config(config)
     lines = [json.dumps({"step": step, **row}) for step, row in enumerate(rows)]
     (folder / "metrics.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    run.write_outcome(outcome)
+    energy = dict.fromkeys(("total_money_cost", "carbon", "violation_depth"), 0.0)
+    played: dict[str, list[Any]] = {}
+    for name, low, stated in zip(("before", "after"), (0.51, 0.71), STATED, strict=True):
+        ends = [{**energy, "label": label, "probability": p} for label, p in stated]
+        played[name] = [
+            rollouts(part, (low, low + 0.2) * 50, role, ends, **reply)
+            for part, role in config.trained.values()
+        ]
+    write_evaluation(run, played, [SCALE] * len(config.trained))
+    run.write_outcome(RunSummary(collapse, {}))
     return run_report(run)
 
 
@@ -55,22 +69,18 @@ def text_of(report: Report) -> str:
 
 def test_every_figure_is_on_the_report(tmp_path: Path) -> None:
     collapse = Collapse(3, "lost <here>", "try it")
-    outcome = RunSummary(BEFORE, AFTER, {"forecaster": REFERENCES}, collapse, {"forecaster": None})
-    shown = text_of(reported(tmp_path, preset("forecast"), [REWARDED] * 20, outcome))
-    for part in ("0.6100", "0.8100", "0.9000", "25.0%", "<b>", "step 3: lost <here>. The last"):
+    shown = text_of(reported(tmp_path, preset("forecast"), [REWARDED] * 20, collapse))
+    for part in ("0.6100", "0.8100", "0.9500", "0.0%", "<b>", "step 3: lost <here>. The last"):
         assert part in shown
+    assert "calibration" in shown
 
 
 def test_a_policy_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path) -> None:
-    conditions: dict[str, Any] = {"temperature": 1.0, "max_tokens": 8, "prompt": "full"}
-    lost = replace(BEFORE, figures={"malformed": 0.98, "cut_off": 0.1}, conditions=conditions)
-    outcome = RunSummary(lost, lost, {"forecaster": REFERENCES}, None, {"forecaster": None})
-    first, second, *_ = reported(tmp_path, preset("forecast"), [], outcome).lines
-    assert first.startswith("2% of the replies have the form that is asked for")
+    config = replace(preset("forecast"), max_tokens=8, options={"label": "expected"})
+    first, second, *_ = reported(tmp_path, config, [], malformed=True).lines
+    assert first.startswith("0% of the replies have the form that is asked for")
     assert "reads the full prompts; try --option prompt=terse" in first
     assert "(label expected, full prompts, temperature 1, at most 8 tokens a reply)" in second
-    known = replace(lost, figures={"malformed": 0.4})
-    assert not replace(outcome, after=known).after.form_warning
     row = {"step": 0, "env/all/malformed": 0.98, **REWARDED}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     shown = StringIO()
@@ -78,61 +88,64 @@ def test_a_policy_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path
     assert "malformed 98%" in shown.getvalue()
 
 
-def test_the_first_line_says_what_happened_and_whether_it_is_more_than_chance() -> None:
+def test_the_first_line_says_what_happened_and_whether_it_is_more_than_chance(
+    tmp_path: Path,
+) -> None:
     noise = np.random.default_rng(0).normal(0.0, 0.05, (2, 100))
-    before, after = (
-        Evaluation(tuple((mean + row).tolist()))
-        for mean, row in zip((0.5, 0.58), noise, strict=True)
-    )
-    ends = Yardstick((0.575,) * 100, (0.9,) * 100, "best constant")
-    outcome = RunSummary(before, after, {"forecaster": References({}, ends)}, None, {})
-    side = Trained("forecaster", preset("forecast"), "forecaster", outcome)
-    gain = mean_estimate(np.subtract(after.returns_by_task, before.returns_by_task).tolist())
-    lead = mean_estimate((np.array(after.returns_by_task) - 0.575).tolist())
+    before, after = (mean + row for mean, row in zip((0.5, 0.58), noise, strict=True))
+    config, scale = preset("forecast"), scale_of((0.575,) * 100, (0.9,) * 100)
+
+    def side(folder: Path, *returns: Any) -> Side:
+        run = RunFolder(folder)
+        run.write_config(config)
+        pairs = zip(("before", "after"), returns, strict=True)
+        played = {name: [rollouts(config, row.tolist(), ends=ENDS)] for name, row in pairs}
+        write_evaluation(run, played, [scale])
+        run.write_outcome(RunSummary(None, {}))
+        (found,) = read_trained(run).values()
+        return Side("forecaster", config, "forecaster", found)
+
+    gain, lead = (mean_estimate((after - other).tolist()) for other in (before, 0.575))
     assert lead.low < 0.0 < lead.high
-    assert side.what_happened == (
-        "tokengym-start, trained on rewards in forecast:easy (label expected, terse prompts), went "
-        f"from return {before.returns} to {after.returns} on 100 held-out Tasks: a gain of {gain}, "
+    assert side(tmp_path / "gain", before, after).what_happened == (
+        "tokengym-start, trained on rewards in forecast:easy (label expected, terse prompts, "
+        "temperature 1, at most 12 tokens a reply), went from return "
+        f"{mean_estimate(before.tolist())} to {mean_estimate(after.tolist())} on 100 held-out "
+        f"Tasks: a gain of {gain}, "
         "more than chance. Whether it earns more than the best policy that ignores the Task is "
         f"open: {lead} may be chance (about {lead.samples_to_show():,} Tasks would tell)."
     )
-    swapped = replace(outcome, before=after, after=before)
-    lost = replace(side, outcome=swapped)
-    assert f"a loss of {gain}, more than chance. It earns 0.0" in lost.what_happened
-    assert "less than the best policy that ignores the Task, more than chance" in lost.what_happened
+    lost = side(tmp_path / "loss", after, before).what_happened
+    assert f"a loss of {gain}, more than chance. It earns 0.0" in lost
+    assert "less than the best policy that ignores the Task, more than chance" in lost
 
 
 def test_a_run_without_steps_is_reported_and_one_without_an_end_is_refused(tmp_path: Path) -> None:
-    alone = Evaluation(BEFORE.returns_by_task)
-    outcome = RunSummary(alone, alone, {"operator": REFERENCES}, None, {"operator": None})
-    report = reported(tmp_path, preset("energy"), [], outcome)
+    report = reported(tmp_path, preset("energy"), [])
     assert report.tables[0].rows[0][0] == "before training"
     (tmp_path / "outcome.json").unlink()
     with pytest.raises(OptionError, match="no finished run"):
         run_report(RunFolder(tmp_path))
 
 
+def test_a_run_that_an_earlier_version_evaluated_says_how_to_read_it(tmp_path: Path) -> None:
+    reported(tmp_path, preset("energy"), [])
+    (tmp_path / "evaluation.json").unlink()
+    with pytest.raises(OptionError, match=f"tokengym resume {tmp_path}"):
+        run_report(RunFolder(tmp_path))
+
+
 def test_every_trained_role_has_its_own_tables(tmp_path: Path) -> None:
     config = preset("disruption", self_play=True)
-    challenger = Evaluation((0.0375,) * 100, {"malformed": 0.0625})
-    before = replace(BEFORE, stated=(), others={"challenger": challenger})
-    after = replace(AFTER, stated=(), others={"challenger": challenger})
-    references = {
-        "predictor": REFERENCES,
-        "challenger": References({"noisy": Estimate(-0.0425, -0.05, -0.04, 7)}, YARDSTICK),
-    }
-    outcome = RunSummary(before, after, references, None, {})
-    shown = text_of(reported(tmp_path, config, [REWARDED] * 5, outcome))
+    shown = text_of(reported(tmp_path, config, [REWARDED] * 5))
     assert "challenger, held out against model predictor" in shown
-    for part in ("0.6100", "0.8100", "0.0375", "-0.0425", "6.2%"):
+    for part in ("0.6100", "0.8100", "on held-out Tasks: challenger"):
         assert part in shown
 
 
 def test_a_supervised_run_says_what_it_fitted_and_nothing_of_ties(tmp_path: Path) -> None:
     rows = [{"train/nll": 2.0 - k, "train/tokens": 9.0, "time/total": 1.0} for k in range(3)]
-    outcome = RunSummary(BEFORE, AFTER, {"predictor": REFERENCES}, None, {})
-    config = preset_for(SftConfig, "disruption")
-    shown = text_of(reported(tmp_path, config, rows, outcome))
+    shown = text_of(reported(tmp_path, preset_for(SftConfig, "disruption"), rows))
     assert "3 steps of 64 demonstrations" in shown
     assert "27 tokens trained on" in shown
     assert "Ties" not in shown
@@ -203,20 +216,29 @@ def test_forecasts_of_exact_probabilities_have_a_diagram_without_noise() -> None
 def test_figures_have_the_units_and_meanings_of_their_world(
     world: str, figures: dict[str, float], shown: dict[str, str]
 ) -> None:
-    found = Evaluation((0.5,), figures)
-    table = episode_table(spec(world), (found, found), ([], []), "")
+    shares = {name: value for name, value in figures.items() if not name.startswith("term/")}
+    terms = {"score": figures["term/score"]} if "term/score" in figures else {}
+    found = RolloutTable.read(rollouts(preset(world), [0.5], ends=[shares], terms=terms), "")
+    table = episode_table(spec(world), (found, found), "")
     rows = {str(row[0][0]): row for row in table.rows}
     for title, value in shown.items():
-        assert rows[title][1:] == (value, value)
+        cells = [cell if isinstance(cell, str) else cell[0] for cell in rows[title][1:]]
+        assert cells == [value, value]
         assert len(rows[title][0][1]) > 20  # what it means
-    assert len(rows) == len(set(figures) - {"money_cost"})  # the last step's says nothing
+    usual = {"Malformed replies", "Replies cut off", "Ended: completed"}
+    # The last step's cost says nothing.
+    assert len(rows.keys() - usual) == len(set(figures) - {"money_cost"})
 
 
 def test_figures_have_intervals_over_the_episodes_on_record() -> None:
-    found = Evaluation((0.5,), {"flip_when_right": 0.25, "brier_gain": 0.5})
     ends = [{"flip_when_right": float(n == 0), "brier_gain": 0.4 + 0.1 * (n % 3)} for n in range(4)]
-    left_out: dict[str, float | None] = {"brier_gain": 0.5}  # the first label was wrong
-    table = episode_table(spec("disruption"), (found, found), (ends, [*ends, left_out]), "")
+    left_out = {"brier_gain": 0.5}  # the first label was wrong
+    config = preset("disruption")
+    tables = [
+        RolloutTable.read(rollouts(config, [0.5] * len(side), ends=side), "")
+        for side in (ends, [*ends, left_out])
+    ]
+    table = episode_table(spec("disruption"), tables, "")
     cells = {row[0][0]: row[1:] for row in table.rows}
     assert cells["Right labels given up"][0] == ("25.0%", "1 of 4: 0.6% to 80.6%")
     assert cells["Right labels given up"][1] == cells["Right labels given up"][0]
@@ -248,8 +270,3 @@ def test_every_metric_that_a_world_declares_is_one_it_reports(world: str) -> Non
         for record in play_all(made, made.first_tasks("test", 12), baselines(world)[who]):
             reported |= set(record.metrics)
     assert set(import_object(spec(world).metrics)) <= reported
-
-
-def test_an_evaluation_keeps_its_forecasts_in_a_file() -> None:
-    found = Evaluation((0.5,), stated=((1.0, 0.25),))
-    assert read_plain(Evaluation, asdict(found)) == found

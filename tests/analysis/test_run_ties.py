@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from tests.evaluation.written_run import rollouts, write_evaluation
 from tokengym.agents.analysis.run_ties import SERIES, RunTies, run_ties
 from tokengym.agents.cli import app
 from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import Evaluation, RunSummary
+from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
 
@@ -76,8 +77,12 @@ def test_the_floor_is_told_first_and_a_split_only_where_it_is_logged() -> None:
 def test_a_folder_in_place_of_a_world_is_read(tmp_path: Path) -> None:
     a_run(tmp_path, [{"mean_reward": 0.5, "reward_tie_pair_rate": 0.25}] * 12)
     collapse = Collapse(3, "the form is lost", "try it")
-    outcome = RunSummary(Evaluation(BEFORE), Evaluation(AFTER), {}, collapse, {})
-    RunFolder(tmp_path).write_outcome(outcome)
+    run = RunFolder(tmp_path)
+    run.write_outcome(RunSummary(collapse, {}))
+    both = {"before": BEFORE, "after": AFTER}
+    ends = [dict.fromkeys(("total_money_cost", "carbon", "violation_depth"), 0.0)]
+    played = {name: [rollouts(run.config, row, ends=ends)] for name, row in both.items()}
+    write_evaluation(run, played)
     data = tmp_path / "ties.json"
     result = CliRunner().invoke(app, ["ties", str(tmp_path), "--json", str(data)])
     assert result.exit_code == 0, result.output

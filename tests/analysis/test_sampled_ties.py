@@ -9,8 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.training.jobs import run_job
-from tokengym.agents.analysis.sampled_ties import sampled_study
+from tokengym.agents.analysis.played_ties import tie_study
+from tokengym.agents.analysis.ties import TieStudy
 from tokengym.agents.cli import app
+from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.training.cost import rollouts_cost
 from tokengym.agents.training.folder.run import RunFolder
@@ -25,13 +28,26 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 FORECAST = replace(preset("forecast"), options={"prompt": "terse"})
 
 
+def study(served: dict[str, Any], tasks: int, sizes: tuple[int, ...], **sampling: Any) -> TieStudy:
+    """Study the served model on test Tasks of forecast."""
+    options = {"prompt": "terse"}
+    role, max_tokens = "forecaster", FORECAST.max_tokens
+    place = Place(
+        FORECAST.world, FORECAST.level, role, {}, options, "test", tasks, max_tokens=max_tokens
+    )
+    place = replace(place, **sampling)
+    plan = Plan((place,), (served["model"],), max(sizes), base_url=served["base_url"])
+    return tie_study(EvaluatedWorld.resolve(place, 0), plan, sizes)
+
+
 def test_a_model_at_an_address_is_studied_in_its_own_tokens(served: dict[str, Any]) -> None:
     job = Job.resolve(replace(FORECAST, **served))
     world = make_world("forecast", prompt="terse")
     tasks = world.first_tasks("test", 3)
-    found = sampled_study(job, tasks, (2, 4))
+    found = study(served, 3, (2, 4))
     assert [len(group) for group in found.rewards] == [4, 4, 4]
     assert found.policy == "model at temperature 1"
+    assert found.effort is not None
     assert found.effort.codec == job.config.renderer == "qwen3_instruct"
     codec = RendererCodec(job.config.renderer, job.config.model)
     prompts = [len(codec.render([Message(world.start(task).text, own=False)])) for task in tasks]
@@ -42,10 +58,7 @@ def test_a_model_at_an_address_is_studied_in_its_own_tokens(served: dict[str, An
 
 
 def test_at_temperature_0_every_group_ties_and_no_size_helps(served: dict[str, Any]) -> None:
-    cold = replace(FORECAST, **served, temperature=0.0)
-    found = sampled_study(
-        Job.resolve(cold), make_world("forecast", prompt="terse").first_tasks("test", 2), (2, 3)
-    )
+    found = study(served, 2, (2, 3), temperature=0.0)
     assert found.sizes[-1].useful.value == 0.0
     assert found.recommended == (2, "no size helps: every group ties")
 
@@ -73,8 +86,6 @@ def test_the_cost_grows_with_the_rollouts_and_bounds_what_is_sampled() -> None:
     assert rollouts_cost(job, tasks, 16)[0] == pytest.approx(2 * read, abs=2)
 
 
-def test_no_tasks_or_a_group_of_one_are_refused_before_anything_is_served() -> None:
-    job = Job.resolve(FORECAST)
-    for tasks, sizes in (([], (4,)), (job.world.first_tasks("test", 1), (1, 4))):
-        with pytest.raises(OptionError, match="from 2 on"):
-            sampled_study(job, tasks, sizes)
+def test_a_group_of_one_is_refused_before_anything_is_served() -> None:
+    with pytest.raises(OptionError, match="from 2 on"):
+        study({"model": FORECAST.model, "base_url": None}, 2, (1, 4))

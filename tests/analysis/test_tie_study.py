@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
-from tokengym.agents.analysis.evaluate import play_group
-from tokengym.agents.analysis.played_ties import tie_study
+from tests.analysis.studies import study_script
 from tokengym.agents.analysis.ties import (
     WITHIN,
     Effort,
@@ -25,6 +24,7 @@ from tokengym.agents.analysis.ties import (
     study_of,
 )
 from tokengym.agents.cli import app
+from tokengym.agents.evaluation.scripted import play_group
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.task import Task
@@ -48,7 +48,7 @@ class HalfAlike(Digits):
 
 def study(sizes: tuple[int, ...] = (2, 4, 8), name: str = "noisy") -> TieStudy:
     world = HalfAlike(SPEC)
-    return tie_study(world, tasks(world), POLICIES, name, sizes)
+    return study_script(world, tasks(world), POLICIES, name, sizes)
 
 
 def tasks(world: Digits) -> list[Task]:
@@ -138,7 +138,7 @@ def test_what_cannot_be_studied_is_refused() -> None:
 
 def test_a_rollout_takes_the_bytes_it_reads_and_writes() -> None:
     world = HalfAlike(SPEC)
-    found = tie_study(world, tasks(world), POLICIES, "oracle", (2,))
+    found = study_script(world, tasks(world), POLICIES, "oracle", (2,))
     prompts = [len(world.start(task).text) for task in tasks(world)]
     # The reply says what the prompt says; both have a marker.
     assert found.effort.written_per_rollout == np.mean(prompts) + 1
@@ -150,7 +150,7 @@ def test_a_rollout_takes_the_bytes_it_reads_and_writes() -> None:
 
 def test_replies_out_of_form_are_counted_and_told() -> None:
     world = HalfAlike(SPEC)
-    found = tie_study(world, tasks(world), POLICIES, "null", (2,))
+    found = study_script(world, tasks(world), POLICIES, "null", (2,))
     assert found.malformed == 1.0
     assert "100.0% of the replies were malformed" in found.verdict
     assert study().malformed == 0.0
@@ -216,7 +216,7 @@ def test_a_missed_floor_is_told_from_malformed_replies_rollout_by_rollout() -> N
         return "no idea" if rng.random() < 0.6 else rules["hold"](world, turn, rng)
 
     drawn = [energy.task("test", index) for index in range(6)]
-    found = tie_study(energy, drawn, {**rules, "careless": careless}, "careless", (2, 4))
+    found = study_script(energy, drawn, {**rules, "careless": careless}, "careless", (2, 4))
     fallen, rewards = np.array(found.fallen), np.array(found.rewards)
     little = rewards < SAFE_RETURN
     assert fallen.any()

@@ -14,7 +14,7 @@ from tests.testing.thermometer import POLICIES, SPEC, Thermometer
 from tokengym.agents.certify.certificate import certify
 from tokengym.agents.certify.finding import Status
 from tokengym.agents.certify.source import Place, play, say
-from tokengym.agents.certify.sources import open_source
+from tokengym.agents.certify.sources import is_recorded, open_source
 from tokengym.agents.certify.sources.worlds import TokengymWorld
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.envs import make_world
@@ -395,3 +395,12 @@ def test_an_environment_of_openenv_pays_what_the_world_behind_it_does(tmp_path: 
         assert trace.prompt == expected.prompt
         assert trace.texts == expected.texts
         assert trace.rewards == expected.rewards
+
+
+def test_a_folder_named_after_a_world_is_not_taken_for_its_rollouts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "forecast").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert not is_recorded("forecast")
+    assert is_recorded("./forecast")

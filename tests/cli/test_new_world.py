@@ -15,6 +15,7 @@ from tests.docs.packages import pip_install
 from tests.docs.pages import ROOT, blocks
 from tests.warm import run_tokengym
 from tokengym.agents.cli import app
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 
@@ -42,13 +43,12 @@ def test_a_written_package_passes_its_tests_and_trains(
     words = ["train", "cointoss", "--run", "run", "--yes", *small, *model]
     printed = tmp_path / "printed.txt"
     assert run_tokengym(words, tmp_path, environment, printed) == 0, printed.read_text()
-    outcome = RunFolder(tmp_path / "run").outcome
-    assert outcome is not None
+    found = read_trained(RunFolder(tmp_path / "run"))
     assert [row.step for row in RunFolder(tmp_path / "run").steps()] == [0, 1]
-    references = outcome.references["student"]
-    assert references.lines["oracle"].value == 1.0
-    assert len(references.oracle_replies) == 4
-    assert all(re.fullmatch(r"Probability: 0\.[0-9]+", said) for said in references.oracle_replies)
+    scale = found["student"].scale
+    assert scale.lines["oracle"].value == 1.0
+    assert len(scale.replies) == 4
+    assert all(re.fullmatch(r"Probability: 0\.[0-9]+", said) for said in scale.replies)
     # What the small policy says has the form, so that there is something to learn from.
     assert any(record.total > 0.5 for record in RunFolder(tmp_path / "run").rollouts.read())
 

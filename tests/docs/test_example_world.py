@@ -126,12 +126,13 @@ def test_it_is_trained_with_replies_as_long_as_it_needs(
 from pathlib import Path
 import tokengym
 from tokengym.agents import RunFolder, codec_named
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.training.earlier_runs import codec_of
 found = RunFolder(Path("run"))
 codec, world = codec_named(codec_of(found)), tokengym.make_world("change")
 best = [world.task("test", index).answer["best"] for index in range(50)]
 needed = max(len(codec.write("PAY " + " ".join(map(str, coins)))) for coins in best)
 print(found.config.world, found.config.max_tokens >= needed, len(list(found.steps())))
-print(found.outcome.references["cashier"].lines["oracle"].value)
+print(read_trained(found)["cashier"].scale.lines["oracle"].value)
 """
     assert execute(code).split() == ["acme/Change-v0", "True", "1", "1.0"]

@@ -6,8 +6,8 @@ import gymnasium
 import pytest
 
 from tests.docs.pages import ROOT
-from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.analysis.markdown import read_block, table_rows
+from tokengym.agents.evaluation.scripted import play_all
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import baselines, make_world, scripted_opponent, specs
 

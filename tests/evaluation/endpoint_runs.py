@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.evaluation.endpoint_server import Endpoint
-from tokengym.agents.evaluation.chat_client import PATIENCE, Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import Progress
@@ -19,7 +18,7 @@ from tokengym.envs import make_world
 
 Answer = tuple[str | None, str, str | None]
 FAULTS = ("", "hang", "drop", "refuse")
-HASTY = Patience(timeout=1.0, retries=1)
+HASTY: dict[str, Any] = {"timeout": 1.0, "retries": 1}
 
 
 def forecast(body: dict[str, Any]) -> Answer:
@@ -49,15 +48,15 @@ def run(
     folder: Path,
     concurrency: int = 4,
     world: str = "forecast",
-    patience: Patience = PATIENCE,
     progress: Progress = lambda *_: None,
     model: str = "some/model",
     **changes: Any,
 ) -> list[RolloutRecord]:
     """Evaluate the endpoint's model; returns its rollouts."""
     policy = f"openai:{model}@{endpoint.url}"
-    config = EvaluationConfig((WorldLevel.parse(world),), (policy,), **{"tasks": 6, **changes})
-    run_evaluation(config, EvaluationFolder(folder), concurrency, progress, patience)
+    settings = {"tasks": 6, "concurrency": concurrency, **changes}
+    config = EvaluationConfig((WorldLevel.parse(world),), (policy,), **settings)
+    run_evaluation(config, EvaluationFolder(folder), progress)
     return list(EvaluationFolder(folder).rollouts.read())
 
 

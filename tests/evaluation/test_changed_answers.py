@@ -33,9 +33,9 @@ def evaluate(
     again: bool = False,
 ) -> Results:
     config = EvaluationConfig(
-        (WorldLevel.parse(world),), (policy,), tasks=tasks, options={"data": str(path)}
+        (WorldLevel.parse(world),), (policy,), tasks=tasks, options={"data": str(path)}, again=again
     )
-    return run_evaluation(config, EvaluationFolder(folder), again=again)
+    return run_evaluation(config, EvaluationFolder(folder))
 
 
 @pytest.mark.parametrize("world", list(WORLDS))

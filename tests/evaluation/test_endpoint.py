@@ -9,7 +9,7 @@ import pytest
 
 from tests.evaluation.endpoint_runs import Answer, forecast, results, run
 from tests.evaluation.endpoint_server import Endpoint, serving
-from tokengym.agents.evaluation.chat_client import KEY_VARIABLE, Patience
+from tokengym.agents.evaluation.chat_client import KEY_VARIABLE
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError, parse_endpoint
 from tokengym.agents.evaluation.folder import EvaluationFolder
@@ -76,8 +76,8 @@ def test_a_model_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path)
     with serving(Endpoint(lambda body: ("I think that", "length", None))) as endpoint:
         policy = f"openai:some/model@{endpoint.url}"
         config = EvaluationConfig((WorldLevel.parse("forecast"),), (policy, "half"), tasks=4)
-        found = run_evaluation(config, EvaluationFolder(tmp_path), 1)
-    first, second, *_ = evaluation_report(config, found).lines
+        found = run_evaluation(config, EvaluationFolder(tmp_path))
+    first, second, *_ = evaluation_report(config.plan, found).lines
     assert first == (
         f"{policy} in forecast:easy: 0% of the replies have the form that is asked for, so returns "
         "say little else. It reads the full prompts; try a larger --max-tokens, as most are cut "
@@ -92,7 +92,7 @@ def test_several_addresses_share_the_requests_at_the_rate_of_each(tmp_path: Path
     with serving(Endpoint(forecast)) as one, serving(Endpoint(forecast)) as other:
         both = Endpoint(forecast, url=f"{one.url},{other.url}")
         begun = time.monotonic()
-        records = run(both, tmp_path / "both", patience=Patience(rate=120.0))
+        records = run(both, tmp_path / "both", rate=120.0)
         assert time.monotonic() - begun >= 1.0
         assert (len(one.asked), len(other.asked)) == (3, 3)
         down = Endpoint(forecast, url=f"{one.url},http://127.0.0.1:9/v1")
@@ -126,7 +126,7 @@ def test_an_unknown_model_is_answered_with_those_there_are(tmp_path: Path) -> No
         # Nothing was played: the folder is free for the right name, then for more of the same.
         assert len(run(endpoint, tmp_path, model="b")) == 6
         asked = len(endpoint.asked)
-        more: dict[str, Any] = {"tasks": 9, "rollouts": 2, "prices": (1.0, 2.0)}
+        more: dict[str, Any] = {"tasks": 9, "rollouts": 2, "price_read": 1.0}
         assert len(run(endpoint, tmp_path, model="b", **more)) == 18
         assert len(endpoint.asked) == asked + 12
         assert results(tmp_path)["cost"] > 0.0
@@ -170,5 +170,5 @@ def test_without_address_a_key_is_needed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     config = EvaluationConfig((WorldLevel.parse("forecast"),), ("openai:gpt",), tasks=2)
     with pytest.raises(OptionError, match="OPENAI_API_KEY"):
-        run_evaluation(config, EvaluationFolder(tmp_path), 1, lambda *_: None)
+        run_evaluation(config, EvaluationFolder(tmp_path))
     assert list(tmp_path.iterdir()) == []

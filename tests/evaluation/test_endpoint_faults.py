@@ -9,15 +9,14 @@ from aiohttp import web
 
 from tests.evaluation.endpoint_runs import HASTY, digest, faulty, forecast, kill, results, run
 from tests.evaluation.endpoint_server import Endpoint, serving
-from tokengym.agents.analysis.report import Table
 from tokengym.agents.evaluation import chat_client
-from tokengym.agents.evaluation.chat_client import Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import evaluation_report
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify_evaluation
+from tokengym.agents.report import Table
 
 
 def test_errors_of_the_moment_are_tried_again_and_requests_are_bounded(tmp_path: Path) -> None:
@@ -101,8 +100,8 @@ def test_failed_rollouts_are_counted_in_the_table(tmp_path: Path) -> None:
     with serving(endpoint):
         policy = f"openai:some/model@{endpoint.url}"
         config = EvaluationConfig((WorldLevel.parse("forecast"),), (policy,), tasks=4)
-        results = run_evaluation(config, EvaluationFolder(tmp_path), 1)
-    table = evaluation_report(config, results).parts[0]
+        results = run_evaluation(config, EvaluationFolder(tmp_path))
+    table = evaluation_report(config.plan, results).parts[0]
     assert isinstance(table, Table)
     assert ("failed", "1 of 4") in table.rows
     assert results.to_dict()["policies"][0]["failures"] == {"refused (status 400)": 1}
@@ -120,7 +119,7 @@ def test_an_endpoint_that_fails_now_and_then_is_evaluated_in_one_run(tmp_path: P
     """Of 200 conversations two are refused for ever, two dropped and two hung."""
     kinds = {"refused (status 400)": 2, "no connection": 2, "time-out": 2}
     with serving(faulty(200)) as endpoint:
-        records = run(endpoint, tmp_path, 16, patience=HASTY, tasks=200)
+        records = run(endpoint, tmp_path, 16, **HASTY, tasks=200)
         found = results(tmp_path)
         assert found["failures"] == kinds
         assert found["lost"] == 4
@@ -134,7 +133,7 @@ def test_an_endpoint_that_fails_now_and_then_is_evaluated_in_one_run(tmp_path: P
         # What was lost is tried again; nothing else is.
         before = len(endpoint.asked)
         endpoint.fault = lambda body: ""
-        run(endpoint, tmp_path, 16, patience=HASTY, tasks=200)
+        run(endpoint, tmp_path, 16, **HASTY, tasks=200)
         assert len(endpoint.asked) == before + 4
         assert results(tmp_path)["failures"] == {"refused (status 400)": 2}
 
@@ -143,7 +142,7 @@ def test_kills_change_nothing(tmp_path: Path) -> None:
     """Twenty of them: see `benchmarks/endpoint_faults.py`."""
     chance = random.Random(0)
     with serving(faulty(60)) as endpoint:
-        run(endpoint, tmp_path / "whole", 16, patience=HASTY, tasks=60)
+        run(endpoint, tmp_path / "whole", 16, **HASTY, tasks=60)
         policy = f"openai:some/model@{endpoint.url}"
         words = ["evaluate", "forecast", "--policy", policy, "--tasks", "60", "--out", "killed"]
         words += ["--timeout", "1", "--retries", "1"]
@@ -152,7 +151,7 @@ def test_kills_change_nothing(tmp_path: Path) -> None:
             kill(endpoint, [*words, "--workers", workers], tmp_path, chance.randrange(1, 20))
         folder = EvaluationFolder(tmp_path / "killed")
         assert folder.read()["results"] is None
-        run(endpoint, folder.folder, 16, patience=HASTY, tasks=60)
+        run(endpoint, folder.folder, 16, **HASTY, tasks=60)
         # Of each kill, what 16 requests at once had not answered yet is asked for again.
         assert len(endpoint.asked) <= asked + 57 + 2 * 17
     assert digest(folder.folder) == digest(tmp_path / "whole")
@@ -161,7 +160,7 @@ def test_kills_change_nothing(tmp_path: Path) -> None:
 def test_more_failures_than_allowed_stop_and_say_why(tmp_path: Path) -> None:
     broken = Endpoint(forecast, fault=lambda body: "break" if endpoint.asked else "")
     with serving(broken) as endpoint, pytest.raises(EndpointError) as stopped:
-        run(endpoint, tmp_path, 1, patience=Patience(retries=0, max_failures=2))
+        run(endpoint, tmp_path, 1, retries=0, max_failures=2)
     assert "3 rollouts failed, more than --max-failures 2" in str(stopped.value)
     assert "broken answer: '{\"choices\": []}'" in str(stopped.value)
     assert [record.lost for record in EvaluationFolder(tmp_path).rollouts.read()] == [
@@ -175,5 +174,5 @@ def test_an_endpoint_that_never_answers_ends_the_evaluation(fault: str, tmp_path
         serving(Endpoint(forecast, fault=lambda body: fault)) as endpoint,
         pytest.raises(EndpointError, match=r"Is a server running at http.*, and of this API\?"),
     ):
-        run(endpoint, tmp_path, patience=Patience(timeout=0.2, retries=0))
+        run(endpoint, tmp_path, timeout=0.2, retries=0)
     assert list(EvaluationFolder(tmp_path).rollouts.read()) == []

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
-from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.report import evaluation_report, write_tables
+from tokengym.agents.evaluation.folder import EvaluationFolder, write_tables
+from tokengym.agents.evaluation.plan import Plan
+from tokengym.agents.evaluation.report import evaluation_report
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.run_async import run_async
@@ -39,7 +40,7 @@ def run(config: EvaluationConfig, folder: Path) -> tuple[Results, int]:
     """Evaluate; returns the results and how many rollouts were on record before."""
     known: list[int] = []
     results = run_evaluation(
-        config, EvaluationFolder(folder), 1, lambda what, done, total: known.append(done)
+        config, EvaluationFolder(folder), lambda what, done, total: known.append(done)
     )
     return results, known[0]
 
@@ -143,7 +144,7 @@ def test_what_was_played_is_not_played_again(tmp_path: Path) -> None:
     assert known == 12
     run(config, tmp_path / "part")
     folder = EvaluationFolder(tmp_path / "part")
-    folder.write(config, (), None)
+    folder.write(config.plan, ())
     for segment in folder.rollouts.segments():
         lines = segment.path.read_bytes().splitlines(keepends=True)
         segment.path.write_bytes(b"".join([*lines[6:9], *lines[1:2]]))
@@ -176,7 +177,7 @@ def test_names_are_resolved_before_anything_is_played(
         for worlds in (BY_ID, BY_SHORT_NAME):
             worlds.clear()
 
-    assert run_evaluation(asked(), EvaluationFolder(tmp_path), 1, forget) == done[0]
+    assert run_evaluation(asked(), EvaluationFolder(tmp_path), forget) == done[0]
 
 
 def test_another_evaluation_is_refused_in_its_folder(done: tuple[Results, Path]) -> None:
@@ -189,7 +190,7 @@ def test_the_report_states_what_was_asked_and_found(
     done: tuple[Results, Path], tmp_path: Path
 ) -> None:
     results, _ = done
-    report = evaluation_report(asked(), results)
+    report = evaluation_report(asked().plan, results)
     page = json.dumps(report.to_dict())
     assert "oracle" in page
     assert "could show" in page
@@ -208,7 +209,7 @@ def test_the_tables_of_a_report_shorten_directories(done: tuple[Results, Path]) 
     pairs = [
         replace(one, first=names[one.first], second=names[one.second]) for one in results.pairs
     ]
-    report = evaluation_report(asked(), Results(results.worlds, policies, pairs))
+    report = evaluation_report(asked().plan, Results(results.worlds, policies, pairs))
     heads = {cell for table in report.tables for cell in table.header}
     assert {"openai:smol@http://127.0.0.1:1/v1", "one"} <= heads
     assert not any("/home" in head for head in heads)
@@ -250,11 +251,12 @@ def test_worlds_are_named_with_their_level() -> None:
 
 
 def test_settings_survive_their_json(tmp_path: Path) -> None:
-    config = asked(prices=(0.5, 2.0), opponents={}, temperature=0.3)
-    assert read_plain(EvaluationConfig, json.loads(json.dumps(asdict(config)))) == config
+    plan = asked(price_read=0.5, price_written=2.0, opponents={}, temperature=0.3).plan
+    assert read_plain(Plan, json.loads(json.dumps(asdict(plan)))) == plan
+    assert plan.prices == (0.5, 2.0)
     (tmp_path / "evaluation.json").write_text("{}")
     with pytest.raises(DataError, match="has schema None"):
-        EvaluationFolder(tmp_path).config()
+        EvaluationFolder(tmp_path).saved()
     with pytest.raises(OptionError, match="holds no evaluation"):
         EvaluationFolder.open(tmp_path / "elsewhere")
 
@@ -302,7 +304,7 @@ def test_memory_hardly_grows_with_the_tasks() -> None:
 
     def peak(tasks: int) -> int:
         config = asked("half", worlds="forecast", tasks=tasks, options={"family": "frequency"})
-        world = EvaluatedWorld.resolve(config.worlds[0], config)
+        world = EvaluatedWorld.resolve(config.plan.places[0], 0)
         tracemalloc.start()
         try:
             world.scale.used.skill([0.5] * tasks, np.random.default_rng(0))

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.analysis.studies import study_script
 from tests.evaluation.endpoint_server import Endpoint, serving
 from tests.warm import CONTEXT
-from tokengym.agents.analysis.evaluate import draw_tasks
-from tokengym.agents.analysis.played_ties import tie_study
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import Progress
 from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.executors import IN_PROCESS, Executor, Processes, WorkerError
 from tokengym.envs import baselines, make_world
@@ -69,8 +69,10 @@ def evaluate(
     **changes: Any,
 ) -> dict[str, bytes]:
     """Evaluate; returns every file that there is in the end."""
-    config = EvaluationConfig((WorldLevel.parse(world),), (policy,), **{"tasks": TASKS, **changes})
-    run_evaluation(config, EvaluationFolder(folder), 4, progress, executor=executor)
+    config = EvaluationConfig(
+        (WorldLevel.parse(world),), (policy,), **{"tasks": TASKS, "concurrency": 4, **changes}
+    )
+    run_evaluation(config, EvaluationFolder(folder), progress, executor=executor)
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.json*")}
 
 
@@ -136,7 +138,7 @@ def test_ties_are_those_of_one_process(two: Processes) -> None:
     tasks = draw_tasks(world, "test", 9, two)
     assert tasks == world.first_tasks("test", 9)
     one, other = (
-        tie_study(world, tasks, rules, "noisy", (2, 4), executor=executor)
+        study_script(world, tasks, rules, "noisy", (2, 4), executor=executor)
         for executor in (IN_PROCESS, two)
     )
     assert one.effort is not None

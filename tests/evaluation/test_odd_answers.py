@@ -16,7 +16,7 @@ from tests.evaluation.endpoint_runs import forecast, results, run
 from tests.evaluation.endpoint_server import Endpoint, serving
 from tokengym.agents.evaluation import endpoint as endpoints
 from tokengym.agents.evaluation.chat_answer import ChatAnswer
-from tokengym.agents.evaluation.chat_client import Patience
+from tokengym.agents.evaluation.chat_client import EndpointSettings
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import evaluation_report
@@ -25,7 +25,7 @@ from tokengym.agents.run_async import run_async
 from tokengym.envs import make_world
 
 GOOD = "Probability: 0.4"
-ONCE = Patience(timeout=20.0, retries=0)
+ONCE: dict[str, Any] = {"timeout": 20.0, "retries": 0}
 
 words = st.text(st.characters(), max_size=6)  # halves of surrogate pairs too
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | words | st.just(10**400)
@@ -73,7 +73,7 @@ def server() -> Iterator[Endpoint]:
 @example(sent=answer(None, reasoning=GOOD))
 def test_no_answer_raises_and_what_is_noted_can_be_written(sent: Any, server: Endpoint) -> None:
     server.body = lambda _: json.dumps(sent).encode()
-    asked = endpoints.Endpoint.named(f"openai:some/model@{server.url}", ONCE)
+    asked = endpoints.Endpoint.named(f"openai:some/model@{server.url}", EndpointSettings(**ONCE))
     asked.answered = True  # so that a broken answer is a failure of this request alone
 
     async def ask() -> tuple[str | None, Mapping[str, Any]]:
@@ -93,7 +93,7 @@ def test_no_answer_raises_and_what_is_noted_can_be_written(sent: Any, server: En
 @pytest.mark.parametrize("sent", [b"[" * 100_000, b"\xff", b"1" * 5000, b"null", b""])
 def test_what_is_no_answer_at_all_is_a_broken_one(sent: bytes, server: Endpoint) -> None:
     server.body = lambda _: sent
-    asked = endpoints.Endpoint.named(f"openai:some/model@{server.url}", ONCE)
+    asked = endpoints.Endpoint.named(f"openai:some/model@{server.url}", EndpointSettings(**ONCE))
     asked.answered = True
 
     async def ask() -> str:
@@ -147,11 +147,11 @@ def test_a_broken_answer_fails_its_rollout_alone_and_is_asked_again(tmp_path: Pa
 
     mended = False
     with serving(Endpoint(forecast, body=body)) as endpoint:
-        first = run(endpoint, tmp_path, tasks=8, patience=ONCE)
+        first = run(endpoint, tmp_path, tasks=8, **ONCE)
         assert [record.lost for record in first] == [n in (1, 3, 5, 6) for n in range(8)]
         assert results(tmp_path)["failures"] == {"broken answer": 4}
         asked, mended = len(endpoint.asked), True
-        again = run(endpoint, tmp_path, tasks=8, patience=ONCE)
+        again = run(endpoint, tmp_path, tasks=8, **ONCE)
         assert len(endpoint.asked) == asked + 4
     assert not any(record.lost for record in again)
     assert results(tmp_path)["malformed"]["value"] == 0.0
@@ -170,7 +170,7 @@ def test_another_model_is_recorded_warned_of_once_and_in_the_report(
     records = list(EvaluationFolder(tmp_path).rollouts.read())
     assert {turn.model for record in records for turn in record.turns} == {"some/model-mini"}
     assert results(tmp_path)["other_models"] == {"some/model-mini": 4}
-    (line,) = (line for line in evaluation_report(config, found).lines if "mini" in line)
+    (line,) = (line for line in evaluation_report(config.plan, found).lines if "mini" in line)
     assert line.endswith("4 replies are of another model, some/model-mini.")
 
 

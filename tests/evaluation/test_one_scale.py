@@ -14,17 +14,19 @@ from tokengym.agents.adapters.skill import measure_scales
 from tokengym.agents.certify.levels import check
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.plan import RUN_POLICIES
 from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.evaluation.trained import Evaluated, Trained
 from tokengym.agents.rollouts import train_segment
 from tokengym.agents.scale import FILE, Scale, level_ends, scripted_opponents, shipped_scale
 from tokengym.agents.scale import TASKS as TASKS_OF_A_SCALE
 from tokengym.agents.training.batches.curriculum import SKILL
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.presets import preset
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import baselines, make_world, spec
+from tokengym.rewards.estimates import mean_estimate
 
 TASKS = 3
 WORLDS = ("forecast", "warehouse", "energy", "disruption")
@@ -65,15 +67,12 @@ def test_skill_is_the_same_number_for_all_who_state_it(
     few = {name: baselines(world_id)[name] for name in ("null", "random", "oracle")}
     assert check(world, few, tasks=TASKS).skill["random"].value == pytest.approx(evaluated)
 
-    records = list(folder.rollouts.read(folder.segment(place, "random", config)))
-    scale = Scale.measure(world, tasks, role, scripted_opponents(world))
-    evaluation, found = Evaluation.of_rollouts(records, world.spec), result.policies[0]
-    assert evaluation.returns == found.mean_return
-    assert evaluation.earned == (found.expected or found.mean_return)
-    shares = [evaluation.figures[name] for name in ("malformed", "cut_off")]
-    assert shares == pytest.approx([found.malformed.value, found.cut_off.value])
-    summary = RunSummary(evaluation, evaluation, {role: References.of(scale, "", ())}, None, {})
-    assert summary.skill(role).after.value == pytest.approx(evaluated)
+    scale, found = Scale.measure(world, tasks, role, scripted_opponents(world)), result.policies[0]
+    table = folder.table(config.plan, config.plan.places[0], "random")
+    skill = Trained(scale, dict.fromkeys(RUN_POLICIES, Evaluated(found, table)), {}).skill()
+    assert skill.after.value == pytest.approx(evaluated)
+    assert skill.gain.value == 0.0
+    assert found.earned == mean_estimate(Evaluated(found, table).earned_T)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tokengym.agents.analysis.evaluate import play_all
+from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.scale import Earned
 from tokengym.envs import baselines, make_world
 from tokengym.envs.forecasting.world import ForecastWorld

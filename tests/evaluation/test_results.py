@@ -26,7 +26,8 @@ from tests.evaluation.written_rollouts import (
     total,
 )
 from tokengym.agents.evaluation.config import WorldLevel
-from tokengym.agents.evaluation.report import evaluation_report, write_tables
+from tokengym.agents.evaluation.folder import write_tables
+from tokengym.agents.evaluation.report import evaluation_report
 
 
 def differences(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> list[float]:
@@ -172,7 +173,7 @@ def test_policies_are_compared_within_a_level_by_corrected_paired_t_tests(
 
 
 def test_the_report_and_the_tables_show_these_figures(written: Written, tmp_path: Path) -> None:
-    report = evaluation_report(CONFIG, written.results)
+    report = evaluation_report(CONFIG.plan, written.results)
     small, _, _, pairs = report.tables
     first = written.of("energy:small", "null")
     shown = {str(row[0]): row[1] for row in small.rows}

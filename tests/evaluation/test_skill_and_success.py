@@ -40,7 +40,7 @@ def test_the_ends_of_skill_and_the_optimum_are_in_the_unit_of_what_is_compared(
     if found["unit"] == "expected":  # the oracle attains it, on average over outcomes
         assert found["optimum"] == pytest.approx(sum(oracle) / TASKS, abs=2**-12)
     limit = "optimum" if found["exact"] else "bound"
-    report = evaluation_report(CONFIG, written.results)
+    report = evaluation_report(CONFIG.plan, written.results)
     unit = "expected returns" if found["unit"] == "expected" else "returns"
     assert (
         f"{world}, {unit}: {found['blind_name']} {found['blind']['value']:.3f}, "

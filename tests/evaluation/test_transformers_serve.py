@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tokengym.agents.evaluation.chat_client import Patience
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.folder import EvaluationFolder
@@ -70,7 +69,7 @@ def test_a_server_that_dies_is_said_and_what_it_answered_is_kept(
         if done == 2:
             process.kill()
 
-    results = run_evaluation(config, folder, 1, kill_half_way, Patience(retries=0))
+    results = run_evaluation(config, folder, kill_half_way)
     *records, lost = folder.rollouts.read()
     assert [record.origin.group for record in records] == [0, 1]
     assert lost.failure is not None
@@ -78,7 +77,7 @@ def test_a_server_that_dies_is_said_and_what_it_answered_is_kept(
     assert results.policies[0].lost == 1
     # Its rollout would be played again.
     with pytest.raises(EndpointError, match="Is a server running at http"):
-        run_evaluation(config, folder, 1, patience=Patience(retries=0))
+        run_evaluation(config, folder)
     for record in records:
         (turn,) = record.turns
         assert turn.said

@@ -10,7 +10,6 @@ import pytest
 
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.report import write_tables
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import changes, verify_evaluation
 
@@ -24,7 +23,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> EvaluationFolder:
     folder = EvaluationFolder(tmp_path_factory.mktemp("evaluation"))
     worlds = tuple(map(WorldLevel.parse, WORLDS))
     config = EvaluationConfig(worlds, ("noisy", "null"), tasks=3, rollouts=2)
-    write_tables(folder.folder, run_evaluation(config, folder, 1))
+    run_evaluation(config, folder)
     return folder
 
 
@@ -98,7 +97,7 @@ def test_each_end_of_skill_is_named_when_it_is_edited(kept: EvaluationFolder) ->
     kept.file.write_text(json.dumps(data))
     found = [line.partition(" is ")[0] for line in verify_evaluation(kept).differences]
     kept.file.write_text(text)
-    assert len(wanted) == 4 * 3 + 2 * 3 + 2  # three Tasks; forecast's ends have two units
+    assert len(wanted) == (2 * 2 + 1) * 3 + (2 + 1) * 3  # forecast's ends have two units
     assert sorted(found) == sorted(wanted)
 
 
@@ -128,11 +127,11 @@ def test_a_result_that_is_missing_or_too_many_is_named(kept: EvaluationFolder) -
     del data["results"]["policies"][0]["mean_return"]
     data["results"]["pairs"].pop()
     data["results"]["worlds"][0]["blind"]["wider"] = 1.0
-    del data["worlds"][1]["optimum"]
+    data["worlds"][1]["scale"]["limits_T"].pop()
     kept.file.write_text(json.dumps(data))
     (found,) = verify_evaluation(kept).differences
-    assert found.startswith("energy:small: optimum is ")
-    data["worlds"][1]["optimum"] = json.loads(text)["worlds"][1]["optimum"]
+    assert found.startswith("energy:small: scale.limits_T is ")
+    data["worlds"] = json.loads(text)["worlds"]
     kept.file.write_text(json.dumps(data))
     differences = verify_evaluation(kept).differences
     kept.file.write_text(text)

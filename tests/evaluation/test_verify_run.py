@@ -12,7 +12,9 @@ pytest.importorskip("typer")
 
 from typer.testing import CliRunner
 
+from tests.evaluation.written_run import write_evaluation
 from tokengym.agents.cli import app
+from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.verify import verify_run
 from tokengym.agents.rollouts import (
     RolloutOrigin,
@@ -23,7 +25,6 @@ from tokengym.agents.rollouts import (
 )
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import Evaluation
 from tokengym.agents.training.presets import mixed_preset, preset
 from tokengym.envs import baselines, make_world, play
 from tokengym.envs.registry import spec
@@ -41,11 +42,10 @@ def rollout(kind: str, split: str, group: int) -> RolloutRecord:
 @pytest.fixture
 def run(tmp_path: Path) -> RunFolder:
     made = RunFolder(tmp_path / "run")
-    made.write_config(preset(WORLD))
+    made.write_config(preset(WORLD, options=OPTIONS))
     before = [rollout("evaluation", "test", group) for group in range(4)]
-    made.rollouts.append(evaluation_segment("before"), before)
     made.rollouts.append(train_segment(0), [rollout("train", "train", group) for group in range(2)])
-    made.write_evaluation("before", Evaluation.of_rollouts(before, spec(WORLD)))
+    write_evaluation(made, {"before": [before]})
     return made
 
 
@@ -73,50 +73,47 @@ def test_a_rollout_that_was_changed_is_named(run: RunFolder) -> None:
     assert "1 differences in 6 rollouts" in shown.output
 
 
-def test_an_evaluation_that_does_not_follow_from_its_rollouts_is_named(run: RunFolder) -> None:
-    stated = run.evaluation("before")
-    assert stated is not None
-    run.write_evaluation(
-        "before", replace(stated, returns_by_task=(0.5, *stated.returns_by_task[1:]))
-    )
+@pytest.mark.parametrize("name", ["mean_return", "malformed"])
+def test_an_evaluation_that_does_not_follow_from_its_rollouts_is_named(
+    run: RunFolder, name: str
+) -> None:
+    file = EvaluationFolder(run.folder).file
+    data = json.loads(file.read_text())
+    data["results"]["policies"][0][name]["value"] = 0.75
+    file.write_text(json.dumps(data))
     (found,) = verify_run(run).differences
-    assert found.startswith("before predictor: returns_by_task.0 is ")
-    assert found.endswith(", recorded 0.5")
-
-
-def test_every_figure_of_an_evaluation_follows_from_its_rollouts(run: RunFolder) -> None:
-    stated = run.evaluation("before")
-    assert stated is not None
-    edited = {**stated.figures, "malformed": 0.75}
-    run.write_evaluation("before", replace(stated, figures=edited, low=stated))
-    first, *rest = verify_run(run).differences
-    assert (
-        first
-        == f"before predictor: figures.malformed is {stated.figures['malformed']}, recorded 0.75"
-    )
-    # Nothing was played at a low temperature.
-    assert rest[0].startswith("before predictor: low.returns_by_task is [], recorded [")
+    assert found.startswith(f"results.policies.0.{name}.value is ")
+    assert found.endswith(", recorded 0.75")
 
 
 def test_levels_of_one_role_that_were_played_at_once_are_verified_each(tmp_path: Path) -> None:
     config = mixed_preset(TrainConfig, [("forecast", "easy"), ("forecast", "hard")], mix="even")
     run, known = RunFolder(tmp_path), baselines("forecast")["noisy"]
     run.write_config(config)
-    levels: dict[str, list[RolloutRecord]] = {}
-    for group in range(2):
-        for level in ("hard", "easy"):
-            world = make_world("forecast", level)
-            played = play(world, world.task("test", group), known, seed=group)
-            origin = RolloutOrigin("evaluation", group=group)
-            levels.setdefault(level, []).append(record_play(origin, played, "forecaster"))
-            run.rollouts.append(evaluation_segment("before"), levels[level][-1:])
-    run.rollouts.seal(evaluation_segment("before"))
-    hard, easy = (Evaluation.of_rollouts(rows, spec("forecast")) for rows in levels.values())
-    run.write_evaluation("before", replace(easy, others={"forecast-hard": hard}))
+    levels = []
+    for part, _ in config.trained.values():
+        options = {**part.options, **spec("forecast").evaluation}
+        world = make_world("forecast", part.level, **options)
+        origin = RolloutOrigin("evaluation", options=options)
+        levels.append(
+            [
+                record_play(
+                    replace(origin, group=group),
+                    play(world, world.task("test", group), known, seed=group),
+                    "forecaster",
+                )
+                for group in range(2)
+            ]
+        )
+    write_evaluation(run, {"before": levels})
     assert verify_run(run) == (4, [])
-    run.write_evaluation("before", replace(easy, others={"forecast-hard": easy}))
-    assert all(found.startswith("before forecast-hard: ") for found in verify_run(run).differences)
-    assert verify_run(run).differences
+    saved = EvaluationFolder(run.folder).saved()
+    easy, hard = (row.place for row in saved.results.policies)
+    assert (easy, hard) == ("forecast:easy", "forecast:hard")
+    change(run, evaluation_segment("before"), level="hard")
+    differences = verify_run(run).differences
+    assert "forecast:easy before: rollouts are missing or repeated" in differences
+    assert "forecast:hard before: rollouts are missing or repeated" in differences
 
 
 def test_a_rollout_of_another_task_is_named(run: RunFolder) -> None:

@@ -26,7 +26,8 @@ CONFIG = EvaluationConfig(
     tasks=TASKS,
     rollouts=ROLLOUTS,
     success_margin=MARGIN,
-    prices=PRICES,
+    price_read=PRICES[0],
+    price_written=PRICES[1],
 )
 
 everywhere = pytest.mark.parametrize(
@@ -68,8 +69,9 @@ class Written(NamedTuple):
     def ends(self, world: str, policy: str) -> list[list[float]]:
         """Return what the blind policy and the oracle earn on each Task, in the same unit."""
         known = world.startswith("forecast") and policy != "random"
-        prefix = "expected_" if known else ""
-        return [self.worlds[world][f"{prefix}{who}_returns"] for who in ("blind", "oracle")]
+        scale = self.worlds[world]["scale"]
+        unit = "expected_T" if known else "realised_T"
+        return [scale["returns"][who][unit] for who in (scale["blind"], "oracle")]
 
 
 def rewritten(
@@ -120,16 +122,17 @@ def rewritten(
 
 def write_rollouts(folder: EvaluationFolder) -> Written:
     """Play an evaluation, write other rollouts in its log, and let it compute its results again."""
-    run_evaluation(CONFIG, folder, 1)
+    run_evaluation(CONFIG, folder)
     played = json.loads(folder.file.read_text())
     worlds = dict(zip(WORLDS, played["worlds"], strict=True))
     rng, rows = np.random.default_rng(0), {}
-    for world, level in zip(WORLDS, CONFIG.worlds, strict=True):
+    for world, place in zip(WORLDS, CONFIG.plan.places, strict=True):
         for policy in POLICIES:
-            path = folder.rollouts.path(folder.segment(level, policy, CONFIG))
+            path = folder.rollouts.path(CONFIG.plan.segment(place, policy))
             lines = [json.loads(line) for line in path.read_text().splitlines()]
-            ends = worlds[world]["oracle_returns"]
-            best = worlds[world]["expected_oracle_returns"] or ends
+            oracle = worlds[world]["scale"]["returns"]["oracle"]
+            ends = oracle["realised_T"]
+            best = oracle["expected_T"] or ends
             new = [rewritten(row, ends[row["group"]], best[row["group"]], rng) for row in lines]
             if (world, policy) == ("energy:day", "random"):
                 new[7]["turns"][0]["completion_tokens"] = None
@@ -140,9 +143,9 @@ def write_rollouts(folder: EvaluationFolder) -> Written:
                 new[first : first + ROLLOUTS] for first in range(0, len(new), ROLLOUTS)
             ]
     # Not by running it again, which would play what was lost.
-    resolved = [EvaluatedWorld.resolve(level, CONFIG) for level in CONFIG.worlds]
-    results = results_of(CONFIG, folder, resolved)
-    folder.write(CONFIG, resolved, results)
+    resolved = [EvaluatedWorld.resolve(place, 0) for place in CONFIG.plan.places]
+    results = results_of(CONFIG.plan, folder, resolved)
+    folder.write(CONFIG.plan, resolved, results)
     found = json.loads(folder.file.read_text())
     assert found["worlds"] == played["worlds"]
     return Written(rows, worlds, found["results"], results)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.forecasting.questions_file import plain, write_lines
-from tokengym.agents.analysis.evaluate import play_all
+from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.scale import Earned, best_blind
 from tokengym.envs import make_world
 from tokengym.envs.core.world import World

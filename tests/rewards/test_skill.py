@@ -3,18 +3,29 @@
 import itertools
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary, Skill
+from tests.evaluation.written_run import rollouts, scale_of, write_evaluation
+from tokengym.agents.evaluation.trained import Skill, read_trained
+from tokengym.agents.scale import Earned, skill_gain, skill_of
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import RunSummary
+from tokengym.agents.training.presets import preset
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import Yardstick, describe_skill
 
 returns = st.integers(0, 16).map(lambda n: n / 16)
 tasks = st.lists(st.tuples(returns, returns, returns), min_size=2, max_size=20)
+
+
+def skill_between(ends: Yardstick, before: npt.ArrayLike, after: npt.ArrayLike) -> Skill:
+    return Skill(skill_of(ends, before), skill_of(ends, after), skill_gain(ends, after, before))
 
 
 def rng() -> np.random.Generator:
@@ -68,9 +79,7 @@ def test_a_run_that_learned_one_constant_is_not_called_a_success() -> None:
     """
     noise = np.random.default_rng(3).normal(0.0, 0.05, 256)
     scale = Yardstick(tuple(0.767 + noise), tuple(0.890 + noise), "best constant")
-    lines = References({}, scale)
-    before, after = Evaluation((0.008,) * 256), Evaluation(tuple(0.685 + noise))
-    skill = RunSummary(before, after, {"forecaster": lines}, None, {}).skill("forecaster")
+    skill = skill_between(scale, (0.008,) * 256, 0.685 + noise)
     assert skill.after.high < 0.0
     assert skill.after.value == pytest.approx((0.685 - 0.767) / (0.890 - 0.767), abs=0.01)
     assert "-0.6" in str(skill)
@@ -79,9 +88,7 @@ def test_a_run_that_learned_one_constant_is_not_called_a_success() -> None:
 def test_nothing_is_claimed_inside_the_noise() -> None:
     noise = np.random.default_rng(4).normal(0.0, 0.3, (2, 64))
     scale = Yardstick((0.0,) * 64, (1.0,) * 64, "null")
-    lines = References({}, scale)
-    before, after = (Evaluation(tuple(0.5 + row)) for row in noise)
-    skill = RunSummary(before, after, {"forecaster": lines}, None, {}).skill("forecaster")
+    skill = skill_between(scale, *(0.5 + row for row in noise))
     assert "no change beyond chance" in str(skill)
 
 
@@ -115,26 +122,39 @@ def test_tasks_that_were_lost_do_not_count() -> None:
     assert math.isnan(whole.skill((np.nan, np.nan), rng()).value)
 
 
-def test_expected_returns_decide_where_they_are_known_and_outcomes_stand_beside() -> None:
+def test_expected_returns_decide_where_they_are_known_and_outcomes_stand_beside(
+    tmp_path: Path,
+) -> None:
     """Outcomes of 64 questions hide what the exact probabilities show."""
     noise = np.random.default_rng(5).normal(0.0, 0.3, (2, 64))
     ends = Yardstick((0.5,) * 64, (1.0,) * 64, "null")
-    references = References({"null": Estimate(0.5, 0.5, 0.5, 64)}, ends, References({}, ends))
-    before, after = (
-        Evaluation(tuple(mean + row), expected_by_task=(mean - 0.01, mean + 0.01) * 32)
-        for mean, row in zip((0.7, 0.75), noise, strict=True)
-    )
-    outcome = RunSummary(before, after, {"forecaster": references}, None, {})
-    assert outcome.skill("forecaster").gain.value == pytest.approx(0.1)
-    assert "gained 0.100" in str(outcome.skill("forecaster"))
-    on_outcomes = outcome.skill_on_outcomes("forecaster")
+    config, run = preset("forecast"), RunFolder(tmp_path)
+    run.write_config(config)
+    played = {
+        name: [
+            rollouts(
+                config,
+                (mean + row).tolist(),
+                ends=[{"expected_return/forecaster": mean + by} for by in (-0.01, 0.01)],
+            )
+        ]
+        for name, mean, row in zip(("before", "after"), (0.7, 0.75), noise, strict=True)
+    }
+    known = Earned(ends.blind_T, ends.blind_T), Earned(ends.oracle_T, ends.oracle_T)
+    scale = scale_of(ends.blind_T, ends.oracle_T)
+    both = replace(scale, returns=dict(zip(("blind", "oracle"), known, strict=True)))
+    write_evaluation(run, played, [both])
+    run.write_outcome(RunSummary(None, {}))
+    (found,) = read_trained(run).values()
+    assert found.skill().gain.value == pytest.approx(0.1)
+    assert "gained 0.100" in str(found.skill())
+    on_outcomes = found.skill_on_outcomes()
     assert on_outcomes is not None
-    gain = np.subtract(after.returns_by_task, before.returns_by_task)
+    gain = np.subtract(found.after.paid_T, found.before.paid_T)
     assert on_outcomes.gain.value == pytest.approx(2.0 * gain.mean())
     assert "no change beyond chance" in str(on_outcomes)
     assert f"about {on_outcomes.gain.samples_to_show():,} Tasks would show it" in str(on_outcomes)
-    alone = replace(outcome, references={"forecaster": References({}, ends)})
-    assert alone.skill_on_outcomes("forecaster") is None
+    assert replace(found, scale=scale).skill_on_outcomes() is None
 
 
 @pytest.mark.parametrize("ends", [((), ()), ((0.0,), (1.0, 1.0))])

@@ -1,4 +1,4 @@
-"""A hub that does not answer is asked once: the cache serves, or one sentence says what is missing."""
+"""A hub that does not answer is asked once: the cache serves, or a sentence says what lacks."""
 
 import logging
 import socket

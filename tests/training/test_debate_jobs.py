@@ -12,6 +12,8 @@ import torch
 
 from tests.training.jobs import metrics, run_job
 from tests.warm import start_tokengym
+from tokengym.agents.evaluation.trained import read_trained
+from tokengym.agents.evaluation.verify import verify_run
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.training.config import JobConfig, SftConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
@@ -40,18 +42,19 @@ def test_self_play_tells_of_both_roles(
     tmp_path: Path, served: dict[str, Any], separate: bool
 ) -> None:
     settings = job(self_play=True, separate=separate, **served)
-    outcome, _ = run_job(settings, tmp_path)
+    run_job(settings, tmp_path)
     (row,) = metrics(tmp_path)
     assert row["env/all/abandoned"] == 0.0
     assert row["env/all/total_episodes"] == 2 * 2 * len(ROLES)
     for role in ROLES:
         assert f"env/all/{role}/reward" in row
         assert f"env/all/{role}/reward_tie_eligible_groups" in row
-    assert set(outcome.before.others) == set(outcome.after.others) == {"challenger"}
-    assert outcome.after.others["challenger"].returns.samples == 2
+    found = read_trained(RunFolder(tmp_path))
+    assert list(found) == list(ROLES)
+    assert found["challenger"].after.result.tasks == 2
     lines = {
-        role: {name for name in found.lines if not name.startswith("best blind")}
-        for role, found in outcome.references.items()
+        role: {name for name in one.scale.lines if not name.startswith("best blind")}
+        for role, one in found.items()
     }
     assert lines["challenger"] < lines["predictor"]
     page = (tmp_path / "report.html").read_text()
@@ -81,9 +84,10 @@ def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> No
 
     second = tmp_path / "second"
     opponents = {"challenger": str(first)}
-    reinforced, _ = run_job(job(start=str(first), opponents=opponents), second)
+    run_job(job(start=str(first), opponents=opponents), second)
     assert len(metrics(second)) == 1
-    assert reinforced.references["predictor"].lines["oracle"].samples == 2
+    (found,) = read_trained(RunFolder(second)).values()
+    assert found.scale.lines["oracle"].samples == 2
     config = json.loads((second / "config.json").read_text())
     state, start = RunFolder(first).weights.state, config["load_checkpoint_path"]
     assert state is not None
@@ -100,12 +104,13 @@ def test_the_challenger_alone_is_trained_against_an_untrained_model(
     opponent = Job.resolve(settings).opponents["challenger"]["predictor"]
     assert not isinstance(opponent, str)
     assert opponent.name == "model"
-    outcome, _ = run_job(settings, tmp_path)
+    run_job(settings, tmp_path)
     (row,) = metrics(tmp_path)
     assert row["env/all/turns_per_episode"] == 1.0
-    assert outcome.after.returns.samples == 2
-    assert outcome.references["challenger"].lines["scripted"].samples == 2
-    assert "predictor" not in outcome.after.others
+    ((name, found),) = read_trained(RunFolder(tmp_path)).items()
+    assert (name, found.after.result.tasks) == ("challenger", 2)
+    assert found.scale.lines["scripted"].samples == 2
+    assert verify_run(RunFolder(tmp_path)).differences == []
 
 
 @pytest.mark.parametrize(
@@ -148,12 +153,13 @@ def test_the_debate_as_described_learns_its_form_from_demonstrations(
     config = preset(
         "disruption", as_described=True, evaluation_tasks=4, low_tasks=0, **sizes, **served
     )
-    outcome, _ = run_job(config, tmp_path)
-    assert outcome.before.figures["well_formed"] == 0.0
-    assert set(outcome.before.returns_by_task) == {-1.0}
+    run_job(config, tmp_path)
+    (found,) = read_trained(RunFolder(tmp_path)).values()
+    assert {end["well_formed"] for end in found.before.table.ends} == {0.0}
+    assert set(found.before.paid_T) == {-1.0}
     first, last = metrics(RunFolder(tmp_path).warm_start.folder)
     assert last["train/nll"] < first["train/nll"] - 0.2
-    assert outcome.warm is not None
+    assert "warm" in found.policies
 
 
 def test_self_play_needs_several_roles() -> None:

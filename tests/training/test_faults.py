@@ -66,7 +66,6 @@ def resume(folder: Path) -> str:
     run = RunFolder(folder)
     with run.lock():
         said = [*mend_run(run), *forget_unsaved_steps(run)]
-        assert run.evaluation("before") is None
     # Mended once, there is nothing more to say, and a next row stands on a line of its own.
     assert [*mend_run(run), *forget_unsaved_steps(run)] == []
     for name in ("metrics.jsonl", "checkpoints.jsonl"):
@@ -141,13 +140,13 @@ FAULTS = [
         resume,
     ),
     Fault(
-        "a damaged `evaluation_before.json`",
+        "half an `evaluation.json`, in `compare`",
         (
-            "run/evaluation_before.json is damaged: returns_by_task: Input should be a "
-            "valid array; delete it, and a resumed run makes it again"
+            "run/evaluation.json cannot be read: Expecting property name enclosed in double "
+            "quotes: line 1 column 13 (char 12)"
         ),
-        write("evaluation_before.json", '{"returns_by_task": 3}'),
-        resume,
+        write("evaluation.json", '{"schema": {'),
+        compare,
     ),
     Fault(
         "half an `outcome.json`, in `compare`",
@@ -162,7 +161,7 @@ FAULTS = [
     Fault(
         "a foreign `outcome.json`, in `compare`",
         (
-            "run/outcome.json is damaged: before: Field required; delete it, and a "
+            "run/outcome.json is damaged: collapse: Field required; delete it, and a "
             "resumed run makes it again"
         ),
         write("outcome.json", '{"state": "completed"}'),

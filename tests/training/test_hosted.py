@@ -15,6 +15,7 @@ from tests.training.jobs import metrics, run_job
 from tests.warm import run_tokengym
 from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.cli import app
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import train_segment
 from tokengym.agents.training.connection import ServiceRefusedError
 from tokengym.agents.training.folder.run import RunFolder
@@ -65,7 +66,8 @@ def test_a_run_ends_before_it_needs_more_tokens_and_goes_on_with_more(
 def test_a_budget_of_one_evaluation_trains_nothing(tmp_path: Path, served: dict[str, Any]) -> None:
     outcome, _ = run_job(replace(SMALL, **served, max_total_tokens=1), tmp_path)
     assert outcome.ending.startswith("Ended after 0 of 3 steps")
-    assert outcome.after.returns_by_task == outcome.before.returns_by_task
+    (found,) = read_trained(RunFolder(tmp_path)).values()
+    assert found.after.paid_T == found.before.paid_T
     assert (tmp_path / "report.html").exists()
 
 
@@ -124,10 +126,11 @@ def test_rate_limits_time_outs_and_lost_connections_cost_time_alone(
 
     settings = replace(SMALL, **served, steps=1, evaluation_tasks=2, low_tasks=0)
     with failing(served["base_url"], fault) as service:
-        outcome, _ = run_job(replace(settings, base_url=service.url), tmp_path)
+        run_job(replace(settings, base_url=service.url), tmp_path)
     assert service.failed == {name: len(kinds) for name, kinds in faults.items()}
     assert len(metrics(tmp_path)) == 1
-    assert outcome.after.returns.samples == 2
+    (found,) = read_trained(RunFolder(tmp_path)).values()
+    assert found.after.result.tasks == 2
 
 
 def expired(name: str, status: int, place: int = 0) -> Fault:

@@ -25,6 +25,7 @@ from tests.training.foreign import serving_less
 from tests.training.jobs import run_job
 from tokengym.agents.cli import app
 from tokengym.agents.cli import run as command_line
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.evaluation.verify import verify_run
 from tokengym.agents.service import ServiceDiedError
 from tokengym.agents.training import policy_trainers
@@ -82,20 +83,16 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     assert "step 3/3" in shown
     assert "tied pairs" in shown
     assert outcome.collapse is None
-    assert outcome.after.returns.samples == 8
-    low = outcome.after.low
-    assert low is not None
-    assert low.returns.samples == 2
-    prompt = settings.options["prompt"]
-    given = {"max_tokens": settings.max_tokens, "prompt": prompt}
-    assert outcome.after.conditions == {**given, "temperature": 1.0}
-    assert low.conditions == {**given, "temperature": 0.3}
+    (found,) = read_trained(RunFolder(tmp_path)).values()
+    usual, low = found.after.result, found.low["after"].result
+    assert (usual.tasks, low.tasks) == (8, 2)
+    for result, temperature in ((usual, 1.0), (low, 0.3)):
+        conditions = result.prompt, result.max_tokens, result.temperature
+        assert conditions == (settings.options["prompt"], settings.max_tokens, temperature)
     said = "At temperature 0.3, on the first 2 Tasks: return"
-    assert outcome.low_returns("forecaster").startswith(said)
+    assert list(found.findings())[-1].startswith(said)
     assert said in (tmp_path / "report.html").read_text()
-    figures = outcome.after.figures
-    reasons = [share for name, share in figures.items() if name.startswith("stop/")]
-    assert sum(reasons) == pytest.approx(1.0)
+    assert found.after.table.stops.total() == 8
     assert RunFolder(tmp_path).config == replace(settings, renderer="qwen3_instruct")
     assert RunFolder(tmp_path).outcome == outcome
     assert verify_run(RunFolder(tmp_path)).differences == []
@@ -171,7 +168,7 @@ def test_a_run_killed_after_its_last_step_saves_its_final_weights(
     settings = replace(SMALL, **served, save_every=1)
     run_job(settings, tmp_path)
     folder = RunFolder(tmp_path)
-    whole, before = folder.checkpoints(), folder.outcome
+    whole, (before,) = folder.checkpoints(), read_trained(folder).values()
     assert [row["name"] for row in whole] == ["000001", "000002", "000003", "final"]
     (tmp_path / "outcome.json").unlink()
     folder.forget_checkpoints_after(2)
@@ -181,9 +178,8 @@ def test_a_run_killed_after_its_last_step_saves_its_final_weights(
     *_, last, final = folder.checkpoints()
     assert (last["name"], final["name"], final["batch"]) == ("000003", "final", 3)
     assert folder.weights.sampler == final["sampler_path"]
-    assert folder.outcome is not None
-    assert before is not None
-    assert folder.outcome.after.returns_by_task == before.after.returns_by_task
+    (again,) = read_trained(folder).values()
+    assert again.after.paid_T == before.after.paid_T
 
 
 def test_loss_and_optimizer_steps_are_those_that_were_asked_for(

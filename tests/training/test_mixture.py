@@ -9,6 +9,7 @@ import pytest
 
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.analysis.run_report import run_report
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import evaluation_segment, train_segment
 from tokengym.agents.scale import Ends
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
@@ -92,11 +93,12 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
     sizes = {"steps": 2, "groups_per_batch": 4, "group_size": 2, "evaluation_tasks": 2}
     worlds = [("forecast", "hard"), ("warehouse", "pick_small")]
     config = mixed_preset(TrainConfig, worlds, mix="even", **sizes, **served)
-    outcome, shown = run_job(config, tmp_path)
+    _, shown = run_job(config, tmp_path)
     tags = ["forecast-hard", "warehouse-pick_small"]
     run = RunFolder(tmp_path)
     assert run.config == replace(config, renderer="qwen3_instruct")
-    assert list(outcome.references) == tags
+    found = read_trained(run)
+    assert list(found) == tags
     assert "before (warehouse-pick_small): " in shown
 
     rows = metrics(tmp_path)
@@ -122,7 +124,7 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
         assert curves["series"][f"return in {tag}"] == returns[tag]
         assert curves["series"][f"share in {tag}"] == [0.5, 0.5]
         assert "oracle" in curves["lines"][f"return in {tag}"]
-        ends = [outcome.before.of(tag).earned, outcome.after.of(tag).earned]
+        ends = [found[tag].before.result.earned, found[tag].after.result.earned]
         assert [point[1] for point in curves["points"][f"return in {tag}"]] == [
             mean.value for mean in ends
         ]

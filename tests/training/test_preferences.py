@@ -12,6 +12,7 @@ import tinker
 
 from tests.training.jobs import metrics, run_job, write_rollouts
 from tokengym.agents.cli.compare import training_method
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnRecord, train_segment
 from tokengym.agents.training.batches.preferences import Preferences
 from tokengym.agents.training.config import DpoConfig
@@ -168,14 +169,15 @@ def test_a_job_learns_what_earns_more(tmp_path: Path, served: dict[str, Any]) ->
         substeps=2,
     )
     write_rollouts(rolled, preset("forecast", **TINY, **served), [0.1, 0.9])
-    outcome, shown = run_job(config, tmp_path / "run")
+    _, shown = run_job(config, tmp_path / "run")
     rows = metrics(tmp_path / "run")
     assert rows[0]["dpo/loss"] == pytest.approx(math.log(2), abs=0.02)
     assert rows[-1]["dpo/loss"] < rows[0]["dpo/loss"]
     assert rows[-1]["dpo/accuracy"] == 1.0
     assert rows[-1]["dpo/margin"] > 0.0
     assert rows[-1]["dpo/chosen_reward"] > rows[-1]["dpo/rejected_reward"]
-    assert outcome.after.returns.samples == 2
+    (found,) = read_trained(RunFolder(tmp_path / "run")).values()
+    assert found.after.result.tasks == 2
     assert "loss" in shown
     assert "2 preference pairs" in (tmp_path / "run" / "report.html").read_text()
     assert training_method(config) == "preferences of rolled"

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from tests.training.jobs import metrics
 from tokengym.agents.cli import app
 from tokengym.agents.cli.sweep import Swept
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.settings import settings_of
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
@@ -95,7 +96,7 @@ def test_each_combination_is_trained_once_and_the_table_is_that_of_the_logs(
             assert column[name]["value"] == pytest.approx(fmean(row[name] for row in rows))
             assert name in first
         assert column["replies"] == 2 * size
-        skills = [run.finished.skill("forecaster").after for run in runs]
+        skills = [read_trained(run)["forecaster"].skill().after for run in runs]
         assert column["skills"] == [skill.value for skill in skills]
         # On the same Tasks the skill of mean returns is the mean of the skills.
         assert column["skill"]["value"] == pytest.approx(fmean(column["skills"]))

@@ -9,16 +9,16 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
-from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
-from tokengym.agents.rollouts import RolloutLog
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.held_out import HeldOutEvaluation
+from tokengym.agents.evaluation.trained import Evaluated
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
-from tokengym.agents.training.folder.run_summary import Evaluation, References
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.session import TrainingSession
-from tokengym.rewards.estimates import mean_estimate
+from tokengym.envs.registry import make_world
 
 T = TypeVar("T")
 
@@ -40,10 +40,20 @@ def in_session(config: TrainConfig, measure: Callable[[TrainingSession], Awaitab
     return asyncio.run(connected())
 
 
-async def untrained(session: TrainingSession) -> Evaluation:
+async def untrained(session: TrainingSession) -> Evaluated:
+    (role,) = session.job.trained
     with TemporaryDirectory() as folder:
-        log = RolloutLog(Path(folder))
-        return await evaluate_roles(session, {session.job.roles[0]: None}, log, "untrained")
+        kept = EvaluationFolder(Path(folder))
+        await HeldOutEvaluation.of_run(session, kept, {role: None})
+        plan, _, results = kept.saved()
+        assert results is not None
+        return Evaluated(results.policies[0], kept.table(plan, plan.places[0], "before"))
+
+
+def stated(found: Evaluated) -> list[tuple[float, float]]:
+    """Return label and probability of each well-formed forecast."""
+    pairs = [(end.get("label"), end.get("probability")) for end in found.table.ends]
+    return [(label, p) for label, p in pairs if label is not None and p is not None]
 
 
 def test_it_weighs_at_most_twelve_megabytes() -> None:
@@ -55,33 +65,24 @@ def test_it_weighs_at_most_twelve_megabytes() -> None:
 def test_its_replies_are_in_form(world_id: str, served: dict[str, Any]) -> None:
     settings = preset(world_id, evaluation_tasks=EPISODES[world_id], **served)
     # At most one in twenty in the long run; of a hundred replies, chance may make it eight.
-    assert in_session(settings, untrained).figures["malformed"] <= 0.08
+    assert in_session(settings, untrained).result.malformed.value <= 0.08
 
 
 def test_it_forecasts_in_form_and_no_better_than_the_best_constant(served: dict[str, Any]) -> None:
-    async def with_references(session: TrainingSession) -> tuple[Evaluation, References]:
-        references = await reference_lines(session)
-        return await untrained(session), references[session.job.roles[0]]
-
-    found, references = in_session(
-        preset("forecast", evaluation_tasks=150, **served), with_references
-    )
-    assert {label for label, _ in found.stated} == {0.0, 1.0}
-    assert found.figures["malformed"] <= 0.05
-    assert found.returns.low < mean_estimate(references.yardstick.blind_T).value
+    found = in_session(preset("forecast", evaluation_tasks=150, **served), untrained)
+    assert {label for label, _ in stated(found)} == {0.0, 1.0}
+    assert found.result.malformed.value <= 0.05
+    assert found.result.skill.low < 0.0
 
 
 def test_its_likeliest_forecasts_follow_the_questions(served: dict[str, Any]) -> None:
     """Sampling is noise: greedy replies to the same questions are the same ones every time."""
 
-    async def greedy(session: TrainingSession) -> tuple[Evaluation, list[float]]:
-        exact = [task.answer["p_bayes"][1] for task in session.job.held_out]
-        return await untrained(session), exact
-
-    found, exact = in_session(
-        preset("forecast", evaluation_tasks=300, temperature=0.0, **served), greedy
-    )
-    assert len(found.stated) == len(exact)
-    stated = [probability for _, probability in found.stated]
+    config = preset("forecast", evaluation_tasks=300, temperature=0.0, **served)
+    found = in_session(config, untrained)
+    tasks = make_world("forecast", config.level).first_tasks("test", 300)
+    exact = [task.answer["p_bayes"][1] for task in tasks]
+    said = [probability for _, probability in stated(found)]
+    assert len(said) == len(exact)
     # Taught on questions of another distribution it has .2, and learns little but a constant.
-    assert np.corrcoef(stated, exact)[0, 1] > 0.4
+    assert np.corrcoef(said, exact)[0, 1] > 0.4

@@ -10,6 +10,7 @@ import pytest
 from safetensors import safe_open
 
 from tests.training.jobs import metrics, run_job
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.service import LocalService
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
@@ -33,7 +34,8 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     """The penalty to the start is 0 at the first step: what RL starts from is the warm policy."""
     rates = {"learning_rate": 1e-3, "warm_start_rate": 3e-3}
     asked = {"warm_start": 3, "demonstrations": "empirical", "kl": 0.1, **rates, **served}
-    outcome, shown = run_job(job(**asked), tmp_path)
+    _, shown = run_job(job(**asked), tmp_path)
+    (found,) = read_trained(RunFolder(tmp_path)).values()
     supervised = RunFolder(tmp_path).warm_start
     assert [row["progress/batch"] for row in metrics(supervised.folder)] == [0, 1, 2]
     assert all("train/nll" in row for row in metrics(supervised.folder))
@@ -43,23 +45,20 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     (first,) = metrics(tmp_path)
     assert first["optim/lr"] == 1e-3
     assert first["kl_policy_base"] == pytest.approx(0.0, abs=1e-3)
-    assert outcome.warm is not None
-    assert outcome.warm.returns.samples == 3
+    assert found.policies["warm"].result.tasks == 3
     assert "after the warm start" in shown
     page = (tmp_path / "report.html").read_text()
     assert "after the warm start" in page
-    gain = outcome.skill("forecaster", since=outcome.warm)
-    assert f"since the warm start: {gain}" in page
-    on_outcomes = outcome.skill_on_outcomes("forecaster", since=outcome.warm)
-    assert f"since the warm start, on outcomes: {on_outcomes}" in page
+    assert f"since the warm start: {found.skill('warm')}" in page
+    assert f"since the warm start, on outcomes: {found.skill_on_outcomes('warm')}" in page
     assert "Replies" in page
     # A resume does no supervised step again, and evaluates the warm policy no second time.
-    before = (tmp_path / "evaluation_warm.json").read_bytes()
+    warm = tmp_path / "rollouts" / "evaluation_warm.jsonl"
+    before, written = warm.read_bytes(), warm.stat().st_mtime_ns
     stamp = supervised.folder.joinpath("metrics.jsonl").stat().st_mtime_ns
-    again, _ = run_job(job(**asked, steps=2), tmp_path)
-    assert (tmp_path / "evaluation_warm.json").read_bytes() == before
+    run_job(job(**asked, steps=2), tmp_path)
+    assert (warm.read_bytes(), warm.stat().st_mtime_ns) == (before, written)
     assert supervised.folder.joinpath("metrics.jsonl").stat().st_mtime_ns == stamp
-    assert again.warm == outcome.warm
 
 
 def test_a_warm_start_killed_after_its_last_step_saves_its_final_weights(
@@ -68,20 +67,26 @@ def test_a_warm_start_killed_after_its_last_step_saves_its_final_weights(
     """They are what is trained on, and not the model as it was."""
     rates = {"learning_rate": 1e-3, "warm_start_rate": 3e-3, "save_every": 1}
     asked = job(warm_start=2, demonstrations="empirical", **rates, **served)
-    whole, _ = run_job(asked, tmp_path)
+    run_job(asked, tmp_path)
+    (whole,) = read_trained(RunFolder(tmp_path)).values()
     supervised = RunFolder(tmp_path).warm_start
     _, last, final = supervised.checkpoints()
     assert (last["batch"], final["name"]) == (2, "final")
     supervised.forget_checkpoints_after(1)
     with (supervised.folder / "checkpoints.jsonl").open("a") as file:
         file.write(json.dumps(last) + "\n")
-    for name in ("outcome.json", "evaluation_warm.json", "checkpoints.jsonl", "metrics.jsonl"):
+    for name in (
+        "outcome.json",
+        "rollouts/evaluation_warm.jsonl",
+        "checkpoints.jsonl",
+        "metrics.jsonl",
+    ):
         (tmp_path / name).unlink()
-    again, _ = run_job(asked, tmp_path)
+    run_job(asked, tmp_path)
+    (again,) = read_trained(RunFolder(tmp_path)).values()
     assert supervised.final_step == 2
-    assert whole.warm is not None
-    assert again.warm is not None
-    assert again.warm.returns_by_task == whole.warm.returns_by_task != whole.before.returns_by_task
+    both = [found.policies["warm"].paid_T for found in (whole, again)]
+    assert both[0] == both[1] != whole.before.paid_T
 
 
 def test_the_demonstrations_of_a_step_are_divided_into_updates(

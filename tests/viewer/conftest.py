@@ -8,21 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.evaluation.written_run import scale_of, write_evaluation
 from tests.viewer.browser import Browser, find_chromium
 from tokengym.agents.rollouts import (
     RolloutOrigin,
     RolloutRecord,
-    evaluation_segment,
     record_play,
     train_segment,
 )
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import References
 from tokengym.agents.training.presets import preset
 from tokengym.agents.viewer import Viewer, open_runs
 from tokengym.envs import baselines, make_world, play
-from tokengym.rewards.estimates import Estimate
-from tokengym.rewards.skill import Yardstick
 
 STEPS, GROUPS, SIZE = 3, 4, 4
 HOSTILE = (
@@ -77,18 +74,22 @@ def write_run(folder: Path, world: str) -> RunFolder:
         mean = sum(record.total for record in records) / len(records)
         metrics = {"env/all/reward/total": mean, "env/all/reward_uniform_group_rate": step % 2 / 2}
         rows.append({"step": step, **metrics})
-    run.rollouts.append(
-        evaluation_segment("before"),
-        [rollout(world, "evaluation", None, group, 0) for group in range(6)],
-    )
     (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    levels = {"null": 0.0, "random": 0.4, "best x": 0.6, "oracle": 0.9}
-    lines = {name: Estimate(level, level, level, 6) for name, level in levels.items()}
-    ends = Yardstick((0.6,) * 6, (0.9,) * 6, "best x")
-    replies = tuple(f"the oracle's {task}" for task in range(6))
-    references = References(lines, ends, reachable="random", oracle_replies=replies)
-    run.write_references({"forecaster" if world == "forecast" else "operator": references})
+    evaluate(run, world, {"before": 0})
     return run
+
+
+def evaluate(run: RunFolder, world: str, members: dict[str, int]) -> None:
+    """Write the evaluation of a run: of each policy its rollouts of six Tasks."""
+    levels = {"null": 0.0, "random": 0.4, "blind": 0.6, "oracle": 0.9}
+    returns = {name: (level,) * 6 for name, level in levels.items()}
+    replies = tuple(f"the oracle's {task}" for task in range(6))
+    scale = replace(scale_of(**returns), label="best x", reachable="random", replies=replies)
+    played = {
+        policy: [[rollout(world, "evaluation", None, group, member) for group in range(6)]]
+        for policy, member in members.items()
+    }
+    write_evaluation(run, played, [scale])
 
 
 @pytest.fixture(scope="session")

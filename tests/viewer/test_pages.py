@@ -11,13 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.viewer.browser import Browser
-from tests.viewer.conftest import GROUPS, HOSTILE, SIZE, STEPS, rollout, write_run
+from tests.viewer.conftest import GROUPS, HOSTILE, SIZE, STEPS, evaluate, rollout, write_run
 from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.cli import app
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import evaluation_segment, train_segment
 from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import Evaluation, RunSummary
+from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.viewer import Viewer, open_runs, whole_page, write_page
 from tokengym.rewards.estimates import mean_estimate
 
@@ -244,16 +245,12 @@ def test_a_page_of_a_run_keeps_to_its_size_and_says_what_it_holds(
 def finished(folder: Path, world: str = "forecast") -> RunFolder:
     """A run with an end."""
     run = write_run(folder, world)
-    after = [rollout(world, "evaluation", None, group, 1) for group in range(6)]
-    run.rollouts.append(evaluation_segment("after"), after)
-    before = list(run.rollouts.read(evaluation_segment("before")))
-    start, end = (
-        Evaluation(tuple(one.total for one in side), {"malformed": 0.5}) for side in (before, after)
-    )
-    run.write_evaluation("before", start)
+    for name in ("before", "after"):
+        run.rollouts.path(evaluation_segment(name)).unlink(missing_ok=True)
+    evaluate(run, world, {"before": 0, "after": 1})
     lost = Collapse(2, HOSTILE, "try it")
     name = "forecaster" if world == "forecast" else "operator"
-    run.write_outcome(RunSummary(start, end, run.references, lost, {name: None}))
+    run.write_outcome(RunSummary(lost, {name: None}))
     return run
 
 
@@ -284,8 +281,8 @@ def test_the_data_of_a_page_are_those_of_the_run_with_its_extremes(
     page = embedded(path)
     rows = [json.loads(line) for line in (run.folder / "metrics.jsonl").read_text().splitlines()]
     assert page["curves"]["series"]["return"] == [row["env/all/reward/total"] for row in rows]
-    outcome = run.finished
-    ends = [outcome.before.earned, outcome.after.earned]
+    (found,) = read_trained(run).values()
+    ends = [found.before.result.earned, found.after.result.earned]
     assert page["curves"]["points"]["return"] == [
         [at, mean.value, mean.low, mean.high] for at, mean in zip((0, STEPS), ends, strict=True)
     ]

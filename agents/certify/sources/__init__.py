@@ -9,7 +9,7 @@ from typing import Any
 from tokengym.agents.certify.source import Source
 from tokengym.agents.versions import installed_version
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
-from tokengym.envs.registry import import_object
+from tokengym.envs.registry import import_object, spec
 
 _MODULES = "tokengym.agents.certify.sources"
 KINDS: Mapping[str, str] = {
@@ -52,8 +52,20 @@ def open_source(target: str, options: Mapping[str, Any]) -> Source:
 
 
 def is_recorded(target: str) -> bool:
-    """Return whether a target is a file or folder of recorded rollouts."""
-    return target.endswith(_RECORDS) or Path(target).is_dir()
+    """Return whether a target is a file or folder of recorded rollouts.
+
+    A word that names a world is the world, also where a folder of that name lies, as the package
+    that `tokengym new-world` writes: `./urn` is the folder.
+    """
+    return target.endswith(_RECORDS) or (Path(target).is_dir() and not _names_world(target))
+
+
+def _names_world(target: str) -> bool:
+    try:
+        spec(target)
+    except UnknownWorldError:
+        return False
+    return True
 
 
 def _open(target: str, options: Mapping[str, Any]) -> Source:

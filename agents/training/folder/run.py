@@ -9,8 +9,8 @@
 | `rollouts/` | what was read and written in training and evaluations, see `RolloutLog` |
 | `iteration_NNNNNN/` | the trainer's timings of a step |
 | `warm-start/` | the supervised steps before reinforcement learning: a separate run |
-| `references.json` | what scripted policies earn on the held-out Tasks |
-| `evaluation_*.json`, `outcome.json` | held-out evaluations, all of the above, collapse |
+| `evaluation.json`, `*.csv` | the policy before and after training, see `EvaluationFolder` |
+| `outcome.json` | how it ended |
 | `report.html` | the viewer's page of the run, for people |
 | `service/` | weights and log of a local service |
 """
@@ -18,7 +18,7 @@
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ from tokengym.agents.training.folder.run_files import (
     read_result,
     write_json,
 )
-from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
+from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.folder.wandb_log import require_wandb, wandb_run
 from tokengym.agents.training.setting_groups import SETTINGS_FILE, SelfPlaySettings
 from tokengym.envs.core.errors import OptionError
@@ -50,7 +50,6 @@ _ROLLOUTS = "rollouts"
 _CHECKPOINTS = "checkpoints.jsonl"
 _TIMING = "timing_spans.jsonl"
 _WARM_START = "warm-start"
-_REFERENCES = "references.json"
 _OUTCOME = "outcome.json"
 _ENVIRONMENT = "environment.json"
 
@@ -338,28 +337,10 @@ class RunFolder:
 
     # What it came to
 
-    def evaluation(self, name: str) -> Evaluation | None:
-        """Return an evaluation that is on record: `before` or `warm`; `None` if there is none."""
-        return read_result(self.folder / f"evaluation_{name}.json", Evaluation)
-
-    def write_evaluation(self, name: str, evaluation: Evaluation) -> None:
-        """Record an evaluation; see `evaluation`."""
-        write_json(self.folder / f"evaluation_{name}.json", asdict(evaluation))
-
     @property
     def warm_start(self) -> "RunFolder":
         """The run of the supervised steps before reinforcement learning, within this one."""
         return RunFolder(self.folder / _WARM_START)
-
-    @property
-    def references(self) -> Mapping[str, References]:
-        """By trained role, scripted policies on the held-out Tasks; empty if not measured yet."""
-        return read_result(self.folder / _REFERENCES, dict[str, References]) or {}
-
-    def write_references(self, references: Mapping[str, References]) -> None:
-        """Record what scripted policies earn on the held-out Tasks."""
-        data = {role: asdict(reference) for role, reference in references.items()}
-        write_json(self.folder / _REFERENCES, data)
 
     @property
     def outcome(self) -> RunSummary | None:

@@ -22,6 +22,7 @@ from tokengym.agents import (
     preset_for,
     run_experiment,
 )
+from tokengym.agents.evaluation.trained import read_trained
 from tokengym.rewards import mean_estimate
 
 METHODS = {
@@ -40,13 +41,13 @@ def learned(
     for steps in points:
         path = folder / f"after-{steps}.json"
         if not path.exists():
-            outcome = run_experiment(
-                Job.resolve(replace(config, steps=steps)), RunFolder(folder), Progress()
-            )
+            run = RunFolder(folder)
+            run_experiment(Job.resolve(replace(config, steps=steps)), run, Progress())
+            (found,) = read_trained(run).values()
             if not curve:
-                curve.append((0, list(outcome.before.returns_by_task)))
+                curve.append((0, list(found.before.paid_T)))
                 (folder / "after-0.json").write_text(json.dumps(curve[0][1]))
-            path.write_text(json.dumps(outcome.after.returns_by_task))
+            path.write_text(json.dumps(found.after.paid_T))
         elif not curve:
             curve.append((0, json.loads((folder / "after-0.json").read_text())))
         curve.append((steps, json.loads(path.read_text())))

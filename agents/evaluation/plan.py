@@ -1,0 +1,112 @@
+"""The plan of an evaluation: the places in which policies play, and who they are.
+
+`tokengym evaluate` makes one of its options, a training job one of its held-out Tasks.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from tokengym.agents.rollouts import evaluation_segment
+from tokengym.envs.core.spec import short_name
+from tokengym.envs.core.task import canonical_json
+
+Split = Literal["train", "validation", "test"]
+
+BEFORE, WARM, AFTER = RUN_POLICIES = ("before", "warm", "after")
+"""The policies of a run's evaluation: as it was, after a warm start, as it became."""
+
+_LABEL = re.compile(r"[A-Za-z]\w*")
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is played, by all policies alike.
+
+    Attributes:
+        world: id of the world.
+        level: its level.
+        role: the evaluated role.
+        opponents: by other role, who plays it: a baseline's name, in training a model's too.
+        options: of the world.
+        split: of the Tasks.
+        tasks: how many, the first of the split; all of it if it has fewer.
+        temperature: of sampling; `None` for 1 at endpoints, or for a run's own.
+        max_tokens: most tokens of a reply; `None` for 1024 at endpoints, or for a run's own.
+        part: names its files apart from those of other places; places that share one share files.
+    """
+
+    world: str
+    level: str
+    role: str
+    opponents: Mapping[str, str]
+    options: Mapping[str, Any]
+    split: Split
+    tasks: int
+    temperature: float | None = None
+    max_tokens: int | None = None
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """The world's short name and the level: `energy:day`."""
+        return f"{short_name(self.world)}:{self.level}"
+
+    @property
+    def test(self) -> str:
+        """A text that is the same where returns can be compared: a wording changes no Task."""
+        options = {name: value for name, value in self.options.items() if name != "prompt"}
+        return canonical_json(asdict(replace(self, options=options, part="")))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an evaluation plays and counts.
+
+    Attributes:
+        places: where.
+        policies: who, by name.
+        rollouts: of each Task.
+        seed: of scripts and of sampling.
+        success_margin: largest shortfall from the oracle that counts as success.
+        prices: dollars per million tokens read and written, or `None`.
+        system: a text before every conversation.
+        model: name or directory of the model that `tinker://` weights belong to.
+        base_url: address of a Tinker service.
+        renderer: name of a cookbook renderer; the model's or the run's own if empty.
+    """
+
+    places: tuple[Place, ...]
+    policies: tuple[str, ...]
+    rollouts: int = 1
+    seed: int = 0
+    success_margin: float = 0.05
+    prices: tuple[float, float] | None = None
+    system: str = ""
+    model: str | None = None
+    base_url: str | None = None
+    renderer: str = ""
+
+    @property
+    def key(self) -> str:
+        """Eight hexadecimal digits that identify it."""
+        return hashlib.sha256(canonical_json(asdict(self)).encode()).hexdigest()[:8]
+
+    @property
+    def titles(self) -> list[str]:
+        """The places' names, with the role and the temperature where another has the same."""
+        titles: list[str] = []
+        for place in self.places:
+            roles = {other.role for other in self.places if other.name == place.name}
+            title = f"{place.name} {place.role}" if len(roles) > 1 else place.name
+            if title in titles:
+                title += f" at temperature {place.temperature:g}"
+            titles.append(title)
+        return titles
+
+    def segment(self, place: Place, policy: str) -> str:
+        """Return the segment of a policy's rollouts in a place, named by number if need be."""
+        label = policy if _LABEL.fullmatch(policy) else f"{self.policies.index(policy)}"
+        return evaluation_segment("_".join(filter(None, (label, place.part))))

@@ -1,0 +1,162 @@
+"""What a finished run changed: its policies before and after training, read from its evaluation."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
+from tokengym.agents.evaluation.results import PolicyResult
+from tokengym.agents.evaluation.rollout_table import RolloutTable
+from tokengym.agents.scale import Scale, skill_gain, skill_of
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.envs.core.errors import OptionError
+from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.skill import describe_skill
+
+
+class Skill(NamedTuple):
+    """Skill of a policy: 0 is the best blind policy, 1 the oracle.
+
+    Attributes:
+        before: as it was.
+        after: as it became.
+        gain: after less before, paired by Task.
+    """
+
+    before: Estimate
+    after: Estimate
+    gain: Estimate
+
+    def __str__(self) -> str:
+        """Describe the effect of training, as far as the Tasks can show it."""
+        if math.isnan(self.gain.value):
+            return "skill undefined: the oracle is no better than the best blind policy here"
+        needed = f"; about {self.gain.samples_to_show():,} Tasks would show it"
+        if self.gain.low > 0.0:
+            what = f"gained {describe_skill(self.gain)}"
+        elif self.gain.high < 0.0:
+            value, low, high, samples = self.gain
+            what = f"lost {describe_skill(Estimate(-value, -high, -low, samples))}"
+        else:
+            what = f"no change beyond chance ({self.gain}{needed if self.gain.value else ''})"
+        before, after = describe_skill(self.before), describe_skill(self.after)
+        return f"skill {before} before, {after} after: {what}"
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A policy of a run on its held-out Tasks.
+
+    Attributes:
+        result: its figures.
+        table: its rollouts, one of each Task.
+    """
+
+    result: PolicyResult
+    table: RolloutTable
+
+    @property
+    def paid_T(self) -> tuple[float, ...]:
+        """The return on each Task as it was paid."""
+        return tuple(self.table.columns["realised"])
+
+    @property
+    def earned_T(self) -> tuple[float, ...]:
+        """The expected return on each Task where it is known, else the return as it was paid."""
+        expected_TK = self.table.returns(1).expected_TK
+        return self.paid_T if expected_TK is None else tuple(expected_TK[:, 0].tolist())
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a run came to in one trained role of one world.
+
+    Attributes:
+        scale: scripted policies on the same Tasks.
+        policies: the policies by name, see `RUN_POLICIES`.
+        low: the same at the low temperature, on the first of the Tasks; none if not asked for.
+    """
+
+    scale: Scale
+    policies: Mapping[str, Evaluated]
+    low: Mapping[str, Evaluated]
+
+    @property
+    def before(self) -> Evaluated:
+        """The policy as it was."""
+        return self.policies[BEFORE]
+
+    @property
+    def after(self) -> Evaluated:
+        """The policy as it became."""
+        return self.policies[AFTER]
+
+    def skill(self, since: str = BEFORE) -> Skill:
+        """Return the skill of the policy before and after, paired by Task.
+
+        It is that of expected returns where they are known.
+
+        Args:
+            since: the policy that counts as before.
+        """
+        before, after = self.policies[since], self.after
+        gain = skill_gain(self.scale.used, after.earned_T, before.earned_T)
+        return Skill(before.result.skill, after.result.skill, gain)
+
+    def skill_on_outcomes(self, since: str = BEFORE) -> Skill | None:
+        """Return the skill by returns as they were paid; `None` where `skill` is that."""
+        if self.scale.expected is None:
+            return None
+        ends, before_T, after_T = (
+            self.scale.realised,
+            self.policies[since].paid_T,
+            self.after.paid_T,
+        )
+        gain = skill_gain(ends, after_T, before_T)
+        return Skill(skill_of(ends, before_T), skill_of(ends, after_T), gain)
+
+    def findings(self) -> Iterator[str]:
+        """Yield the skill, since the start and a warm start, then what a low temperature earns."""
+        for words, since in (("", BEFORE), ("since the warm start", WARM)):
+            if since in self.policies:
+                yield f"{words}{': ' if words else ''}{self.skill(since)}"
+                if (paid := self.skill_on_outcomes(since)) is not None:
+                    yield f"{words}{', ' if words else ''}on outcomes: {paid}"
+        if self.low:
+            before, after = self.low[BEFORE], self.low[AFTER]
+            pairs = zip(after.earned_T, before.earned_T, strict=True)
+            gain = mean_estimate([later - earlier for later, earlier in pairs])
+            yield (
+                f"At temperature {after.result.temperature:g}, on the first "
+                f"{gain.samples} Tasks: return {before.result.earned} before, "
+                f"{after.result.earned} after, difference {gain}"
+            )
+
+
+def read_trained(run: RunFolder) -> dict[str, Trained]:
+    """Return what a finished run came to, by name of what it trained.
+
+    Raises:
+        OptionError: if it is unfinished, or an earlier version evaluated it.
+        DataError: if its evaluation is damaged.
+    """
+    _, config, folder = run.finished, run.config, EvaluationFolder(run.folder)
+    if not folder.exists:
+        raise OptionError(
+            f"{run.folder} was evaluated by an earlier version: tokengym resume {run.folder} makes "
+            "its evaluation.json from the rollouts on record"
+        )
+    plan, scales, results = folder.saved()
+    if results is None or AFTER not in plan.policies:
+        raise OptionError(f"the evaluation in {run.folder} is under way")
+    rows = iter(results.policies)
+    by_place = [
+        {name: Evaluated(next(rows), folder.table(plan, place, name)) for name in plan.policies}
+        for place in plan.places
+    ]
+    names = list(config.trained)
+    low = by_place[len(names) :] or [{} for _ in names]
+    parts = zip(names, scales, by_place, low, strict=False)
+    return {name: Trained(scale, usual, cold) for name, scale, usual, cold in parts}
