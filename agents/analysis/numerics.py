@@ -6,7 +6,7 @@ other kernels, numbers or weights than it trains with, that ratio is not one eve
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -97,6 +97,7 @@ class Measurement:
         by_length: by tokens of prompt and reply together, doubling.
         replies: how many there are.
         replies_outside: share of replies whose product of ratios is outside [`LOW`, `HIGH`].
+        scored: the replies themselves.
     """
 
     service: str
@@ -107,6 +108,7 @@ class Measurement:
     replies_outside: float
     by_position: Mapping[str, Gap]
     by_length: Mapping[str, Gap]
+    scored: Sequence[Scored] = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, service: str, model: str, steps: int, scored: Sequence[Scored]) -> "Measurement":
@@ -124,6 +126,7 @@ class Measurement:
             float(_outside(wholes).mean()),
             _binned(gaps, places),
             _binned(gaps, np.repeat(lengths, [len(reply.tokens) for reply in scored])),
+            scored,
         )
 
 
@@ -196,7 +199,10 @@ def numerics_report(measured: Sequence[Measurement]) -> tuple[list[str], list[Ta
 
 def to_dict(measured: Sequence[Measurement]) -> dict[str, Any]:
     """Return measurements as JSON values."""
-    return {"bounds": [LOW, HIGH], "measured": [asdict(item) for item in measured]}
+    figures = [asdict(replace(item, scored=())) for item in measured]
+    for item in figures:
+        del item["scored"]
+    return {"bounds": [LOW, HIGH], "measured": figures}
 
 
 async def _scored(

@@ -6,6 +6,8 @@ from tokengym.envs.core.errors import OptionError
 
 _MODULES = {
     "tinker": ("tinker", "tinker_cookbook", "torch", "transformers"),
+    "probe": ("safetensors", "torch", "transformers"),
+    "trl": ("datasets", "safetensors", "torch", "transformers", "trl"),
     "data": ("httpx", "pyarrow"),
     "openenv": ("openenv",),
 }

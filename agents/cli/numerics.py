@@ -1,6 +1,7 @@
 """`tokengym numerics`: whether a service trains on the probabilities that it samples with."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import Level, Yes, confirm_cost
 from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import takes
+from tokengym.agents.toy_model import TOY_MODEL
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings
 
@@ -38,6 +40,10 @@ def numerics(
         bool,
         typer.Option(help="measure the local service besides, on the same model if it is here"),
     ] = True,
+    rollouts: Annotated[
+        Path | None,
+        typer.Option(help="ask no service: judge these rollouts, JSONL as for `tokengym probe`"),
+    ] = None,
     yes: Yes = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="also write the figures to this file")
@@ -45,7 +51,9 @@ def numerics(
 ) -> None:
     """Compare log-probabilities of sampled tokens with those that training computes for them.
 
-    On any service of the Tinker protocol: with a new adapter, and after a few steps.
+    On any service of the Tinker protocol: with a new adapter, and after a few steps. Where the
+    model's directory is given, replies are also held against its distribution: truncated sampling
+    and another temperature are found, with exit status 1.
     """
     require_extra("tinker", "a study of numerics")
     from tokengym.agents.analysis.numerics import (
@@ -57,6 +65,9 @@ def numerics(
     from tokengym.agents.training.connection import ServiceRefusedError
     from tokengym.agents.training.job import Job
 
+    if rollouts is not None:
+        _judge_rollouts(rollouts, said)
+        return
     job = Job.resolve(preset(world, level, **said))
     prompts = job.world.first_tasks("test", tasks)
     confirm_cost(job, prompts, samples * (steps + 1), ask=not yes)
@@ -68,5 +79,34 @@ def numerics(
             typer.echo(f"no figure of the local service beside it: {error}", err=True)
     lines, tables = numerics_report(measured)
     show(*lines, *tables)
+    found, wrong = to_dict(measured), False
+    if (folder := Path(job.target.model)).is_dir() and job.config.temperature:
+        # A new adapter is the model itself.
+        replies = [(one.prompt, one.tokens, [1] * len(one.tokens)) for one in measured[0].scored]
+        found["sampling"], wrong = _judge_sampling(folder, replies, job.config.temperature)
     if json_file is not None:
-        json_file.write_text(f"{json.dumps(to_dict(measured), indent=1, allow_nan=False)}\n")
+        json_file.write_text(f"{json.dumps(found, indent=1, allow_nan=False)}\n")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _judge_rollouts(file: Path, said: Mapping[str, Any]) -> None:
+    """Judge rollouts of any trainer."""
+    from tokengym.agents.models import resolve_model
+    from tokengym.agents.probe.rollouts import read_rollouts
+
+    folder = resolve_model(said.get("model", TOY_MODEL)).directory
+    replies = [(one.prompt_ids, one.completion_ids, one.mask) for one in read_rollouts(file)]
+    if _judge_sampling(folder, replies, said.get("temperature", 1.0))[1]:
+        raise typer.Exit(1)
+
+
+def _judge_sampling(folder: Path, replies: Any, temperature: float) -> tuple[str, bool]:
+    """Print whether replies are of a model's distribution; returns what it said, and if not."""
+    from tokengym.agents.probe.policy import load_model
+    from tokengym.agents.probe.sampled import judge_sample, sample_of
+    from tokengym.agents.probe.verdict import Kind
+
+    verdict = judge_sample(sample_of(load_model(folder).float(), replies, temperature))
+    show(str(verdict))
+    return str(verdict), verdict.kind is Kind.WRONG

@@ -1,28 +1,37 @@
 """`tokengym probe`: which gradient a trainer follows, read off one update of a tiny model."""
 
 import shlex
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
 from tokengym.agents.cli.extras import require_extra
+from tokengym.agents.cli.shown import show
+from tokengym.agents.settings import name_values
 from tokengym.envs.core.errors import OptionError
 
 probe = typer.Typer(
     help="Read off one update of a tiny model which gradient a trainer follows.",
     no_args_is_help=True,
 )
+Seed = Annotated[int, typer.Option(min=0, help="of the model and the rollouts")]
+Given = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="NAME=VALUE: settings of the trainer, judged as well"),
+]
 
 
 @probe.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="new folder")],
-    seed: Annotated[int, typer.Option(min=0, help="of the model and the rollouts")] = 0,
+    seed: Seed = 0,
     group_size: Annotated[int, typer.Option(min=2, help="rollouts in a group")] = 4,
 ) -> None:
     """Write a tiny model and designed rollouts, to train on with any trainer for one step."""
-    require_extra("tinker", "the probe")
+    require_extra("probe", "the probe")
     from tokengym.agents.probe.policy import write_tiny_model
     from tokengym.agents.probe.rollouts import write_rollouts
     from tokengym.agents.probe.worlds import designed_rollouts
@@ -52,7 +61,7 @@ def read(
 
     Give the three options twice, for updates of two seeds, to have a fault confirmed.
     """
-    require_extra("tinker", "the probe")
+    require_extra("probe", "the probe")
     from tokengym.agents.probe.judge import Claims
     from tokengym.agents.probe.policy import load_checkpoint, load_model
     from tokengym.agents.probe.rollouts import read_rollouts
@@ -93,8 +102,47 @@ def sent(
     rollouts: Annotated[Path, typer.Argument(help="JSONL of one step, with advantages")],
 ) -> None:
     """Judge a trainer's logs alone: whether its advantages follow from its rewards."""
-    require_extra("tinker", "the probe")
+    require_extra("probe", "the probe")
     from tokengym.agents.probe.rollouts import read_rollouts
     from tokengym.agents.probe.sent import judge_sent
 
     typer.echo(str(judge_sent(read_rollouts(rollouts))))
+
+
+def _add_command(name: str, extra: str, what: str) -> None:
+    """Add the command that runs a trainer here."""
+    text = f"Run {what} on a tiny model, and judge it: 1 if it is wrong or cannot be judged."
+
+    @probe.command(name, help=text)
+    def run(seed: Seed = 0, given: Given = None) -> None:
+        require_extra(extra, f"tokengym probe {name}")
+        import torch
+
+        from tokengym.agents.probe.campaign import run_campaign
+        from tokengym.agents.probe.verdict import Kind
+
+        module = import_module(f"tokengym.agents.probe.{extra}_trainers")
+        torch.set_num_threads(1)  # of so small a model more would be slower
+        command = ["tokengym", "probe", name, *(("--seed", str(seed)) if seed else ())]
+        command += [word for one in given or () for word in ("--set", one)]
+        results = []
+        with (
+            TemporaryDirectory() as folder,
+            module.open_trainer(name, Path(folder), name_values(given or (), "--set")) as trainer,
+        ):
+            show(title=trainer.title)
+            for result in run_campaign(trainer, shlex.join(command), seed):
+                show(f"{result.column}, {result.case}: {result.verdict}")
+                results.append(result)
+        show("", "Weight of each world's group, as a multiple of spread's; an unbiased one is 1:")
+        weights = {result.column: result.weights for result in results if result.weights}
+        show(f"| world | {' | '.join(weights)} |", f"|{'---|' * (1 + len(weights))}")
+        for world in next(iter(weights.values())):
+            show(f"| {world} | {' | '.join(column[world] for column in weights.values())} |")
+        if any(result.verdict.kind in (Kind.WRONG, Kind.UNKNOWN) for result in results):
+            raise typer.Exit(1)
+
+
+_add_command("trl", "trl", "TRL's GRPOTrainer")
+_add_command("cookbook", "tinker", "tinker_cookbook.rl.train")
+_add_command("own", "tinker", "the loop of `tokengym train`, its estimators and credits")

@@ -1,6 +1,6 @@
 """Estimators: from rewards to advantages, under the names by which trainers know them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
 from math import factorial, prod
@@ -106,19 +106,22 @@ def _by_batch(batch: ProbeBatch, centred_N: Floats) -> Iterator[Estimator]:
     rollout_K = batch.table.rollout_K
     token_K = centred_N[rollout_K]
     if batch.own_K.any():
-        yield Estimator(
-            "centred by group, then over the tokens of the batch (REINFORCE++)",
-            token_K - token_K[batch.own_K].mean(),
-        )
-    if (by_turn_K := _returns_to_go(batch)) is not None:
-        yield Estimator("returns to go, centred by group and turn", by_turn_K, True)
+        shifted_K = token_K - token_K[batch.own_K].mean()
+        name = "centred by group, then over the tokens of the batch (REINFORCE++)"
+        yield Estimator(name, shifted_K)
+        live_N = group_means(np.abs(centred_N), batch.groups_N) > 1e-12
+        yield Estimator(f"{name}, ties at 0", np.where(live_N[rollout_K], shifted_K, 0.0))
+    if any(rollout.turn_rewards is not None for rollout in batch.rollouts):
+        to_go_K = _by_turn(batch, lambda rewards_NT: rewards_NT[:, ::-1].cumsum(1)[:, ::-1])
+        yield Estimator("returns to go, centred by group and turn", to_go_K, True)
+        name = "rewards of each turn alone, centred by group and turn"
+        yield Estimator(name, _by_turn(batch, lambda rewards_NT: rewards_NT))
     if all(rollout.advantages is not None for rollout in batch.rollouts):
         yield Estimator(LOGGED, _logged(batch))
 
 
-def _returns_to_go(batch: ProbeBatch) -> Floats | None:
-    if all(rollout.turn_rewards is None for rollout in batch.rollouts):
-        return None
+def _by_turn(batch: ProbeBatch, credit: Callable[[Floats], Floats]) -> Floats:
+    """Return what the rewards of turns are credited with, [N, T], centred by group and turn."""
     turns = int(batch.last_turn_N.max()) + 1
     rewards_NT = np.zeros((len(batch.rollouts), turns))
     taken_NT = np.arange(turns) <= batch.last_turn_N[:, None]
@@ -127,14 +130,14 @@ def _returns_to_go(batch: ProbeBatch) -> Floats | None:
         rewards_NT[n, len(rollout.turns) - 1] = rollout.reward
         if rollout.turn_rewards is not None:
             rewards_NT[n, : len(rollout.turns)] = rollout.turn_rewards
-    to_go_NT = np.cumsum(rewards_NT[:, ::-1], axis=1)[:, ::-1]
+    credit_NT = credit(rewards_NT).copy()
     for turn in range(turns):
         taken = taken_NT[:, turn]
         groups = batch.groups_N[taken]
-        to_go_NT[taken, turn] -= group_means(
-            to_go_NT[taken, turn], np.unique(groups, return_inverse=True)[1]
+        credit_NT[taken, turn] -= group_means(
+            credit_NT[taken, turn], np.unique(groups, return_inverse=True)[1]
         )
-    return np.asarray(to_go_NT[batch.table.rollout_K, np.maximum(batch.turn_K, 0)])
+    return np.asarray(credit_NT[batch.table.rollout_K, np.maximum(batch.turn_K, 0)])
 
 
 def _logged(batch: ProbeBatch) -> Floats:

@@ -212,26 +212,28 @@ def _by_weights(fit: Fit, found: Sequence[Fault], allowed: float) -> Verdict | N
 def _by_directions(
     batch: ProbeBatch, fit: Fit, known: Sequence[Hypothesis], allowed: float, claims: Claims
 ) -> Iterator[Verdict]:
-    """Yield verdicts by one further term beside a known way of training."""
+    """Yield verdicts by one further term beside a known way of training, where one fits best."""
+    candidates = [one for one in known if one.parts[1] in (SUMMED, OWN_MEAN)]
+    weights, found = [one.weights_K for one in candidates], []
     for name, extra_P, sign in _directions(batch):
-        if not extra_P.any():
-            continue
-        candidates = [one for one in known if one.parts[1] in (SUMMED, OWN_MEAN)]
-        left_H, extra_H, factor_H = fit.misfits_beside([o.weights_K for o in candidates], extra_P)
-        left_H = np.where(factor_H >= 0, left_H, 1.0)
-        best = int(left_H.argmin())
-        if left_H[best] > allowed:
-            continue
-        share = float(abs(extra_H[best]) * np.linalg.norm(extra_P))
-        base, settings = candidates[best], claims.setting([name])
+        if extra_P.any():
+            left_H, extra_H, factor_H = fit.misfits_beside(weights, extra_P)
+            best = _alike(left_H := np.where(factor_H >= 0, left_H, 1.0))[0]
+            carried = float(extra_H[best] * np.linalg.norm(extra_P))
+            found.append((float(left_H[best]), candidates[best], name, carried, sign))
+    for number in _alike(np.array([left for left, *_ in found])) if found else ():
+        left, base, name, carried, sign = found[number]
+        share, settings = abs(carried), claims.setting([name])
         carries = f"{name}, carrying {percent(share)} of the update, beside {base.name}"
-        if sign and extra_H[best] * sign < 0:
+        if left > allowed:
+            continue
+        if carried * sign < 0:
             sentence = f"the sign of the term is wrong: {carries}"
             yield Verdict(Kind.WRONG, sentence, f"sign of: {name}", share)
         elif name.startswith(_KL) or settings:
             text = f"{carries}{f', as {settings[0]} documents' if settings else ''}"
             kind = Kind.FOLLOWS if base.unbiased else Kind.CHOICE
-            yield Verdict(kind, f"{text} (off by {percent(float(left_H[best]))})", name, share)
+            yield Verdict(kind, f"{text} (off by {percent(left)})", name, share)
         else:
             yield Verdict(Kind.WRONG, f"an undocumented term: {carries}", name, share)
 
@@ -243,7 +245,10 @@ def _directions(batch: ProbeBatch) -> Iterator[tuple[str, Floats, int]]:
     for averaged_K in (own_K * 1.0, own_K / lengths_N[table.rollout_K]):
         if batch.reference_K is not None:
             away_K = np.where(own_K, table.logprob_K - batch.reference_K, 0.0)
-            for pull_K in (np.exp(-away_K) - 1.0, -away_K):
+            ratio_K, mean = np.exp(batch.log_ratio_K), away_K.sum() / max(1, own_K.sum())
+            # Of KL estimates k3 and k1, k1 centred over tokens, and both times the ratio, where k3
+            # then has the gradient of k1.
+            for pull_K in (np.expm1(-away_K), -away_K, mean - away_K, -away_K * ratio_K):
                 yield _KL, table.scores_PK @ (pull_K * averaged_K), 1
         yield "a bonus on every token", table.scores_PK @ averaged_K, 0
     if batch.read_K.any():

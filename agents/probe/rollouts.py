@@ -96,8 +96,35 @@ def _rollout(row: Mapping[str, Any]) -> ProbeRollout:
     return read_plain(ProbeRollout, given)
 
 
+_NEMO_RL = (
+    *("token_loss_mask", "token_ids", "input_lengths"),
+    *("sample_loss_mask", "prev_logprobs", "advantages", "rewards"),
+)
+
+
+def _from_nemo_rl(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line of NeMo-RL's `train_data_step{N}.jsonl`, a batch of one, in our fields.
+
+    Its log-probabilities are those of the ratio, `prev_logprobs`; equal prompts make a group.
+    """
+    try:
+        (own,), (ids,), (length,) = (row[name] for name in _NEMO_RL[:3])
+        (trained,), (logprobs,), (advantages,) = (row[name] for name in _NEMO_RL[3:6])
+        (reward,) = row.get("filtered_rewards", row["rewards"])
+        start = own.index(1) if 1 in own else length
+        logged = {"logprobs": logprobs[start:length], "advantages": advantages[start:length]}
+        mask = [bit * trained for bit in own[start:length]]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        rule = f"a line of NeMo-RL needs lists of one entry each for {', '.join(_NEMO_RL)}"
+        raise DataError(f"{rule}, got {sorted(row)}: {error}") from error
+    named = {"prompt_ids": ids[:start], "completion_ids": ids[start:length], "mask": mask}
+    return {**named, **logged, "reward": reward, "group": str(ids[:start])}
+
+
 def read_rollouts(path: Path, vocabulary: float = math.inf) -> list[ProbeRollout]:
     """Read rollouts from a file of JSON Lines, or Parquet; fields of other names are left out.
+
+    NeMo-RL's `train_data_step{N}.jsonl` is read as it is.
 
     Args:
         path: the file.
@@ -109,7 +136,8 @@ def read_rollouts(path: Path, vocabulary: float = math.inf) -> list[ProbeRollout
     rollouts = []
     for where, row in rows_of(path):
         try:
-            rollouts.append(rollout := _rollout(row))
+            given = _from_nemo_rl(row) if "token_loss_mask" in row else row
+            rollouts.append(rollout := _rollout(given))
         except ValueError as error:
             raise DataError(f"{where}: {error}") from error
         for token in (*rollout.prompt_ids, *rollout.completion_ids):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -56,18 +56,23 @@ class Training:
         Raises:
             DataError: if the checkpoints do not belong together or to the model.
         """
-        pairs = list(pairwise(self.checkpoints))
-        steps = [self.step(before, after) for before, after in pairs]
-        if len(steps) > 1:
-            steps = [(replace(batch, seen_N=_seen(batch, one)), one) for batch, one in steps]
         found = [
             judge(batch, one, claims, partial(self._table, before, after))
-            for (batch, one), (before, after) in zip(steps, pairs, strict=True)
+            for (batch, one), (before, after) in zip(
+                self.steps, pairwise(self.checkpoints), strict=True
+            )
         ]
-        return [*found, *_never_seen([batch for batch, _ in steps])]
+        return [*found, *_never_seen([batch for batch, _ in self.steps])]
 
-    def step(self, before: Checkpoint, after: Checkpoint) -> tuple[ProbeBatch, Update]:
-        """Return one optimizer step as the batch, scored at the weights before, and the update."""
+    @cached_property
+    def steps(self) -> list[tuple[ProbeBatch, Update]]:
+        """Each optimizer step as the batch, scored at the weights before, and the update."""
+        steps = [self._step(before, after) for before, after in pairwise(self.checkpoints)]
+        if len(steps) > 1:
+            steps = [(replace(batch, seen_N=_seen(batch, one)), one) for batch, one in steps]
+        return steps
+
+    def _step(self, before: Checkpoint, after: Checkpoint) -> tuple[ProbeBatch, Update]:
         table = self._table(before, after)
         first = self.checkpoints[0]
         sampled_K = table.logprob_K if first is before else self._logprobs(first)

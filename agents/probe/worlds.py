@@ -1,7 +1,7 @@
 """Worlds of designed rewards: groups in which right and wrong trainers part ways.
 
 Replies are random tokens: what is decomposed is the update on a batch, whoever wrote it. Rewards
-are paid in order of arrival.
+are paid in order of arrival, or for what was written.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class DesignedWorld(NamedTuple):
 
     Attributes:
         name: the world's.
-        rewards: by order of arrival.
+        rewards: by order of arrival; empty where they are `text_reward`'s.
         lengths: tokens of each turn, by order of arrival.
         turns: of each rollout.
         turn_rewards: whether the reward of each turn is known.
@@ -50,8 +50,44 @@ WORLDS = (
     DesignedWorld("turn credit", (0.3, 0.8, 0.2, 1.0), turns=2, turn_rewards=True),
     DesignedWorld("cut", (0.2, 0.9, 0.6, 0.1), cut=True),
     DesignedWorld("rare", (0.1, 0.1, 0.2, 5.0)),
+    DesignedWorld("content", ()),
+    DesignedWorld("conversation", (), turns=2),
     DesignedWorld("twins", (0.0, 0.6, 0.3, 1.0), twins=True),
 )
+
+FEW = tuple(one for one in WORLDS if one.name in {"spread", "tie", "lengths", "two turns"})
+"""Enough for second updates and references."""
+TEXT = frozenset(one.name for one in WORLDS if not one.rewards)
+
+
+def text_reward(token_ids: Sequence[int]) -> float:
+    """Return a reward for what was written: the share of even ids, from 0 to 1."""
+    return sum(token % 2 == 0 for token in token_ids) / max(1, len(token_ids))
+
+
+def designed_return(
+    world: DesignedWorld, number: int, size: int, token_ids: Sequence[int]
+) -> float:
+    """Return what a rollout earns.
+
+    Args:
+        world: the world.
+        number: of the rollout in its group, by order of arrival from 0.
+        size: rollouts in the group.
+        token_ids: its completion.
+    """
+    if not world.rewards:
+        return text_reward(token_ids)
+    at = np.linspace(0, len(world.rewards) - 1, size)[number]
+    return float(np.interp(at, range(len(world.rewards)), world.rewards))
+
+
+def turn_rewards(world: DesignedWorld, number: int, reward: float) -> tuple[float, ...]:
+    """Return the reward of each turn: all of it at the last one, unless the world pays by turn."""
+    if not world.turn_rewards:
+        return (*[0.0] * (world.turns - 1), reward)
+    first = 0.2 * (1 + number)
+    return (first, reward - first)
 
 
 def designed_rollouts(
@@ -82,8 +118,6 @@ def _tokens(rng: np.random.Generator, count: int) -> tuple[int, ...]:
 def _rollout(
     world: DesignedWorld, number: int, size: int, prompt: tuple[int, ...], rng: np.random.Generator
 ) -> ProbeRollout:
-    at = np.linspace(0, len(world.rewards) - 1, size)[number]
-    reward = float(np.interp(at, range(len(world.rewards)), world.rewards))
     completion: list[int] = []
     mask: list[int] = []
     for turn in range(world.turns):
@@ -94,7 +128,8 @@ def _rollout(
         cut = world.cut and number % 2 == 1
         said = _tokens(rng, length if cut else length - 1) + (() if cut else (END,))
         completion, mask = [*completion, *said], [*mask, *[1] * len(said)]
-    of_turns = (0.2 * (1 + number), reward - 0.2 * (1 + number)) if world.turn_rewards else None
+    reward = designed_return(world, number, size, completion)
+    of_turns = turn_rewards(world, number, reward) if world.turn_rewards else None
     return ProbeRollout(
         prompt, tuple(completion), tuple(mask), reward, world.name, turn_rewards=of_turns
     )

@@ -1,14 +1,11 @@
 """The losses of the local service, probed: two updates of an adapter on one batch each."""
 
-from typing import Any
-
 import numpy as np
 import pytest
-import torch
 from tinker.types import AdamParams
-from torch.func import functional_call
 
 from tests.probe.probing import batch_of
+from tokengym.agents.probe.adapted import Adapted, adapter_checkpoint
 from tokengym.agents.probe.policy import Checkpoint, tiny_model, write_tiny_model
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.steps import Training
@@ -32,27 +29,6 @@ WIDE = {"clip_low_threshold": 0.0, "clip_high_threshold": 1e3}
 """The narrow bounds of gspo leave nothing of a step of this size."""
 
 
-class Adapted(torch.nn.Module):
-    """The tiny model as a function of an adapter's matrices alone."""
-
-    def __init__(self, adapter: dict[str, torch.Tensor]) -> None:
-        super().__init__()
-        # In a list, its weights are not parameters of this module.
-        self.models = [tiny_model().double()]
-        self.layers = sorted({name.rpartition("/")[0] for name in adapter})
-        for name, value in adapter.items():
-            self.register_parameter(name, torch.nn.Parameter(value.clone()))
-
-    def forward(self, **inputs: torch.Tensor) -> Any:
-        (model,) = self.models
-        own, weights = model.state_dict(), {}
-        for layer in self.layers:
-            matrices = getattr(self, f"{layer}/B") @ getattr(self, f"{layer}/A")
-            name = f"{layer.replace('/', '.')}.weight"
-            weights[name] = own[name] + SPEC.scaling * matrices
-        return functional_call(model, weights, kwargs=inputs)
-
-
 @pytest.fixture(scope="module")
 def base_model(tmp_path_factory: pytest.TempPathFactory) -> BaseModel:
     folder = tmp_path_factory.mktemp("model")
@@ -62,13 +38,9 @@ def base_model(tmp_path_factory: pytest.TempPathFactory) -> BaseModel:
 
 def saved(trainer: Trainer) -> Checkpoint:
     run = trainer.run("run")
-    named = {name.replace(".", "/"): value for name, value in run.parameters.items()}
-    moments = {
-        name: run.optimizer.state[value]["exp_avg"].clone()
-        for name, value in named.items()
-        if value in run.optimizer.state
-    }
-    return Checkpoint({name: value.detach().clone() for name, value in named.items()}, moments)
+    state = run.optimizer.state
+    moments = {n: state[v]["exp_avg"] for n, v in run.parameters.items() if v in state}
+    return adapter_checkpoint(run.parameters, moments)
 
 
 def data_of(rollouts: list[ProbeRollout], trainer: Trainer) -> list[Datum]:
@@ -100,7 +72,7 @@ def test_a_loss_of_the_service_follows_on_and_off_policy(base_model: BaseModel, 
         at_once(trainer.forward_backward("run", request))
         trainer.optim_step("run", AdamParams(learning_rate=0.01))
         checkpoints.append(saved(trainer))
-    model = Adapted(checkpoints[0].weights)
+    model = Adapted(tiny_model(), checkpoints[0].weights, SPEC.scaling)
     first, second = Training(model, rollouts, checkpoints).verdicts()
     plain = "centred by group, summed over tokens"
     assert (first.kind, first.name) == (Kind.FOLLOWS, plain), first
