@@ -1,5 +1,6 @@
 """An experiment: evaluate a policy, train it, evaluate it again, report."""
 
+import time
 from dataclasses import replace
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
@@ -55,6 +56,8 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
             require_same_answers(run.rollouts.read(), str(run.folder), anew)
         run.write_config(job.config)
         progress.say(f"run folder: {run.folder}")
+        if job.target.local:
+            progress.say("starting a service on this machine, some seconds")
         opened = Connection.open(job.target, run.service_folder, job.config.seed)
         with opened as connection, run.console():
             if run.write_environment(describe_environment(connection)):
@@ -77,8 +80,10 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     job, guard = session.job, session.connection.guard
     start, folder = session.start(state=False), EvaluationFolder(run.folder)
     paths = dict.fromkeys(job.trained, start)
+    progress.say(f"evaluating before training on {job.config.evaluation_tasks:,} held-out Tasks")
+    began = time.monotonic()
     evaluation = await guard(HeldOutEvaluation.of_run(session, folder, paths))
-    before = folder.saved().results
+    took, before = time.monotonic() - began, folder.saved().results
     assert before is not None
     for name, row in zip(job.trained, before.of_policy(BEFORE), strict=False):
         of_name = f" ({name})" if len(job.trained) > 1 else ""
@@ -96,10 +101,12 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     collapse = await train_job(session, run, progress, budget, blind)
     policies = run.policies
     paths = {name: policies.get(name, run).weights.sampler or start for name in job.trained}
+    progress.say(f"evaluating the trained policy on the same Tasks, about {max(took, 1.0):.0f} s")
     await guard(evaluation.play(AFTER, paths))
     outcome = RunSummary(collapse, paths, budget.ending(job.config.steps))
     run.write_outcome(outcome)
     write_page([run.folder], run.folder / REPORT)
+    progress.say(f"{(time.monotonic() - began) / 60.0:.1f} minutes in all")
     return outcome
 
 

@@ -2,8 +2,8 @@
 
 The ratio of a token's probability at another temperature to that at the trained one has mean 1
 whatever was sampled before, and so has a tail's being empty over its probability. Products of
-such ratios exceed a bound once in so many times, however few tokens there are. Tokens that end
-replies belong to the sample: what is left without them is none.
+such ratios exceed a bound b with probability 1/b at most, however few tokens there are. Tokens that
+end replies belong to the sample: what is left without them is none.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -41,7 +41,12 @@ _TOY: Mapping[str, Mapping[str, Any]] = {
         "learning_rate": 2e-3,
         "evaluation_tasks": 256,
     },
-    "tokengym/Forecast-v0": {"max_tokens": 12, "learning_rate": 6e-4},
+    "tokengym/Forecast-v0": {
+        "max_tokens": 12,
+        "steps": 60,
+        "learning_rate": 6e-4,
+        "evaluation_tasks": 256,
+    },
     "tokengym/Disruption-v0": {
         "max_tokens": 96,
         "groups_per_batch": 8,

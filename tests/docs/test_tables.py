@@ -2,12 +2,13 @@
 
 import re
 
-import gymnasium
 import pytest
 
 from tests.docs.pages import ROOT
 from tokengym.agents.analysis.markdown import read_block, table_rows
 from tokengym.agents.evaluation.scripted import play_all
+from tokengym.agents.scale import shipped_rows
+from tokengym.envs.core.play import play
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import baselines, make_world, scripted_opponent, specs
 
@@ -28,21 +29,28 @@ def test_the_page_states_what_policies_earn(spec: WorldSpec) -> None:
         assert f"{sum(one.returns[role] for one in played) / TASKS:.3f}" == cell.split()[0]
 
 
-def test_the_readme_begins_with_a_task_as_it_is_played() -> None:
+def test_the_readme_begins_with_a_hard_task_and_what_policies_earn_on_it() -> None:
     page = (ROOT / "README.md").read_text()
     shown = " ".join(line[2:] for line in page.splitlines() if line.startswith("> "))
-    stated, best = re.findall(r"`Probability: (0\.\d{3})`", page)[:2]
-    paid, mean, most = re.findall(r"\b(?:pays|earns) (0\.\d{3})", page)[:3]
-    env = gymnasium.make("tokengym/Forecast-v0")
+    stated = re.findall(r"`(Probability: 0\.\d{3})`", page)[:4]
+    earned = [float(mean) for mean in re.findall(r"\bearns (0\.\d{3})", page)[:3]]
+    world = make_world("forecast", "expert", label="expected")
+    task = next(one for one in world.first_tasks("test", 60) if shown in world.start(one).text)
+    policies = (baselines("forecast")[name] for name in ("half", "fitted", "likeliest", "oracle"))
+    played = [play(world, task, policy) for policy in policies]
+    said = [float(one.replies[0].removeprefix("Probability: ")) for one in played]
+    assert said == pytest.approx([float(reply[-5:]) for reply in stated], abs=5.1e-4)
+    returns = [one.returns["forecaster"] for one in played]
+    assert returns == pytest.approx([*earned, earned[-1]], abs=1e-3)
+    assert returns[3] == pytest.approx(world.optimum(task)["forecaster"].value, abs=1e-4)
 
-    def play(probability: str) -> tuple[str, float, float]:
-        prompt, _ = env.reset(seed=3)
-        _, reward, _, _, info = env.step(f"Probability: {probability}")
-        return prompt, float(reward), info["metrics"]["expected_return/forecaster"]
 
-    prompt, reward, expected = play(stated)
-    assert shown in prompt
-    assert (f"{reward:.3f}", f"{expected:.3f}") == (paid, mean)
-    assert f"{play(best)[2]:.3f}" == most
-    nearby = [play(f"{float(best) + step:.3f}")[2] for step in (-0.002, 0.002)]
-    assert play(best)[2] > max(nearby)
+def test_the_readme_states_the_range_of_textbook_rules() -> None:
+    page = (ROOT / "README.md").read_text()
+    low, high = map(int, re.findall(r"Textbook rules gain from (\d+) to (\d+) %", page)[0])
+    best = [
+        max(rung["share"]["value"] for rung in row["ladder"]["rungs"] if rung["kind"] == "textbook")
+        for row in shipped_rows()
+        if "textbook" in {rung["kind"] for rung in row.get("ladder", {"rungs": []})["rungs"]}
+    ]
+    assert (round(100 * min(best)), round(100 * max(best))) == (low, high)
