@@ -38,6 +38,7 @@ def evaluate(
     engine: EngineName = "processes",
     out: Annotated[Path | None, typer.Option(help="the folder to create or to resume")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="print every measure")] = False,
     verify: Annotated[
         Path | None,
         typer.Option(help="replay what a folder of an evaluation or a run holds, without a model"),
@@ -79,7 +80,7 @@ def evaluate(
     if as_json:
         typer.echo(folder.file.read_text(encoding="utf-8"), nl=False)
         return
-    report = evaluation_report(plan, results)
+    report = evaluation_report(plan, results, whole=whole)
     files = f"{folder.file}, policies.csv, pairs.csv, worlds.csv"
     show(*report.lines, *report.tables, files, f"page: tokengym view {out}")
 

@@ -17,20 +17,36 @@ _ABSOLUTE = re.compile(r"(^|:)(?:/[^/@]+)+/([^/@]+)(?=@|$)")
 """An absolute path in a policy's name, such as `openai:/home/me/model@http://127.0.0.1:8000/v1`."""
 
 
-def evaluation_report(plan: Plan, results: Results) -> Report:
-    """Lay out what an evaluation found."""
+_FIRST = 8
+"""Rows of a table at first contact."""
+_SAMPLE_SIZES = (
+    "'Could show' is the smallest true difference that a sample like this finds in four of five "
+    "cases; 'Tasks to show it', how many Tasks would find this one so."
+)
+_SETTINGS = ("temperature", "limit", "tokens read", "tokens written")
+"""Rows that say how was sampled, not what came of it."""
+
+
+def evaluation_report(plan: Plan, results: Results, *, whole: bool = True) -> Report:
+    """Lay out what an evaluation found.
+
+    Args:
+        plan: what was evaluated.
+        results: what came of it.
+        whole: every measure; if not, the first eight of each table and no study of sample sizes.
+    """
     names = _short_names({row.policy for row in results.policies})
     of_place = [list(rows) for _, rows in groupby(results.policies, lambda row: row.place)]
     tasks = ", ".join(f"{rows[0].place} {rows[0].tasks} x {rows[0].rollouts}" for rows in of_place)
     splits = ", ".join(dict.fromkeys(place.split for place in plan.places))
     lines = [
         *(line for row in results.policies for line in _warnings(row, names[row.policy])),
-        f"Tasks ({splits}) x rollouts: {tasks}. Intervals: 95 %, clustered by Task.",
         *(
             f"{names[row.policy]} in {row.place}: {row.standing}."
             for row in results.policies
             if row.standing
         ),
+        f"Tasks ({splits}) x rollouts: {tasks}. Intervals: 95 %, clustered by Task.",
         *map(_measured_by, results.worlds),
         "Skill: 0 is the best policy that ignores the Task, 1 the oracle. Success: at most "
         f"{plan.success_margin:g} below the oracle's return on the Task.",
@@ -41,9 +57,9 @@ def evaluation_report(plan: Plan, results: Results) -> Report:
             "differences are of them where they are known: they have no noise of outcomes."
         )
     lines += [f"{short}: {name}" for name, short in sorted(names.items()) if short != name]
-    parts = [_figures(f"{rows[0].place}, {rows[0].role}", rows, names) for rows in of_place]
+    parts = [_figures(f"{rows[0].place}, {rows[0].role}", rows, names, whole) for rows in of_place]
     if results.pairs:
-        parts.append(_pairs(results, names))
+        parts.append(_pairs(results, names, whole))
     return Report("Evaluation", lines, parts)
 
 
@@ -93,13 +109,20 @@ def _short_names(policies: Collection[str]) -> Mapping[str, str]:
     return {name: cut if counts[cut] == 1 else name for name, cut in short.items()}
 
 
-def _figures(name: str, policies: Sequence[PolicyResult], names: Mapping[str, str]) -> Table:
+def _figures(
+    name: str, policies: Sequence[PolicyResult], names: Mapping[str, str], whole: bool
+) -> Table:
     """Lay out the figures of policies side by side; those that no policy has are left out."""
     columns = [{"": names[row.policy], **_cells(row)} for row in policies]
     figures = dict.fromkeys(figure for column in columns for figure in column)
     rows = [(figure, *(column.get(figure, "") for column in columns)) for figure in figures]
     filled = [row for row in rows[1:] if any(row[1:])]
-    return Table(rows[0], filled, name)
+    scores = [row[0] for row in filled if any(row[0] in each.scores for each in policies)]
+    first = [row[0] for row in filled if row[0] not in (*scores, *_SETTINGS)]
+    first += scores[: max(0, _FIRST - len(first))]
+    shown = filled if whole else [row for row in filled if row[0] in first]
+    left = len(filled) - len(shown)
+    return Table(rows[0], shown, name, f"{left} more measures: --all" if left else "")
 
 
 def _cells(row: PolicyResult) -> dict[str, str]:
@@ -124,7 +147,7 @@ def _cells(row: PolicyResult) -> dict[str, str]:
     }
 
 
-def _pairs(results: Results, names: Mapping[str, str]) -> Table:
+def _pairs(results: Results, names: Mapping[str, str], whole: bool) -> Table:
     units = {row.unit for row in results.pairs}
     title = "expected return" if units == {"expected"} else "return"
     rows = [
@@ -135,8 +158,8 @@ def _pairs(results: Results, names: Mapping[str, str]) -> Table:
             + (" (expected)" if row.unit == "expected" and len(units) > 1 else ""),
             "on outcomes": "" if row.on_outcomes is None else _unbroken(row.on_outcomes),
             "p": _p_value(row.p_corrected),
-            "could show": f"{row.detectable:.3f}",
-            "Tasks to show it": "" if row.tasks_needed is None else f"{row.tasks_needed:,}",
+            "could show": f"{row.detectable:.3f}" if whole else "",
+            "Tasks to show it": f"{row.tasks_needed:,}" if whole and row.tasks_needed else "",
         }
         for row in results.pairs
     ]
@@ -146,8 +169,7 @@ def _pairs(results: Results, names: Mapping[str, str]) -> Table:
         columns,
         [[row[name] for name in columns] for row in rows],
         "Paired by Task",
-        f"{several}'Could show' is the smallest true difference that a sample like this finds in "
-        "four of five cases; 'Tasks to show it', how many Tasks would find this one so.",
+        several + (_SAMPLE_SIZES if whole else ""),
     )
 
 

@@ -186,6 +186,21 @@ def test_another_evaluation_is_refused_in_its_folder(done: tuple[Results, Path])
         run(asked(seed=1), folder)
 
 
+def test_at_first_contact_a_table_has_eight_rows_and_says_how_to_see_the_others(
+    done: tuple[Results, Path],
+) -> None:
+    results, _ = done
+    whole, short = (evaluation_report(asked().plan, results, whole=all_) for all_ in (True, False))
+    for every, first in zip(whole.tables[:-1], short.tables[:-1], strict=True):
+        names, shown = ([row[0] for row in table.rows] for table in (every, first))
+        assert len(shown) <= 8
+        assert [name for name in names if name in shown] == shown
+        assert {"return", "skill", "success", "malformed"} <= {*shown}
+        left = len(names) - len(shown)
+        assert first.note == (f"{left} more measures: --all" if left else "")
+    assert "could show" not in short.tables[-1].header
+
+
 def test_the_report_states_what_was_asked_and_found(
     done: tuple[Results, Path], tmp_path: Path
 ) -> None:
