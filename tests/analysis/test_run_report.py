@@ -257,7 +257,7 @@ PLAYED: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
         for level in ("pick_small", "batch", "stock", "full", "inventory_4", "lease")
     ],
     "disruption": [("L2", "noisy", {}), ("private", "noisy", {})],
-    "forecast": [("easy", "random", {}), ("twins", "random", {})],
+    "forecast": [("easy", "random", {}), ("twins", "random", {}), ("desk", "read_all", {})],
 }
 """Levels, policies and options that between them report all there is."""
 

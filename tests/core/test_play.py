@@ -47,8 +47,8 @@ def test_what_is_missing_or_over_is_refused() -> None:
         play(world, task, {"predictor": baselines("disruption")["random"]})
     with pytest.raises(RoleError, match="has the roles"):
         TextEpisode(world, task, roles=("nobody",))
-    with pytest.raises(OptionError, match="max_tokens must be at least 1, got 0"):
-        TextEpisode(world, task, max_tokens=0)
+    with pytest.raises(OptionError, match="token_budget must be at least 1, got 0"):
+        TextEpisode(world, task, token_budget=0)
     episode = TextEpisode(make_world("forecast"), make_world("forecast").task())
     episode.say("Probability: 0.5")
     with pytest.raises(EpisodeStateError, match="the episode is over"):
