@@ -107,7 +107,7 @@ def test_own_questions_are_evaluated_by_the_figures_of_their_field(folder: Path)
     rows = [plain(n, event=f"event {n // 2}", price=0.2 + 0.6 * (n % 2)) for n in range(60)]
     write_lines(folder / "q.jsonl", rows)
     asked = ["evaluate", "forecast", "--data", "q.jsonl", "--option", "show_prices=true"]
-    shown = run(*asked, "--policy", "market", "--policy", "null", "--out", "own")
+    shown = run(*asked, "--policy", "market", "--policy", "null", "--out", "own", "--all")
     assert shown.exit_code == 0, shown.output
     for figure in ("Brier score", "skill over base rate", "AUC", "95 % null", "resolution"):
         assert figure in shown.output
