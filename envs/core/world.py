@@ -67,10 +67,6 @@ class World(ABC, Generic[Compiled]):
     made_with: Mapping[str, Any] | None = None
     """The options that `make_world` was given; `None` for a world that was made otherwise."""
 
-    tools: tuple[Tool, ...] = ()
-    """The tools of the world at its level, fixed before the first Turn; a reply calls one by a line
-    of `tokengym.envs.core.tools`. Worlds without any read replies of their own form."""
-
     windows: Windows | None = None
     """Windows of a user's time series, on which Tasks are drawn; set by the constructor."""
 
@@ -109,6 +105,14 @@ class World(ABC, Generic[Compiled]):
     def turn_limit(self) -> int:
         """The most turns that one role can have at this level."""
         return self.spec.turn_limits[self.level]
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools of the world at its level, fixed before the first Turn; usually none.
+
+        A reply calls one by a line of `tokengym.envs.core.tools`.
+        """
+        return ()
 
     @property
     def declared_tools(self) -> tuple[Tool, ...]:

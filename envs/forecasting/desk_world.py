@@ -1,7 +1,7 @@
 """The desk: notes are opened at a price, one call a reply, until an answer is given."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -9,14 +9,13 @@ import numpy as np
 from tokengym.envs.core.form import ReplyForm, nearness
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.optimum import Optimum
-from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.tools import Call, Tool, check_tools, read_call
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.forecasting.desk.archive import ANSWER_SHARE, BASE, PURSE, State, opened
 from tokengym.envs.forecasting.desk.compiled import SLIP, SLIP_COST, CompiledDesk
 from tokengym.envs.forecasting.desk.generator import FAMILY, draw_archive, draw_contents
-from tokengym.envs.forecasting.levels import LEVELS
+from tokengym.envs.forecasting.levels import LEVELS, DeskKnobs
 from tokengym.envs.forecasting.question import Question
 from tokengym.envs.forecasting.world import ROLE, ForecastWorld
 from tokengym.rewards.bounds import dyadic
@@ -69,59 +68,28 @@ class DeskWorld(ForecastWorld):
         Of every reply, `credit` is what the choice cost against the best one, at most 0;
         `note_luck` and `outcome_luck` are the rest. Their sums and the optimum are the return.
 
-    Args:
-        spec: the world's declaration.
-        level: one of the levels with a desk.
-        family: not at a desk.
-        score: see `ForecastWorld`.
-        label: see `ForecastWorld`; outcomes are drawn given all notes.
-        credit: is always reported here.
-        data: not at a desk.
-        cutoff: not at a desk.
-        show_prices: not at a desk.
-        prompt: see `ForecastWorld`.
-
-    Raises:
-        OptionError: if an option or its value is not one of these.
+    Its options are those of `ForecastWorld` but `family`, `data`, `cutoff` and `show_prices`.
+    Outcomes are drawn given all notes, and `credit` is always reported.
     """
 
     expected_form: ClassVar[str] = "answer(probability=0.137)"
 
-    def __init__(
-        self,
-        spec: WorldSpec,
-        level: str | None = None,
-        *,
-        family: str | Sequence[str] | None = None,
-        score: str | None = None,
-        label: str = "outcome",
-        credit: bool = False,
-        data: str | Path | Sequence[str | Path] | None = None,
-        cutoff: str | None = None,
-        show_prices: bool = False,
-        prompt: str = "full",
-    ) -> None:
-        super().__init__(
-            spec,
-            level,
-            family=family,
-            score=score,
-            label=label,
-            credit=credit,
-            data=data,
-            cutoff=cutoff,
-            show_prices=show_prices,
-            prompt=prompt,
-        )
+    _state: State = ()
+    _points = PURSE
+    _used = 0
+    _spent = 0.0
+    _account: FormAccount
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Opening a note, and answering."""
+        return _tools(self._knobs.reports + 2 + self._knobs.errata)
+
+    @property
+    def _knobs(self) -> DeskKnobs:
         knobs = LEVELS[self.level].desk
         assert knobs is not None
-        self._knobs = knobs
-        self.tools = _tools(knobs.reports + 2 + knobs.errata)
-        self._state: State = ()
-        self._points = PURSE
-        self._used = 0
-        self._spent = 0.0
-        self._account = FormAccount(self.turn_limit)
+        return knobs
 
     @property
     def desk(self) -> CompiledDesk:
@@ -270,6 +238,7 @@ class DeskWorld(ForecastWorld):
         return self._end(ROLE, step.text, {ROLE: {**terms, "form": form}}, reason, metrics)
 
 
+@cache
 def _tools(notes: int) -> tuple[Tool, ...]:
     number = {"type": "integer", "minimum": 1, "maximum": notes, "description": "Its number."}
     share = {"type": "number", "minimum": 0, "maximum": 1, "description": "Of the answer yes."}
