@@ -55,6 +55,10 @@ def numerics(
     model's directory is given, replies are also held against its distribution: truncated sampling
     and another temperature are found, with exit status 1.
     """
+    if rollouts is not None:
+        require_extra("probe", "judging rollouts")
+        _judge_rollouts(rollouts, said)
+        return
     require_extra("tinker", "a study of numerics")
     from tokengym.agents.analysis.numerics import (
         measure_numerics,
@@ -65,9 +69,6 @@ def numerics(
     from tokengym.agents.training.connection import ServiceRefusedError
     from tokengym.agents.training.job import Job
 
-    if rollouts is not None:
-        _judge_rollouts(rollouts, said)
-        return
     job = Job.resolve(preset(world, level, **said))
     prompts = job.world.first_tasks("test", tasks)
     confirm_cost(job, prompts, samples * (steps + 1), ask=not yes)
