@@ -2,7 +2,7 @@
 
 `LevelLadder` has what each rung gains, in the natural unit of the game, as a share of what the top
 one gains over doing nothing. Those of the levels we ship are in `scales.json`; rungs that 400 Tasks
-cannot tell from a better one are merged with it. A policy's `Place` is between two rungs that
+cannot tell from a better one are merged with it. A policy's `Standing` is between two rungs that
 played the same Tasks.
 """
 
@@ -47,7 +47,7 @@ _SOLVED = 1e-3
 """Share of the top rung's mean gain by which a solved Task may miss what the top rung gains."""
 _TIMED = 20
 _TRACED = 3
-_PATIENCE = 0.06
+_PATIENCE = 0.03
 """Most processor time, in seconds a Task, of a rung that an evaluation plays beside."""
 
 Values = tuple[float, ...]
@@ -226,7 +226,7 @@ def _shipped() -> Mapping[tuple[str, str, str], Mapping[str, Any]]:
 
 
 def rung_names(world: World, role: str) -> list[str]:
-    """Return the baselines that `places` of a role need; none where it has no ladder.
+    """Return the baselines by which a role's standing is found; none where it has no ladder.
 
     A rung that takes longer than `_PATIENCE` a Task is left out: an evaluation must not wait for
     planners that nobody named.
@@ -263,7 +263,7 @@ def rung_values(world: World, role: str, scale: Scale) -> dict[str, Values]:
     }
 
 
-class Place(NamedTuple):
+class Standing(NamedTuple):
     """Where a policy stands among rungs on the same Tasks.
 
     Attributes:
@@ -285,8 +285,8 @@ class Place(NamedTuple):
         return f"between {self.below} and {self.above}, {_tenth(value)} of the way{ends}"
 
 
-def find_place(rungs: Mapping[str, Values], values_T: npt.ArrayLike) -> Place | None:
-    """Return the place of a policy; `None` without rungs, or values that are known.
+def find_standing(rungs: Mapping[str, Values], values_T: npt.ArrayLike) -> Standing | None:
+    """Return where a policy stands; `None` without rungs, or values that are known.
 
     Args:
         rungs: by name the values of each on T Tasks.
@@ -302,9 +302,9 @@ def find_place(rungs: Mapping[str, Values], values_T: npt.ArrayLike) -> Place | 
     below = max((n for n in means if means[n] <= mean), key=lambda n: means[n], default="")
     above = min((n for n in means if means[n] > mean), key=lambda n: means[n], default="")
     if not (below and above):
-        return Place(below, above, None)
+        return Standing(below, above, None)
     ends = Yardstick(rungs[below], rungs[above], below)
-    return Place(below, above, skill_of(ends, mine_T))
+    return Standing(below, above, skill_of(ends, mine_T))
 
 
 def _tenth(share: float) -> str:

@@ -14,8 +14,7 @@ import numpy as np
 from tokengym.agents.evaluation.plan import Place, Plan
 from tokengym.agents.evaluation.rollout_table import Returns, RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.ladder import Place as Standing
-from tokengym.agents.ladder import find_place, rung_values
+from tokengym.agents.ladder import Standing, find_standing, rung_values
 from tokengym.agents.scale import Scale, ladder_of, skill_of
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.run_summary import form_warning
@@ -344,7 +343,7 @@ def _standing(table: RolloutTable, world: EvaluatedWorld, rollouts: int) -> Stan
     worth = map(partial(ladder.value, role=world.role), table.columns["realised"], table.ends)
     values_TK = np.array(list(worth)).reshape(-1, rollouts)
     values_TK[np.isnan(table.column("realised", rollouts))] = np.nan
-    return find_place(rung_values(world.world, world.role, world.scale), task_means(values_TK))
+    return find_standing(rung_values(world.world, world.role, world.scale), task_means(values_TK))
 
 
 def _scores(

@@ -19,7 +19,7 @@ import numpy as np
 
 from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.executors import find_executor
-from tokengym.agents.ladder import find_place, rung_names, rung_values
+from tokengym.agents.ladder import find_standing, rung_names, rung_values
 from tokengym.agents.scale import Scale, ladder_of, scripted_opponents, skill_of
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.task import Task
@@ -157,8 +157,8 @@ def run_entry(level: str, path: Path, split: str, count: int, workers: int | Non
         scale.returns[ladder.rungs[-1].policy].values_T,
         ladder.zero,
     )
-    place = find_place(rung_values(world, role, scale), values)
-    return [*found, f"gain {skill_of(ends, values)} of {ladder.rungs[-1].name}'s; {place}"]
+    standing = find_standing(rung_values(world, role, scale), values)
+    return [*found, f"gain {skill_of(ends, values)} of {ladder.rungs[-1].name}'s; {standing}"]
 
 
 def _world(level: str, options: Mapping[str, object]) -> World:

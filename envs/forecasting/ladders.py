@@ -13,7 +13,7 @@ _RULES = (
 )
 _LAW = Rung("likeliest", "planner", "likeliest law", "Fisher 1922")
 _LOOKS = (
-    Rung("empirical", "blind", "never look"),
+    Rung("empirical", "thumb", "never look"),
     Rung("read_all", "thumb", "read everything"),
     Rung("per_price", "thumb", "four notes by gain per price"),
     Rung("threshold", "textbook", "sequential to a threshold", "Wald 1945"),

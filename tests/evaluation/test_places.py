@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.agents.ladder import LevelLadder, Place, find_place
+from tokengym.agents.ladder import LevelLadder, Standing, find_standing
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.ladder import Ladder, Rung
 from tokengym.envs.registry import make_world
@@ -26,7 +26,7 @@ def test_a_policy_part_of_the_way_on_every_task_is_there(
         name: tuple((np.array(values) * scale + offset).tolist()) for name, values in RUNGS.items()
     }
     mixed = (1.0 - share) * np.array(rungs["blind"]) + share * np.array(rungs["textbook"])
-    place = find_place(rungs, mixed)
+    place = find_standing(rungs, mixed)
     assert place is not None
     assert (place.below, place.above) == ("blind", "textbook")
     assert place.way is not None
@@ -35,26 +35,26 @@ def test_a_policy_part_of_the_way_on_every_task_is_there(
 
 
 def test_the_ends_are_said_without_a_share() -> None:
-    assert str(find_place(RUNGS, [-1.0] * 4)) == "below blind"
-    assert str(find_place(RUNGS, RUNGS["top"])) == "at top"
-    assert str(find_place(RUNGS, RUNGS["blind"])) == "between blind and textbook, .0 of the way"
-    assert find_place({}, [1.0]) is None
-    assert find_place(RUNGS, [np.nan] * 4) is None
-    assert find_place(RUNGS, ()) is None
+    assert str(find_standing(RUNGS, [-1.0] * 4)) == "below blind"
+    assert str(find_standing(RUNGS, RUNGS["top"])) == "at top"
+    assert str(find_standing(RUNGS, RUNGS["blind"])) == "between blind and textbook, .0 of the way"
+    assert find_standing({}, [1.0]) is None
+    assert find_standing(RUNGS, [np.nan] * 4) is None
+    assert find_standing(RUNGS, ()) is None
 
 
 def test_a_lost_task_does_not_count() -> None:
-    place = find_place(RUNGS, [1.0, 2.0, 3.0, np.nan])
+    place = find_standing(RUNGS, [1.0, 2.0, 3.0, np.nan])
     assert place is not None
     assert place.way is not None
     assert place.way.value == pytest.approx(0.5)
 
 
 def test_a_place_is_one_sentence() -> None:
-    place = Place("earliest due date", "value per time", Estimate(0.6, 0.4, 0.81, 40))
+    place = Standing("earliest due date", "value per time", Estimate(0.6, 0.4, 0.81, 40))
     said = "between earliest due date and value per time, .6 of the way (.4 to .8)"
     assert str(place) == said
-    wide = Place("a", "b", Estimate(0.5, -0.24, 1.26, 4))
+    wide = Standing("a", "b", Estimate(0.5, -0.24, 1.26, 4))
     assert str(wide) == "between a and b, .5 of the way (-.2 to 1.3)"
 
 
