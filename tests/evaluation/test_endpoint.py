@@ -78,14 +78,15 @@ def test_a_model_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path)
         policy = f"openai:some/model@{endpoint.url}"
         config = EvaluationConfig((WorldLevel.parse("forecast"),), (policy, "half"), tasks=4)
         found = run_evaluation(config, EvaluationFolder(tmp_path))
-    first, second, *_ = evaluation_report(config.plan, found).lines
+    first, *standings, tasks = evaluation_report(config.plan, found).lines[:4]
     assert first == (
         f"{policy} in forecast:easy: 0% of the replies have the form that is asked for, so returns "
         "say little else. It reads the full prompts; try a larger --max-tokens, as most are cut "
         "off, --option prompt=terse for a model that was trained on those, or teach it the form "
         "with tokengym sft."
     )
-    assert second.startswith("Tasks (test)")
+    assert standings == [f"{name} in forecast:easy: below base rate." for name in (policy, "half")]
+    assert tasks.startswith("Tasks (test)")
 
 
 def test_several_addresses_share_the_requests_at_the_rate_of_each(tmp_path: Path) -> None:
