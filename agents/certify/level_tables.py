@@ -16,7 +16,7 @@ SIZES = (4, 8, 16)
 _DEAD = f"dead groups of {'/'.join(map(str, SIZES))}"
 
 _FIRST = ("world", "level", "declared", "observed", "null", "random", "oracle")
-LEVELS_HEADER = (*_FIRST, "tied pairs", _DEAD, "malformed", "bytes")
+LEVELS_HEADER = (*_FIRST, "tied pairs", _DEAD, "random bytes refused", "bytes")
 LIMITS_HEADER = ("returns", "best blind", "best policy known to us", "optimum")
 RUNGS_HEADER = ("kind", "rung", "source", "lines", "ms a Task", "gain", "solved", "to the next")
 LADDERS_HEADER = ("world", "level", "from blind to the top, as shares of its gain")
@@ -105,7 +105,9 @@ CELLS: Mapping[str, Callable[[Found], str]] = {
     _DEAD: lambda found: " / ".join(
         _mean(found["ties"][f"zero_advantage_probability_{size}"]) for size in SIZES
     ),
-    "malformed": lambda found: "" if found["malformed"] is None else f"{found['malformed']:.0%}",
+    "random bytes refused": lambda found: (
+        "" if found["malformed"] is None else f"{found['malformed']:.0%}"
+    ),
     "bytes": lambda found: f"{found['episode_bytes']['value']:,.0f}",
 }
 """How each column shows a certificate."""

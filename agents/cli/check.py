@@ -34,8 +34,9 @@ from tokengym.agents.settings import option
 from tokengym.agents.training.setting_groups import WorldOptions
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode
+from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines_at, make_world, spec, specs
+from tokengym.envs.registry import baselines_at, make_world, spec, spec_and_level, specs
 from tokengym.rewards.bounds import RewardRangeError
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class _Asked(WorldOptions):
 @takes(_Asked)
 def check(
     world: Annotated[
-        str | None, typer.Argument(help="id or short name, such as forecast; not with --all")
+        str | None,
+        typer.Argument(help="a world such as forecast, or forecast:hard; not with --all"),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="every level of every world")] = False,
     *,
@@ -77,12 +79,10 @@ def check(
     """Measure what each level pays, how often it ties and whether it satisfies its contracts."""
     asked = _Asked(**said)
     _require_fitting(asked, world, every=every)
-    world_specs = list(specs().values()) if world is None else [spec(world)]
-    options = {one.id: one.check_options if every else asked.options for one in world_specs}
     levels = [
-        (make_world(one.id, name, **options[one.id]), options[one.id])
-        for one in world_specs
-        for name in asked.level or one.levels
+        (make_world(one.id, level, **options), options)
+        for one, level in _named(asked, world)
+        for options in [one.check_options if every else asked.options]
     ]
     if asked.ladder:
         _show_ladders(asked, [made for made, _ in levels], find_executor(workers, engine))
@@ -108,6 +108,14 @@ def check(
             typer.secho(f"{made.spec.id} {made.level}: {what}", fg="red", err=True)
     if any(failed.values()):
         raise typer.Exit(1)
+
+
+def _named(asked: _Asked, world: str | None) -> list[tuple[WorldSpec, str]]:
+    """Return the levels to measure; of a world that is named without one all."""
+    if world is not None and (asked.level or ":" in world):
+        return [spec_and_level(world, level) for level in asked.level or (None,)]
+    worlds = list(specs().values()) if world is None else [spec(world)]
+    return [(one, level) for one in worlds for level in one.levels]
 
 
 def _require_fitting(asked: _Asked, world: str | None, *, every: bool) -> None:

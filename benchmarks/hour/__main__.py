@@ -1,13 +1,17 @@
 """The hour test of a level, see the README beside this file.
 
     python -m benchmarks.hour write warehouse:pick FOLDER
-    python -m benchmarks.hour run warehouse:pick benchmarks/hour/entries/pick_smith.py
+    python -m benchmarks.hour run warehouse:pick benchmarks/hour/entries/pick.py
+    python -m benchmarks.hour table docs/worlds/warehouse.md
 
-The first command writes the folder of an entrant, the second prints an entry's rung.
+The first command writes the folder of an entrant, the second prints an entry's rung, the third
+writes those of all entries of a page's world into the page.
 """
 
 import argparse
+import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,6 +21,7 @@ from typing import IO, Self
 
 import numpy as np
 
+from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.executors import find_executor
 from tokengym.agents.ladder import find_standing, rung_names, rung_values
@@ -32,7 +37,12 @@ TASKS = 60
 """Train Tasks that an entrant is given."""
 SECONDS = 1.0
 """Processor time of an entry for a Task."""
+BLOCK = "python -m benchmarks.hour table"
+"""Name of the block of a page that the entries of its world are written into."""
 _HOST = Path(__file__).with_name("host.py")
+_ENTRIES = Path(__file__).with_name("entries")
+_FIRST_LINE = re.compile(r"(\S+:\S+), (\S+), (\d+ minutes?): (.+)\.")
+"""Of an entry's docstring: its level, the date, how long it took, and its method."""
 _README = Path(__file__).with_name("README.md")
 
 
@@ -158,7 +168,27 @@ def run_entry(level: str, path: Path, split: str, count: int, workers: int | Non
         ladder.zero,
     )
     standing = find_standing(rung_values(world, role, scale), values)
-    return [*found, f"gain {skill_of(ends, values)} of {ladder.rungs[-1].name}'s; {standing}"]
+    return [*found, f"{skill_of(ends, values)} of the top rung's gain; {standing}"]
+
+
+def write_entries(page: Path, folder: Path = _ENTRIES, tasks: int = 100) -> None:
+    """Run all entries of a page's world on test Tasks, and write into it where they stand.
+
+    Args:
+        page: named after the world, with a block made by `BLOCK`.
+        folder: of the entries.
+        tasks: how many.
+    """
+    rows = []
+    for path in sorted(folder.glob("*.py")):
+        first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()
+        found = _FIRST_LINE.fullmatch(first[0]) if first else None
+        if found and found[1].startswith(f"{page.stem}:"):
+            level, date, took, method = found.groups()
+            place = run_entry(level, path, "test", tasks, None)[1]
+            rows.append([f"`{level.partition(':')[2]}`", method, f"{date}, {took}", place])
+    header = ["level", "method", "written", f"place on {tasks} test Tasks"]
+    write_block(page, BLOCK, markdown_table(header, rows))
 
 
 def _world(level: str, options: Mapping[str, object]) -> World:
@@ -191,9 +221,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     run.add_argument("--split", choices=("train", "test"), default="test")
     run.add_argument("--tasks", type=int, default=100)
     run.add_argument("--workers", type=int)
+    table = parts.add_parser("table", help="where all entries of a world stand, into its page")
+    table.add_argument("page", type=Path, help="such as docs/worlds/warehouse.md")
     asked = parser.parse_args(arguments)
     if asked.part == "write":
         write_folder(asked.level, asked.folder)
+    elif asked.part == "table":
+        write_entries(asked.page)
     else:
         for found in run_entry(asked.level, asked.entry, asked.split, asked.tasks, asked.workers):
             print(found)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.hour.__main__ import TASKS, Entry, run_entry, write_folder
+from benchmarks.hour.__main__ import BLOCK, TASKS, Entry, run_entry, write_entries, write_folder
+from tokengym.agents.analysis.markdown import read_block, table_rows
 from tokengym.envs.core.play import play
 from tokengym.envs.registry import baselines, make_world
 
@@ -31,7 +32,7 @@ def test_an_entry_is_placed_by_what_it_earns(tmp_path: Path) -> None:
     figures, place = run_entry(LEVEL, entry(tmp_path), "test", 4, workers=1)
     assert figures.startswith("4 test Tasks: value 0.8")
     assert "0 with a malformed reply, 0 ended" in figures
-    assert "gain 0.000 (all 4 equal) of posterior's" in place  # one half is what gains nothing
+    assert "0.000 (all 4 equal) of the top rung's gain" in place  # one half is what gains nothing
     (alone,) = run_entry(LEVEL, entry(tmp_path), "train", 2, workers=1)
     assert alone.startswith("2 train Tasks")
 
@@ -73,3 +74,20 @@ def test_the_folder_has_the_protocol_the_prompt_and_train_tasks_alone(tmp_path: 
             played.returns["forecaster"],
         )
         assert {*row} == {"texts", "replies", "end", "value", "return"}
+
+
+def test_the_entries_of_a_world_are_written_into_its_page(tmp_path: Path) -> None:
+    page = tmp_path / "forecast.md"
+    page.write_text(f"<!-- made by {BLOCK} -->\n\n<!-- end of {BLOCK} -->\n")
+    folder = tmp_path / "entries"
+    folder.mkdir()
+    for level, name in (("forecast:twins", "one"), ("energy:small", "other")):
+        said = f'"""{level}, 2026-11-27, 2 minutes: one half, always."""\n'
+        text = ENTRY.format(module="re", busy="")
+        (folder / f"{name}.py").write_text(said + text, encoding="utf-8")
+    (folder / "form.py").write_text('"""Shows the form."""\n' + ENTRY.format(module="re", busy=""))
+    write_entries(page, folder, tasks=4)
+    header, row = table_rows(read_block(page, BLOCK))
+    assert row[:3] == ["`twins`", "one half, always", "2026-11-27, 2 minutes"]
+    assert row[3].startswith("0.000 (all 4 equal) of the top rung's gain; ")
+    assert header[3] == "place on 4 test Tasks"
