@@ -215,9 +215,23 @@ def start(reader: Reader, arguments: list[str]) -> str:
 
 
 def probe(reader: Reader, arguments: list[str]) -> str:
-    """The command itself; it fails where the page has planted a fault."""
-    wrong = arguments[0] == "read" and any(word.startswith("late") for word in arguments)
-    return reader.run_tokengym("probe", *arguments, status=1 if wrong else 0)
+    """The command itself, once; it fails where the page has planted a fault.
+
+    Of settings a trainer is asked whether it has them: `tests/probe` judges it with them.
+    """
+    if "--set" in arguments:
+        shown = reader.run_tokengym("probe", *arguments, "--set", "bogus=1", status=2)
+        assert "it has no 'bogus'" in shown
+        return shown
+    words = tuple(arguments)
+    wrong = words[0] == "read" and any(word.startswith("late") for word in words)
+    if words not in PROBED or words[0] == "export":
+        PROBED[words] = reader.run_tokengym("probe", *words, status=1 if wrong else 0)
+    return PROBED[words]
+
+
+PROBED: dict[tuple[str, ...], str] = {}
+"""What a probe has printed, by command: a page shows parts of it under the same command."""
 
 
 def uv_run(reader: Reader, arguments: list[str]) -> str:
