@@ -1,6 +1,8 @@
 """Scripted policies of picking. All but the oracle use only what the Turns have shown."""
 
 from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -94,8 +96,23 @@ def _worked(picking: PickingState, rng: np.random.Generator) -> str:
     return f"{', '.join(steps)}\n{write_pick(trip)}"
 
 
+def _unread(pick: Pick) -> Pick:
+    """Return a policy that does not read the clauses."""
+
+    def play(picking: PickingState, rng: np.random.Generator) -> str:
+        twin = copy(picking)
+        twin.site = replace(picking.site, clauses=())
+        return pick(twin, rng)
+
+    return play
+
+
 def _rule(rule: heuristics.Rule) -> Pick:
     return lambda picking, _rng: write_pick(rule(picking))
+
+
+def _value_per_time(picking: PickingState, _rng: np.random.Generator) -> str:
+    return write_pick(greedy.value_per_time(picking))
 
 
 PICKS: Mapping[str, Pick] = MappingProxyType(
@@ -107,7 +124,9 @@ PICKS: Mapping[str, Pick] = MappingProxyType(
         "worked": _worked,
         "edd_exact": _rule(heuristics.earliest_due_exact),
         "newsvendor": _rule(heuristics.earliest_due_exact),
-        "textbook": lambda picking, _rng: write_pick(greedy.value_per_time(picking)),
+        "textbook": _value_per_time,
+        "unread": _unread(_value_per_time),
+        "unread_replan": _unread(lambda picking, _rng: replan(picking)),
         "restarts": lambda picking, rng: write_pick(greedy.randomized(picking, rng)),
         "noisy": _misreading,
     }

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tokengym.envs.warehouse.games.picking.clauses import fines, leaves
 from tokengym.envs.warehouse.games.picking.heuristics import available, exact_trip, until_release
 from tokengym.envs.warehouse.games.picking.orders import Order, needs
 from tokengym.envs.warehouse.games.picking.rules import PickingState
@@ -58,7 +59,7 @@ class _Planner:
         first: list[Order] = []
         while batch := self._fill(left, now, noise):
             first = first or batch
-            gain, time = self._trip(batch, now)
+            gain, time = self._trip(left, batch, now)
             earned, now = earned + gain, now + time
             left = [order for order in left if order not in batch]
         return earned, first
@@ -70,7 +71,7 @@ class _Planner:
             wider = [
                 [*batch, order] for order in left if order not in batch and self._fits(batch, order)
             ]
-            trips = [self._trip(each, now) for each in wider]
+            trips = [self._trip(left, each, now) for each in wider]
             rates = [gain / time * noise() for gain, time in trips]
             if not rates or max(rates) <= best:
                 return batch
@@ -83,15 +84,30 @@ class _Planner:
             self.state.stock is None or self.state.in_stock(needs([*batch, order]).items())
         )
 
-    def _trip(self, batch: Sequence[Order], now: int) -> tuple[float, int]:
-        """Return what a trip earns less its steps, and how long it takes."""
+    def _trip(self, left: Sequence[Order], batch: Sequence[Order], now: int) -> tuple[float, int]:
+        """Return what a trip earns less its steps, and how long it takes.
+
+        Of an order that clauses pay with others it counts that which the trip alone would earn.
+        """
         site, length = self.state.site, self._tour(batch)[0]
-        time = length + sum(order.units for order in batch)
-        back = now + time
-        value = sum(
-            order.value * math.exp(-max(0, back - order.due) / site.decay) for order in batch
-        )
-        return value - site.walk_cost * length, time
+        clauses = site.clauses
+        cost, start = site.walk_cost * length, now
+        if clauses:
+            ids = frozenset([order.id for order in batch])
+            slots = frozenset([slot for order in batch for slot in order.slots])
+            left_ids = [order.id for order in left]
+            before = frozenset([one.id for one in self.state.orders if one.id not in left_ids])
+            start = int(leaves(clauses, ids, slots, np.array(now)))
+            cost += fines(clauses, before, ids)
+        back = start + length + sum(order.units for order in batch)
+        value = 0.0
+        for order in batch:
+            late = max(0, back - order.due)
+            worth = order.value * math.exp(-late / site.decay)
+            for clause in clauses:
+                worth = clause.worth(order.id, worth, late)
+            value += worth
+        return value - cost, back - now
 
     def _tour(self, batch: Sequence[Order]) -> tuple[int, list[int]]:
         """Return length and places of a tour: that without the last order, its slots inserted."""

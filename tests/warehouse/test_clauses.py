@@ -1,0 +1,101 @@
+"""Laws of clauses: solved exactly, of one split each, worth reading, and refused where damaged."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.warehouse.brute_force import Leg, Shift
+from tests.warehouse.drawn import task_of, world_of
+from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.registry import baselines
+from tokengym.envs.warehouse.games.picking.clauses import CLAUSES, split_of_kinds
+from tokengym.envs.warehouse.games.picking.generator import draw
+from tokengym.envs.warehouse.games.picking.oracle import best_plan
+from tokengym.envs.warehouse.games.picking.orders import read_shift
+from tokengym.envs.warehouse.levels import LEVELS, PickLevel
+
+LEVEL = "pick_clauses"
+DRAWN = 400
+SETS = [*combinations(CLAUSES, 3)]
+
+
+def drawn(seed: int, orders: int = 8) -> dict[str, Any]:
+    level = LEVELS[LEVEL]
+    assert isinstance(level, PickLevel)
+    return draw(np.random.default_rng(seed), replace(level, orders=(orders, orders)))
+
+
+def kinds(instance: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(clause["kind"] for clause in instance["clauses"])
+
+
+@pytest.mark.parametrize(("orders", "waits", "tasks"), [(6, False, 30), (4, True, 30)])
+def test_no_plan_of_all_there_are_beats_the_optimum(orders: int, waits: bool, tasks: int) -> None:
+    """With four orders, plans that wait without need are tried as well."""
+    stated: Counter[str] = Counter()
+    for seed in range(tasks):
+        instance = drawn(seed, orders)
+        site, book, _ = read_shift(instance)
+        best = Shift(instance, waits=waits).best()
+        assert best_plan(site, book).value == pytest.approx(best, abs=1e-9), seed
+        stated.update(kinds(instance))
+    assert min(stated[kind] for kind in CLAUSES) >= 5
+
+
+def test_replanning_after_any_first_trip_earns_the_best_of_what_is_left() -> None:
+    """What left before counts on: who is paid with whom, and what is fined."""
+    world, replan = world_of(LEVEL), baselines("warehouse")["replan"]
+    for seed in range(20):
+        rng, instance = np.random.default_rng(seed), drawn(seed, 6)
+        world.start(world.task_of(instance))
+        name = str(rng.choice([order["id"] for order in instance["orders"]]))
+        turn = world.reply(f"TRIP {name}")
+        found = re.search(r"(?:Left t=(\d+)\. )?Walked (\d+), back t=(\d+)", turn.text)
+        assert found is not None
+        leaves, steps, back = (int(number or 0) for number in found.groups())
+        while not turn.done:
+            turn = world.reply(replan(world, turn, rng))
+        best = Shift(instance).best(Leg((name,), leaves, back, steps))
+        assert turn.metrics["objective"] == pytest.approx(best, abs=1e-9), seed
+
+
+def test_wordings_and_sets_of_clauses_belong_to_one_split() -> None:
+    world = world_of(LEVEL)
+    words: dict[str, set[str]] = defaultdict(set)
+    sets: dict[str, set[frozenset[str]]] = defaultdict(set)
+    for seed in range(3000):
+        instance = drawn(seed)
+        split = world.split_of(instance)
+        words[split] |= {clause["words"] for clause in instance["clauses"]}
+        sets[split].add(kinds(instance))
+    for one, other in combinations(SPLITS, 2):
+        assert not words[one] & words[other]
+        assert not sets[one] & sets[other]
+    assert [len(sets[split]) for split in SPLITS] == [21, 7, 7]
+    assert [len(words[split]) for split in SPLITS] == [21, 7, 14]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_task_states_what_its_split_has(split: str) -> None:
+    for index in range(5):
+        task = task_of(LEVEL, index, split)
+        assert split_of_kinds([*kinds(task.instance)]) == split
+        for clause in task.instance["clauses"]:
+            assert clause["words"] in CLAUSES[clause["kind"]].wordings
+
+
+def test_any_two_clauses_meet_equally_often_in_every_split() -> None:
+    for split, times in zip(SPLITS, (3, 1, 1), strict=True):
+        pairs = Counter(
+            pair
+            for found in SETS
+            if split_of_kinds(found) == split
+            for pair in combinations(found, 2)
+        )
+        assert {pairs[pair] for pair in combinations(CLAUSES, 2)} == {times}
