@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.skipped_clauses import lost, measured
+from tests.contract.planners.terms import NO_TERMS, Closure, Terms, with_clause
 from tests.warehouse.brute_force import Leg, Shift
 from tests.warehouse.drawn import task_of, world_of
+from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.games.picking.clauses import CLAUSES, split_of_kinds
@@ -21,7 +24,6 @@ from tokengym.envs.warehouse.games.picking.orders import read_shift
 from tokengym.envs.warehouse.levels import LEVELS, PickLevel
 
 LEVEL = "pick_clauses"
-DRAWN = 400
 SETS = [*combinations(CLAUSES, 3)]
 
 
@@ -35,7 +37,7 @@ def kinds(instance: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(clause["kind"] for clause in instance["clauses"])
 
 
-@pytest.mark.parametrize(("orders", "waits", "tasks"), [(6, False, 30), (4, True, 30)])
+@pytest.mark.parametrize(("orders", "waits", "tasks"), [(6, False, 24), (4, True, 24)])
 def test_no_plan_of_all_there_are_beats_the_optimum(orders: int, waits: bool, tasks: int) -> None:
     """With four orders, plans that wait without need are tried as well."""
     stated: Counter[str] = Counter()
@@ -45,7 +47,7 @@ def test_no_plan_of_all_there_are_beats_the_optimum(orders: int, waits: bool, ta
         best = Shift(instance, waits=waits).best()
         assert best_plan(site, book).value == pytest.approx(best, abs=1e-9), seed
         stated.update(kinds(instance))
-    assert min(stated[kind] for kind in CLAUSES) >= 5
+    assert min(stated[kind] for kind in CLAUSES) >= 4
 
 
 def test_replanning_after_any_first_trip_earns_the_best_of_what_is_left() -> None:
@@ -99,3 +101,73 @@ def test_any_two_clauses_meet_equally_often_in_every_split() -> None:
             for pair in combinations(found, 2)
         )
         assert {pairs[pair] for pair in combinations(CLAUSES, 2)} == {times}
+
+
+@pytest.mark.parametrize("kind", CLAUSES)
+def test_every_wording_says_what_the_clause_does(kind: str) -> None:
+    """Read by rules of a reader's own, all six come to the very same terms."""
+    entries = [entry for seed in range(60) for entry in drawn(seed)["clauses"]]
+    known = frozenset(f"O{number}" for number in range(1, 9))
+    assert len({*CLAUSES[kind].wordings}) == 6
+    for entry in [entry for entry in entries if entry["kind"] == kind][:8]:
+        for words in CLAUSES[kind].wordings:
+            text = CLAUSES[kind].of({**entry, "words": words}, known).text
+            assert with_clause(NO_TERMS, text) == stated(entry)
+
+
+def stated(entry: Mapping[str, Any]) -> Terms:
+    """The terms that the numbers and names of a clause come to."""
+    one, other = (frozenset(entry.get(side, ())) for side in ("orders", "others"))
+    concerned = entry.get("aisle", entry.get("order", ""))
+    terms: dict[str, dict[str, Any]] = {
+        "apart": {"sides": (one, other, entry.get("fine"))},
+        "first": {"first": (concerned, entry.get("fine"))},
+        "gold": {"gold": (one, entry.get("factor"))},
+        "customer": {"group": one},
+    }
+    closure = Closure(concerned, entry.get("start", 0), entry.get("end", 0))
+    return NO_TERMS._replace(**terms.get(entry["kind"], {"closures": [closure]}))
+
+
+def test_whoever_skips_a_clause_loses_a_twentieth_of_the_optimum() -> None:
+    """On the Tasks that state it; `benchmarks.skipped_clauses` measures more of them."""
+    plays = measured([task_of(LEVEL, index, "test") for index in range(30)])
+    assert {*plays} == {*CLAUSES}
+    for kind, found in plays.items():
+        assert len(found) > 7
+        assert lost(found, "but_one").value > 0.05, kind
+        assert lost(found, "none_read").value > 0.3, kind
+
+
+def test_clauses_of_one_s_own_are_played() -> None:
+    world, instance = world_of(LEVEL), drawn(0)
+    own = {"kind": "first", "words": "O2 leads, or ${fine} go.", "order": "O2", "fine": 5}
+    turn = world.start(world.task_of({**instance, "clauses": [own]}))
+    assert "\nO2 leads, or $5 go.\n" in turn.text
+    turn = world.reply("TRIP O1")
+    assert "Fined $5." in turn.text
+    while not turn.done:
+        turn = world.reply("DONE")
+    assert turn.metrics["fined"] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"kind": "truck"}, "the clauses are dock, .*, got 'truck'"),
+        ({"order": "O9"}, r"orders that the shift lacks: \['O9'\]"),
+        ({"fine": -1}, "numbers from .*, got {'fine': -1}"),
+        ({"words": "Pay {toll}."}, "toll"),
+    ],
+)
+def test_a_damaged_clause_is_refused(changes: dict[str, object], reason: str) -> None:
+    clause = {"kind": "first", "words": "O2 leads.", "order": "O2", "fine": 5, **changes}
+    with pytest.raises(TaskError, match=reason):
+        world_of(LEVEL).task_of({**drawn(0), "clauses": [clause]})
+
+
+def test_clauses_are_for_one_picker_who_knows_all_orders() -> None:
+    instance = drawn(0)
+    for change in ({"pickers": 2}, {"announced": False}):
+        with pytest.raises(TaskError, match="one picker"):
+            world_of(LEVEL).task_of({**instance, "site": {**instance["site"], **change}})

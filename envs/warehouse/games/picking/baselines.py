@@ -1,6 +1,6 @@
 """Scripted policies of picking. All but the oracle use only what the Turns have shown."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tokengym.envs.warehouse.games.picking import greedy, heuristics
+from tokengym.envs.warehouse.games.picking.clauses import Clause
 from tokengym.envs.warehouse.games.picking.oracle import best_command
 from tokengym.envs.warehouse.games.picking.orders import needs
 from tokengym.envs.warehouse.games.picking.rules import PickingState
@@ -96,15 +97,15 @@ def _worked(picking: PickingState, rng: np.random.Generator) -> str:
     return f"{', '.join(steps)}\n{write_pick(trip)}"
 
 
+def reading(picking: PickingState, clauses: Sequence[Clause]) -> PickingState:
+    """Return a state as it looks to a lead who reads only some of its clauses."""
+    twin = copy(picking)
+    twin.site = replace(picking.site, clauses=tuple(clauses))
+    return twin
+
+
 def _unread(pick: Pick) -> Pick:
-    """Return a policy that does not read the clauses."""
-
-    def play(picking: PickingState, rng: np.random.Generator) -> str:
-        twin = copy(picking)
-        twin.site = replace(picking.site, clauses=())
-        return pick(twin, rng)
-
-    return play
+    return lambda picking, rng: pick(reading(picking, ()), rng)
 
 
 def _rule(rule: heuristics.Rule) -> Pick:
