@@ -25,7 +25,6 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
 
 Ids = frozenset[str]
-Times = npt.NDArray[np.int64]
 Value = TypeVar("Value", float, npt.NDArray[np.float64])
 
 _SHARES = MappingProxyType({"train": 0.7, "validation": 0.15, "test": 0.15})
@@ -371,18 +370,17 @@ def read_clauses(data: Sequence[Mapping[str, Any]], known: Ids) -> tuple[Clause,
     return tuple(CLAUSES[entry["kind"]].of(entry, known) for entry in data)
 
 
-def leaves(clauses: Sequence[Clause], ids: Ids, slots: Collection[str], times: Times) -> Times:
-    """Return when a trip leaves that would leave at `times`."""
-    for _ in clauses:
-        for clause in clauses:
-            start, end = clause.closed(ids, slots)
-            times = np.where((start <= times) & (times < end), end, times)
-    return times
+def closures(clauses: Sequence[Clause], ids: Ids, slots: Collection[str]) -> list[tuple[int, int]]:
+    """Return from when until when a trip cannot leave, by when that begins."""
+    return sorted([clause.closed(ids, slots) for clause in clauses])
 
 
-def opens(clauses: Sequence[Clause]) -> int:
-    """Return a time from which no clause holds any trip up."""
-    return max([getattr(clause, "end", 0) for clause in clauses], default=0)
+def leaves(closed: Sequence[tuple[int, int]], time: int) -> int:
+    """Return when a trip leaves that would leave at `time`, with its closures."""
+    for start, end in closed:
+        if start <= time < end:
+            time = end
+    return time
 
 
 def paid(clauses: Sequence[Clause], before: Ids, ids: Ids) -> Ids:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.warehouse.games.picking.clauses import fines, leaves, opens, paid
+from tokengym.envs.warehouse.games.picking.clauses import closures, fines, paid
 from tokengym.envs.warehouse.games.picking.heuristics import follow, singles
 from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs, read_shift
 from tokengym.envs.warehouse.games.picking.routing import MOST_STOPS, IntArray, shortest_tours
@@ -234,13 +234,18 @@ def _outlook(
     No trip with an order is back before the quickest such trip that leaves at once, and shared out
     by unit, no trip costs an order less walking than the cheapest a unit.
     """
-    latest = max(free, int(trips.release_T.max())) + int(trips.lasts_T.max()) * len(orders)
-    latest += opens(site.clauses)
+    pairs = zip(trips.ids, trips.stops, strict=True)
+    closed_T = [closures(site.clauses, ids, stops) for ids, stops in pairs] if site.clauses else []
+    opens = max((end for closed in closed_T for _, end in closed), default=0)
+    latest = max(free, int(trips.release_T.max()), opens)
+    latest += int(trips.lasts_T.max()) * len(orders)
     times = np.arange(latest + 1)
     start_TU = np.maximum(times, trips.release_T[:, None])
-    if site.clauses:
-        held = zip(trips.ids, trips.stops, start_TU, strict=True)
-        start_TU = np.array([leaves(site.clauses, ids, {*at}, start) for ids, at, start in held])
+    for trip, closed in enumerate(closed_T):
+        leaves_U = times.copy()
+        for start, end in reversed(closed):
+            leaves_U[start:end] = leaves_U[end]
+        start_TU[trip] = leaves_U[start_TU[trip]]
     due = np.array([order.due for order in orders])
     value = np.array([order.value for order in orders])
     late = np.maximum(times[None, :] - due[:, None], 0)

@@ -4,9 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-import numpy as np
-
-from tokengym.envs.warehouse.games.picking.clauses import fines, leaves, paid
+from tokengym.envs.warehouse.games.picking.clauses import closures, fines, leaves, paid
 from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs
 from tokengym.envs.warehouse.games.picking.routing import s_shape
 
@@ -168,7 +166,7 @@ class PickingState:
         clauses, before = self.site.clauses, self.gone
         ids = frozenset([order.id for order in orders])
         slots = frozenset([slot for order in orders for slot in order.slots])
-        start = int(leaves(clauses, ids, slots, np.array(self.now)))
+        start = leaves(closures(clauses, ids, slots), self.now)
         earning = paid(clauses, before, ids)
         paying = [order for order in self.orders if order.id in earning]
         return start, paying, fines(clauses, before, ids)
