@@ -166,6 +166,15 @@ def test_a_damaged_clause_is_refused(changes: dict[str, object], reason: str) ->
         world_of(LEVEL).task_of({**drawn(0), "clauses": [clause]})
 
 
+def test_an_order_is_paid_with_others_once() -> None:
+    groups = [
+        {"kind": "customer", "words": "{orders} go together.", "orders": ["O1", name]}
+        for name in ("O2", "O3")
+    ]
+    with pytest.raises(TaskError, match=r"one consignment each, got several for \['O1'\]"):
+        world_of(LEVEL).task_of({**drawn(0), "clauses": groups})
+
+
 def test_clauses_are_for_one_picker_who_knows_all_orders() -> None:
     instance = drawn(0)
     for change in ({"pickers": 2}, {"announced": False}):

@@ -363,11 +363,15 @@ def read_clauses(data: Sequence[Mapping[str, Any]], known: Ids) -> tuple[Clause,
     """Read clauses on orders that are `known` from their plain form.
 
     Raises:
-        TaskError: if one is of no kind, names other orders, or has a number out of range.
+        TaskError: if one is of no kind, names other orders, or has a number out of range, or if two
+            pay for one order.
     """
     if unknown := [entry["kind"] for entry in data if entry["kind"] not in CLAUSES]:
         raise TaskError(f"the clauses are {', '.join(CLAUSES)}, got {unknown[0]!r}")
-    return tuple(CLAUSES[entry["kind"]].of(entry, known) for entry in data)
+    clauses = tuple(CLAUSES[entry["kind"]].of(entry, known) for entry in data)
+    if twice := [name for name in known if sum(name in c.consignment for c in clauses) > 1]:
+        raise TaskError(f"orders are of one consignment each, got several for {sorted(twice)}")
+    return clauses
 
 
 def closures(clauses: Sequence[Clause], ids: Ids, slots: Collection[str]) -> list[tuple[int, int]]:
