@@ -76,18 +76,20 @@ class Shift:
         later = sorted({clause["end"] for clause in self.clauses if clause.get("end", 0) > now})
         for count in range(1, len(open_now) + 1):
             for ids in combinations(open_now, count):
-                if self._units(ids) > self.site["capacity"]:
+                if self.units(ids) > self.site["capacity"]:
                     continue
                 steps = self.steps(ids)
                 for start in [now, *later] if self.waits else [now]:
-                    leaves = self._leaves(ids, start)
-                    back = leaves + steps + self._units(ids)
+                    leaves = self.leaves(ids, start)
+                    back = leaves + steps + self.units(ids)
                     yield from self._plans((*legs, Leg(ids, leaves, back, steps)))
 
-    def _units(self, ids: Sequence[str]) -> int:
+    def units(self, ids: Sequence[str]) -> int:
+        """The units of a trip."""
         return sum(units for name in ids for _, units in self.orders[name]["lines"])
 
-    def _leaves(self, ids: Sequence[str], time: int) -> int:
+    def leaves(self, ids: Sequence[str], time: int) -> int:
+        """When a trip leaves that would leave at `time`."""
         while any(self._held(clause, ids, time) for clause in self.clauses):
             time += 1
         return time

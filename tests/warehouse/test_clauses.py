@@ -15,6 +15,7 @@ from tests.contract.planners.terms import NO_TERMS, Closure, Terms, with_clause
 from tests.warehouse.brute_force import Leg, Shift
 from tests.warehouse.drawn import task_of, world_of
 from tokengym.envs.core.errors import TaskError
+from tokengym.envs.core.play import play
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.games.picking.clauses import CLAUSES, split_of_kinds
@@ -65,6 +66,34 @@ def test_replanning_after_any_first_trip_earns_the_best_of_what_is_left() -> Non
             turn = world.reply(replan(world, turn, rng))
         best = Shift(instance).best(Leg((name,), leaves, back, steps))
         assert turn.metrics["objective"] == pytest.approx(best, abs=1e-9), seed
+
+
+@pytest.mark.parametrize("name", ["unread", "random", "fcfs", "edd_sshape"])
+def test_an_episode_earns_what_its_trips_come_to(name: str) -> None:
+    """Kept by another bookkeeper, from the texts alone; many of these trips break clauses."""
+    world, fined, held = world_of(LEVEL), 0.0, 0
+    for index in range(6):
+        task = task_of(LEVEL, index)
+        record = play(world, task, baselines("warehouse")[name], seed=index)
+        shift, legs, now = Shift(task.instance), [], 0
+        for reply, turn in zip(record.replies, record.turns[1:], strict=True):
+            found = re.search(r"(?:Left t=(\d+)\. )?Walked (\d+), back t=(\d+): (.*)", turn.text)
+            if found is not None:
+                ids = tuple(re.findall(r"O\d+", reply.partition(":")[0]))
+                leaves, steps, back = int(found[1] or now), int(found[2]), int(found[3])
+                assert leaves == shift.leaves(ids, now)
+                assert back == leaves + steps + shift.units(ids)
+                legs.append(Leg(ids, leaves, back, steps))
+                fines = re.findall(r"Fined \$(\d+)", found[4])
+                fined += sum(map(int, fines))
+                held += leaves > now
+            clock = re.search(r"It is time (\d+)", turn.text)
+            now = int(clock[1]) if clock else now
+        metrics = record.turns[-1].metrics
+        assert metrics["objective"] == pytest.approx(shift.value(legs), abs=1e-9)
+        fined -= metrics["fined"]
+    assert fined == 0.0
+    assert held > 0
 
 
 def test_wordings_and_sets_of_clauses_belong_to_one_split() -> None:
