@@ -29,9 +29,10 @@ SPEC = WorldSpec(
     render="tokengym.envs.warehouse.picture:render_episode",
     metrics="tokengym.envs.warehouse.report:METRICS",
     blind="tokengym.envs.warehouse.blind:blind",
-    planners=("restarts", "replan"),
+    planners=("restarts", "replan", "unread_replan"),
+    only_at=dict.fromkeys(("unread", "unread_replan"), ("pick_clauses",)),
     reachable={
-        **dict.fromkeys(("pick_small", "pick"), _exact("exact search")),
+        **dict.fromkeys(("pick_small", "pick", "pick_clauses"), _exact("exact search")),
         "pick_online": _replan("exact search over the orders known so far"),
         "batch": Reachable("oracle", "column generation over all batches", proved=False),
         **dict.fromkeys(("stock", "stock_large", "lease"), _exact("stochastic DP")),

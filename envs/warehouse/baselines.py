@@ -11,6 +11,8 @@
 | `seed`, `savings` | as `fcfs` | by that rule | lean | what was usual | the lowest |
 | `newsvendor` | as `edd_exact` | as `fcfs` | balances costs | capped base stock | myopic |
 | `textbook` | by value per time | as `fcfs` | Silver-Meal | proportional | by bid price |
+| `unread` | `textbook`, at `pick_clauses` as if it stated no clause | | | | |
+| `unread_replan` | `replan`, in the same way | | | | |
 | `restarts` | best of 100 noisy plans | as `fcfs` | lean | what was usual | the lowest |
 | `replan` | best for those shown | local search | optimal | adaptive | optimal |
 | `noisy` | `edd_exact`, mixed | `seed`, mixed | `newsvendor`, off | off | myopic, off |
@@ -32,7 +34,8 @@ from tokengym.envs.warehouse.world import WarehouseWorld
 
 _NAMES = (
     *("null", "random", "fcfs", "edd_sshape", "worked", "edd_exact"),
-    *("seed", "savings", "newsvendor", "textbook", "restarts", "replan", "noisy", "oracle"),
+    *("seed", "savings", "newsvendor", "textbook", "unread", "unread_replan", "restarts"),
+    *("replan", "noisy", "oracle"),
 )
 
 

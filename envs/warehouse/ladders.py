@@ -16,6 +16,13 @@ _PICK = (
 _SEARCH = Rung("replan", "optimum", "exact search", "Held & Karp 1962")
 _REPLAN = Rung("replan", "planner", "replanned search", "Psaraftis 1980")
 _FORESIGHT = Rung("oracle", "bound", "perfect foresight")
+_CLAUSES = (
+    *_PICK[:3],
+    Rung("unread_replan", "planner", "exact search, no clause read", "Held & Karp 1962"),
+    Rung("unread", "textbook", "value per time, no clause read", "Smith 1956"),
+    Rung("textbook", "textbook", "value per time, clauses read", "Smith 1956"),
+    *_PICK[4:],
+)
 _BATCH = (
     _FIRST_COME,
     Rung("seed", "textbook", "seed batching", "Gibson & Sharp 1992"),
@@ -64,6 +71,7 @@ LADDERS: Mapping[str, Ladder] = MappingProxyType(
     {
         "pick_small": _dollars(*_PICK, _SEARCH),
         "pick": _dollars(*_PICK, _SEARCH),
+        "pick_clauses": _dollars(*_CLAUSES, _SEARCH),
         "pick_online": _dollars(*_PICK, _REPLAN, _FORESIGHT),
         "batch": Ladder(_BATCH, "null", "units walked", {"walked": -1.0}),
         "stock": _dollars(*_STOCK),

@@ -22,6 +22,8 @@ class PickLevel:
         decay: time in which a late order's value falls to 1/e.
         spread: releases lie in the first `spread` time units per order; 0 for none.
         announced: whether orders are shown before their release.
+        walk_cost: cost of a step.
+        clauses: whether three clauses are stated in words.
     """
 
     turns: int
@@ -36,6 +38,7 @@ class PickLevel:
     spread: int = 0
     announced: bool = True
     walk_cost: float = 0.02
+    clauses: bool = False
 
     mode: ClassVar[str] = "pick"
 
@@ -190,6 +193,7 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
     {
         "pick_small": PickLevel(6, (3, 4), 2, 1, 3, 3, 5, 10, decay=20.0),
         "pick": PickLevel(12, (8, 8), 3, 2, 7, 5, 8, 14),
+        "pick_clauses": PickLevel(12, (8, 8), 3, 2, 7, 5, 8, 14, clauses=True),
         "pick_online": PickLevel(24, (10, 10), 3, 2, 8, 5, 10, 13, spread=3, announced=False),
         "batch": BatchLevel(100, 12, (2, 8), 14, 6, 12),
         "stock": StockLevel(2, 10, (1, 2), (0.0, 0.2, 0.4), 20),

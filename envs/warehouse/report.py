@@ -17,6 +17,7 @@ METRICS: Mapping[str, Metric] = {
     ),
     "walked": Metric("Steps walked", "an episode", "Each step costs money and time."),
     "trips": Metric("Trips", "an episode", "Trips that all orders took, at the level `batch`."),
+    "fined": Metric("Fines", "$ an episode", "What clauses of `pick_clauses` took off the total."),
     "unshipped": Metric("Orders not shipped", "an episode", "Open at the end; they earn nothing."),
     "on_time": Metric("Orders on time", "", "Share of the orders shipped by the time due."),
     "tardiness": Metric("Tardiness", "an episode", "Lateness of shipped orders, summed."),

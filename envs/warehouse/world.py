@@ -19,6 +19,7 @@ from tokengym.envs.intake.tables import Source
 from tokengym.envs.warehouse.data import Records, read
 from tokengym.envs.warehouse.games import GAMES
 from tokengym.envs.warehouse.games.game import Compiled, Session
+from tokengym.envs.warehouse.games.picking.clauses import split_of_words
 from tokengym.envs.warehouse.levels import LEVELS
 from tokengym.rewards.control import bounded_score, control_score
 from tokengym.rewards.form import FormAccount
@@ -36,6 +37,8 @@ class WarehouseWorld(World[Compiled]):
     Modes, by level:
 
     - `pick_small`, `pick`: ship a book of orders in trips. The optimum is exact.
+      `pick_clauses`: three terms in words change what a good plan is; its wordings, and which
+      clauses come together, are of one split alone. The optimum is exact.
       `pick_online`: orders are shown on their release only; the optimum knows them and is a bound.
     - `batch`: put orders together in trips, tours being walked in S-shape; the optimum is a bound.
     - `stock`, `stock_large`: reorder items against random demand, scored on the
@@ -164,6 +167,10 @@ class WarehouseWorld(World[Compiled]):
             return instance
         known = [order for order in instance["orders"] if not order["release"]]
         return {**instance, "orders": known, "total": len(instance["orders"])}
+
+    def split_of(self, instance: Mapping[str, Any]) -> str:
+        """Return the split that has the wordings of an instance's clauses, if there are any."""
+        return split_of_words(instance.get("clauses", ())) or super().split_of(instance)
 
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return self._game.draw(rng, LEVELS[self.level])

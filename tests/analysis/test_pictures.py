@@ -48,6 +48,7 @@ KINDS = [
         for level in (
             *(
                 "pick_small",
+                "pick_clauses",
                 "pick_online",
                 "batch",
                 "stock",

@@ -73,7 +73,13 @@ def test_the_lines_of_an_order_are_put_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("level", "mapped"),
-    [("pick_small", False), ("pick_small", True), ("pick", False), ("pick_online", True)],
+    [
+        ("pick_small", False),
+        ("pick_small", True),
+        ("pick", False),
+        ("pick_clauses", False),
+        ("pick_online", True),
+    ],
 )
 def test_a_user_s_orders_are_played_window_by_window(
     tmp_path: Path, level: str, mapped: bool

@@ -69,7 +69,7 @@ def test_a_copy_of_the_terse_prompt_s_example_earns_what_doing_nothing_does(leve
 
 
 @pytest.mark.parametrize("style", PROMPTS)
-@pytest.mark.parametrize("level", ["pick_small", "pick", "pick_online"])
+@pytest.mark.parametrize("level", ["pick_small", "pick", "pick_clauses", "pick_online"])
 def test_the_number_of_replies_is_announced(level: str, style: str) -> None:
     world = world_of(level, prompt=style)
     turn = world.start(task_of(level, 0))

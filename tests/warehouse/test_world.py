@@ -18,7 +18,7 @@ from tokengym.envs.warehouse.layout import AisleLayout, MapLayout
 from tokengym.envs.warehouse.levels import LEVELS
 from tokengym.rewards.control import bounded_score
 
-EXACT = ["pick_small", "pick", "stock", "stock_large"]
+EXACT = ["pick_small", "pick", "pick_clauses", "stock", "stock_large"]
 
 
 def shift(**changes: object) -> dict[str, object]:
@@ -67,7 +67,7 @@ def test_no_random_search_beats_the_oracle(level: str, seed: int) -> None:
         assert record.returns["lead"] <= best["lead"] + 2**-16
 
 
-@pytest.mark.parametrize("level", ["pick_small", "pick", "pick_online", "full"])
+@pytest.mark.parametrize("level", ["pick_small", "pick", "pick_clauses", "pick_online", "full"])
 def test_the_reference_policy_earns_a_quarter_beside_its_form(level: str) -> None:
     world = world_of(level)
     for index in range(4):

@@ -6,6 +6,8 @@ from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
+from tests.contract.planners.terms import Terms
+
 _BEAM = 60
 
 Walk = Callable[[str, str], int]
@@ -44,30 +46,49 @@ class Floor(NamedTuple):
 
 
 def best_trips(
-    floor: Floor, orders: Sequence[Wanted], free: Sequence[int], stock: Mapping[str, int] | None
+    floor: Floor,
+    orders: Sequence[Wanted],
+    free: Sequence[int],
+    stock: Mapping[str, int] | None,
+    terms: Terms | None = None,
 ) -> list[tuple[int, Trip]]:
     """Return start and trip of the best plan, by start."""
     trips = [trip for trip in _trips(floor, orders) if _in_stock(trip.bits, orders, stock)]
 
-    def earned(trip: Trip, finish: int) -> float:
-        total = -floor.step_cost * trip.steps
-        for place, order in enumerate(orders):
-            if trip.bits >> place & 1:
-                total += order.penalty + _worth(floor, order, finish)
+    groups = [
+        terms.group if terms and order.name in terms.group else {order.name} for order in orders
+    ]
+
+    @cache
+    def names_in(bits: int) -> frozenset[str]:
+        return frozenset(order.name for place, order in enumerate(orders) if bits >> place & 1)
+
+    def earned(bits: int, trip: Trip, finish: int) -> float:
+        gone, names = names_in(bits), names_in(trip.bits)
+        paid = terms.paid(gone, names) if terms else names
+        total = -floor.step_cost * trip.steps - (terms.fine(gone, names) if terms else 0)
+        for order in orders:
+            if order.name in paid:
+                total += order.penalty + _worth(floor, order, finish, terms)
         return total
 
+    def leaves(at: int, trip: Trip) -> int:
+        start = max(at, trip.release)
+        return terms.leaves(trip.names, trip.stops, start) if terms else start
+
     soonest = [
-        min((trip.lasts for trip in trips if trip.bits >> place & 1), default=math.inf)
-        for place in range(len(orders))
+        min((trip.lasts for trip in trips if group & {*trip.names}), default=math.inf)
+        for group in groups
     ]
 
     @cache
     def hope(bits: int, now: int) -> float:
-        """What the other orders can add at most."""
+        """What the other orders can add at most, and those that wait for others to earn."""
+        gone = names_in(bits)
         return sum(
-            max(0.0, order.penalty + _worth(floor, order, max(now, order.release) + soon))
-            for place, (order, soon) in enumerate(zip(orders, soonest, strict=True))
-            if not bits >> place & 1 and soon < math.inf
+            max(0.0, order.penalty + _worth(floor, order, max(now, order.release) + soon, terms))
+            for order, soon, group in zip(orders, soonest, groups, strict=True)
+            if not group <= gone and soon < math.inf
         )
 
     def steps(bits: int, at: tuple[int, ...]) -> list[tuple[int, tuple[int, ...], float, Trip]]:
@@ -75,8 +96,9 @@ def best_trips(
         for trip in trips:
             both = bits | trip.bits
             if not bits & trip.bits and _in_stock(both, orders, stock):
-                finish = max(at[0], trip.release) + trip.lasts
-                found.append((both, tuple(sorted((finish, *at[1:]))), earned(trip, finish), trip))
+                finish = leaves(at[0], trip) + trip.lasts
+                gain = earned(bits, trip, finish)
+                found.append((both, tuple(sorted((finish, *at[1:]))), gain, trip))
         return found
 
     start = tuple(sorted(free))
@@ -104,12 +126,13 @@ def best_trips(
             for both, after, gain, trip in steps(bits, at):
                 known = labels.setdefault(both, {})
                 if after not in known or known[after][0] < value + gain:
-                    leaves = max(at[0], trip.release)
-                    known[after] = (value + gain, [*plan, (leaves, trip)])
+                    known[after] = (value + gain, [*plan, (leaves(at[0], trip), trip)])
     return sorted(best[1], key=lambda leg: leg[0])
 
 
-def _worth(floor: Floor, order: Wanted, finish: float) -> float:
+def _worth(floor: Floor, order: Wanted, finish: float, terms: Terms | None) -> float:
+    if terms and order.name in terms.gold[0] and finish <= order.due:
+        return order.value * terms.gold[1]
     return order.value * math.exp(-max(0.0, finish - order.due) / floor.decay)
 
 

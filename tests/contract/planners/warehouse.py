@@ -13,6 +13,7 @@ from tests.contract.planners.batches import Batcher
 from tests.contract.planners.buyer import Buyer
 from tests.contract.planners.landlord import Landlord
 from tests.contract.planners.shifts import Floor, Trip, Wanted, best_trips
+from tests.contract.planners.terms import read_terms
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _NO_ROOM = 1e9
@@ -113,6 +114,21 @@ class _Shift(_Picking):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.read_orders(text)
+        terms, orders = read_terms(text), list(self.open.values())
+        self.plan = best_trips(self.floor, orders, self.free, None, terms) if terms else None
+
+    def decide(self) -> str:
+        """Return the next trip or wait; where there are clauses, that of a plan made once."""
+        if self.plan is None:
+            return super().decide()
+        self.expected = None
+        if not self.plan:
+            return "DONE"
+        start, trip = self.plan[0]
+        if start > self.free[0]:
+            return self._wait(start - self.free[0])
+        del self.plan[0]
+        return self._go(trip)
 
     def look(self, text: str) -> None:
         """Read a Turn."""

@@ -1,11 +1,14 @@
 """Scripted policies of picking. All but the oracle use only what the Turns have shown."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
 from tokengym.envs.warehouse.games.picking import greedy, heuristics
+from tokengym.envs.warehouse.games.picking.clauses import Clause
 from tokengym.envs.warehouse.games.picking.oracle import best_command
 from tokengym.envs.warehouse.games.picking.orders import needs
 from tokengym.envs.warehouse.games.picking.rules import PickingState
@@ -94,8 +97,23 @@ def _worked(picking: PickingState, rng: np.random.Generator) -> str:
     return f"{', '.join(steps)}\n{write_pick(trip)}"
 
 
+def reading(picking: PickingState, clauses: Sequence[Clause]) -> PickingState:
+    """Return a state as it looks to a lead who reads only some of its clauses."""
+    twin = copy(picking)
+    twin.site = replace(picking.site, clauses=tuple(clauses))
+    return twin
+
+
+def _unread(pick: Pick) -> Pick:
+    return lambda picking, rng: pick(reading(picking, ()), rng)
+
+
 def _rule(rule: heuristics.Rule) -> Pick:
     return lambda picking, _rng: write_pick(rule(picking))
+
+
+def _value_per_time(picking: PickingState, _rng: np.random.Generator) -> str:
+    return write_pick(greedy.value_per_time(picking))
 
 
 PICKS: Mapping[str, Pick] = MappingProxyType(
@@ -107,7 +125,9 @@ PICKS: Mapping[str, Pick] = MappingProxyType(
         "worked": _worked,
         "edd_exact": _rule(heuristics.earliest_due_exact),
         "newsvendor": _rule(heuristics.earliest_due_exact),
-        "textbook": lambda picking, _rng: write_pick(greedy.value_per_time(picking)),
+        "textbook": _value_per_time,
+        "unread": _unread(_value_per_time),
+        "unread_replan": _unread(lambda picking, _rng: replan(picking)),
         "restarts": lambda picking, rng: write_pick(greedy.randomized(picking, rng)),
         "noisy": _misreading,
     }

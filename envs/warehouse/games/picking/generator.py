@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tokengym.envs.warehouse.games.picking.clauses import draw_clauses
 from tokengym.envs.warehouse.games.picking.orders import Site
 from tokengym.envs.warehouse.layout import AisleLayout, Layout
 from tokengym.envs.warehouse.levels import PickLevel
@@ -49,9 +50,7 @@ def draw(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
             }
         )
     orders.sort(key=itemgetter("release"))
-    return {
-        "mode": "pick",
-        "site": site_of(level, layout).plain(),
-        "orders": [{"id": f"O{n}", **order} for n, order in enumerate(orders, start=1)],
-        "stock": None,
-    }
+    book = [{"id": f"O{n}", **order} for n, order in enumerate(orders, start=1)]
+    stated = {"clauses": draw_clauses(rng, book)} if level.clauses else {}
+    site = site_of(level, layout).plain()
+    return {"mode": "pick", "site": site, "orders": book, "stock": None, **stated}

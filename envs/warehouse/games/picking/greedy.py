@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tokengym.envs.warehouse.games.picking.clauses import Ids, closures, fines, leaves
 from tokengym.envs.warehouse.games.picking.heuristics import available, exact_trip, until_release
 from tokengym.envs.warehouse.games.picking.orders import Order, needs
 from tokengym.envs.warehouse.games.picking.rules import PickingState
@@ -51,26 +52,31 @@ class _Planner:
     def __init__(self, state: PickingState) -> None:
         self.state, self.orders = state, available(state)
         self._tours: dict[frozenset[str], tuple[int, list[int]]] = {frozenset(): (0, [0, 0])}
+        self._closures: dict[frozenset[str], list[tuple[int, int]]] = {}
 
     def plan(self, noise: Callable[[], float]) -> tuple[float, list[Order]]:
         """Return what trips for all orders earn, and the first of them."""
         left, now, earned = list(self.orders), self.state.now, 0.0
         first: list[Order] = []
-        while batch := self._fill(left, now, noise):
+        gone = self.state.gone
+        while batch := self._fill(left, gone, now, noise):
             first = first or batch
-            gain, time = self._trip(batch, now)
+            gain, time = self._trip(batch, gone, now)
             earned, now = earned + gain, now + time
             left = [order for order in left if order not in batch]
+            gone |= {order.id for order in batch}
         return earned, first
 
-    def _fill(self, left: Sequence[Order], now: int, noise: Callable[[], float]) -> list[Order]:
+    def _fill(
+        self, left: Sequence[Order], gone: Ids, now: int, noise: Callable[[], float]
+    ) -> list[Order]:
         batch: list[Order] = []
         best = 0.0
         while True:
             wider = [
                 [*batch, order] for order in left if order not in batch and self._fits(batch, order)
             ]
-            trips = [self._trip(each, now) for each in wider]
+            trips = [self._trip(each, gone, now) for each in wider]
             rates = [gain / time * noise() for gain, time in trips]
             if not rates or max(rates) <= best:
                 return batch
@@ -83,15 +89,30 @@ class _Planner:
             self.state.stock is None or self.state.in_stock(needs([*batch, order]).items())
         )
 
-    def _trip(self, batch: Sequence[Order], now: int) -> tuple[float, int]:
-        """Return what a trip earns less its steps, and how long it takes."""
+    def _trip(self, batch: Sequence[Order], gone: Ids, now: int) -> tuple[float, int]:
+        """Return what a trip earns less its steps and fines, and how long it takes.
+
+        An order that is paid with others counts as if it were paid alone.
+        """
         site, length = self.state.site, self._tour(batch)[0]
-        time = length + sum(order.units for order in batch)
-        back = now + time
-        value = sum(
-            order.value * math.exp(-max(0, back - order.due) / site.decay) for order in batch
-        )
-        return value - site.walk_cost * length, time
+        clauses = site.clauses
+        cost, start = site.walk_cost * length, now
+        if clauses:
+            ids = frozenset([order.id for order in batch])
+            if ids not in self._closures:
+                slots = {slot for order in batch for slot in order.slots}
+                self._closures[ids] = closures(clauses, ids, slots)
+            start = leaves(self._closures[ids], now)
+            cost += fines(clauses, gone, ids)
+        back = start + length + sum(order.units for order in batch)
+        value = 0.0
+        for order in batch:
+            late = max(0, back - order.due)
+            worth = order.value * math.exp(-late / site.decay)
+            for clause in clauses:
+                worth = clause.worth(order.id, worth, late)
+            value += worth
+        return value - cost, back - now
 
     def _tour(self, batch: Sequence[Order]) -> tuple[int, list[int]]:
         """Return length and places of a tour: that without the last order, its slots inserted."""

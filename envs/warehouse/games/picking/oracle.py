@@ -7,7 +7,7 @@ no label of the best plan is among them.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import le
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import TaskError
+from tokengym.envs.warehouse.games.picking.clauses import closures, fines, paid
 from tokengym.envs.warehouse.games.picking.heuristics import follow, singles
 from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs, read_shift
 from tokengym.envs.warehouse.games.picking.routing import MOST_STOPS, IntArray, shortest_tours
@@ -42,6 +43,7 @@ class Trips(NamedTuple):
         walked_T: steps of the tour.
         lasts_T: steps plus units.
         release_T: earliest start.
+        ids: its orders by trip.
         stops: slots in walking order by trip.
     """
 
@@ -49,6 +51,7 @@ class Trips(NamedTuple):
     walked_T: IntArray
     lasts_T: IntArray
     release_T: IntArray
+    ids: list[frozenset[str]]
     stops: list[tuple[str, ...]]
 
 
@@ -72,7 +75,8 @@ class Plan(NamedTuple):
     """The best way to ship.
 
     Attributes:
-        value: Σ value·exp(-lateness/decay) - walk_cost·steps - penalties of orders left.
+        value: Σ value·exp(-lateness/decay) - walk_cost·steps - penalties of orders left, all as the
+            site's clauses have it.
         legs: trips by start.
     """
 
@@ -102,14 +106,16 @@ class _Outlook(NamedTuple):
     """Earnings of trips, bounds of orders by time, and facts of sets: T trips, N orders, 2^N sets.
 
     Attributes:
-        gain_TU: what each trip earns by its finish time.
+        start_TU: when each trip leaves by the time when the picker is free.
+        gain: from a set that was shipped before, trips and their finish times to what they earn.
         hope_UN: a bound of what each order adds from a time on.
-        open_SN: 1 for the orders outside each set, else 0.
+        open_SN: 1 for the orders that may earn after each set, else 0.
         left_S: penalties of those.
         stocked_S: whether stock covers the set.
     """
 
-    gain_TU: FloatArray
+    start_TU: IntArray
+    gain: Callable[[int, IntArray, IntArray], FloatArray]
     hope_UN: FloatArray
     open_SN: FloatArray
     left_S: FloatArray
@@ -143,7 +149,8 @@ def feasible_trips(site: Site, orders: Sequence[Order]) -> Trips:
     walked, stops = _routes(site.walks, slots)
     units_T = np.array([sum(order.units for order in group) for group in members])
     release_T = np.array([max(order.release for order in group) for group in members])
-    return Trips(np.array(sets), walked, walked + units_T, release_T, stops)
+    ids = [frozenset([order.id for order in group]) for group in members]
+    return Trips(np.array(sets), walked, walked + units_T, release_T, ids, stops)
 
 
 def _routes(
@@ -174,6 +181,7 @@ def best_plan(
     stock: Mapping[str, int] | None = None,
     penalties: Sequence[float] | None = None,
     free: Sequence[int] | None = None,
+    gone: Sequence[Order] = (),
 ) -> Plan:
     """Find the plan of the greatest value, all orders and releases being known.
 
@@ -183,6 +191,7 @@ def best_plan(
         stock: units by slot that trips may take in all; `None` for no limit.
         penalties: cost of leaving each order unshipped; `None` for no cost.
         free: when each picker is free, ascending; `None` for 0.
+        gone: orders that have left already, for clauses.
 
     Raises:
         TaskError: if there are too many orders.
@@ -190,12 +199,14 @@ def best_plan(
     if not orders:
         return Plan(0.0, ())
     trips = feasible_trips(site, orders)
+    none = (1 << len(gone)) - 1 << len(orders)
+    orders = [*orders, *gone]
     first = _Label((0,) * site.pickers if free is None else tuple(free), 0.0, -1, -1, -1)
-    left = [0.0] * len(orders) if penalties is None else penalties
+    left = [*(penalties or ()), *[0.0] * len(orders)][: len(orders)]
     outlook = _outlook(site, orders, trips, first.free[-1], left, stock)
-    least = _value_of_some_plan(trips, outlook, first.free) - _SLACK
-    reached: dict[int, list[_Label]] = {0: [first]}
-    best_value, best_set, best_label = -math.inf, 0, 0
+    least = _value_of_some_plan(trips, outlook, first.free, none) - _SLACK
+    reached: dict[int, list[_Label]] = {none: [first]}
+    best_value, best_set, best_label = -math.inf, none, 0
     # In ascending order: the sets that a set is reached from are parts of it, so they come before.
     for shipped in range(1 << len(orders)):
         if shipped not in reached:
@@ -207,7 +218,7 @@ def best_plan(
         value = 0.0 - labels[label].cost - lost
         if value > best_value:
             best_value, best_set, best_label = value, shipped, label
-    return Plan(best_value, _legs(reached, best_set, best_label, trips, orders))
+    return Plan(best_value, _legs(reached, best_set, best_label, trips, orders, none))
 
 
 def _outlook(
@@ -223,50 +234,96 @@ def _outlook(
     No trip with an order is back before the quickest such trip that leaves at once, and shared out
     by unit, no trip costs an order less walking than the cheapest a unit.
     """
-    latest = max(free, int(trips.release_T.max())) + int(trips.lasts_T.max()) * len(orders)
+    pairs = zip(trips.ids, trips.stops, strict=True)
+    closed_T = [closures(site.clauses, ids, stops) for ids, stops in pairs] if site.clauses else []
+    opens = max((end for closed in closed_T for _, end in closed), default=0)
+    latest = max(free, int(trips.release_T.max()), opens)
+    latest += int(trips.lasts_T.max()) * len(orders)
     times = np.arange(latest + 1)
+    start_TU = np.maximum(times, trips.release_T[:, None])
+    for trip, closed in enumerate(closed_T):
+        leaves_U = times.copy()
+        for start, end in reversed(closed):
+            leaves_U[start:end] = leaves_U[end]
+        start_TU[trip] = leaves_U[start_TU[trip]]
     due = np.array([order.due for order in orders])
     value = np.array([order.value for order in orders])
     late = np.maximum(times[None, :] - due[:, None], 0)
     earned = value[:, None] * np.exp(-late / site.decay)
+    for clause in site.clauses:
+        rows = zip(orders, earned, late, strict=True)
+        earned = np.array([clause.worth(order.id, row, by) for order, row, by in rows])
     carried_TN = ((trips.sets_T[:, None] >> np.arange(len(orders))) & 1).astype(np.float64)
-    gain_TU = carried_TN @ earned - site.walk_cost * trips.walked_T[:, None]
 
     units = np.array([order.units for order in orders])
     release = np.array([order.release for order in orders])
     walked_a_unit = trips.walked_T / (carried_TN @ units)
     cheapest = np.where(carried_TN > 0.0, walked_a_unit[:, None], np.inf).min(axis=0)
     quickest = np.where(carried_TN > 0.0, trips.lasts_T[:, None], latest).min(axis=0)
+    shipped_SN = ((np.arange(1 << len(orders))[:, None] >> np.arange(len(orders))) & 1) > 0
+    open_SN = (~shipped_SN).astype(np.float64)
+    left_S = open_SN @ left
+    for clause in site.clauses:
+        # What is paid together may be paid by a trip with any of it.
+        if clause.consignment:
+            group_N = np.array([order.id in clause.consignment for order in orders])
+            cheapest[group_N], quickest[group_N] = 0.0, quickest[group_N].min()
+            open_SN[np.outer(~shipped_SN[:, group_N].all(axis=1), group_N)] = 1.0
     back = np.minimum(np.maximum(times[:, None], release) + quickest, latest)
     hope_UN = earned[np.arange(len(orders)), back] - site.walk_cost * units * cheapest
 
-    shipped_SN = ((np.arange(1 << len(orders))[:, None] >> np.arange(len(orders))) & 1) > 0
-    open_SN = (~shipped_SN).astype(np.float64)
     stocked_S = np.ones(len(open_SN), dtype=bool)
     if stock is not None:
         slots = list(needs(orders))
         wanted = np.array([[dict(order.lines).get(slot, 0) for slot in slots] for order in orders])
         enough_SK = shipped_SN @ wanted <= np.array([stock[slot] for slot in slots])
         stocked_S = np.asarray(enough_SK.all(axis=1), dtype=bool)
-    return _Outlook(
-        gain_TU, np.maximum(hope_UN, -np.array(left)), open_SN, open_SN @ left, stocked_S
-    )
+    gain = _gain(site, orders, trips, carried_TN, earned)
+    hope_UN = np.maximum(hope_UN, -np.array(left))
+    return _Outlook(start_TU, gain, hope_UN, open_SN, left_S, stocked_S)
 
 
-def _value_of_some_plan(trips: Trips, outlook: _Outlook, free: Sequence[int]) -> float:
+def _gain(
+    site: Site, orders: Sequence[Order], trips: Trips, carried_TN: FloatArray, earned_NU: FloatArray
+) -> Callable[[int, IntArray, IntArray], FloatArray]:
+    """Return the function from what was shipped before, trips and finish times to earnings."""
+    clauses, steps_T = site.clauses, site.walk_cost * trips.walked_T
+    if not clauses:
+        gain_TU: FloatArray = carried_TN @ earned_NU - steps_T[:, None]
+        return lambda _shipped, trip_M, finish: np.asarray(gain_TU[trip_M, finish])
+    names = [order.id for order in orders]
+
+    def gain(shipped: int, trip_M: IntArray, finish: IntArray) -> FloatArray:
+        before = frozenset([name for place, name in enumerate(names) if shipped >> place & 1])
+        ids_M = [trips.ids[trip] for trip in trip_M.tolist()]
+        earning = [paid(clauses, before, ids) for ids in ids_M]
+        paid_MN = np.array([[name in each for name in names] for each in earning], dtype=float)
+        paid_MN = paid_MN.reshape(len(ids_M), len(names))
+        fine_M = np.array([fines(clauses, before, ids) for ids in ids_M])
+        earned = (earned_NU.T[finish] * paid_MN).sum(axis=-1)
+        return np.asarray(earned - steps_T[trip_M] - fine_M)
+
+    return gain
+
+
+def _value_of_some_plan(trips: Trips, outlook: _Outlook, free: Sequence[int], none: int) -> float:
     """Return the value of a good plan, found by keeping a few promising ones trip by trip."""
-    shipped_B = np.zeros(1, dtype=np.int64)
+    shipped_B = np.array([none])
     free_BP = np.array([free])
     value_B = np.zeros(1)
-    best = -float(outlook.left_S[0])
+    best = -float(outlook.left_S[none])
+    all_T = np.arange(len(trips.sets_T))
     while True:
         sets_BT = shipped_B[:, None] | trips.sets_T
         fits_BT = (shipped_B[:, None] & trips.sets_T == 0) & outlook.stocked_S[sets_BT]
         if not fits_BT.any():
             return best
-        finish_BT = np.maximum(free_BP[:, :1], trips.release_T) + trips.lasts_T
-        value_BT = value_B[:, None] + outlook.gain_TU[np.arange(len(trips.sets_T)), finish_BT]
-        value_BT[~fits_BT] = -np.inf
+        finish_BT = outlook.start_TU[all_T, free_BP[:, :1]] + trips.lasts_T
+        value_BT = np.full(fits_BT.shape, -np.inf)
+        for number, shipped in enumerate(shipped_B.tolist()):
+            trip_M = np.flatnonzero(fits_BT[number])
+            gain_M = outlook.gain(shipped, trip_M, finish_BT[number, trip_M])
+            value_BT[number, trip_M] = value_B[number] + gain_M
         best = max(best, float((value_BT - outlook.left_S[sets_BT]).max()))
         promise_BT = value_BT + outlook.hope(sets_BT, _soonest(finish_BT, free_BP))
         kept = np.argsort(-promise_BT, axis=None)[: min(_BEAM, int(fits_BT.sum()))]
@@ -291,9 +348,9 @@ def _extend(
     trip_M = np.flatnonzero((trips.sets_T & shipped == 0) & outlook.stocked_S[sets_T])
     free_KP = np.array([label.free for label in labels])
     cost_K = np.array([label.cost for label in labels])
-    start_KM = np.maximum(free_KP[:, :1], trips.release_T[trip_M])
+    start_KM = outlook.start_TU[trip_M, free_KP[:, :1]]
     finish_KM = start_KM + trips.lasts_T[trip_M]
-    cost_KM = cost_K[:, None] - outlook.gain_TU[trip_M, finish_KM]
+    cost_KM = cost_K[:, None] - outlook.gain(shipped, trip_M, finish_KM)
     hope_KM = outlook.hope(sets_T[trip_M], _soonest(finish_KM, free_KP))
     found = np.nonzero(hope_KM - cost_KM >= least)
     trip_F = trip_M[found[1]]
@@ -328,10 +385,11 @@ def _legs(
     number: int,
     trips: Trips,
     orders: Sequence[Order],
+    none: int,
 ) -> tuple[Leg, ...]:
-    """Read a plan back from its last label."""
+    """Read a plan back from its last label to the one of the set `none`, where it began."""
     legs: list[Leg] = []
-    while shipped:
+    while shipped != none:
         label = labels[shipped][number]
         chosen = int(trips.sets_T[label.trip])
         ids = tuple(order.id for i, order in enumerate(orders) if chosen >> i & 1)
@@ -374,7 +432,10 @@ def best_command(
         penalties: cost of leaving each order unshipped, by id; `None` for no cost.
     """
     costs = None if penalties is None else [penalties[order.id] for order in orders]
-    plan = best_plan(state.site, orders, stock=state.stock, penalties=costs, free=state.free)
+    gone = [order for order in state.orders if order.id in state.gone] if state.site.clauses else ()
+    plan = best_plan(
+        state.site, orders, stock=state.stock, penalties=costs, free=state.free, gone=gone
+    )
     return next(iter(commands(plan.legs, state.free)), None)
 
 

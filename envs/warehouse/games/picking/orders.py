@@ -1,12 +1,13 @@
 """Orders, and the site they are picked at: frozen data read from a Task."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
+from tokengym.envs.warehouse.games.picking.clauses import Clause, read_clauses
 from tokengym.envs.warehouse.layout import Layout, Walks, layout_of, plain_layout, slot_name, walks
 from tokengym.envs.warehouse.plain import scalars
 
@@ -74,6 +75,7 @@ class Site(Immutable):
         walk_cost: cost of a step.
         pickers: people picking at the same time.
         announced: whether orders are shown before their release.
+        clauses: terms stated in words, which the plain form leaves to that of a shift.
     """
 
     layout: Layout
@@ -82,12 +84,18 @@ class Site(Immutable):
     walk_cost: float
     pickers: int = 1
     announced: bool = True
+    clauses: tuple[Clause, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a site where nothing can be picked."""
         if self.capacity < 1 or self.pickers < 1 or self.decay <= 0 or self.walk_cost < 0:
             raise TaskError(
                 f"a site needs capacity and pickers >= 1, decay > 0 and walk_cost >= 0, got {self}"
+            )
+        if self.clauses and not (self.pickers == 1 and self.announced):
+            raise TaskError(
+                f"clauses need one picker and orders that are announced, got {self.pickers} pickers"
+                f", announced={self.announced}"
             )
 
     @classmethod
@@ -101,7 +109,8 @@ class Site(Immutable):
 
     def plain(self) -> dict[str, Any]:
         """Return the plain form that `of` reads."""
-        terms = {field.name: getattr(self, field.name) for field in fields(self)}
+        names = [field.name for field in fields(self) if field.name != "clauses"]
+        terms = {name: getattr(self, name) for name in names}
         return {**terms, "layout": plain_layout(self.layout)}
 
     @cached_property
@@ -151,6 +160,8 @@ def read_shift(
     orders = read_orders(instance["orders"], site)
     if not orders:
         raise TaskError("a shift needs at least one order")
+    known = frozenset([order.id for order in orders])
+    site = replace(site, clauses=read_clauses(instance.get("clauses", ()), known))
     if instance["stock"] is None:
         return site, orders, None
     stock = {str(slot): int(units) for slot, units in instance["stock"].items()}

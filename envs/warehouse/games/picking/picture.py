@@ -53,12 +53,13 @@ def plot_tours(axes: Axes, picking: PickingState, items: dict[str, str]) -> None
 
 
 def _in_words(picking: PickingState) -> list[Line2D]:
-    """Return the legend of trips, refusals and orders left."""
-    handles = []
+    """Return the legend of clauses, trips, refusals and orders left."""
+    handles = [_handle(clause.text, color=BLACK, ls="") for clause in picking.site.clauses]
     for number, trip in enumerate(picking.shipments):
         colour, line = tour_style(number)
         text = f"trip {number + 1}: t={trip.start} to {trip.finish}, {trip.walked} steps. "
-        handles.append(_handle(text + write_earned(trip), color=colour, ls=line, lw=2.5))
+        fined = f", fined ${trip.fined:.12g}" if trip.fined else ""
+        handles.append(_handle(text + write_earned(trip) + fined, color=colour, ls=line, lw=2.5))
     for time, reason in picking.refusals:
         handles.append(_handle(f"refused at t={time}: {reason}", color=RED, marker="x", ls=""))
     if picking.open:

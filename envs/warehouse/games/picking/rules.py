@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
+from tokengym.envs.warehouse.games.picking.clauses import closures, fines, leaves, paid
 from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs
 from tokengym.envs.warehouse.games.picking.routing import s_shape
 
@@ -15,8 +16,9 @@ class Shipment(NamedTuple):
         start: time it left the depot.
         finish: time it was back at the depot.
         walked: steps.
-        earned: id, value earned and lateness of each of its orders.
+        earned: id, value earned and lateness of each order that it earned.
         stops: slots in the order they were walked.
+        fined: fines of clauses.
     """
 
     start: int
@@ -24,6 +26,7 @@ class Shipment(NamedTuple):
     walked: int
     earned: tuple[tuple[str, float, int], ...]
     stops: tuple[str, ...]
+    fined: float = 0.0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return the value itself, as `Immutable` does; a named tuple is made faster."""
@@ -35,8 +38,8 @@ class PickingState:
 
     Every decision is that of the picker who is free first. A refused trip costs that picker one
     time unit. `shipments` are the trips so far, `earned` and `walked` their value and steps,
-    `refusals` the times and reasons of those refused, and `closed` is set when the lead ends the
-    shift.
+    `fined` the fines of clauses, `refusals` the times and reasons of those refused, and `closed` is
+    set when the lead ends the shift.
 
     Args:
         site: the site.
@@ -52,6 +55,7 @@ class PickingState:
         self.open: dict[str, Order] = {order.id: order for order in orders}
         self.earned = 0.0
         self.walked = 0
+        self.fined = 0.0
         self.shipments: list[Shipment] = []
         self.refusals: list[tuple[int, str]] = []
         self.closed = False
@@ -70,8 +74,13 @@ class PickingState:
 
     @property
     def objective(self) -> float:
-        """Value earned less the cost of walking."""
-        return self.earned - self.site.walk_cost * self.walked
+        """Value earned less fines and the cost of walking."""
+        return self.earned - self.fined - self.site.walk_cost * self.walked
+
+    @property
+    def gone(self) -> frozenset[str]:
+        """Ids of the orders that have left."""
+        return frozenset([order.id for order in self.orders if order.id not in self.open])
 
     @property
     def over(self) -> bool:
@@ -127,25 +136,40 @@ class PickingState:
             walked += here[place]
             here = steps[place]
         walked += here[0]
-        free, start = self._free, self.now
+        free, stock, clauses = self._free, self.stock, self.site.clauses
+        start, paying, fined = self._terms(orders) if clauses else (self.now, orders, 0.0)
         finish = start + walked + carried
-        stock, earned = self.stock, []
-        for order in orders:
+        earned = []
+        for order in paying:
             late = max(0, finish - order.due)
             value = order.value * math.exp(-late / self.site.decay) if late else order.value
+            for clause in clauses:
+                value = clause.worth(order.id, value, late)
             self.earned += value
             earned.append((order.id, value, late))
+        for order in orders:
             del self.open[order.id]
             if stock is not None:
                 for slot, units in order.lines:
                     stock[slot] -= units
         self.walked += walked
+        self.fined += fined
         free[0] = finish
         if len(free) > 1:
             free.sort()
-        shipment = Shipment(start, finish, walked, tuple(earned), tuple(stops))
+        shipment = Shipment(start, finish, walked, tuple(earned), tuple(stops), fined)
         self.shipments.append(shipment)
         return shipment
+
+    def _terms(self, orders: Sequence[Order]) -> tuple[int, list[Order], float]:
+        """Return when a trip leaves, the orders that it earns, and its fines, by the clauses."""
+        clauses, before = self.site.clauses, self.gone
+        ids = frozenset([order.id for order in orders])
+        slots = frozenset([slot for order in orders for slot in order.slots])
+        start = leaves(closures(clauses, ids, slots), self.now)
+        earning = paid(clauses, before, ids)
+        paying = [order for order in self.orders if order.id in earning]
+        return start, paying, fines(clauses, before, ids)
 
     def _load(self, ids: Sequence[str], stops: Sequence[str]) -> tuple[list[Order], int] | str:
         """Return the orders of a trip and their units together, or why it is refused."""

@@ -87,7 +87,9 @@ class PickSession(Session[Shift]):
         """Return the metrics of the shift so far."""
         picking = self.picking
         late = [late for trip in picking.shipments for *_, late in trip.earned]
+        fined = {"fined": picking.fined} if picking.site.clauses else {}
         return super().metrics() | {
+            **fined,
             "walked": float(picking.walked),
             "unshipped": float(len(picking.open)),
             "tardiness": float(sum(late)),
@@ -133,6 +135,7 @@ def _parts(style: str) -> tuple[list[str], str, str]:
 
 def carry_out(picking: PickingState, command: Command) -> list[str]:
     """Carry out a command, and return a line on what came of it; none for a wait."""
+    now = picking.now
     if isinstance(command, Wait):
         picking.wait(command.time)
     elif not isinstance(command, Trip):
@@ -141,8 +144,10 @@ def carry_out(picking: PickingState, command: Command) -> list[str]:
         outcome = picking.trip(*command)
         if isinstance(outcome, str):
             return [f"Refused: {outcome}. It cost 1."]
-        walk = f"Walked {outcome.walked}, back t={outcome.finish}"
-        return [f"{walk}: {write_earned(outcome)}."]
+        left = f"Left t={outcome.start}. " if outcome.start > now else ""
+        walk = f"{left}Walked {outcome.walked}, back t={outcome.finish}"
+        fined = f" Fined ${outcome.fined:.12g}." if outcome.fined else ""
+        return [f"{walk}: {write_earned(outcome) or 'nothing yet'}.{fined}"]
     return []
 
 
