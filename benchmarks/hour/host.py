@@ -16,6 +16,7 @@ def main(path: str, seconds: str) -> None:
     assert found is not None
     assert found.loader is not None
     entry = importlib.util.module_from_spec(found)
+    sys.modules[found.name] = entry  # dataclasses look their module up
     found.loader.exec_module(entry)
     answers, sys.stdout = sys.stdout, sys.stderr  # an entry may print what it likes
     print(json.dumps("ready"), file=answers, flush=True)

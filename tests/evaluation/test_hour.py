@@ -12,7 +12,13 @@ from tokengym.envs.registry import baselines, make_world
 
 LEVEL = "forecast:twins"
 ENTRY = """
+from __future__ import annotations
 import {module}
+from dataclasses import dataclass
+
+@dataclass
+class Read:
+    number: int
 
 def reply(texts, replies):
     assert len(texts) == len(replies) + 1

@@ -63,7 +63,7 @@ class Desk:
     def update(self, mass: np.ndarray, note: int, outcome: int) -> np.ndarray:
         """The worlds' masses after a note has said its outcome (not normalised)."""
         chance = self.says_one[note]
-        return mass * (chance if outcome else 1.0 - chance)
+        return np.asarray(mass * (chance if outcome else 1.0 - chance))
 
 
 def read_desk(prompt: str) -> Desk:
