@@ -4,8 +4,6 @@
 `serve` runs it in this process. Importing this package loads neither torch nor tinker.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from tokengym.agents.service.client import LocalService, guard

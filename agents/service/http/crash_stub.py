@@ -1,7 +1,5 @@
 """A stub server that answers for a crashed service with a non-retryable error."""
 
-from __future__ import annotations
-
 import json
 import threading
 from http.server import BaseHTTPRequestHandler
