@@ -36,10 +36,4 @@ __all__ = [
 ]
 
 # These need torch, which takes seconds to load.
-__getattr__ = lazy_attributes(
-    __name__,
-    {
-        "copy_checkpoint": "tokengym.agents.service.engine.checkpoints",
-        "serve": "tokengym.agents.service.http.server",
-    },
-)
+__getattr__ = lazy_attributes(__name__)
