@@ -8,14 +8,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from benchmarks.control_tables import SHOWN_ELSEWHERE
+from benchmarks.pages import read_block, table_rows
 from tests.analysis.digits import POLICIES, SPEC, Digits
-from tokengym.agents.analysis.markdown import (
-    block_names,
-    markdown_table,
-    read_block,
-    table_rows,
-    write_block,
-)
+from tokengym.agents.analysis.markdown import block_names, markdown_table, write_block
 from tokengym.agents.certify.level_tables import (
     BLOCKS,
     LEVELS_HEADER,
