@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tokengym.agents.report import Table
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
+from tokengym.agents.training.batches.datums import datum, laid_out
 from tokengym.agents.training.connection import Connection, ServiceRefusedError
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.policy_trainers import service_session
@@ -44,6 +45,11 @@ class Scored:
     tokens: list[int]
     sampled: NDArray[np.float64]
     trained: NDArray[np.float64]
+
+    @property
+    def whole(self) -> list[int]:
+        """Tokens of prompt and reply."""
+        return [*self.prompt, *self.tokens]
 
     @property
     def gaps(self) -> NDArray[np.float64]:
@@ -115,7 +121,7 @@ class Measurement:
         """Describe at least one reply of at least one token."""
         gaps = np.concatenate([reply.gaps for reply in scored])
         places = np.concatenate([np.arange(1, 1 + len(reply.tokens)) for reply in scored])
-        lengths = [len(reply.prompt) + len(reply.tokens) for reply in scored]
+        lengths = [len(reply.whole) for reply in scored]
         wholes = np.array([reply.gaps.sum() for reply in scored])
         return cls(
             service,
@@ -221,7 +227,9 @@ async def _scored(
                 scored[step] = await _score(client, replies)
             if step < steps:
                 data = [
-                    _datum(reply, "advantages", advantages.normal(size=len(reply.tokens)))
+                    datum(
+                        reply.whole, [*reply.sampled], [*advantages.normal(size=len(reply.tokens))]
+                    )
                     for reply in replies
                 ]
                 await client.forward_backward(data, "importance_sampling")
@@ -259,24 +267,15 @@ async def _sample(
 
 async def _score(client: tinker.TrainingClient, replies: Sequence[Scored]) -> list[Scored]:
     """Return replies with what the training forward pass makes of them."""
-    data = [_datum(reply, "weights", np.ones(len(reply.tokens))) for reply in replies]
+    data = [
+        laid_out(reply.whole, weights=[0.0] * len(reply.prompt) + [1.0] * len(reply.tokens))
+        for reply in replies
+    ]
     answer = await client.forward(data, "cross_entropy")
     return [
         replace(reply, trained=_floored(output["logprobs"].to_numpy()[-len(reply.tokens) :]))
         for reply, output in zip(replies, answer.loss_fn_outputs, strict=True)
     ]
-
-
-def _datum(reply: Scored, name: str, values: NDArray[np.float64]) -> tinker.Datum:
-    """Return a reply as data of a loss; the prompt's places have zeros."""
-    whole = [*reply.prompt, *reply.tokens]
-    own = slice(len(reply.prompt) - 1, None)
-    inputs: dict[str, Any] = {"target_tokens": np.array(whole[1:], np.int64)}
-    columns = {name: values} | ({} if name == "weights" else {"logprobs": reply.sampled})
-    for column, given in columns.items():
-        inputs[column] = np.zeros(len(whole) - 1, np.float32)
-        inputs[column][own] = given
-    return tinker.Datum(model_input=tinker.ModelInput.from_ints(whole[:-1]), loss_fn_inputs=inputs)
 
 
 def _floored(logprobs: ArrayLike) -> NDArray[np.float64]:
