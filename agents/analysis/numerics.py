@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import tinker
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tokengym.agents.report import Table
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
@@ -23,6 +23,7 @@ from tokengym.agents.training.job import Job
 from tokengym.agents.training.policy_trainers import service_session
 from tokengym.envs.core.task import Task
 from tokengym.envs.tokens.episode import Episode
+from tokengym.rewards.arrays import Flags, Floats, Ints
 
 LOW, HIGH = 0.9, 1.1
 """Bounds of an importance ratio that a clipped loss hardly notices."""
@@ -43,8 +44,8 @@ class Scored:
 
     prompt: list[int]
     tokens: list[int]
-    sampled: NDArray[np.float64]
-    trained: NDArray[np.float64]
+    sampled: Floats
+    trained: Floats
 
     @property
     def whole(self) -> list[int]:
@@ -52,7 +53,7 @@ class Scored:
         return [*self.prompt, *self.tokens]
 
     @property
-    def gaps(self) -> NDArray[np.float64]:
+    def gaps(self) -> Floats:
         """Trained less sampled, [T]: logarithms of the importance ratios."""
         return self.trained - self.sampled
 
@@ -78,7 +79,7 @@ class Gap:
     equal: float
 
     @classmethod
-    def of(cls, gaps: NDArray[np.float64]) -> "Gap":
+    def of(cls, gaps: Floats) -> "Gap":
         """Describe the gaps of at least one token, [N]."""
         return cls(
             tokens=len(gaps),
@@ -278,18 +279,18 @@ async def _score(client: tinker.TrainingClient, replies: Sequence[Scored]) -> li
     ]
 
 
-def _floored(logprobs: ArrayLike) -> NDArray[np.float64]:
+def _floored(logprobs: ArrayLike) -> Floats:
     """Return log-probabilities with a number in place of those that are none."""
     given = np.nan_to_num(np.asarray(logprobs, np.float64), nan=_FLOOR, neginf=_FLOOR)
     return np.maximum(given, _FLOOR)
 
 
-def _outside(gaps: NDArray[np.float64]) -> NDArray[np.bool_]:
-    outside: NDArray[np.bool_] = (gaps < np.log(LOW)) | (gaps > np.log(HIGH))
+def _outside(gaps: Floats) -> Flags:
+    outside: Flags = (gaps < np.log(LOW)) | (gaps > np.log(HIGH))
     return outside
 
 
-def _binned(gaps: NDArray[np.float64], sizes: NDArray[np.int64]) -> dict[str, Gap]:
+def _binned(gaps: Floats, sizes: Ints) -> dict[str, Gap]:
     """Return the gaps of tokens by size, in bins that double: 1-1, 2-3, 4-7, ..."""
     powers = np.log2(sizes).astype(int)
     return {

@@ -36,9 +36,10 @@ from tokengym.envs.core.world import World
 from tokengym.envs.registry import import_object
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.bounds import GRID, Range
 from tokengym.rewards.chance import against_optimum
-from tokengym.rewards.estimates import Estimate, Floats, mean_estimate
+from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.ties import tie_counts
 
 GROUP_SIZES = (2, 4, 8, 16)

@@ -9,7 +9,7 @@ from tinker_cookbook.rl.metrics import compute_kl_sample_train
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup
 
 from tokengym.agents.training.batches.credit import TurnTable
-from tokengym.rewards.advantages import Floats
+from tokengym.rewards.arrays import Floats
 
 CREDIT = "credit"
 """Name of the metric in which a world reports a turn's exact credit."""
