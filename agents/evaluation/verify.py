@@ -88,7 +88,7 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
         differences.append("the evaluation is not finished: it has no results")
     elif not differences:
         results = Evaluation(plan, folder, worlds).results()
-        differences += changes("results.", results.to_dict(), data["results"])
+        differences += changes("results.", plain(results), data["results"])
         differences += _changed_cells(folder.folder, results)
     return VerifiedRollouts(count, differences)
 
