@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.failures import describe, report_if_killed
 from tokengym.agents.cli.options import AsDescribed, Data, Level, Yes, add_data
 from tokengym.agents.command_options import takes
 from tokengym.agents.evaluation.config import WorldLevel
+from tokengym.agents.extras import require_extra
 from tokengym.agents.training.config import CONFIGS, Command, JobConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
