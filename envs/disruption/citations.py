@@ -62,10 +62,6 @@ class CitationCounts(NamedTuple):
         """MCD = CD · impact: direction times use, as in `cdindex`; NaN where CD is."""
         return self.cd() * self.impact
 
-    def cd_without_n_k(self) -> Floats:
-        """(n_i - n_j) / (n_i + n_j); NaN where nobody cites the focal paper."""
-        return _ratio(self.n_i - self.n_j, self.n_i + self.n_j)
-
     def di_l(self) -> Floats:
         """DI_l of Bornmann et al. (2020): n_j counts only citers of at least `l` references."""
         return _ratio(self.n_i - self.n_l, self.n_i + self.n_l + self.n_k)
