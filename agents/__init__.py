@@ -60,35 +60,7 @@ __all__ = [
     "trained_opponent",
 ]
 
-__getattr__ = lazy_attributes(
-    __name__,
-    {
-        "DistilConfig": "tokengym.agents.training.config",
-        "DpoConfig": "tokengym.agents.training.config",
-        "Estimate": "tokengym.rewards.estimates",
-        "Job": "tokengym.agents.training.job",
-        "LanguageModelOpponent": "tokengym.agents.tinker.language_model",
-        "LocalService": "tokengym.agents.service",
-        "PaperEnv": "tokengym.agents.tinker.paper_env",
-        "Progress": "tokengym.agents.training.progress",
-        "RendererCodec": "tokengym.agents.tinker.codec",
-        "RunFolder": "tokengym.agents.training.folder.run",
-        "SftConfig": "tokengym.agents.training.config",
-        "TaskDataset": "tokengym.agents.tinker.dataset",
-        "TaskDatasetBuilder": "tokengym.agents.tinker.dataset",
-        "TaskGroupBuilder": "tokengym.agents.tinker.groups",
-        "TinkerEnv": "tokengym.agents.tinker.env",
-        "TrainConfig": "tokengym.agents.training.config",
-        "codec_named": "tokengym.agents.tinker.codec",
-        "datum": "tokengym.agents.training.batches.datums",
-        "evaluate": "tokengym.agents.evaluation.scripted",
-        "preset": "tokengym.agents.training.presets",
-        "preset_for": "tokengym.agents.training.presets",
-        "run_experiment": "tokengym.agents.experiment",
-        "sample_prompts": "tokengym.agents.tinker.many_prompts",
-        "trained_opponent": "tokengym.agents.training.earlier_runs",
-    },
-)
+__getattr__ = lazy_attributes(__name__)
 
 
 def __dir__() -> list[str]:

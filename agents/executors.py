@@ -13,15 +13,15 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from itertools import islice
 from math import ceil
 from multiprocessing import get_context, parent_process
 from multiprocessing.util import Finalize
 from typing import Any, Literal, TypeVar
 
+from tokengym.agents.extras import require_extra
 from tokengym.agents.memory import set_up_memory
-from tokengym.envs.core.errors import OptionError, TokengymError
+from tokengym.envs.core.errors import TokengymError
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -150,8 +150,7 @@ class RayCluster(Executor):
         Raises:
             OptionError: if Ray is not installed.
         """
-        if find_spec("ray") is None:
-            raise OptionError("--engine ray needs Ray: pip install 'tokengym[ray]'")
+        require_extra("ray", "--engine ray")
         import ray  # pyright: ignore[reportMissingImports]
 
         if not ray.is_initialized():

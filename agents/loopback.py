@@ -3,9 +3,11 @@
 import os
 import socket
 import urllib.request
-from http.server import ThreadingHTTPServer
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from socketserver import BaseRequestHandler
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 
@@ -69,8 +71,6 @@ def _parts(url: str) -> tuple[str, str]:
 class LocalServer(ThreadingHTTPServer):
     """An HTTP server with a thread for each connection, on an IP address of either version."""
 
-    daemon_threads = True
-
     def __init__(self, host: str, port: int, handler: type[BaseRequestHandler]) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), handler)
@@ -80,6 +80,30 @@ class LocalServer(ThreadingHTTPServer):
         """Host and port, as an URL has them."""
         host, port = self.server_address[:2]
         return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
+
+
+class Answering(BaseHTTPRequestHandler):
+    """A handler that answers with whole bodies, over connections that stay open, and logs nothing.
+
+    Attributes:
+        always: headers of every answer.
+    """
+
+    protocol_version = "HTTP/1.1"
+    always: Mapping[str, str] = MappingProxyType({})
+
+    def answer(self, body: bytes, kind: str = "application/json", status: int = 200) -> None:
+        """Write the status, headers and body of an answer."""
+        self.send_response(status)
+        for name, value in self.always.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write nothing: requests are of no interest on a terminal."""
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,15 +1,10 @@
 """Garbage collection and heap settings for processes that run for hours."""
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import gc
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 _COLLECTIONS = (50_000, 20, 50)
 _M_ARENA_MAX = -8

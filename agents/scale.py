@@ -1,9 +1,9 @@
 """The scale of a level: what named policies earn, and where a return lies from blind to oracle.
 
 Skill is 0 for the best policy that ignores the Task and 1 for the oracle. `Scale` has both ends on
-given Tasks, so that skill is paired by Task; `LevelScale` has means of all named policies over the
-first Tasks of a split. Those of the levels we ship are in `scales.json`, which
-`python -m benchmarks.level_scales` makes; any other level, option or data is measured on demand.
+given Tasks, so that skill is paired by Task. The means of all named policies on the levels we ship
+are in `scales.json`, which `python -m benchmarks.level_scales` makes; any other level, option or
+data is measured on demand.
 Which blind policy is the end of the scale is said there too, once for all who measure skill.
 """
 
@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.agents.executors import IN_PROCESS, Executor
-from tokengym.agents.settings import read_plain
 from tokengym.envs.core.ladder import Ladder
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
@@ -94,18 +93,6 @@ class Ends(NamedTuple):
         """Return where a mean return lies between both ends; 1 if they do not differ."""
         span = self.oracle - self.blind
         return (mean_return - self.blind) / span if span > 0.0 else 1.0
-
-
-class PolicyMean(NamedTuple):
-    """What a named policy earns on average over the Tasks of a scale.
-
-    Attributes:
-        realised: as it was paid.
-        expected: on average over outcomes; `None` where that is unknown.
-    """
-
-    realised: Estimate
-    expected: Estimate | None
 
 
 @dataclass(frozen=True)
@@ -231,43 +218,16 @@ class Scale:
         return {labels[name]: lines[name].value for name in labels if name in lines}
 
 
-@dataclass(frozen=True)
-class LevelScale:
-    """What named policies earn on average in one role of a level; scripts play the others.
+class ShippedScale(NamedTuple):
+    """The scale of a level that we ship, in one role; scripts play the others.
 
     Attributes:
-        world: id of the world.
-        level: its level.
-        role: the role.
-        options: by which the world scores replies, where they are not the usual ones.
-        split: of the Tasks.
-        tasks: how many, the first of the split.
         blind: name of the best policy that ignores the Task.
-        reachable: the best policy known that reads only what the Turns say; empty without one.
-        policies: all baselines and the blind policy, by name.
-        optimum: of the best expected returns, or of bounds of them.
-        exact: whether it is the optimum, rather than a bound of it, on every Task.
+        ends: in expected returns where they are known, else as they were paid.
     """
 
-    world: str
-    level: str
-    role: str
-    options: Mapping[str, Any]
-    split: str
-    tasks: int
     blind: str
-    reachable: str
-    policies: Mapping[str, PolicyMean]
-    optimum: Estimate
-    exact: bool
-
-    @property
-    def ends(self) -> Ends:
-        """The ends in expected returns where they are known, else as they were paid."""
-        blind, oracle = self.policies[self.blind], self.policies["oracle"]
-        if blind.expected is None or oracle.expected is None:
-            return Ends(blind.realised.value, oracle.realised.value)
-        return Ends(blind.expected.value, oracle.expected.value)
+    ends: Ends
 
 
 def level_ends(world: World, role: str) -> Ends:
@@ -281,12 +241,14 @@ def level_ends(world: World, role: str) -> Ends:
     return Scale.measure(world, tasks, role, scripted_opponents(world, role)).ends
 
 
-def shipped_scale(world: World, role: str) -> LevelScale | None:
+def shipped_scale(world: World, role: str) -> ShippedScale | None:
     """Return the scale of a level that we ship; `None` of others, other options and data."""
     row = _shipped().get(_key(world.spec.id, world.level, role, world.options))
     if row is None or not world.draws_as_usual:
         return None
-    return read_plain(LevelScale, {name: value for name, value in row.items() if name != "ladder"})
+    ends = [row["policies"][name] for name in (row["blind"], "oracle")]
+    unit: Unit = "expected" if all(end["expected"] for end in ends) else "realised"
+    return ShippedScale(row["blind"], Ends(*(end[unit]["value"] for end in ends)))
 
 
 def shipped_rows() -> Iterable[Mapping[str, Any]]:

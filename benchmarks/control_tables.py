@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from tokengym.agents.analysis.markdown import keyed_table, write_block
+from benchmarks.pages import keyed_table
+from tokengym.agents.analysis.markdown import write_block
 from tokengym.agents.evaluation.scripted import play_all, play_group
 from tokengym.envs import World, baselines, make_world
 from tokengym.envs.core.play import PlayedEpisode, Policy, play

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tokengym.agents.analysis.markdown import keyed_table, write_block
+from benchmarks.pages import keyed_table
+from tokengym.agents.analysis.markdown import write_block
 from tokengym.agents.evaluation.scripted import play_all, play_group, well_formed
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.play import Policy

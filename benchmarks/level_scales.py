@@ -23,8 +23,6 @@ from tokengym.agents.scale import (
     FILE,
     TASKS,
     Earned,
-    LevelScale,
-    PolicyMean,
     Scale,
     best_blind,
     best_known,
@@ -91,22 +89,20 @@ def measured(place: Place, known: Mapping[str, Any] | None = None) -> dict[str, 
     # Not `find_blind`, which reads what is made here.
     blind = row["blind"] if row else best_blind(world, tasks, role, opponents)
     scale = Scale.measure(world, tasks, role, opponents, policies=others, blind=blind)
-    made = LevelScale(
-        world_id,
-        level,
-        role,
-        options,
-        "validation",
-        len(tasks),
-        blind,
-        "" if best is None else best.policy,
-        {},
-        mean_estimate([limit.value for limit in scale.limits_T]),
-        scale.exact,
-    )
-    found: dict[str, Any] = asdict(made)
-    means |= {name: plain(_mean(each)) for name, each in scale.returns.items()}
-    found["policies"] = {name: means[name] for name in (*names, blind)}
+    means |= {name: _mean(each) for name, each in scale.returns.items()}
+    found: dict[str, Any] = {
+        "world": world_id,
+        "level": level,
+        "role": role,
+        "options": options,
+        "split": "validation",
+        "tasks": len(tasks),
+        "blind": blind,
+        "reachable": "" if best is None else best.policy,
+        "policies": {name: means[name] for name in (*names, blind)},
+        "optimum": mean_estimate([limit.value for limit in scale.limits_T]),
+        "exact": scale.exact,
+    }
     rounded: dict[str, Any] = _rounded(plain(found))
     return rounded
 
@@ -126,10 +122,11 @@ def _is_known(place: Place, row: Mapping[str, Any], count: int) -> bool:
     )
 
 
-def _mean(earned: Earned) -> PolicyMean:
+def _mean(earned: Earned) -> dict[str, Any]:
+    """Return what a policy is paid on average, and what its replies earn, where that is known."""
     known_T = earned.expected_T
     expected = None if known_T is None else mean_estimate(known_T)
-    return PolicyMean(mean_estimate(earned.realised_T), expected)
+    return {"realised": mean_estimate(earned.realised_T), "expected": expected}
 
 
 def _rounded(value: Any) -> Any:

@@ -25,7 +25,7 @@ from tokengym.envs import World, make_world, spec, specs
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.registry import baselines_at
-from tokengym.rewards.estimates import Floats
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.ties import TieStatistics, tie_counts
 
 BLOCK = "mixed_ties.py"

@@ -87,20 +87,7 @@ __all__ = [
     "specs",
 ]
 
-__getattr__ = lazy_attributes(
-    __name__,
-    {
-        "ExactCredit": "tokengym.envs.adapters.exact_credit",
-        "Paper": "tokengym.envs.disruption.paper",
-        "Rollout": "tokengym.envs.adapters.start",
-        "Rollouts": "tokengym.envs.adapters.start",
-        "TextAECEnv": "tokengym.envs.adapters.pettingzoo_aec",
-        "TextEnv": "tokengym.envs.adapters.gymnasium_env",
-        "TextParallelEnv": "tokengym.envs.adapters.pettingzoo_parallel",
-        "TextVectorEnv": "tokengym.envs.adapters.vector_env",
-        "is_complete": "tokengym.envs.adapters.start",
-    },
-)
+__getattr__ = lazy_attributes(__name__)
 
 
 def __dir__() -> list[str]:

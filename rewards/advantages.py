@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
+from tokengym.rewards.arrays import Flags, Floats
+
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 MINIMUM_SPREAD = 1e-6

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from tokengym.rewards.arrays import Floats, Ints
 
 _NULL_SAMPLES = 1000
 _BAND_SAMPLES = 400
@@ -27,7 +27,7 @@ class Reliability:
         frequencies_B: share of yes in each bin.
     """
 
-    counts_B: npt.NDArray[np.int64]
+    counts_B: Ints
     forecasts_B: Floats
     frequencies_B: Floats
 
@@ -265,13 +265,13 @@ def _recalibrated(
     return recalibrated_V
 
 
-def _bin_of(forecasts_N: Floats, bins: int) -> npt.NDArray[np.int64]:
+def _bin_of(forecasts_N: Floats, bins: int) -> Ints:
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins}")
     return np.minimum((forecasts_N * bins).astype(np.int64), bins - 1)
 
 
-def _diagram(bin_N: npt.NDArray[np.int64], forecasts_N: Floats, outcomes_N: Floats) -> Reliability:
+def _diagram(bin_N: Ints, forecasts_N: Floats, outcomes_N: Floats) -> Reliability:
     counts = np.bincount(bin_N)
     used = counts > 0
     counts_B = counts[used]
@@ -282,5 +282,5 @@ def _diagram(bin_N: npt.NDArray[np.int64], forecasts_N: Floats, outcomes_N: Floa
     )
 
 
-def _error(bin_N: npt.NDArray[np.int64], miss_N: Floats) -> float:
+def _error(bin_N: Ints, miss_N: Floats) -> float:
     return float(np.abs(np.bincount(bin_N, miss_N)).sum() / len(miss_N))

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping
 
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.bounds import GRID, Range
-from tokengym.rewards.estimates import Floats
 
 _CHANCE = 1e-4
 """What is less likely than this is not chance."""

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
-
-Floats = npt.NDArray[np.float64]
 
 _CONFIDENCE = 0.95
 _FEW = 5.0
@@ -233,7 +232,7 @@ def _known(values: Floats) -> Floats:
     return values[~np.isnan(values)]
 
 
-def _rectangle(values_TK: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def _rectangle(values_TK: npt.ArrayLike) -> Floats:
     values = np.asarray(values_TK, np.float64)
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(f"expected the shape (Tasks, rollouts), got {values.shape}")

@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from tokengym.rewards.arrays import Flags, Floats
 from tokengym.rewards.bounds import GRID, dyadic
 from tokengym.rewards.form import FORM_SHARE
-
-Floats = npt.NDArray[np.float64]
 
 FLOOR = 0.2
 """The safety floor: violations are worth less than this, safe episodes at least this."""
@@ -106,7 +104,7 @@ class FlatFloor:
     what: str
     option: bool = False
 
-    def flattened(self, rewards: Floats, fallen: npt.NDArray[np.bool_] | None = None) -> Floats:
+    def flattened(self, rewards: Floats, fallen: Flags | None = None) -> Floats:
         """Replace the graded returns of episodes that fall, in an array of any shape.
 
         Args:

@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from tokengym.rewards.arrays import Floats
 
 _ROUNDING = 1e-12
 """Values no further apart, relatively, agree."""

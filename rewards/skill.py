@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.rewards.estimates import Estimate, Floats, bootstrap_estimate
+from tokengym.rewards.arrays import Floats
+from tokengym.rewards.estimates import Estimate, bootstrap_estimate
 
 _DRAWS = 2000
 _PICKS_AT_ONCE = 100_000

@@ -12,10 +12,10 @@ from typing import TypedDict, cast
 import numpy as np
 import numpy.typing as npt
 
+from tokengym.rewards.arrays import Floats, Ints
 from tokengym.rewards.clustered import resampled_rates
 from tokengym.rewards.estimates import Estimate, share_estimate
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.integer]
 Groups = Iterable[Sequence[float]] | npt.NDArray[np.floating]
 """Rewards of each group's rollouts; an array (N, G) where all groups are of one size."""
@@ -302,9 +302,7 @@ def tie_counts(
     return TieCounts(size_N, distinct_N, below_N, rank_GN, cluster_N)
 
 
-def _table(
-    groups: Groups, truncated: Iterable[Sequence[bool]] | None
-) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _table(groups: Groups, truncated: Iterable[Sequence[bool]] | None) -> tuple[Floats, Ints]:
     """Return a new array of rewards (N, G), infinite where left out, and the groups' sizes."""
     rows = groups if isinstance(groups, np.ndarray) else list(groups)
     size_N = np.fromiter(map(len, rows), np.int64)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.calibration import (
     ExpectedError,
-    Floats,
     MurphyDecomposition,
     auc,
     expected_error,

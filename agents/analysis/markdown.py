@@ -6,7 +6,7 @@
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tokengym.envs.core.errors import OptionError
@@ -19,14 +19,17 @@ def block_names(page: Path) -> list[str]:
     return re.findall(r"^<!-- made by (.+) -->$", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-def read_block(page: Path, name: str) -> str:
-    """Return the text of a block.
+def find_block(page: Path, name: str) -> re.Match[str]:
+    """Return where a block is, its text as group 2.
 
     Raises:
         OptionError: if the page has no such block, or several.
     """
-    (block,) = _found(page, name)
-    return block[2].strip("\n")
+    pattern = re.compile(_BLOCK.format(name=re.escape(name)), re.DOTALL)
+    blocks = list(pattern.finditer(page.read_text(encoding="utf-8")))
+    if len(blocks) != 1:
+        raise OptionError(f"{page} needs one block made by {name}, has {len(blocks)}")
+    return blocks[0]
 
 
 def write_block(page: Path, name: str, text: str) -> None:
@@ -35,7 +38,7 @@ def write_block(page: Path, name: str, text: str) -> None:
     Raises:
         OptionError: if the page has no such block, or several.
     """
-    (block,) = _found(page, name)
+    block = find_block(page, name)
     before, after = block.string[: block.start(2)], block.string[block.end(2) :]
     page.write_text(f"{before}\n{text}\n\n{after}", encoding="utf-8")
 
@@ -44,30 +47,3 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table of Markdown; cells hold no `|`."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(cells)} |".replace("  ", " ") for cells in lines)
-
-
-def keyed_table(label: str, rows: Mapping[str, Mapping[str, str]]) -> str:
-    """Return a table with one row per key; the keys, as code, are in a column called `label`.
-
-    Args:
-        label: header of the first column.
-        rows: cells by key and column; all rows have the columns of the first.
-    """
-    columns = list(next(iter(rows.values())))
-    cells = [[f"`{key}`", *(row[column] for column in columns)] for key, row in rows.items()]
-    return markdown_table([label, *columns], cells)
-
-
-def table_rows(text: str) -> list[list[str]]:
-    """Return the cells of a table of Markdown, its header first."""
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [rows[0], *rows[2:]]
-
-
-def _found(page: Path, name: str) -> list[re.Match[str]]:
-    pattern = re.compile(_BLOCK.format(name=re.escape(name)), re.DOTALL)
-    blocks = list(pattern.finditer(page.read_text(encoding="utf-8")))
-    if len(blocks) != 1:
-        raise OptionError(f"{page} needs one block made by {name}, has {len(blocks)}")
-    return blocks

@@ -13,15 +13,17 @@ from typing import Any
 
 import numpy as np
 import tinker
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tokengym.agents.report import Table
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
+from tokengym.agents.training.batches.datums import datum, laid_out
 from tokengym.agents.training.connection import Connection, ServiceRefusedError
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.policy_trainers import service_session
 from tokengym.envs.core.task import Task
 from tokengym.envs.tokens.episode import Episode
+from tokengym.rewards.arrays import Flags, Floats, Ints
 
 LOW, HIGH = 0.9, 1.1
 """Bounds of an importance ratio that a clipped loss hardly notices."""
@@ -42,11 +44,16 @@ class Scored:
 
     prompt: list[int]
     tokens: list[int]
-    sampled: NDArray[np.float64]
-    trained: NDArray[np.float64]
+    sampled: Floats
+    trained: Floats
 
     @property
-    def gaps(self) -> NDArray[np.float64]:
+    def whole(self) -> list[int]:
+        """Tokens of prompt and reply."""
+        return [*self.prompt, *self.tokens]
+
+    @property
+    def gaps(self) -> Floats:
         """Trained less sampled, [T]: logarithms of the importance ratios."""
         return self.trained - self.sampled
 
@@ -72,7 +79,7 @@ class Gap:
     equal: float
 
     @classmethod
-    def of(cls, gaps: NDArray[np.float64]) -> "Gap":
+    def of(cls, gaps: Floats) -> "Gap":
         """Describe the gaps of at least one token, [N]."""
         return cls(
             tokens=len(gaps),
@@ -115,7 +122,7 @@ class Measurement:
         """Describe at least one reply of at least one token."""
         gaps = np.concatenate([reply.gaps for reply in scored])
         places = np.concatenate([np.arange(1, 1 + len(reply.tokens)) for reply in scored])
-        lengths = [len(reply.prompt) + len(reply.tokens) for reply in scored]
+        lengths = [len(reply.whole) for reply in scored]
         wholes = np.array([reply.gaps.sum() for reply in scored])
         return cls(
             service,
@@ -221,7 +228,9 @@ async def _scored(
                 scored[step] = await _score(client, replies)
             if step < steps:
                 data = [
-                    _datum(reply, "advantages", advantages.normal(size=len(reply.tokens)))
+                    datum(
+                        reply.whole, [*reply.sampled], [*advantages.normal(size=len(reply.tokens))]
+                    )
                     for reply in replies
                 ]
                 await client.forward_backward(data, "importance_sampling")
@@ -259,7 +268,10 @@ async def _sample(
 
 async def _score(client: tinker.TrainingClient, replies: Sequence[Scored]) -> list[Scored]:
     """Return replies with what the training forward pass makes of them."""
-    data = [_datum(reply, "weights", np.ones(len(reply.tokens))) for reply in replies]
+    data = [
+        laid_out(reply.whole, weights=[0.0] * len(reply.prompt) + [1.0] * len(reply.tokens))
+        for reply in replies
+    ]
     answer = await client.forward(data, "cross_entropy")
     return [
         replace(reply, trained=_floored(output["logprobs"].to_numpy()[-len(reply.tokens) :]))
@@ -267,30 +279,18 @@ async def _score(client: tinker.TrainingClient, replies: Sequence[Scored]) -> li
     ]
 
 
-def _datum(reply: Scored, name: str, values: NDArray[np.float64]) -> tinker.Datum:
-    """Return a reply as data of a loss; the prompt's places have zeros."""
-    whole = [*reply.prompt, *reply.tokens]
-    own = slice(len(reply.prompt) - 1, None)
-    inputs: dict[str, Any] = {"target_tokens": np.array(whole[1:], np.int64)}
-    columns = {name: values} | ({} if name == "weights" else {"logprobs": reply.sampled})
-    for column, given in columns.items():
-        inputs[column] = np.zeros(len(whole) - 1, np.float32)
-        inputs[column][own] = given
-    return tinker.Datum(model_input=tinker.ModelInput.from_ints(whole[:-1]), loss_fn_inputs=inputs)
-
-
-def _floored(logprobs: ArrayLike) -> NDArray[np.float64]:
+def _floored(logprobs: ArrayLike) -> Floats:
     """Return log-probabilities with a number in place of those that are none."""
     given = np.nan_to_num(np.asarray(logprobs, np.float64), nan=_FLOOR, neginf=_FLOOR)
     return np.maximum(given, _FLOOR)
 
 
-def _outside(gaps: NDArray[np.float64]) -> NDArray[np.bool_]:
-    outside: NDArray[np.bool_] = (gaps < np.log(LOW)) | (gaps > np.log(HIGH))
+def _outside(gaps: Floats) -> Flags:
+    outside: Flags = (gaps < np.log(LOW)) | (gaps > np.log(HIGH))
     return outside
 
 
-def _binned(gaps: NDArray[np.float64], sizes: NDArray[np.int64]) -> dict[str, Gap]:
+def _binned(gaps: Floats, sizes: Ints) -> dict[str, Gap]:
     """Return the gaps of tokens by size, in bins that double: 1-1, 2-3, 4-7, ..."""
     powers = np.log2(sizes).astype(int)
     return {

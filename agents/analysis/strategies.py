@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
+
+from tokengym.rewards.arrays import Floats
 
 T = TypeVar("T")
 Who = TypeVar("Who")
@@ -176,7 +177,7 @@ class StrategySpace(NamedTuple):
 
     lines: Sequence[str]
     spreads: Mapping[str, Spread]
-    places: Mapping[int, npt.NDArray[np.float64]]
+    places: Mapping[int, Floats]
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[str]], episodes: Sequence[Replies]) -> Self:

@@ -12,18 +12,16 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.agents.analysis.tie_groups import RewardGroup
 from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.world import World
+from tokengym.rewards.arrays import Floats, Ints
 from tokengym.rewards.control import SAFE_RETURN
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.ties import TOLERANCE, tie_counts
-
-Floats = npt.NDArray[np.float64]
 
 WITHIN = 0.02
 """A size is enough if its share of useful groups is at most this far below the best, relatively."""
@@ -337,8 +335,8 @@ def study_of(
     )
 
 
-def _first_enough(useful_S: Floats) -> npt.NDArray[np.int64]:
+def _first_enough(useful_S: Floats) -> Ints:
     """Return the position of the smallest size that is enough, of shares of shape (..., S)."""
     enough = useful_S >= (1.0 - WITHIN) * useful_S.max(axis=-1, keepdims=True)
-    first: npt.NDArray[np.int64] = np.argmax(enough, axis=-1)
+    first: Ints = np.argmax(enough, axis=-1)
     return first

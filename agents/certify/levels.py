@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from tokengym.agents.scale import (
     scripted_opponents,
     skill_of,
 )
-from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.seeding import SPLITS, generator
@@ -36,9 +34,10 @@ from tokengym.envs.core.world import World
 from tokengym.envs.registry import import_object
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.bounds import GRID, Range
 from tokengym.rewards.chance import against_optimum
-from tokengym.rewards.estimates import Estimate, Floats, mean_estimate
+from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.ties import tie_counts
 
 GROUP_SIZES = (2, 4, 8, 16)
@@ -131,11 +130,6 @@ class LevelCertificate:
     malformed: float | None
     episode_bytes: Estimate
     broken: Mapping[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values; estimates and intervals as mappings."""
-        values: dict[str, Any] = plain(self)
-        return values
 
 
 Keep = Callable[[str, Sequence[Sequence[PlayedEpisode]]], None]

@@ -30,7 +30,7 @@ from tokengym.agents.ladder import LevelLadder, shipped_ladder
 from tokengym.agents.report import Table
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.scale import ladder_of
-from tokengym.agents.settings import option
+from tokengym.agents.settings import option, plain
 from tokengym.agents.training.setting_groups import WorldOptions
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode
@@ -96,7 +96,7 @@ def check(
             if certificate is None:
                 continue
             show(_table(certificate))
-            found[number] = certificate.to_dict()
+            found[number] = plain(certificate)
             if asked.json_file is not None:  # now: the next level may take minutes
                 rows = [found[place] for place in sorted(found)]
                 asked.json_file.write_text(json.dumps(rows, indent=1, allow_nan=False) + "\n")
@@ -206,7 +206,7 @@ def _blocks_of(page: Path, known: Collection[str]) -> list[str]:
 def _table(certificate: "LevelCertificate") -> Table:
     from tokengym.agents.certify.levels import GROUP_SIZES
 
-    found = certificate.to_dict()
+    found = plain(certificate)
     earned = sorted(certificate.returns.items(), key=lambda item: item[1].value)
     columns = (*LIMITS_HEADER, *LEVELS_HEADER[2:4], *LEVELS_HEADER[7:])
     size = certificate.ties["effective_group_size"].value

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tokengym.agents.cli.options import Data, EngineName, Workers, add_data
-from tokengym.agents.cli.shown import progress_bars, show
+from tokengym.agents.cli.shown import INTERRUPTED, progress_bars, show
 from tokengym.agents.command_options import takes
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
@@ -16,7 +16,6 @@ from tokengym.agents.executors import find_executor
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world, spec
 
-_INTERRUPTED = 130
 _UNNAMED = "[]@/:. "
 
 
@@ -76,7 +75,7 @@ def evaluate(
             "continues from there",
             err=True,
         )
-        raise typer.Exit(_INTERRUPTED if stopped else 1) from error
+        raise typer.Exit(INTERRUPTED if stopped else 1) from error
     if as_json:
         typer.echo(folder.file.read_text(encoding="utf-8"), nl=False)
         return

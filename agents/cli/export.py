@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tokengym.agents.cli.extras import require_extra
+from tokengym.agents.extras import require_extra
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 

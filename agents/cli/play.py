@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from tokengym.agents.cli.options import Playing, WorldName
+from tokengym.agents.cli.shown import INTERRUPTED
 from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.scale import Earned, best_known
@@ -25,7 +26,6 @@ from tokengym.envs.rendering import require_picture, save_picture
 
 HUMAN = "human"
 _ORACLE = "oracle"
-_INTERRUPTED = 130
 """Exit status of a command that Ctrl-C ended."""
 
 
@@ -62,7 +62,7 @@ def play(world: WorldName, *, said: dict[str, Any]) -> None:
     except (KeyboardInterrupt, EOFError) as left:
         so_far = ", ".join(f"{role} {value:.4f}" for role, value in made.returns.items())
         typer.echo(f"\nYou left before the end. Earned so far: {so_far or 'nothing'}.")
-        raise typer.Exit(_INTERRUPTED * isinstance(left, KeyboardInterrupt)) from None
+        raise typer.Exit(INTERRUPTED * isinstance(left, KeyboardInterrupt)) from None
     _show_end(made, record)
     if asked.rollouts is not None:
         others = {other: name for other, name in players.items() if other != mine}

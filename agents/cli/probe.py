@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.shown import show
+from tokengym.agents.extras import require_extra
 from tokengym.agents.settings import name_values
 from tokengym.envs.core.errors import OptionError
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from tokengym.agents.cli.extras import require_extra
+from tokengym.agents.extras import require_extra
 from tokengym.agents.service.__main__ import serve as serve_models
 
 

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tokengym.agents.report import Table
 
+INTERRUPTED = 130
+"""Exit status of a command that was stopped with Ctrl-C."""
+
 
 def show(*parts: "str | Table", title: str = "") -> None:
     """Print lines and tables in order, word for word: names of models and files are no markup."""

@@ -11,11 +11,11 @@ from typing import Annotated, Any, NamedTuple, Self
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import AsDescribed, Data, Yes, add_data
 from tokengym.agents.cli.shown import show
 from tokengym.agents.cli.train import train_run, worlds_of
 from tokengym.agents.command_options import takes
+from tokengym.agents.extras import require_extra
 from tokengym.agents.settings import Setting
 from tokengym.agents.training.config import JobConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder

@@ -14,13 +14,13 @@ import typer
 from tokengym.agents.analysis.tie_groups import write_table
 from tokengym.agents.certify.sources import is_recorded, open_source
 from tokengym.agents.certify.sources.records import reward_groups
-from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import EngineName, Workers, Yes, confirm_cost
 from tokengym.agents.cli.shown import show
 from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.evaluation.plan import Place, Plan
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.executors import Executor, find_executor
+from tokengym.agents.extras import require_extra
 from tokengym.agents.settings import option, settings_of
 from tokengym.agents.toy_model import TOY_MODEL
 from tokengym.agents.training.folder.run import RunFolder

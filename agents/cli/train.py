@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.failures import describe, report_if_killed
 from tokengym.agents.cli.options import AsDescribed, Data, Level, Yes, add_data
+from tokengym.agents.cli.shown import INTERRUPTED
 from tokengym.agents.command_options import takes
 from tokengym.agents.evaluation.config import WorldLevel
+from tokengym.agents.extras import require_extra
 from tokengym.agents.training.config import CONFIGS, Command, JobConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 COLLAPSED = 3
 """Exit status of a run that lost its signal."""
-_INTERRUPTED = 130
 """Exit status of a command that was interrupted, by the shells' convention."""
 Price = Annotated[float, typer.Option(min=0.0, help="dollars per million tokens, for --dry-run")]
 
@@ -168,7 +168,7 @@ def train_run(config: JobConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
             outcome = run_experiment(job, run, progress)
     except KeyboardInterrupt as error:
         progress.say(f"stopped\n{_resume_advice(run, local=target.local)}")
-        raise typer.Exit(_INTERRUPTED) from error
+        raise typer.Exit(INTERRUPTED) from error
     except (ServiceDiedError, ServiceRefusedError, OSError, MemoryError) as error:
         progress.say(f"{describe(error)}\n{_resume_advice(run, local=target.local)}")
         raise typer.Exit(1) from error

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -23,6 +22,7 @@ from tokengym.agents.evaluation.chat_client import (
     EndpointSettings,
     RequestError,
 )
+from tokengym.agents.extras import require_extra
 from tokengym.agents.rollouts import (
     REFUSED,
     RolloutOrigin,
@@ -132,8 +132,7 @@ class Endpoint:
                 address nor key.
         """
         model, url = parse_endpoint(policy)
-        if find_spec("aiohttp") is None:
-            raise OptionError("endpoints need aiohttp: pip install 'tokengym[openai]'")
+        require_extra("openai", "an endpoint")
         if url is None and not os.environ.get(KEY_VARIABLE):
             raise OptionError(f"openai:{model} without @URL needs {KEY_VARIABLE} to be set")
         sampled_at = 1.0 if temperature is None else temperature

@@ -188,7 +188,7 @@ class EvaluationFolder:
                 }
                 for world in worlds
             ],
-            "results": None if results is None else results.to_dict(),
+            "results": plain(results),
         }
         # Written as it is spelled: of many Tasks the whole text takes a hundred megabytes.
         with replacing(self.file) as part, part.open("w", encoding="utf-8") as file:
@@ -200,7 +200,7 @@ class EvaluationFolder:
 
 def write_tables(folder: Path, results: Results) -> None:
     """Write `worlds.csv`, `policies.csv`, `pairs.csv`: an estimate is three columns."""
-    for name, rows in results.to_dict().items():
+    for name, rows in plain(results).items():
         flat = [_flat(row) for row in rows]
         columns = list(dict.fromkeys(key for row in flat for key in row))
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:

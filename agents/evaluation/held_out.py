@@ -10,7 +10,7 @@ from tokengym.agents.evaluation.models import ModelPlayer
 from tokengym.agents.evaluation.plan import BEFORE, RUN_POLICIES, Place, Plan
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.results import Results
-from tokengym.agents.evaluation.run import write_results
+from tokengym.agents.evaluation.run import Evaluation
 from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.scale import Earned, Scale, blind_policies, ladder_of
@@ -151,7 +151,7 @@ class HeldOutEvaluation:
                 for world in self.worlds
             )
         ]
-        return write_results(plan_of(job, played), self.folder, self.worlds)
+        return Evaluation(plan_of(job, played), self.folder, self.worlds).write_results()
 
 
 def _worlds(job: Job) -> list[EvaluatedWorld]:

@@ -7,7 +7,7 @@ of these expected returns, as they have no noise of outcomes; returns on outcome
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from tokengym.agents.evaluation.rollout_table import Returns, RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.ladder import Standing, find_standing, rung_values
 from tokengym.agents.scale import Scale, ladder_of, skill_of
-from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.run_summary import form_warning
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.registry import import_object
@@ -205,11 +204,6 @@ class Results:
     def of_policy(self, name: str) -> list[PolicyResult]:
         """Return the figures of one policy, by place."""
         return [row for row in self.policies if row.policy == name]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        found: dict[str, Any] = plain(self)
-        return found
 
 
 class Played(NamedTuple):

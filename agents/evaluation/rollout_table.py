@@ -12,7 +12,7 @@ import numpy as np
 from tokengym.agents.evaluation.endpoint import REFUSALS
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.envs.core.turn import expected_return
-from tokengym.rewards.estimates import Floats
+from tokengym.rewards.arrays import Floats
 
 
 class Returns(NamedTuple):

@@ -1,7 +1,7 @@
 """Running an evaluation in its folder: play what is missing, compute and write the results."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 from tokengym.agents.evaluation.config import EvaluationConfig
@@ -22,6 +22,75 @@ from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.executors import IN_PROCESS, Executor
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.envs.core.errors import OptionError
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An evaluation, its names resolved, in the folder that keeps it.
+
+    Attributes:
+        plan: what is played and counted.
+        folder: keeps it.
+        worlds: the places of the plan.
+    """
+
+    plan: Plan
+    folder: EvaluationFolder
+    worlds: Sequence[EvaluatedWorld]
+
+    @classmethod
+    def resolve(
+        cls, plan: Plan, folder: EvaluationFolder, executor: Executor = IN_PROCESS
+    ) -> "Evaluation":
+        """Make the worlds of a plan, for a folder that fits it or is empty.
+
+        Raises:
+            UnknownWorldError, OptionError: if a world or an option is unknown, or the folder holds
+                another evaluation.
+        """
+        folder.rollouts.gather()
+        if folder.exists and not folder.fits(plan):
+            raise OptionError(
+                f"{folder.folder} holds rollouts of another evaluation; name another folder with "
+                "--out, or give the same arguments again"
+            )
+        worlds = [EvaluatedWorld.resolve(place, plan.seed, executor) for place in plan.places]
+        return cls(plan, folder, worlds)
+
+    def refuse_changed_answers(self) -> None:
+        """Refuse saved rollouts that were paid by other answers than their Tasks have now.
+
+        Raises:
+            OptionError: see `tokengym.agents.rollouts.same_answers`.
+        """
+        for world, policy in product(self.worlds, self.plan.policies):
+            saved = self.folder.records(self.plan, world.place, policy)
+            mend = "--again plays these Tasks again, or name another folder with --out"
+            require_same_answers(saved, str(self.folder.folder), mend, world.world)
+
+    def begin(self) -> None:
+        """Write the plan, unless the folder holds it already."""
+        if not (self.folder.exists and self.folder.saved().plan == self.plan):
+            self.folder.write(self.plan, self.worlds)
+
+    def write_results(self) -> Results:
+        """Compute the results from the saved rollouts, and write them."""
+        results = self.results()
+        self.folder.write(self.plan, self.worlds, results)
+        return results
+
+    def results(self) -> Results:
+        """Compute the results from the saved rollouts."""
+        plan, rows, played, ends = self.plan, list[PolicyResult](), list[Played](), []
+        for title, world in zip(plan.titles, self.worlds, strict=True):
+            for policy in plan.policies:
+                records = self.folder.records(plan, world.place, policy)
+                kept = (record for record in records if record.origin.group < len(world.tasks))
+                table = RolloutTable.read(kept, world.world.spec.violation)
+                rows.append(policy_result(table, world, title, policy, plan))
+                played.append(Played(title, world.place, policy, table.returns(plan.rollouts)))
+            ends.append(WorldResult.of(title, world.place, world.scale))
+        return Results(tuple(ends), tuple(rows), tuple(compared(combinations(played, 2))))
 
 
 def run_evaluation(
@@ -48,49 +117,14 @@ def run_evaluation(
             have changed.
         EndpointError: if an endpoint fails for good. What was played is kept.
     """
-    plan = config.plan
-    folder.rollouts.gather()
-    goes_on = folder.exists and folder.saved().plan == plan
-    if folder.exists and not folder.fits(plan):
-        raise OptionError(
-            f"{folder.folder} holds rollouts of another evaluation; name another folder with "
-            "--out, or give the same arguments again"
-        )
-    worlds = [EvaluatedWorld.resolve(place, plan.seed, executor) for place in plan.places]
-    for world, name in () if config.again else product(worlds, plan.policies):
-        saved = folder.records(plan, world.place, name)
-        mend = "--again plays these Tasks again, or name another folder with --out"
-        require_same_answers(saved, str(folder.folder), mend, world.world)
+    evaluation = Evaluation.resolve(config.plan, folder, executor)
+    if not config.again:
+        evaluation.refuse_changed_answers()
+    plan, worlds = evaluation.plan, evaluation.worlds
     each = replace(config, rate=config.rate and config.rate / executor.workers)
     policies = [resolve_policy(name, plan, worlds, each) for name in plan.policies]
-    if not goes_on:
-        folder.write(plan, worlds)
+    evaluation.begin()
     for policy in policies:
         of = policy.name, plan, folder.rollouts, progress
         policy.play(worlds, PolicyRollouts(*of, config.max_failures, executor))
-    return write_results(plan, folder, worlds)
-
-
-def write_results(
-    plan: Plan, folder: EvaluationFolder, worlds: Sequence[EvaluatedWorld]
-) -> Results:
-    """Compute the results from the saved rollouts, and write them."""
-    results = results_of(plan, folder, worlds)
-    folder.write(plan, worlds, results)
-    return results
-
-
-def results_of(plan: Plan, folder: EvaluationFolder, worlds: Sequence[EvaluatedWorld]) -> Results:
-    """Compute the results from the saved rollouts."""
-    rows: list[PolicyResult] = []
-    played: list[Played] = []
-    for title, world in zip(plan.titles, worlds, strict=True):
-        for policy in plan.policies:
-            records = folder.records(plan, world.place, policy)
-            kept = (record for record in records if record.origin.group < len(world.tasks))
-            table = RolloutTable.read(kept, world.world.spec.violation)
-            rows.append(policy_result(table, world, title, policy, plan))
-            played.append(Played(title, world.place, policy, table.returns(plan.rollouts)))
-    measured = zip(plan.titles, worlds, strict=True)
-    ends = [WorldResult.of(title, world.place, world.scale) for title, world in measured]
-    return Results(tuple(ends), tuple(rows), tuple(compared(combinations(played, 2))))
+    return evaluation.write_results()

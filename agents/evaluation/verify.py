@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tokengym.agents.evaluation.folder import EvaluationFolder, write_tables
 from tokengym.agents.evaluation.results import Results
-from tokengym.agents.evaluation.run import results_of
+from tokengym.agents.evaluation.run import Evaluation
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import (
     RolloutOrigin,
@@ -87,8 +87,8 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
     if data["results"] is None:
         differences.append("the evaluation is not finished: it has no results")
     elif not differences:
-        results = results_of(plan, folder, worlds)
-        differences += changes("results.", results.to_dict(), data["results"])
+        results = Evaluation(plan, folder, worlds).results()
+        differences += changes("results.", plain(results), data["results"])
         differences += _changed_cells(folder.folder, results)
     return VerifiedRollouts(count, differences)
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from tokengym.agents.probe.policy import END
 from tokengym.agents.probe.rollouts import ProbeRollout, groups_of
-from tokengym.agents.probe.scores import COMPLETION, Flags, Floats, Ints, ScoreTable
+from tokengym.agents.probe.scores import COMPLETION, ScoreTable
+from tokengym.rewards.arrays import Flags, Floats, Ints
 
 
 @dataclass(frozen=True)

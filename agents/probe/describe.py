@@ -6,8 +6,8 @@ import numpy as np
 
 from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.fit import Fit
-from tokengym.agents.probe.scores import Floats
 from tokengym.agents.probe.verdict import percent
+from tokengym.rewards.arrays import Floats
 
 
 def rollout_factors(batch: ProbeBatch, fit: Fit) -> tuple[Floats, float]:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tokengym.agents.probe.batch import ProbeBatch
-from tokengym.agents.probe.scores import COMPLETION, Floats, Ints
+from tokengym.agents.probe.scores import COMPLETION
+from tokengym.rewards.arrays import Floats, Ints
 
 CENTRED, LOGGED = "centred by group", "advantages as logged"
 STANDARDISED = tuple(product((1, 0), (0.0, 1e-8, 1e-6, 1e-5, 1e-4)))

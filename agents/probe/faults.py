@@ -15,7 +15,8 @@ from tokengym.agents.probe.estimators import (
     standardised,
 )
 from tokengym.agents.probe.hypotheses import Hypothesis, Ratio, Weighting, build, ratios, weightings
-from tokengym.agents.probe.scores import COMPLETION, FIRST_PAD, LAST_PROMPT, PADS, Flags, Floats
+from tokengym.agents.probe.scores import COMPLETION, FIRST_PAD, LAST_PROMPT, PADS
+from tokengym.rewards.arrays import Flags, Floats
 
 
 class Fault(NamedTuple):

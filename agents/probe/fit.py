@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokengym.agents.probe.scores import Floats, ScoreTable
+from tokengym.agents.probe.scores import ScoreTable
+from tokengym.rewards.arrays import Floats
 
 FITS = 0.002
 """Share of an update that a hypothesis that holds may leave."""

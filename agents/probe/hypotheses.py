@@ -8,7 +8,7 @@ import numpy as np
 
 from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.estimators import Estimator, estimators
-from tokengym.agents.probe.scores import Flags, Floats
+from tokengym.rewards.arrays import Flags, Floats
 
 SUMMED, OWN_MEAN = "summed over tokens", "mean over its tokens"
 CUT = "cut replies left out"

@@ -11,9 +11,10 @@ from tokengym.agents.probe.estimators import CENTRED, expected_cosine
 from tokengym.agents.probe.faults import Fault, faults
 from tokengym.agents.probe.fit import FITS, Fit
 from tokengym.agents.probe.hypotheses import OWN_MEAN, SUMMED, Hypothesis, hypotheses
-from tokengym.agents.probe.scores import Floats, ScoreTable
+from tokengym.agents.probe.scores import ScoreTable
 from tokengym.agents.probe.update import MOMENTS, WEIGHTS, Update
 from tokengym.agents.probe.verdict import Kind, Verdict, percent
+from tokengym.rewards.arrays import Floats
 
 ROUNDINGS = 1.5
 """What the share that rounding explains is multiplied by before anything is held against it."""

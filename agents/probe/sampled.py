@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tokengym.agents.probe.scores import Floats, Ints
 from tokengym.agents.probe.verdict import Kind, Verdict
+from tokengym.rewards.arrays import Floats, Ints
 
 ALARM = 10.0
 """Logarithm of the product from which on it is no accident: exp(-10) = 5e-5."""

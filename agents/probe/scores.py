@@ -5,16 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.func import functional_call
 
 from tokengym.agents.probe.policy import PAD
 from tokengym.agents.probe.rollouts import ProbeRollout
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from tokengym.rewards.arrays import Floats, Ints
 
 COORDINATES = 50_000
 """Weights that are looked at, drawn at random; far more than there are tokens."""

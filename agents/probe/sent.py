@@ -11,9 +11,10 @@ from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.estimators import LOGGED, estimators
 from tokengym.agents.probe.fit import FITS
 from tokengym.agents.probe.rollouts import ProbeRollout
-from tokengym.agents.probe.scores import COMPLETION, Floats, ScoreTable
+from tokengym.agents.probe.scores import COMPLETION, ScoreTable
 from tokengym.agents.probe.verdict import Kind, Verdict, percent
 from tokengym.envs.core.errors import DataError
+from tokengym.rewards.arrays import Floats
 
 
 def judge_sent(rollouts: Sequence[ProbeRollout]) -> Verdict:

@@ -14,17 +14,11 @@ from tokengym.agents.probe.fit import Fit
 from tokengym.agents.probe.judge import Claims, judge
 from tokengym.agents.probe.policy import Checkpoint, Weights
 from tokengym.agents.probe.rollouts import ProbeRollout
-from tokengym.agents.probe.scores import (
-    Flags,
-    Floats,
-    Ints,
-    ScoreTable,
-    draw_coordinates,
-    score_table,
-)
+from tokengym.agents.probe.scores import ScoreTable, draw_coordinates, score_table
 from tokengym.agents.probe.update import Update, moved, update
 from tokengym.agents.probe.verdict import Kind, Verdict
 from tokengym.envs.core.errors import DataError
+from tokengym.rewards.arrays import Flags, Floats, Ints
 
 _SEEN = 1e-4
 """Share of a step below which a rollout has no part in it."""

@@ -37,6 +37,7 @@ from tokengym.agents.probe.worlds import (
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.training.batches.collect import RolloutCollector
+from tokengym.agents.training.batches.datums import laid_out
 from tokengym.agents.training.connection import Connection, ServiceTarget
 from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.loop import train
@@ -236,10 +237,7 @@ class _Runs:
                 self.connection.model, rank=_RANK, seed=seed
             )
             tokens = rng.integers(3, VOCABULARY, 40).tolist()
-            inputs = {"target_tokens": tokens[1:], "weights": rng.normal(size=39).tolist()}
-            datum = tinker.Datum(
-                model_input=tinker.ModelInput.from_ints(tokens[:-1]), loss_fn_inputs=inputs
-            )
+            datum = laid_out(tokens, weights=[0.0, *rng.normal(size=39)])
             await client.forward_backward([datum], "cross_entropy")
             await client.optim_step(tinker.AdamParams(learning_rate=0.02))
             saved = client.save_state(f"start-{seed}", overwrite=True)

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from tokengym.agents.probe.policy import Checkpoint
-from tokengym.agents.probe.scores import Floats, Ints
 from tokengym.envs.core.errors import DataError
+from tokengym.rewards.arrays import Floats, Ints
 
 WEIGHTS, MOMENTS = "weights", "Adam's first moments"
 

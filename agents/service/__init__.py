@@ -4,8 +4,6 @@
 `serve` runs it in this process. Importing this package loads neither torch nor tinker.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from tokengym.agents.service.client import LocalService, guard
@@ -38,10 +36,4 @@ __all__ = [
 ]
 
 # These need torch, which takes seconds to load.
-__getattr__ = lazy_attributes(
-    __name__,
-    {
-        "copy_checkpoint": "tokengym.agents.service.engine.checkpoints",
-        "serve": "tokengym.agents.service.http.server",
-    },
-)
+__getattr__ = lazy_attributes(__name__)

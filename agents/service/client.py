@@ -5,8 +5,6 @@ When the child crashes, the parent therefore listens at the same address and ans
 with a non-retryable error that names the log.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -14,9 +12,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from types import TracebackType
+from typing import IO, Any, Protocol, Self, TypeVar
 
 from tokengym.agents.loopback import bypass_proxies
 from tokengym.agents.service.config import KEY_VARIABLE, ServiceConfig
@@ -25,36 +25,31 @@ from tokengym.agents.service.http.crash_stub import Tombstone
 from tokengym.agents.service.state.folder import make_private
 from tokengym.agents.settings import typed_words
 
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
-    from types import TracebackType
-    from typing import IO, Any, Protocol
-
-    class ServiceProcess(Protocol):
-        """The part of `subprocess.Popen` that a `LocalService` uses."""
-
-        pid: int
-        stdout: IO[bytes] | None
-
-        def poll(self) -> int | None:
-            """Return the exit status, negative for a signal, or None while it runs."""
-
-        def wait(self, timeout: float | None = None) -> int:
-            """Wait for the exit status; `subprocess.TimeoutExpired` after `timeout` seconds."""
-            ...
-
-        def terminate(self) -> None:
-            """Send SIGTERM."""
-
-        def kill(self) -> None:
-            """Send SIGKILL."""
-
-
 T = TypeVar("T")
 
 WATCH_S = 0.25
 STOP_S = 15.0
 LOG_TAIL = 2000
+
+
+class ServiceProcess(Protocol):
+    """The part of `subprocess.Popen` that a `LocalService` uses."""
+
+    pid: int
+    stdout: IO[bytes] | None
+
+    def poll(self) -> int | None:
+        """Return the exit status, negative for a signal, or None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the exit status; `subprocess.TimeoutExpired` after `timeout` seconds."""
+        ...
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
 
 
 def spawn(

@@ -3,8 +3,6 @@
 Each class has the HTTP status of its response and inherits from the matching built-in type.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 

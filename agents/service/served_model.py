@@ -1,11 +1,12 @@
 """One served model with everything that runs on it: training, sampling and its weights."""
 
-from __future__ import annotations
-
 import dataclasses
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.attention_dtype import rows_round_alike
 from tokengym.agents.service.engine.base_model import load_base_model
@@ -39,12 +40,6 @@ from tokengym.agents.service.generation.trials import (
     rows_are_independent,
     supports_shared_prompts,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from tokengym.agents.service.config import ServiceConfig
 
 UNNAMED_ADAPTERS = 32
 """Unnamed adapters of a session that are held, in memory or on disk; older ones are forgotten."""

@@ -15,6 +15,7 @@ import aiohttp
 import numpy as np
 import tinker
 
+from tokengym.agents.training.batches.datums import laid_out
 from tokengym.agents.training.connection import (
     KEY_VARIABLE,
     Connection,
@@ -143,16 +144,12 @@ def _uses(job: Job) -> dict[str, str]:
 
 async def _try_losses(trials: _Trials, client: tinker.TrainingClient, prompt: list[int]) -> None:
     """Try every loss in a forward pass, which moves no weight."""
-    row = np.zeros(len(prompt) - 1, np.float32)
+    ones_T = np.ones(len(prompt), np.float32)
     for loss in LOSSES:
-        inputs: dict[str, Any] = {"target_tokens": np.array(prompt[1:], np.int64)}
         if loss == "cross_entropy":
-            inputs["weights"] = row + 1
+            datum = laid_out(prompt, weights=ones_T)
         else:
-            inputs |= {"logprobs": row - 1, "advantages": row + 1}
-        datum = tinker.Datum(
-            model_input=tinker.ModelInput.from_ints(prompt[:-1]), loss_fn_inputs=inputs
-        )
+            datum = laid_out(prompt, logprobs=-ones_T, advantages=ones_T)
         settings = {"beta": 0.1} if loss == "dro" else None
         await trials.attempt(f"loss {loss}", client.forward([datum], loss, settings))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import chz
 
+from tokengym.agents.extras import require_extra
 from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.agents.tinker.codec import codec_name, codec_named, recommended_renderer, renderer_for
 from tokengym.agents.tinker.coordinator import Opponent
@@ -29,7 +30,6 @@ from tokengym.agents.training.earlier_runs import (
     saved_rollouts,
 )
 from tokengym.agents.training.folder.tensorboard import require_tensorboard
-from tokengym.agents.training.folder.wandb_log import require_wandb
 from tokengym.agents.training.presets import fill_in, is_toy
 from tokengym.agents.training.setting_groups import (
     Algorithm,
@@ -111,7 +111,7 @@ class Job:
         if config.tensorboard:
             require_tensorboard()
         if config.wandb is not None:
-            require_wandb()
+            require_extra("wandb", "logging to Weights & Biases")
         world, evaluated, curriculum = _worlds(config)
         spec, known = world.spec, baselines(world.spec)
         scripts = {role: scripted_opponent(spec, role) for role in spec.roles}

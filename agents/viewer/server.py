@@ -10,11 +10,10 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tokengym.agents.loopback import LocalServer, local_address
+from tokengym.agents.loopback import Answering, LocalServer, local_address
 from tokengym.agents.viewer.pages import STATIC, TYPES, index_page
 from tokengym.agents.viewer.pictures import draw
 from tokengym.agents.viewer.run_view import RunView
@@ -83,11 +82,11 @@ class Viewer(LocalServer):
         return self.runs[run]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Answering):
     server: Viewer  # pyright: ignore[reportIncompatibleVariableOverride]
     server_version = "tokengym"
     sys_version = ""
-    protocol_version = "HTTP/1.1"
+    always = HEADERS
     timeout = 60
 
     def do_GET(self) -> None:
@@ -102,22 +101,19 @@ class _Handler(BaseHTTPRequestHandler):
         query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         try:
             if parts.path == "/":
-                self._answer(index_page().encode(), "text/html; charset=utf-8")
+                self.answer(index_page().encode(), "text/html; charset=utf-8")
             elif parts.path.removeprefix("/static/") in STATIC and parts.path.count("/") == 2:
                 name = parts.path.removeprefix("/static/")
-                self._answer(STATIC[name].encode(), TYPES[name.rpartition(".")[2]])
+                self.answer(STATIC[name].encode(), TYPES[name.rpartition(".")[2]])
             elif parts.path == "/api/picture":
-                self._answer(self._picture(query), "image/png")
+                self.answer(self._picture(query), "image/png")
             elif parts.path in _ANSWERS:
                 answer = json.dumps(_ANSWERS[parts.path](self.server, query), allow_nan=False)
-                self._answer(answer.encode(), "application/json")
+                self.answer(answer.encode())
             else:
                 self._answer_error(HTTPStatus.NOT_FOUND, "there is no such page")
         except TokengymError as error:
             self._answer_error(HTTPStatus.BAD_REQUEST, str(error))
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Write nothing: requests are of no interest on a terminal."""
 
     def _is_ours(self) -> bool:
         """Return whether a request is from the viewer's own page, or from no page at all."""
@@ -134,17 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
         rows, records = self.server.view(query).group(query.get("segment", ""), row)
         return draw(records[rows.index(row)])
 
-    def _answer(self, body: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
-        self.send_response(status)
-        for name, value in HEADERS.items():
-            self.send_header(name, value)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
     def _answer_error(self, status: HTTPStatus, message: str) -> None:
-        self._answer(json.dumps({"error": message}).encode(), "application/json", status)
+        self.answer(json.dumps({"error": message}).encode(), status=status)
 
 
 def _row(query: Query) -> int:

@@ -14,10 +14,11 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.estimators import exact
-from benchmarks.estimators.exact import Batches, Floats, Replies, softmax_replies
+from benchmarks.estimators.exact import Batches, Replies, softmax_replies
 from benchmarks.estimators.schemes import BY_GROUP, LENGTHS, TURNS, Scheme
 from tokengym.agents.service.engine.losses import LOSSES
 from tokengym.rewards import SCORES, group_standardised, leave_one_out
+from tokengym.rewards.arrays import Floats
 
 GRID = np.linspace(0.1, 0.9, 9)
 """Forecasts that can be stated."""

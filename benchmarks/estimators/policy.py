@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from benchmarks.estimators.exact import Floats, Replies
+from benchmarks.estimators.exact import Replies
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs.core.task import canonical_json
 from tokengym.envs.registry import make_world
+from tokengym.rewards.arrays import Floats
 
 FIRST, SECOND = "258", "05"
 STATED = [float(f"0.{first}{second}0") for first, second in product(FIRST, SECOND)]

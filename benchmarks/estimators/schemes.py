@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.estimators.exact import Batches, Floats
+from benchmarks.estimators.exact import Batches
 from tokengym.agents.service.engine.losses import LOSSES
 from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
 from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.rewards import by_turn, group_centred, group_standardised, returns_to_go
+from tokengym.rewards.arrays import Floats
 
 Scheme = Callable[[Batches], Floats]
 """From batches to weights, shape (N, B, G, T)."""

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import SyncVectorEnv
 
 from tokengym.envs.adapters.config import Observation
 from tokengym.envs.adapters.gymnasium_env import TextEnv
 from tokengym.envs.core.errors import OptionError
+from tokengym.rewards.arrays import Flags, Floats
 
-Flags = npt.NDArray[np.bool_]
 Batch = tuple[Observation, ...]
 
 
@@ -39,7 +37,7 @@ class TextVectorEnv(SyncVectorEnv):
 
     def step(
         self, actions: Sequence[Observation]
-    ) -> tuple[Batch, npt.NDArray[np.float64], Flags, Flags, dict[str, Any]]:
+    ) -> tuple[Batch, Floats, Flags, Flags, dict[str, Any]]:
         """Step every copy with its action.
 
         Raises:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import DataError
+from tokengym.rewards.arrays import Flags, Ints
 
 _HEADERS = Lock()
 
@@ -109,9 +110,7 @@ def slices_of(begin: int, end: int, most: int) -> list[slice]:
     return [slice(at, min(at + most, end)) for at in range(begin, end, most)]
 
 
-def group_runs(
-    begins: npt.NDArray[np.int64], group: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.int64], list[slice], npt.NDArray[np.int64]]:
+def group_runs(begins: Ints, group: npt.NDArray[Any]) -> tuple[Ints, list[slice], Ints]:
     """Find the places of entries in a file that holds those of one group after the other's.
 
     Args:
@@ -122,21 +121,19 @@ def group_runs(
         the order that puts entries by group, shape (n,); the slices of the file that they then
         fill; where each group goes on, shape (g,).
     """
-    ends: npt.NDArray[np.int64] = begins + np.bincount(group, minlength=len(begins))
+    ends: Ints = begins + np.bincount(group, minlength=len(begins))
     ranges = zip(begins.tolist(), ends.tolist(), strict=True)
     runs = [slice(begin, end) for begin, end in ranges if begin < end]
     return np.argsort(group, kind="stable"), runs, ends
 
 
-def sort_distinct(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def sort_distinct(values: Ints) -> Ints:
     """Return the distinct values, ascending; `np.unique` would hash them first, which is slow."""
     ascending = np.sort(values)
     return ascending[np.diff(ascending, prepend=-1) > 0]
 
 
-def find_sorted(
-    values: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def find_sorted(values: Ints, wanted: Ints) -> tuple[Ints, Flags]:
     """Return the position of each of `wanted` among ascending values, and whether it is there."""
     if not len(values):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)

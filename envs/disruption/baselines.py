@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
@@ -32,9 +31,8 @@ from tokengym.envs.disruption.literature import (
 )
 from tokengym.envs.disruption.oracle import best_claims, likeliest, true_claims
 from tokengym.envs.disruption.world import DisruptionWorld
+from tokengym.rewards.arrays import Floats, Ints
 from tokengym.rewards.debate import MOST_CLAIMS
-
-FloatArray = npt.NDArray[np.float64]
 
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
 _SAMPLE = 2000
@@ -52,13 +50,13 @@ class Sample(NamedTuple):
         labels: position of the label of each target, shape (n,).
     """
 
-    features: FloatArray
-    labels: Mapping[Target, npt.NDArray[np.int64]]
+    features: Floats
+    labels: Mapping[Target, Ints]
 
     @classmethod
     def of(cls, rows: Sequence[list[float]], outcomes: Sequence[Mapping[Target, str]]) -> Self:
         """Collect papers' features and the labels of each target."""
-        labels: dict[Target, npt.NDArray[np.int64]] = {
+        labels: dict[Target, Ints] = {
             target: np.array([LABELS[target].index(outcome[target]) for outcome in outcomes])
             for target in LABELS
         }
@@ -287,9 +285,9 @@ def _frequencies(target: Target, tier: str) -> Probabilities:
 class Regression(NamedTuple):
     """A fitted multinomial logistic regression on standardised features."""
 
-    mean: FloatArray
-    deviation: FloatArray
-    weights: FloatArray
+    mean: Floats
+    deviation: Floats
+    weights: Floats
 
     def report(self, features: Sequence[float]) -> Probabilities:
         """Probabilities of the labels; a feature that is not shown counts as its mean."""
@@ -311,7 +309,7 @@ def _regression(target: Target, tier: str, argued: bool) -> Regression:
     x = np.hstack([x, np.ones((len(x), 1))])
     y = np.eye(3)[sample.labels[target]]
 
-    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+    def loss(flat: Floats) -> tuple[float, Floats]:
         weights = flat.reshape(-1, 3)
         scores = x @ weights
         scores -= scores.max(axis=1, keepdims=True)
@@ -342,7 +340,7 @@ def _features(evidence: Evidence, argument: Argument | None = None) -> list[floa
     return [*facts, *cues, *(float(label == name) for name in LABELS["disruption"])]
 
 
-def _softmax(scores: FloatArray) -> Probabilities:
+def _softmax(scores: Floats) -> Probabilities:
     return normalised(np.exp(scores - scores.max()))
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
@@ -19,6 +18,7 @@ from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import PHRASES
 from tokengym.envs.disruption.oracle import true_claims
 from tokengym.envs.disruption.world import CHALLENGER, DisruptionWorld
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
 
 Predictor = Callable[[DisruptionWorld, np.random.Generator], str]
@@ -113,7 +113,7 @@ def falsified(claim: Claim, evidence: Evidence, rng: np.random.Generator) -> Cla
 
 
 def _of_different_subjects(
-    claims: list[Claim], strength: npt.NDArray[np.float64], judge: Judge
+    claims: list[Claim], strength: Floats, judge: Judge
 ) -> tuple[Claim, ...]:
     chosen: dict[frozenset[str], Claim] = {}
     for place in np.argsort(-strength, kind="stable"):

@@ -23,9 +23,7 @@ from tokengym.envs.disruption.array_files import (
     scratch_arrays,
     sort_distinct,
 )
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from tokengym.rewards.arrays import Floats, Ints
 
 _FILES = ("times", "order", "starts", "cited", "citer_starts", "citers")
 _CHUNK = 2**18
@@ -45,30 +43,26 @@ class CitationCounts(NamedTuple):
         impact: all that cite the focal paper up to t + w, those not later than it included.
     """
 
-    n_i: IntArray
-    n_j: IntArray
-    n_k: IntArray
-    n_l: IntArray
-    impact: IntArray
+    n_i: Ints
+    n_j: Ints
+    n_k: Ints
+    n_l: Ints
+    impact: Ints
 
     @property
-    def citers(self) -> IntArray:
+    def citers(self) -> Ints:
         """Papers that cite the focal paper within the window: n_i + n_j."""
         return self.n_i + self.n_j
 
-    def cd(self) -> FloatArray:
+    def cd(self) -> Floats:
         """CD = (n_i - n_j) / (n_i + n_j + n_k), in [-1, 1]; NaN where all are 0."""
         return _ratio(self.n_i - self.n_j, self.n_i + self.n_j + self.n_k)
 
-    def mcd(self) -> FloatArray:
+    def mcd(self) -> Floats:
         """MCD = CD · impact: direction times use, as in `cdindex`; NaN where CD is."""
         return self.cd() * self.impact
 
-    def cd_without_n_k(self) -> FloatArray:
-        """(n_i - n_j) / (n_i + n_j); NaN where nobody cites the focal paper."""
-        return _ratio(self.n_i - self.n_j, self.n_i + self.n_j)
-
-    def di_l(self) -> FloatArray:
+    def di_l(self) -> Floats:
         """DI_l of Bornmann et al. (2020): n_j counts only citers of at least `l` references."""
         return _ratio(self.n_i - self.n_l, self.n_i + self.n_l + self.n_k)
 
@@ -89,11 +83,11 @@ class CitationGraph:
         citers: who cites each paper, as ascending sorted positions, shape (m,).
     """
 
-    times: IntArray
-    order: IntArray
-    starts: IntArray
+    times: Ints
+    order: Ints
+    starts: Ints
     cited: npt.NDArray[np.int32]
-    citer_starts: IntArray
+    citer_starts: Ints
     citers: npt.NDArray[np.int32]
 
     @classmethod
@@ -189,7 +183,7 @@ class CitationGraph:
             out[:, row_order] = np.concatenate(results, axis=1)
         return CitationCounts(*out)
 
-    def _blocks(self, positions: IntArray, block_pairs: int) -> Iterator[IntArray]:
+    def _blocks(self, positions: Ints, block_pairs: int) -> Iterator[Ints]:
         """Split sorted focal positions into runs of one time and a bounded number of pairs."""
         indegree = np.diff(self.citer_starts)
         for chunk in np.split(positions, range(_CHUNK, len(positions), _CHUNK)):
@@ -203,7 +197,7 @@ class CitationGraph:
 def build_on_disk(
     folder: Path | str,
     times: npt.ArrayLike,
-    chunks: Iterable[tuple[IntArray, IntArray]],
+    chunks: Iterable[tuple[Ints, Ints]],
     *,
     block_citations: int = BLOCK_CITATIONS,
 ) -> CitationGraph:
@@ -253,7 +247,7 @@ def build_on_disk(
 
 def _sort_rows(
     keys: ScratchArray, papers: int, most: int, new: NewArray
-) -> Iterator[tuple[IntArray, IntArray]]:
+) -> Iterator[tuple[Ints, Ints]]:
     """Yield rows and columns of distinct keys, `row * papers + column`, in ascending order."""
     degrees = np.zeros(papers, dtype=np.int64)
     for some in keys.slices(most):
@@ -271,7 +265,7 @@ def _sort_rows(
         yield distinct // papers, distinct % papers
 
 
-def _sort_papers(times: IntArray) -> tuple[IntArray, IntArray]:
+def _sort_papers(times: Ints) -> tuple[Ints, Ints]:
     """Return the number of each paper in order of time, and the place of each number there."""
     order = np.argsort(times, kind="stable")
     position = np.empty(len(times), dtype=np.int64)
@@ -279,7 +273,7 @@ def _sort_papers(times: IntArray) -> tuple[IntArray, IntArray]:
     return order, position
 
 
-def _count_block(graph: CitationGraph, focal: IntArray, window: int, least: int) -> IntArray:
+def _count_block(graph: CitationGraph, focal: Ints, window: int, least: int) -> Ints:
     """Count the citers of focal papers of one time; rows as in `CitationCounts`."""
     from scipy import sparse
 
@@ -308,7 +302,7 @@ def _count_block(graph: CitationGraph, focal: IntArray, window: int, least: int)
     return np.stack([n_i, n_j, n_k, n_l, impact]).astype(np.int64)
 
 
-def _window(citers: npt.NDArray[np.int32], row_starts: IntArray, first: int, end: int) -> Any:
+def _window(citers: npt.NDArray[np.int32], row_starts: Ints, first: int, end: int) -> Any:
     """Citers `first` to `end` of some papers as sparse rows of ones."""
     from scipy import sparse
 
@@ -320,8 +314,8 @@ def _window(citers: npt.NDArray[np.int32], row_starts: IntArray, first: int, end
 
 
 def _take(
-    starts: IntArray, columns: npt.NDArray[np.int32], rows: IntArray
-) -> tuple[npt.NDArray[np.int32], IntArray]:
+    starts: Ints, columns: npt.NDArray[np.int32], rows: Ints
+) -> tuple[npt.NDArray[np.int32], Ints]:
     """Entries of some rows one after another, and where each row begins."""
     lengths = starts[rows + 1] - starts[rows]
     row_starts = offsets(lengths)
@@ -329,23 +323,23 @@ def _take(
     return columns[np.arange(row_starts[-1]) + shift], row_starts
 
 
-def _ratio(numerator: IntArray, denominator: IntArray) -> FloatArray:
+def _ratio(numerator: Ints, denominator: Ints) -> Floats:
     out = np.full(numerator.shape, np.nan)
     np.divide(numerator, denominator, out=out, where=denominator != 0)
     return out
 
 
-def offsets(counts: npt.NDArray[Any]) -> IntArray:
+def offsets(counts: npt.NDArray[Any]) -> Ints:
     """Return where each of consecutive runs of these lengths begins, and where the last ends."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def furthest_row(starts: IntArray, first: int, most: int) -> int:
+def furthest_row(starts: Ints, first: int, most: int) -> int:
     """Return the end of the rows from `first` on with at most `most` entries, or of one row."""
     return max(int(np.searchsorted(starts, starts[first] + most, side="right")) - 1, first + 1)
 
 
-def row_blocks(starts: IntArray, most: int) -> Iterator[tuple[int, int]]:
+def row_blocks(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of rows with at most `most` entries each, or one row."""
     first = 0
     while first < len(starts) - 1:
@@ -354,7 +348,7 @@ def row_blocks(starts: IntArray, most: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _papers(values: npt.ArrayLike, what: str, count: int) -> IntArray:
+def _papers(values: npt.ArrayLike, what: str, count: int) -> Ints:
     numbers = _integers(values, what)
     if len(numbers) and not (numbers.min() >= 0 and numbers.max() < count):
         raise DataError(
@@ -363,7 +357,7 @@ def _papers(values: npt.ArrayLike, what: str, count: int) -> IntArray:
     return numbers
 
 
-def _integers(values: npt.ArrayLike, what: str) -> IntArray:
+def _integers(values: npt.ArrayLike, what: str) -> Ints:
     array = np.asarray(values)
     if array.size == 0:
         array = array.astype(np.int64)

@@ -3,15 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.core.task import Task
 from tokengym.envs.disruption.labels import LABELS
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.calibration import expected_error
 from tokengym.rewards.clustered import clustered_share, resampled_statistic
 from tokengym.rewards.estimates import Estimate, share_estimate
 
-Floats = npt.NDArray[np.float64]
 Metrics = Mapping[str, float | None]
 
 PRECISION, RECALL = "precision_", "recall_"

@@ -9,16 +9,16 @@ from itertools import product
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.data.dataset import PaperSet
 from tokengym.envs.disruption.evidence import FEATURES, Evidence, evidence_of_paper
 from tokengym.envs.disruption.judge import FLOOR, Judge, Verified
 from tokengym.envs.disruption.labels import LABELS, Target
-from tokengym.envs.disruption.literature import FloatArray, normalised, peaked
+from tokengym.envs.disruption.literature import normalised, peaked
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.intake.near import is_filler
+from tokengym.rewards.arrays import Floats, Ints
 from tokengym.rewards.debate import PRIOR_LOSS, half_brier
 
 _SHRINKAGE = 4.0
@@ -29,7 +29,7 @@ _TRUSTS = (1.0, 0.25, 1 / 16, 1 / 64)
 _MOST_JUDGED = 500
 """Training papers that decide how far claims are to be trusted."""
 
-_Counts = npt.NDArray[np.int64]
+_Counts = Ints
 
 
 class FittedJudge(Judge):
@@ -56,11 +56,11 @@ class FittedJudge(Judge):
             words = Counter(word for evidence in shown for word in set(_words(evidence.text)))
             self._words[target, place] = words
 
-    def likelihood(self, claim: Claim, target: Target) -> FloatArray:
+    def likelihood(self, claim: Claim, target: Target) -> Floats:
         """Return how often a claim holds among the papers of each label."""
         return np.asarray(np.prod([np.ones(3), *self._shares(claim, target)], axis=0))
 
-    def _shares(self, claim: Claim, target: Target) -> Iterable[FloatArray]:
+    def _shares(self, claim: Claim, target: Target) -> Iterable[Floats]:
         """Return the share of papers of each label, shrunk towards that of all."""
         for holding, papers in self._counts(claim, target):
             overall = holding.sum() / max(papers.sum(), 1)
@@ -80,7 +80,7 @@ class FittedJudge(Judge):
             ]
             yield np.array(holding), np.array([len(values) for values in known])
 
-    def weights(self, target: Target) -> FloatArray:
+    def weights(self, target: Target) -> Floats:
         """Return the identity: a class is a label."""
         return np.eye(3)
 
@@ -139,7 +139,7 @@ class HeldOutJudge(FittedJudge):
         apart._own = FittedJudge(self._by_text.get(evidence.text, ()))
         return apart
 
-    def _shares(self, claim: Claim, target: Target) -> Iterable[FloatArray]:
+    def _shares(self, claim: Claim, target: Target) -> Iterable[Floats]:
         """Return by how much more often than among all papers it is found among each label's."""
         trust = self._trust.get((target, type(claim)), 0.0)
         return (_excess(*counts, trust) for counts in self._counts(claim, target))
@@ -193,7 +193,7 @@ def _single_claims(evidence: Evidence, kind: type[Claim]) -> list[Claim]:
     return [Fact(name, op, float(value)) for (name, value), op in facts]
 
 
-def _excess(holding: _Counts, papers: _Counts, trust: float) -> FloatArray:
+def _excess(holding: _Counts, papers: _Counts, trust: float) -> Floats:
     """Return by label how many of its papers have something, over how many were to be expected.
 
     Args:

@@ -12,7 +12,6 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import CITER_FEATURES, KINDS, Evidence
@@ -22,7 +21,6 @@ from tokengym.envs.disruption.labels import DISRUPTION_LABELS
 from tokengym.envs.disruption.literature import (
     FEATURE_TABLE,
     ORDERS,
-    FloatArray,
     Probabilities,
     class_likelihood,
     class_posterior,
@@ -30,6 +28,7 @@ from tokengym.envs.disruption.literature import (
     label_rates,
     normalised,
 )
+from tokengym.rewards.arrays import Floats, Ints
 from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
 
 _NEGLIGIBLE = 1e-10
@@ -129,8 +128,8 @@ class Replies(NamedTuple):
     """
 
     messages: tuple[Message, ...]
-    chances: FloatArray
-    beliefs: FloatArray
+    chances: Floats
+    beliefs: Floats
 
 
 def replies_to(evidence: Evidence, label: int) -> Replies:
@@ -150,7 +149,7 @@ def replies_to(evidence: Evidence, label: int) -> Replies:
     return Replies(messages, chances[possible] / chances.sum(), beliefs)
 
 
-def voices_given(evidence: Evidence) -> FloatArray:
+def voices_given(evidence: Evidence) -> Floats:
     """Return the probability of each of `VOICES` given what it noted of earlier papers."""
     weights = np.array([voice.share for voice in VOICES])
     for paper in evidence.record:
@@ -178,7 +177,7 @@ def paper_given_notes(evidence: Evidence) -> Probabilities:
 
 
 @lru_cache(maxsize=65536)
-def _joint(counts: tuple[int, int, int]) -> FloatArray:
+def _joint(counts: tuple[int, int, int]) -> Floats:
     """Return P(first year, label, paper kept | class) up to a factor, shape (class, label)."""
     shown = Evidence("", "", 0, "", dict(zip(CITER_FEATURES, counts, strict=True)))
     rates = np.array([label_rates("disruption", c, counts) for c in range(3)])
@@ -200,7 +199,7 @@ def _belief(axis: int, count: int) -> Probabilities:
     return LITERATURE.believe(_exact((count,) * 3, [axis]), "disruption")
 
 
-def joint_after(evidence: Evidence, label: int, argument: Argument) -> FloatArray:
+def joint_after(evidence: Evidence, label: int, argument: Argument) -> Floats:
     """Return P(one of `VOICES`, label of the paper) after an argument, up to a factor; see `after`.
 
     Shape (voice, label).
@@ -209,7 +208,7 @@ def joint_after(evidence: Evidence, label: int, argument: Argument) -> FloatArra
     place = told.places.get(message(argument))
     said = told.joint.sum(axis=1) if place is None else told.joint[:, place]
     classes = np.array(class_posterior(evidence, "disruption"))
-    weights: FloatArray = voices_given(evidence)[:, None] * np.einsum("c,vcl->vl", classes, said)
+    weights: Floats = voices_given(evidence)[:, None] * np.einsum("c,vcl->vl", classes, said)
     return weights
 
 
@@ -223,7 +222,7 @@ class _Told(NamedTuple):
     """
 
     places: Mapping[Message, int]
-    joint: FloatArray
+    joint: Floats
 
 
 @cache
@@ -243,7 +242,7 @@ def _told(label: int) -> _Told:
 
 
 @cache
-def first_years() -> tuple[npt.NDArray[np.int64], FloatArray]:
+def first_years() -> tuple[Ints, Floats]:
     """Enumerate the first years of the literature whose probability is not negligible.
 
     Returns:

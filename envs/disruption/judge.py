@@ -22,7 +22,6 @@ from tokengym.envs.disruption.literature import (
     ALL_CUES,
     FEATURE_TABLE,
     PHRASES,
-    FloatArray,
     Probabilities,
     cue_likelihood,
     cues_in,
@@ -32,6 +31,7 @@ from tokengym.envs.disruption.literature import (
     order_posterior,
 )
 from tokengym.envs.intake.near import is_filler
+from tokengym.rewards.arrays import Floats
 
 FLOOR = 1e-6
 LEAST_EVIDENCE = 0.02
@@ -42,11 +42,11 @@ class Judge(ABC):
     """Forms beliefs about labels from claims."""
 
     @abstractmethod
-    def likelihood(self, claim: Claim, target: Target) -> FloatArray:
+    def likelihood(self, claim: Claim, target: Target) -> Floats:
         """Return the probability of a claim in each class; ones if it is not about `target`."""
 
     @abstractmethod
-    def weights(self, target: Target) -> FloatArray:
+    def weights(self, target: Target) -> Floats:
         """Return the weight of each label in each class, shape (class, label)."""
 
     @abstractmethod
@@ -134,11 +134,11 @@ class LiteratureJudge(Judge):
             by_order = order_posterior(examples, target)[:, None, None] * label_weights(target)
             self._weights[target] = by_order.reshape(-1, 3)
 
-    def likelihood(self, claim: Claim, target: Target) -> FloatArray:
+    def likelihood(self, claim: Claim, target: Target) -> Floats:
         """Return the probability of a claim in each class, or in each literature and class."""
         return _likelihood(claim, target, self._varied)
 
-    def weights(self, target: Target) -> FloatArray:
+    def weights(self, target: Target) -> Floats:
         """Return the balanced weight of each label in each class."""
         return self._weights[target]
 
@@ -155,14 +155,14 @@ class LiteratureJudge(Judge):
 
 
 @lru_cache(maxsize=8192)
-def _likelihood(claim: Claim, target: Target, varied: bool) -> FloatArray:
+def _likelihood(claim: Claim, target: Target, varied: bool) -> Floats:
     found = _likelihoods(claim, target)
     if varied:
         return in_orders(found.items(), target).reshape(-1)
     return np.asarray(np.prod([np.ones(3), *found.values()], axis=0))
 
 
-def _likelihoods(claim: Claim, target: Target) -> Mapping[str, FloatArray]:
+def _likelihoods(claim: Claim, target: Target) -> Mapping[str, Floats]:
     """Return by cue and feature how likely each class of `target` makes a claim."""
     if isinstance(claim, Quote):
         return {

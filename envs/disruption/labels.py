@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import DataError
+from tokengym.rewards.arrays import Flags
 
 Target = Literal["disruption", "novelty"]
 
@@ -119,7 +120,7 @@ def eligible(
     last_year: int,
     window: int = 5,
     article: npt.ArrayLike = True,
-) -> npt.NDArray[np.bool_]:
+) -> Flags:
     """Return which papers have enough references and citers for a CD index worth a label.
 
     Papers without recorded references score +1 and dominate published trends (Holst et al. 2024),
@@ -133,7 +134,7 @@ def eligible(
         window: years counted after publication.
         article: whether it is a journal or conference article, shape (n,) or one value.
     """
-    fit: npt.NDArray[np.bool_] = (
+    fit: Flags = (
         (np.asarray(references) >= LEAST_REFERENCES)
         & (np.asarray(citers) >= LEAST_CITERS)
         & (np.asarray(year) + window <= last_year)

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
 from tokengym.envs.disruption.labels import LABELS, LEAST_CITERS, Target
+from tokengym.rewards.arrays import Floats, Ints
 
 Probabilities = tuple[float, float, float]
-FloatArray = npt.NDArray[np.float64]
 
 FIELD_MEDIAN = 1.0
 FIRST_YEAR_SHARE = 0.25
@@ -141,7 +141,7 @@ PHRASES = tuple(
 )
 
 
-def _poisson(mean: float) -> FloatArray:
+def _poisson(mean: float) -> Floats:
     """Probabilities of 0, 1, 2, … up to a tail below 1e-14."""
     values = [math.exp(-mean)]
     while len(values) < mean or values[-1] > _TAIL:
@@ -149,7 +149,7 @@ def _poisson(mean: float) -> FloatArray:
     return np.array(values) / sum(values)
 
 
-def _binomial(trials: int, share: float) -> FloatArray:
+def _binomial(trials: int, share: float) -> Floats:
     """Probabilities of 0 to `trials` successes."""
     return np.array(
         [math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in range(trials + 1)]
@@ -161,7 +161,7 @@ class Feature(NamedTuple):
 
     target: Target
     least: int
-    pmf: tuple[FloatArray, FloatArray, FloatArray]
+    pmf: tuple[Floats, Floats, Floats]
 
 
 def peaked(label: int, degree: float) -> Probabilities:
@@ -177,7 +177,7 @@ def normalised(weights: npt.ArrayLike) -> Probabilities:
     return a / whole, b / whole, c / whole
 
 
-def _feature(target: Target, least: int, *pmf: FloatArray) -> Feature:
+def _feature(target: Target, least: int, *pmf: Floats) -> Feature:
     width = max(map(len, pmf))
     a, b, c = (np.pad(p, (0, width - len(p))) for p in pmf)
     return Feature(target, least, (a, b, c))
@@ -274,7 +274,7 @@ VARIED: Mapping[Target, tuple[str, ...]] = {
 each of these. 216 literatures for each target, all as likely."""
 
 
-def in_orders(seen: Iterable[tuple[str, npt.ArrayLike]], target: Target) -> FloatArray:
+def in_orders(seen: Iterable[tuple[str, npt.ArrayLike]], target: Target) -> Floats:
     """Return how likely every literature and class makes what is seen, shape (216, class).
 
     Args:
@@ -291,13 +291,13 @@ def in_orders(seen: Iterable[tuple[str, npt.ArrayLike]], target: Target) -> Floa
     return product.reshape(-1, 3)
 
 
-def order_posterior(examples: Sequence[Mapping[str, Any]], target: Target) -> FloatArray:
+def order_posterior(examples: Sequence[Mapping[str, Any]], target: Target) -> Floats:
     """Return the probability of each literature given labelled papers of it, shape (216,)."""
     return _order_posterior(json.dumps(list(examples)), target)
 
 
 @lru_cache(maxsize=1024)
-def _order_posterior(examples: str, target: Target) -> FloatArray:
+def _order_posterior(examples: str, target: Target) -> Floats:
     rates = label_weights(target)
     weights = np.full(len(ORDERS) ** 3, 1.0 / len(ORDERS) ** 3)
     for paper in json.loads(examples):
@@ -334,7 +334,7 @@ def label_rates(target: Target, c: int, seen: tuple[int, int, int] | None) -> Pr
     weight = n_i[:, None] * n_j[None, :] * (i + j >= LEAST_CITERS)
     up_to = np.concatenate([[0.0], np.cumsum(n_k)])
 
-    def fewer(bound: npt.NDArray[np.int64]) -> FloatArray:
+    def fewer(bound: Ints) -> Floats:
         """Probability that the final n_k is below `bound`."""
         return up_to[np.clip(bound - seen[2], 0, len(n_k))]
 
@@ -351,7 +351,7 @@ def frequencies(target: Target) -> Probabilities:
 
 
 @cache
-def label_weights(target: Target) -> FloatArray:
+def label_weights(target: Target) -> Floats:
     """Return the balanced weight of each label in each class, shape (class, label)."""
     rates = np.array([label_rates(target, c, None) for c in range(3)], np.float64)
     return np.asarray(rates / np.array(frequencies(target)))

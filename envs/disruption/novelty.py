@@ -29,10 +29,9 @@ from tokengym.envs.disruption.array_files import (
     sort_distinct,
 )
 from tokengym.envs.disruption.citations import furthest_row, offsets, row_blocks
+from tokengym.rewards.arrays import Floats, Ints
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-Find = Callable[[IntArray], npt.NDArray[np.integer]]
+Find = Callable[[Ints], npt.NDArray[np.integer]]
 """Returns the number of each of some pairs, a last number for those that were not observed."""
 
 _BLOCK = 1 << 21
@@ -55,7 +54,7 @@ class ReferenceSlots:
         year: year of the cited paper, shape (s,).
     """
 
-    starts: IntArray
+    starts: Ints
     venue: Column
     year: Column
 
@@ -73,7 +72,7 @@ class ReferenceSlots:
 
 def shuffled_scores(
     slots: ReferenceSlots, *, seed: int, shuffles: int = 20, folder: Path | None = None
-) -> FloatArray:
+) -> Floats:
     """Score papers against random assignments; shuffle k depends on `seed` and k alone.
 
     Args:
@@ -96,7 +95,7 @@ def shuffled_scores(
 
 def score_papers(
     slots: ReferenceSlots, assignments: Iterable[Column], folder: Path | None = None
-) -> FloatArray:
+) -> Floats:
     """Score papers by their pairs' z: (observed - mean) / deviation over the assignments.
 
     Args:
@@ -167,7 +166,7 @@ class _Cohort:
             self._score_range(first, last, cells, size)
             first = last
 
-    def _score_range(self, first: int, last: int, cells: IntArray, size: int) -> None:
+    def _score_range(self, first: int, last: int, cells: Ints, size: int) -> None:
         """Append the z-scores of the pairs of some venues.
 
         Args:
@@ -180,7 +179,7 @@ class _Cohort:
         read = partial(self._pairs, first=first, last=last, shift=shift)
         known, find = _index_cells(read(0), size) if size else _index_rare(read(0))
 
-        def count(column: int) -> IntArray:
+        def count(column: int) -> Ints:
             table = np.zeros(known + 1, dtype=np.int64)
             for cell in read(column):
                 np.add.at(table, find(cell), 1)
@@ -198,7 +197,7 @@ class _Cohort:
         for cell in read(0):
             self.z.append(z[find(cell)])
 
-    def percentiles(self) -> FloatArray:
+    def percentiles(self) -> Floats:
         """Return the scores of all papers."""
         out = np.full((len(self.starts) - 1, 2), np.nan)
         firsts, begins = np.array(self.ranges, dtype=np.int64).reshape(-1, 2).T
@@ -225,7 +224,7 @@ class _Cohort:
                 out[first + rows] = np.percentile(of_paper, (10, 50), axis=1).T
         return out
 
-    def _read(self, column: int, block: tuple[int, int]) -> tuple[IntArray, IntArray]:
+    def _read(self, column: int, block: tuple[int, int]) -> tuple[Ints, Ints]:
         """Return the venues of a block's slots and with how many later slots each is paired."""
         first, last = block
         begin, end = self.starts[first], self.starts[last]
@@ -235,7 +234,7 @@ class _Cohort:
         )
         return self.columns[before + begin : before + end], last_slot - np.arange(begin, end)
 
-    def _pairs(self, column: int, first: int, last: int, shift: IntArray) -> Iterator[IntArray]:
+    def _pairs(self, column: int, first: int, last: int, shift: Ints) -> Iterator[Ints]:
         """Yield the cell, `shift[a] + b`, of every pair of venues with a in a range."""
         for block in self.blocks:
             venue, partners = self._read(column, block)
@@ -249,7 +248,7 @@ class _Cohort:
                 yield np.repeat(shift[venue[some]], own) + venue[right]
 
 
-def _index_cells(pairs: Iterable[IntArray], size: int) -> tuple[int, Find]:
+def _index_cells(pairs: Iterable[Ints], size: int) -> tuple[int, Find]:
     """Number the pairs that occur, in a table with a cell for each that could."""
     index = np.zeros(size, dtype=np.int32)
     for cell in pairs:
@@ -260,13 +259,13 @@ def _index_cells(pairs: Iterable[IntArray], size: int) -> tuple[int, Find]:
     return len(occurring), index.__getitem__
 
 
-def _index_rare(pairs: Iterable[IntArray]) -> tuple[int, Find]:
+def _index_rare(pairs: Iterable[Ints]) -> tuple[int, Find]:
     """Number the pairs that occur by sorting them, where most cells would be empty."""
     occurring = sort_distinct(np.concatenate([np.zeros(0, dtype=np.int64), *pairs]))
     seen = np.zeros(_FILTER, dtype=np.bool_)
     seen[occurring % _FILTER] = True
 
-    def find(cell: IntArray) -> IntArray:
+    def find(cell: Ints) -> Ints:
         number = np.full(len(cell), len(occurring))
         some = np.flatnonzero(seen[cell % _FILTER])  # few others were ever observed
         place, found = find_sorted(occurring, cell[some])
@@ -276,7 +275,7 @@ def _index_rare(pairs: Iterable[IntArray]) -> tuple[int, Find]:
     return len(occurring), find
 
 
-def _tally(column: Column) -> tuple[IntArray, IntArray]:
+def _tally(column: Column) -> tuple[Ints, Ints]:
     """Return the distinct values of a column, ascending, and how often each occurs."""
     values, counts = np.zeros((2, 0), dtype=np.int64)
     for some in slices_of(0, len(column), _BLOCK):

@@ -7,7 +7,6 @@ from functools import cache, partial
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
@@ -22,9 +21,8 @@ from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.forecasting.looking import RULES, best_note, write_answer, write_look
 from tokengym.envs.forecasting.question import Question, questions
 from tokengym.envs.forecasting.world import ForecastWorld
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.scoring import Forecast
-
-Floats = npt.NDArray[np.float64]
 
 _LOGIT_NOISE = 0.7
 _SURE = 0.02

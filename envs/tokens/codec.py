@@ -7,14 +7,12 @@ rendering the whole conversation would give; a codec that cannot promise it says
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
-
 from tokengym.envs.core.episode import DecodedReply
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.tools import Tool
+from tokengym.rewards.arrays import Ints
 
-TokenArray = npt.NDArray[np.int64]
+TokenArray = Ints
 """A one-dimensional array of token ids."""
 
 

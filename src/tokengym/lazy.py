@@ -1,20 +1,25 @@
 """Attributes of a package that are imported when they are first used."""
 
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
-def lazy_attributes(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+def lazy_attributes(package: str) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package whose names live in modules that are slow to import.
+
+    The names are those that the package imports for type checkers, under `if TYPE_CHECKING:`.
 
     Args:
         package: the package's `__name__`.
-        modules: by name, the module that defines it.
     """
 
     def get(name: str) -> Any:
+        modules = _imported_for_types(package)
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         found = getattr(import_module(modules[name]), name)
@@ -22,3 +27,12 @@ def lazy_attributes(package: str, modules: Mapping[str, str]) -> Callable[[str],
         return found
 
     return get
+
+
+@cache
+def _imported_for_types(package: str) -> dict[str, str]:
+    """Return the module of each name that stands in the package's guarded imports."""
+    tree = ast.parse(Path(str(sys.modules[package].__file__)).read_text(encoding="utf-8"))
+    guards = (node for node in tree.body if isinstance(node, ast.If))
+    imports = (each for guard in guards for each in guard.body if isinstance(each, ast.ImportFrom))
+    return {each.name: str(found.module) for found in imports for each in found.names}

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.pages import read_block, table_rows
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tests.forecasting.questions_file import plain, write_csv
-from tokengym.agents.analysis.markdown import read_block, table_rows
 from tokengym.agents.certify.level_tables import LIMITS_HEADER, table
 from tokengym.agents.certify.levels import Contract, LevelCertificate, check
 from tokengym.agents.cli import app

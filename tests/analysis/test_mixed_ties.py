@@ -3,9 +3,9 @@
 from itertools import combinations
 
 from benchmarks.mixed_ties import BLOCK, HEADER, as_models_write, joined, measure, simple_policies
+from benchmarks.pages import read_block, table_rows
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tests.analysis.test_page_blocks import ROOT
-from tokengym.agents.analysis.markdown import read_block, table_rows
 from tokengym.agents.evaluation.scripted import play_all
 from tokengym.envs.core.play import Policy
 from tokengym.envs.registry import specs

@@ -8,14 +8,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from benchmarks.control_tables import SHOWN_ELSEWHERE
+from benchmarks.pages import read_block, table_rows
 from tests.analysis.digits import POLICIES, SPEC, Digits
-from tokengym.agents.analysis.markdown import (
-    block_names,
-    markdown_table,
-    read_block,
-    table_rows,
-    write_block,
-)
+from tokengym.agents.analysis.markdown import block_names, markdown_table, write_block
 from tokengym.agents.certify.level_tables import (
     BLOCKS,
     LEVELS_HEADER,
@@ -24,6 +19,7 @@ from tokengym.agents.certify.level_tables import (
 )
 from tokengym.agents.certify.levels import check
 from tokengym.agents.cli import app
+from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import baselines, specs
 
@@ -114,7 +110,7 @@ def test_a_row_says_what_the_certificate_says(monkeypatch: pytest.MonkeyPatch) -
     found = check(Digits(SPEC), POLICIES, tasks=12)
     monkeypatch.setattr("tokengym.agents.certify.level_tables.spec", lambda name: SPEC)
     columns = tuple(dict.fromkeys(LEVELS_HEADER + LIMITS_HEADER))
-    header, row = table_rows(table(columns, [found.to_dict()]))
+    header, row = table_rows(table(columns, [plain(found)]))
     cells = dict(zip(header, row, strict=True))
     assert cells["declared"] == "0 to 1"
     assert cells["oracle"] == "1.000 (all 12 equal)"

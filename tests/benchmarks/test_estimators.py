@@ -22,8 +22,8 @@ from benchmarks.estimators.exact import Moments, Replies, batches, groups, momen
 from benchmarks.estimators.policy import SmallPolicy
 from benchmarks.estimators.schemes import BY_BATCH, BY_GROUP, LOSSES_OFF_POLICY, TURNS, Scheme
 from benchmarks.estimators.study import GRADED, RARE, binary, enumerated, turns
+from benchmarks.pages import read_block
 from tests.docs.pages import ROOT
-from tokengym.agents.analysis.markdown import read_block
 
 PAGE = ROOT / "docs" / "estimators.md"
 SIZES = (4, 8, 16)

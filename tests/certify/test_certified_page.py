@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.certified_table import Row, main, renewed
+from benchmarks.pages import read_block, table_rows
 from tests.docs.pages import ROOT
-from tokengym.agents.analysis.markdown import read_block, table_rows
 from tokengym.agents.certify.finding import Severity, Status
 
 PAGE = ROOT / "docs" / "certified.md"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.pages import read_block
 from benchmarks.paper_formats import BLOCK, table
-from tokengym.agents.analysis.markdown import read_block
 
 pytest.importorskip("pyarrow")
 

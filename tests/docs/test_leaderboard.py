@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import leaderboard
+from benchmarks.pages import read_block
 from tests.docs.pages import ROOT
-from tokengym.agents.analysis.markdown import read_block
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import run_evaluation

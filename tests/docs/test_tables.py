@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from benchmarks.pages import read_block, table_rows
 from tests.docs.pages import ROOT
-from tokengym.agents.analysis.markdown import read_block, table_rows
 from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.scale import shipped_rows
 from tokengym.envs.core.play import play

@@ -17,6 +17,7 @@ from tokengym.agents.evaluation.report import evaluation_report
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.report import Table
+from tokengym.agents.settings import plain
 
 
 def test_errors_of_the_moment_are_tried_again_and_requests_are_bounded(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_failed_rollouts_are_counted_in_the_table(tmp_path: Path) -> None:
     table = evaluation_report(config.plan, results).parts[0]
     assert isinstance(table, Table)
     assert ("failed", "1 of 4") in table.rows
-    assert results.to_dict()["policies"][0]["failures"] == {"refused (status 400)": 1}
+    assert plain(results)["policies"][0]["failures"] == {"refused (status 400)": 1}
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])

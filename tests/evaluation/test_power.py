@@ -10,8 +10,8 @@ from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.scale import Earned
 from tokengym.envs import baselines, make_world
 from tokengym.envs.forecasting.world import ForecastWorld
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.clustered import paired_comparison
-from tokengym.rewards.estimates import Floats
 
 POOL, TASKS, EVALUATIONS = 600, 128, 1000
 WORSE = 0.03

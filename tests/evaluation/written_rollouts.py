@@ -12,7 +12,7 @@ from scipy import stats
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.results import Results
-from tokengym.agents.evaluation.run import results_of, run_evaluation
+from tokengym.agents.evaluation.run import Evaluation, run_evaluation
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 
 WORLDS = ("energy:small", "energy:day", "forecast:easy")
@@ -144,7 +144,7 @@ def write_rollouts(folder: EvaluationFolder) -> Written:
             ]
     # Not by running it again, which would play what was lost.
     resolved = [EvaluatedWorld.resolve(place, 0) for place in CONFIG.plan.places]
-    results = results_of(CONFIG.plan, folder, resolved)
+    results = Evaluation(CONFIG.plan, folder, resolved).results()
     folder.write(CONFIG.plan, resolved, results)
     found = json.loads(folder.file.read_text())
     assert found["worlds"] == played["worlds"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import Place, Plan
-from tokengym.agents.evaluation.run import write_results
+from tokengym.agents.evaluation.run import Evaluation
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnRecord
 from tokengym.agents.scale import Earned, Scale
@@ -108,4 +108,4 @@ def write_evaluation(
     if scales:
         pairs = zip(worlds, scales, strict=True)
         worlds = [replace(world, measured=scale) for world, scale in pairs]
-    write_results(plan, EvaluationFolder(run.folder), worlds)
+    Evaluation(plan, EvaluationFolder(run.folder), worlds).write_results()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from benchmarks.data_formats import BLOCK, formats_table
-from tokengym.agents.analysis.markdown import read_block
+from benchmarks.pages import read_block
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "own_data.md"
 

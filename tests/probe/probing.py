@@ -11,11 +11,12 @@ from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.judge import Claims, judge
 from tokengym.agents.probe.policy import Checkpoint, tiny_model
 from tokengym.agents.probe.rollouts import ProbeRollout
-from tokengym.agents.probe.scores import Ints, ScoreTable, draw_coordinates, score_table
+from tokengym.agents.probe.scores import ScoreTable, draw_coordinates, score_table
 from tokengym.agents.probe.steps import Training
 from tokengym.agents.probe.update import update
 from tokengym.agents.probe.verdict import Verdict
 from tokengym.agents.probe.worlds import WORLDS, designed_rollouts
+from tokengym.rewards.arrays import Ints
 
 FEW = tuple(one for one in WORLDS if one.name in {"spread", "lengths", "two turns"})
 """Enough for settings that are right."""

@@ -8,12 +8,11 @@ import json
 import queue
 import threading
 from collections.abc import Callable, Coroutine
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any, NamedTuple
 
 from tokengym.agents.certify.source import Step
-from tokengym.agents.loopback import bypass_proxies
+from tokengym.agents.loopback import Answering, LocalServer, bypass_proxies, local_address
 
 
 class _Conversation(NamedTuple):
@@ -34,8 +33,8 @@ class ChatServer:
     def __init__(self) -> None:
         self._conversations: dict[str, _Conversation] = {}
         self._numbers = count()
-        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self._conversations))
-        self.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        server = LocalServer(local_address(), 0, _handler(self._conversations))
+        self.url = f"http://{server.location}/v1"
         self.loop = asyncio.new_event_loop()
         bypass_proxies(self.url)
         for serve in (server.serve_forever, self.loop.run_forever):
@@ -75,12 +74,10 @@ class ChatServer:
         return prompt, reply
 
 
-def _handler(conversations: dict[str, _Conversation]) -> type[BaseHTTPRequestHandler]:
+def _handler(conversations: dict[str, _Conversation]) -> type[Answering]:
     """Return a server's handler that passes requests on by the name of their model."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(Answering):
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             talk = conversations[request["model"]]
@@ -93,14 +90,7 @@ def _handler(conversations: dict[str, _Conversation]) -> type[BaseHTTPRequestHan
             usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
             answer = {"id": "certify", "object": "chat.completion", "created": 0, "usage": usage}
             sent = json.dumps({**answer, "model": request["model"], "choices": [choice]}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(sent)))
-            self.end_headers()
-            self.wfile.write(sent)
-
-        def log_message(self, *args: object) -> None:
-            """Write nothing."""
+            self.answer(sent)
 
     return Handler
 

@@ -1,22 +1,18 @@
 """LoRA adapters of one base model: attach, activate, export and load."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import secrets
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import torch
 from torch import nn
 
 from tokengym.agents.service.engine.linear import Adapter, LoraLinear, classify_modules, lora_layers
 from tokengym.agents.service.errors import BadRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 # The hosted service's alpha, as the cookbook's learning-rate rule and exported adapters have it:
 # the update is scaled by 32 / rank, so a learning rate means the same at every rank.
@@ -91,7 +87,7 @@ class LoraWeights:
         return {f"{_PREFIX}{name}": tensor for name, tensor in self.tensors.items()}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, torch.Tensor], spec: LoraSpec) -> LoraWeights:
+    def from_tensors(cls, tensors: Mapping[str, torch.Tensor], spec: LoraSpec) -> Self:
         """Find an adapter among named tensors; others are ignored.
 
         Raises:

@@ -11,25 +11,18 @@ These states replace the attention function of any model that looks it up in tra
 and values are kept in the type of the model, both in one tensor: [2, ...], keys first.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from tokengym.agents.service.engine.attention_dtype import TILE, added, attention_weights
-from tokengym.agents.service.engine.tree_attention import tree_attention
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from torch import nn
-
-    from tokengym.agents.service.engine.tree_attention import Block
+from tokengym.agents.service.engine.tree_attention import Block, tree_attention
 
 NAME = "tokengym_shared_prompt"
 

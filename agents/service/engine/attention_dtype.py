@@ -10,8 +10,6 @@ float32, and with a matrix unit (Intel's AMX), sums depend on the shape; `--dete
 the matrix unit alone.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 

@@ -4,19 +4,18 @@ Two modules share every tensor: `trained` carries the adapter that is trained, `
 that is sampled from.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from safetensors import safe_open
+from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tokengym.agents.model_files import read_object
@@ -25,9 +24,6 @@ from tokengym.agents.service.engine.compute_thread import without_pauses
 from tokengym.agents.service.engine.linear import replace_linear_layers
 from tokengym.agents.service.engine.norm import replace_norms
 from tokengym.agents.service.errors import ModelDirectoryError
-
-if TYPE_CHECKING:
-    from torch import nn
 
 DEFAULT_CONTEXT = 4096
 LARGE = 1 << 25

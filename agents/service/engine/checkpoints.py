@@ -6,8 +6,6 @@ name and its contents cannot disagree. No time is in it, so that equal runs writ
 checkpoint was created when its file was last modified.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging
@@ -15,10 +13,12 @@ import re
 import shutil
 import time
 import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -37,10 +37,6 @@ from tokengym.agents.service.errors import (
     DamagedFileError,
     UnknownResourceError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 DAMAGED = "damaged"
 KINDS = {"weights": "training", "sampler_weights": "sampler", "external_weights": "external"}
@@ -64,7 +60,7 @@ class CheckpointPath:
     name: str
 
     @classmethod
-    def parse(cls, uri: str) -> CheckpointPath:
+    def parse(cls, uri: str) -> Self:
         """Parse and check a path.
 
         Raises:

@@ -6,21 +6,16 @@ piece also pauses, before each product of matrices, for small ones of clients th
 Those run on a thread of their own, as torch has modes and hooks by thread; the first one waits.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 

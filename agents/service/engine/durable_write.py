@@ -1,16 +1,11 @@
 """Writing files that are whole after a power cut, with their names."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tokengym.atomic_write import write_whole
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Ends the name of a file while it is written; a dot begins it, which no checkpoint's name does.
 PART = ".part"

@@ -1,22 +1,16 @@
 """Checkpoints as files that other libraries load: a PEFT adapter, optionally encrypted."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pyrage
+import torch
 from safetensors.torch import save
 
 from tokengym.agents.service.engine.adapters import LORA_ALPHA, LoraSpec, LoraWeights
+from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import torch
-
-    from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 
 age: Any = pyrage  # a compiled module, whose names no checker sees
 

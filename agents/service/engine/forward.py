@@ -1,13 +1,13 @@
 """Run a model over packed batches of sequences, for training and for scoring."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from tokengym.agents.memory import return_free_pages
 from tokengym.agents.service.engine.attention import Packed, attending, hidden_states
@@ -22,19 +22,14 @@ from tokengym.agents.service.engine.memory import (
 )
 from tokengym.agents.service.engine.packing import (
     ActivationSize,
+    Branch,
     PackedBatch,
+    Tokens,
     pack,
     pad,
     plan_padded,
     plan_shared,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from tokengym.agents.service.engine.packing import Branch, Tokens
 
 
 @dataclass(frozen=True)

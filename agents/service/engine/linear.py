@@ -1,8 +1,7 @@
 """A frozen linear layer with a LoRA adapter: y = x W^T + bias + (x A^T) (scaling B)^T."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -11,9 +10,6 @@ from transformers.pytorch_utils import Conv1D
 
 from tokengym.agents.service.engine.attention_dtype import rows_round_alike
 from tokengym.agents.service.engine.compute_thread import pause
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # The products with the adapter of a smaller layer take about as long as that with its weight.
 MERGED_BYTES = 1 << 20

@@ -26,19 +26,15 @@ fengyao.notion.site/off-policy-rl, with their bound of 2), and kl_coeff, 0 unles
 Schulman's estimate of the divergence from the sampler (2020, joschu.net/blog/kl-approx.html).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Tensors = Mapping[str, torch.Tensor]
 """Per-token inputs by name, [N] each."""

@@ -1,12 +1,12 @@
 """Estimates of the memory that work on a model takes, and the limits that a service keeps."""
 
-from __future__ import annotations
-
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Self
 
 import psutil
 import torch
@@ -15,10 +15,6 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
 from tokengym.agents.service.engine.linear import Adapter, lora_layers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PROBE_TOKENS = 64
 # Splitting a batch into smaller parts than this gains nothing.
@@ -53,7 +49,7 @@ class MemoryBudget:
     prefixes: int
 
     @classmethod
-    def of(cls, free: int, batch: int, prefixes: int) -> MemoryBudget:
+    def of(cls, free: int, batch: int, prefixes: int) -> Self:
         """Divide the free memory, or a small minimum: without memory work is split, not refused.
 
         Sampling may use a batch's share as well: a client that does not sample while it trains has

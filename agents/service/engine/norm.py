@@ -1,7 +1,5 @@
 """Root mean square normalisation, y = w x / sqrt(mean(x^2) + epsilon), in few passes over x."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

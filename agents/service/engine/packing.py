@@ -6,25 +6,18 @@ each sequence follows the one it has most in common with and adds only what diff
 positions as one row; only attention keeps apart what belongs to different sequences.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from tokengym.agents.service.engine.tree_attention import cut_blocks
+from tokengym.agents.service.engine.tree_attention import Block, cut_blocks
 from tokengym.agents.service.errors import BadRequestError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from tokengym.agents.service.engine.tree_attention import Block
-
-    Tokens = NDArray[np.int32]
+Tokens = NDArray[np.int32]
 
 MIN_SHARED = 8
 

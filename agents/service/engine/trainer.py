@@ -3,34 +3,24 @@
 Compute thread only. A request that fails leaves its run unchanged.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from tinker.types import AdamParams
 
-from tokengym.agents.service.engine.adapters import random_seed
+from tokengym.agents.service.engine.adapters import LoraSpec, random_seed
 from tokengym.agents.service.engine.compute_thread import Pieces, resume_with
+from tokengym.agents.service.engine.forward import PackedForward
 from tokengym.agents.service.engine.linear import lora_layers
-from tokengym.agents.service.engine.losses import loss_named
-from tokengym.agents.service.engine.packing import check_ids
+from tokengym.agents.service.engine.losses import Loss, loss_named
+from tokengym.agents.service.engine.packing import PackedBatch, Tokens, check_ids
 from tokengym.agents.service.engine.training_runs import AdapterTraining, Parking
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-    from tinker.types import AdamParams
-
-    from tokengym.agents.service.engine.adapters import LoraSpec
-    from tokengym.agents.service.engine.forward import PackedForward
-    from tokengym.agents.service.engine.losses import Loss
-    from tokengym.agents.service.engine.packing import PackedBatch, Tokens
-
 
 # Within them a step with finite gradients is finite: Adam divides by eps where a gradient is zero,
 # and by 1 - beta in its first step.
@@ -79,6 +69,18 @@ class LossResult:
     logprobs: list[NDArray[np.float32]]
     losses: list[NDArray[np.float32]]
     metrics: dict[str, float]
+
+
+@dataclass
+class _Targets:
+    """The targets of one batch, all data in a row, [M] each."""
+
+    nodes: NDArray[np.int64]
+    members: NDArray[np.int64]
+    tokens: NDArray[np.int64]
+    inputs: dict[str, NDArray[Any]]
+    logprobs: NDArray[np.float32]
+    losses: NDArray[np.float32]
 
 
 class Trainer:
@@ -308,18 +310,6 @@ def _step_or_undo(run: AdapterTraining) -> None:
             parameter.detach().copy_(weight)
             state[parameter] = moment
         raise
-
-
-@dataclass
-class _Targets:
-    """The targets of one batch, all data in a row, [M] each."""
-
-    nodes: NDArray[np.int64]
-    members: NDArray[np.int64]
-    tokens: NDArray[np.int64]
-    inputs: dict[str, NDArray[Any]]
-    logprobs: NDArray[np.float32]
-    losses: NDArray[np.float32]
 
 
 def _targets(request: LossRequest, batch: PackedBatch) -> _Targets:

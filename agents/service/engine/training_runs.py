@@ -3,24 +3,20 @@
 Compute thread only.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 import sys
 from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from tokengym.agents.service.engine.adapters import LoraAdapter
 from tokengym.atomic_write import replacing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 # The name of a file of what does not fit in memory, or of one that was being written.
 OURS = re.compile(r"\.?[0-9a-f]{16}(\.|\Z)")

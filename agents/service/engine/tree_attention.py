@@ -4,13 +4,13 @@ The positions are cut into blocks. The queries of a block see some earlier posit
 their own block under a mask, so hardly any score is computed that the mask would hide.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from tokengym.agents.service.engine.attention_dtype import (
     attention_weights,
@@ -19,11 +19,6 @@ from tokengym.agents.service.engine.attention_dtype import (
 )
 from tokengym.agents.service.engine.chunk_sizes import pieces_for
 from tokengym.agents.service.engine.compute_thread import pause
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

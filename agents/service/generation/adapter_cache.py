@@ -6,15 +6,15 @@ memory or in a file, and those with unfinished requests; they end with their ses
 too many bytes, the session with most of them loses its oldest, but nobody the last one saved.
 """
 
-from __future__ import annotations
-
 import logging
 import secrets
 from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from safetensors.torch import load_file, save
+from torch import nn
 
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
@@ -28,12 +28,6 @@ from tokengym.agents.service.engine.durable_write import write_atomically
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.training_runs import clear_spill
 from tokengym.agents.service.errors import UnknownResourceError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from torch import nn
 
 BASE = "base"
 

@@ -4,29 +4,23 @@ Rows join and leave between any two steps. Which request a row belongs to, how i
 sampled and when it ends is left to the sampler.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 
 from tokengym.agents.service.engine.attention import Decode
 from tokengym.agents.service.engine.attention_dtype import TILE, rows_round_alike
+from tokengym.agents.service.engine.packing import Tokens
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 from tokengym.agents.service.generation.prompts import Prompts, next_logits, run_layers
 from tokengym.agents.service.generation.slots import Slots, roomy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from tokengym.agents.service.engine.packing import Tokens
 
 LANES = 16
 # The room of prompts that rows share, and the least of what follows them.

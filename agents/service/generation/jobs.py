@@ -1,27 +1,20 @@
 """What clients ask to be sampled, and what has been sampled of it so far."""
 
-from __future__ import annotations
-
 import weakref
 from array import array
 from collections import deque
-from concurrent.futures import InvalidStateError
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tokengym.agents.service.engine.forward import Score
+from tokengym.agents.service.engine.packing import Tokens
+from tokengym.agents.service.generation.prefix_cache import Prefix
 from tokengym.agents.service.generation.token_sampling import TokenSampling, sequence_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from concurrent.futures import Future
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from tokengym.agents.service.engine.forward import Score
-    from tokengym.agents.service.engine.packing import Tokens
-    from tokengym.agents.service.generation.prefix_cache import Prefix
 
 # The memory of a sampled sequence, of one of its tokens, and of one of the likeliest tokens at a
 # place, with its copies while it is encoded.
@@ -79,8 +72,8 @@ class Sequence:
     """One sampled sequence as it grows."""
 
     key: int
-    tokens: array[int] = field(default_factory=lambda: array("i"))
-    logprobs: array[float] = field(default_factory=lambda: array("f"))
+    tokens: "array[int]" = field(default_factory=lambda: array("i"))
+    logprobs: "array[float]" = field(default_factory=lambda: array("f"))
     topk_ids: list[NDArray[np.int32]] = field(default_factory=list)
     topk_logprobs: list[NDArray[np.float32]] = field(default_factory=list)
     stopped: bool = False

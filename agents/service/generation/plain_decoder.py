@@ -3,22 +3,17 @@
 Rows of equal length run together, so no padding and no mask is needed, whatever the attention.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import DynamicCache
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from tokengym.agents.service.engine.packing import Tokens
+from tokengym.agents.service.engine.packing import Tokens
 
 
 @dataclass

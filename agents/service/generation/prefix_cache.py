@@ -1,17 +1,13 @@
 """Keys and values of earlier token sequences, so that continuations do not recompute them."""
 
-from __future__ import annotations
-
 from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
 import torch
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tokengym.agents.service.engine.packing import Tokens
+from tokengym.agents.service.engine.packing import Tokens
 
 MIN_REUSED = 4
 
@@ -30,7 +26,7 @@ class Prefix:
         logits: float32 [vocab] after the last token, if known.
     """
 
-    parent: Prefix | None
+    parent: Self | None
     length: int
     states: torch.Tensor
     logits: torch.Tensor | None = None
@@ -40,9 +36,9 @@ class Prefix:
         """Size in bytes, without parents."""
         return self.states.nbytes + (0 if self.logits is None else self.logits.nbytes)
 
-    def chain(self) -> Iterator[Prefix]:
+    def chain(self) -> Iterator[Self]:
         """Yield this prefix and its ancestors, the last first."""
-        node: Prefix | None = self
+        node: Self | None = self
         while node is not None:
             yield node
             node = node.parent

@@ -1,11 +1,11 @@
 """Prompts run through a model: their keys and values, and the logits that follow them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from tokengym.agents.service.engine.attention import (
     AttentionState,
@@ -15,16 +15,15 @@ from tokengym.agents.service.engine.attention import (
 )
 from tokengym.agents.service.engine.base_model import logits_of
 from tokengym.agents.service.engine.chunk_sizes import pieces_for
-from tokengym.agents.service.engine.packing import ActivationSize, pack, plan_padded, plan_shared
+from tokengym.agents.service.engine.packing import (
+    ActivationSize,
+    Tokens,
+    pack,
+    plan_padded,
+    plan_shared,
+)
 from tokengym.agents.service.engine.tree_attention import cut_blocks
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from tokengym.agents.service.engine.packing import Tokens
 
 ALONE = 128
 """Positions of a prompt that run at a time where it runs alone."""

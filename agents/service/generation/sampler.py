@@ -4,36 +4,29 @@ Compute thread only. `submit` queues a request; each `step` admits queued reques
 appends one token to its running sequences. A request that fails takes no other down with it.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
-from concurrent.futures import InvalidStateError
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
 from tokengym.agents.service.engine.compute_thread import resume_with
 from tokengym.agents.service.engine.forward import PackedForward, Score, scored
+from tokengym.agents.service.generation.decoder import Decoder
 from tokengym.agents.service.generation.jobs import (
     SampleRequest,
     SampleResult,
     SamplingJob,
     Sequence,
 )
+from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.token_sampling import sample_tokens, uniforms
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
-
-    import torch
-
-    from tokengym.agents.service.generation.decoder import Decoder
-    from tokengym.agents.service.generation.prefix_cache import PrefixCache
 
 MAX_ROWS = 1024
 # What a client may take of the memory, and a request of its client's part and of a batch's rows, as

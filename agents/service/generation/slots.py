@@ -1,16 +1,11 @@
 """Buffers of keys and values with a slot for each sequence."""
 
-from __future__ import annotations
-
 import weakref
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import torch
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tokengym.agents.service.generation.prefix_cache import Prefix
+from tokengym.agents.service.generation.prefix_cache import Prefix
 
 
 class Slots:

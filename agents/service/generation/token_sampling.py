@@ -8,16 +8,11 @@ top-p shape the choice, not the number. forward_backward computes the same numbe
 token, so the importance ratio of a fresh sample is one at every temperature.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 # splitmix64: the increment and the two multipliers of its finaliser.
 _STEP, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB

@@ -1,25 +1,19 @@
 """Try at start-up what an architecture and a machine can: share prompts, keep rows apart."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from tokengym.agents.service.engine.attention_dtype import TILE
-from tokengym.agents.service.engine.forward import score
+from tokengym.agents.service.engine.base_model import BaseModel
+from tokengym.agents.service.engine.forward import PackedForward, score
 from tokengym.agents.service.generation.decoder import LANES, Decoder, SlotDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tokengym.agents.service.engine.base_model import BaseModel
-    from tokengym.agents.service.engine.forward import PackedForward
 
 # Two ways to the same logits differ by rounding; an architecture that does not fit is far off.
 # Root mean square of the difference over the logits' standard deviation, by type of the model.

@@ -1,14 +1,12 @@
 """The HTTP application: access checks, error responses and the route table."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import json
 import logging
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pydantic
 from aiohttp import web
@@ -24,13 +22,9 @@ from tokengym.agents.service.http import (
 from tokengym.agents.service.http.connections import Connections
 from tokengym.agents.service.http.json_api import SERVICE, error_response, respond, unknown_route
 from tokengym.agents.service.http.signed_urls import is_signed
+from tokengym.agents.service.state.service import Service
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from tokengym.agents.service.state.service import Service
-
-    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 SESSION_CHECK_S = 10.0
 KEY_HEADER = "X-API-Key"

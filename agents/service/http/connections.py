@@ -4,19 +4,14 @@ A connection without a request in progress may stay for a while: for a short one
 request has shown the key, for longer afterwards.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from aiohttp import web
+from aiohttp import web
 
 STRANGER_S = 20.0
 # Above the time for which aiohttp itself keeps a connection open for another request.

@@ -1,13 +1,10 @@
 """A stub server that answers for a crashed service with a non-retryable error."""
 
-from __future__ import annotations
-
 import json
 import threading
-from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
 
-from tokengym.agents.loopback import LocalServer
+from tokengym.agents.loopback import Answering, LocalServer
 
 # The SDK retries refused connections, 408, 409, 429 and every 5xx; it gives up on this one.
 STATUS = 424
@@ -28,24 +25,16 @@ class Tombstone:
         place = urlsplit(url)
         body = json.dumps({"detail": message}).encode()
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(Answering):
             def _respond(self) -> None:
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 # Refused telemetry makes the SDK log a traceback for each batch.
-                quiet = self.path.endswith("/telemetry")
-                text = b'{"status": "accepted"}' if quiet else body
-                self.send_response(200 if quiet else STATUS)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
+                if self.path.endswith("/telemetry"):
+                    self.answer(b'{"status": "accepted"}')
+                else:
+                    self.answer(body, status=STATUS)
 
             do_GET = do_POST = do_PUT = do_DELETE = _respond
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Log nothing: the client gets the message."""
 
         self._server = LocalServer(place.hostname or "127.0.0.1", place.port or 80, Handler)
         self._thread = threading.Thread(

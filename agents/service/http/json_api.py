@@ -1,7 +1,5 @@
 """Helpers shared by all route handlers: parse a request body, build a JSON response."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping

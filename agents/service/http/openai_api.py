@@ -5,22 +5,18 @@ done is refused by name. Token ids go in the fields that vLLM has for them: `pro
 `token_ids` of each choice.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pydantic
 from tinker import types
 
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.errors import BadRequestError
+from tokengym.agents.service.generation.jobs import SampleRequest, Sequence
 from tokengym.agents.service.http.wire import MAX_SAMPLES, sample_request
-
-if TYPE_CHECKING:
-    from tokengym.agents.service.engine.base_model import BaseModel
-    from tokengym.agents.service.generation.jobs import SampleRequest, Sequence
 
 # What OpenAI takes for completions where the request gives no limit.
 DEFAULT_TOKENS = 16

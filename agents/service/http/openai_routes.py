@@ -1,20 +1,21 @@
 """OpenAI's completions API for base models and `tinker://` paths."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import secrets
 import time
+from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from aiohttp import web
 
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
 from tokengym.agents.service.generation.adapter_cache import BASE
+from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult, Sequence
 from tokengym.agents.service.http.json_api import Answer, Route, read_body
 from tokengym.agents.service.http.openai_api import (
     Body,
@@ -25,13 +26,7 @@ from tokengym.agents.service.http.openai_api import (
     completion_logprobs,
     sampling_requests,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from concurrent.futures import Future
-
-    from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult, Sequence
-    from tokengym.agents.service.state.service import Service
+from tokengym.agents.service.state.service import Service
 
 # How often a handler looks whether its client is still there.
 CHECK_S = 1.0
@@ -70,7 +65,7 @@ class _Completion:
         self._fresh = asyncio.Event()
         self._started = ExitStack()
 
-    def __enter__(self) -> _Completion:
+    def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
         for prompt in self.prompts:
 

@@ -1,14 +1,12 @@
 """Routes for configuration, sessions, training runs and checkpoints."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from aiohttp import web
 from tinker import types
 
-from tokengym.agents.service.engine.checkpoints import KINDS, CheckpointPath
+from tokengym.agents.service.engine.checkpoints import KINDS, CheckpointInfo, CheckpointPath
 from tokengym.agents.service.engine.compute_thread import client_of
 from tokengym.agents.service.engine.external_weights import KIND, file_names, read_file
 from tokengym.agents.service.errors import BadRequestError
@@ -20,10 +18,7 @@ from tokengym.agents.service.http.json_api import (
     read_field,
 )
 from tokengym.agents.service.http.signed_urls import sign_url
-
-if TYPE_CHECKING:
-    from tokengym.agents.service.engine.checkpoints import CheckpointInfo
-    from tokengym.agents.service.state.service import Service
+from tokengym.agents.service.state.service import Service
 
 MAX_PAGE = 1000
 CLIENT_CONFIG = {

@@ -1,10 +1,7 @@
 """Routes for sampling and for retrieving results."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 from tinker import types
@@ -20,9 +17,7 @@ from tokengym.agents.service.http.json_api import (
     read_field,
 )
 from tokengym.agents.service.http.wire import sample_request, sample_response
-
-if TYPE_CHECKING:
-    from tokengym.agents.service.state.service import Service
+from tokengym.agents.service.state.service import Service
 
 # Below the 45 s after which the SDK gives a poll up.
 POLL_S = 20.0

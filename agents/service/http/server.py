@@ -1,7 +1,5 @@
 """Run a service in this process: logging, signals, the ready line and the parent process."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -10,19 +8,17 @@ import signal
 import socket
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import torch
 from aiohttp import web
 
 from tokengym.agents.loopback import local_address
+from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.errors import StartupError
 from tokengym.agents.service.http.app import CONNECTIONS, build_app
 from tokengym.agents.service.state.folder import own
 from tokengym.agents.service.state.service import Service
-
-if TYPE_CHECKING:
-    from tokengym.agents.service.config import ServiceConfig
 
 PARENT_CHECK_S = 0.5
 SHUTDOWN_S = 5.0

@@ -1,15 +1,11 @@
 """Signed URLs, with which a file can be fetched for an hour without the key."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from aiohttp import web
+from aiohttp import web
 
 SECONDS = 3600
 

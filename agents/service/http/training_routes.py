@@ -1,18 +1,18 @@
 """Routes for training runs: create, load, forward_backward, optim_step and save."""
 
-from __future__ import annotations
-
 import secrets
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 from tinker import types
 
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, checked_ttl
-from tokengym.agents.service.engine.compute_thread import WHOLE
+from tokengym.agents.service.engine.compute_thread import WHOLE, Pieces
 from tokengym.agents.service.engine.external_weights import KIND, checked_recipients
+from tokengym.agents.service.engine.trainer import LossRequest
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.http.json_api import (
     Answer,
@@ -23,14 +23,8 @@ from tokengym.agents.service.http.json_api import (
     read_bytes,
 )
 from tokengym.agents.service.http.wire import loss_response, read_loss_message, read_loss_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tokengym.agents.service.engine.compute_thread import Pieces
-    from tokengym.agents.service.engine.trainer import LossRequest
-    from tokengym.agents.service.served_model import ServedModel
-    from tokengym.agents.service.state.service import Service
+from tokengym.agents.service.served_model import ServedModel
+from tokengym.agents.service.state.service import Service
 
 DEFAULT_RANK = 32
 

@@ -1,34 +1,25 @@
 """Convert between the SDK's messages (protobuf and JSON) and the service's types."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence as Many
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from tinker import types
 from tinker.proto import tinker_public_pb2 as pb
+from tinker.types._pydantic_types.tensor_data import TensorData
 
+from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.engine.losses import LOSSES
-from tokengym.agents.service.engine.packing import check_ids
-from tokengym.agents.service.engine.trainer import Datum, LossRequest
+from tokengym.agents.service.engine.packing import Tokens, check_ids
+from tokengym.agents.service.engine.trainer import Datum, LossRequest, LossResult
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
-from tokengym.agents.service.generation.jobs import SampleRequest
+from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence as Many
-
-    from numpy.typing import NDArray
-    from tinker import types
-    from tinker.types._pydantic_types.tensor_data import TensorData
-
-    from tokengym.agents.service.engine.base_model import BaseModel
-    from tokengym.agents.service.engine.packing import Tokens
-    from tokengym.agents.service.engine.trainer import LossResult
-    from tokengym.agents.service.generation.jobs import SampleResult
 
 _DTYPES: dict[int, type[np.generic]] = {pb.DTYPE_FLOAT32: np.float32, pb.DTYPE_INT64: np.int64}
 MAX_SAMPLES = 1024

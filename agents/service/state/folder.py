@@ -1,21 +1,17 @@
 """The state directory: one service at a time keeps its files there."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from tokengym.agents.service.errors import StartupError
 from tokengym.atomic_write import write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 LOCK, OWNER = "service.lock", "owner.json"
 # A service whose parent has ended finishes its current operation before it ends too.

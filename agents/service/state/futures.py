@@ -1,17 +1,13 @@
 """Pending and finished results, which `retrieve_future` looks up by request id."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import secrets
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable
+from typing import Any
 
 from tokengym.agents.service.errors import GoneError, ServiceError, UnknownResourceError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
 
 # Finished results stay for a client that lost the connection and asks again.
 KEPT = 4096

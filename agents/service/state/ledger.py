@@ -1,14 +1,9 @@
 """What the requests and results of clients hold, in bytes, and what they leave to training runs."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from tokengym.agents.service.errors import NoRoomError, OverloadedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # What a client may hold, as a multiple of what it leaves free.
 SHARE = 3

@@ -5,18 +5,13 @@ response gets the first one's result. A request that overtakes another waits for
 forever: a request may be refused unread, and its number never arrives.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from tokengym.agents.service.errors import GoneError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from tokengym.agents.service.state.futures import FutureStore
+from tokengym.agents.service.state.futures import FutureStore
 
 GAP_S = 10.0
 REMEMBERED = 1024

@@ -1,20 +1,15 @@
 """Sessions and the training runs and samplers they own, in memory; event loop only."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.compute_thread import client_of
 from tokengym.agents.service.errors import BadRequestError, GoneError, UnknownResourceError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tokengym.agents.service.engine.adapters import LoraSpec
-    from tokengym.agents.service.served_model import ServedModel
-    from tokengym.agents.service.state.ordering import RequestOrder
+from tokengym.agents.service.served_model import ServedModel
+from tokengym.agents.service.state.ordering import RequestOrder
 
 # The SDK sends a heartbeat every ten seconds. Who is silent for a few gives way to others; who is
 # silent for so long that even a laptop has not slept is ended.

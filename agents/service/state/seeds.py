@@ -5,23 +5,18 @@ request is a hash of the service's seed, the weights, the request, and how often
 Requests in progress at once may arrive in any order; those that are equal then swap their samples.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import secrets
 import time
 import uuid
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Self
 
 from tokengym.agents.service.engine.adapters import random_seed
 from tokengym.agents.service.engine.durable_write import write_atomically
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tokengym.agents.service.generation.jobs import SampleRequest
+from tokengym.agents.service.generation.jobs import SampleRequest
 
 # Requests that are remembered to have come before; one takes about 200 bytes.
 REMEMBERED = 1 << 16
@@ -45,7 +40,7 @@ class SeedSource:
         self._asked: OrderedDict[bytes, int] = OrderedDict()
 
     @classmethod
-    def open(cls, seed: int | None, state_dir: Path) -> SeedSource:
+    def open(cls, seed: int | None, state_dir: Path) -> Self:
         """Return the source of a service that starts now on `state_dir`."""
         if seed is None:
             return cls(None)

@@ -1,36 +1,30 @@
 """The service behind the routes: carries out each request on the served models."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.adapters import LoraSpec, adapter_bytes
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
-from tokengym.agents.service.engine.compute_thread import WHOLE, ComputeThread, client_of
+from tokengym.agents.service.engine.compute_thread import WHOLE, ComputeThread, Pieces, client_of
 from tokengym.agents.service.engine.memory import clients_bytes, spill_bytes
 from tokengym.agents.service.engine.training_runs import STATES, Parking, clear_spill
 from tokengym.agents.service.errors import BadRequestError, GoneError, OverloadedError
 from tokengym.agents.service.generation.adapter_cache import BASE
+from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.service.state.futures import FutureStore
 from tokengym.agents.service.state.ledger import Ledger
 from tokengym.agents.service.state.ordering import RequestOrder
 from tokengym.agents.service.state.registry import SILENCE_S, Registry, RunRecord, SamplerRecord
 from tokengym.agents.service.state.seeds import SeedSource
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from tokengym.agents.service.config import ServiceConfig
-    from tokengym.agents.service.engine.compute_thread import Pieces
-    from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 
 T = TypeVar("T")
 

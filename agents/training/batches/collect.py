@@ -47,7 +47,7 @@ from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import spec
-from tokengym.rewards.advantages import Floats
+from tokengym.rewards.arrays import Floats
 
 _SPARES_A_STEP = 1024
 """Distance between the further Tasks of one step and those of the next: a resumed step plays the

@@ -7,8 +7,6 @@ import numpy as np
 
 from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.rewards.advantages import (
-    Flags,
-    Floats,
     by_turn,
     group_centred,
     group_standardised,
@@ -18,6 +16,7 @@ from tokengym.rewards.advantages import (
     returns_to_go,
     turn_rows,
 )
+from tokengym.rewards.arrays import Flags, Floats
 
 _COMPARING = {
     "group_centred": group_centred,

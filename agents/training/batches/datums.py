@@ -9,7 +9,7 @@ from tinker_cookbook.rl.metrics import compute_kl_sample_train
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup
 
 from tokengym.agents.training.batches.credit import TurnTable
-from tokengym.rewards.advantages import Floats
+from tokengym.rewards.arrays import Floats
 
 CREDIT = "credit"
 """Name of the metric in which a world reports a turn's exact credit."""
@@ -116,7 +116,7 @@ def datum(
             "a token with an advantage must follow another one and have a finite log-probability "
             "and advantage"
         )
-    return _laid_out(tokens, logprobs=sampled_T, advantages=advantages_T)
+    return laid_out(tokens, logprobs=sampled_T, advantages=advantages_T)
 
 
 def drift(
@@ -146,12 +146,15 @@ def _datum(tokens: list[int], turns: Sequence[tuple[int, list[float], float]]) -
         logprobs[start:end] = sampled
         advantages[start:end] = advantage
         mask[start:end] = 1.0
-    return _laid_out(tokens, logprobs=logprobs, advantages=advantages, mask=mask)
+    return laid_out(tokens, logprobs=logprobs, advantages=advantages, mask=mask)
 
 
-def _laid_out(tokens: Sequence[int], **inputs_T: npt.NDArray[np.float32]) -> tinker.Datum:
+def laid_out(tokens: Sequence[int], **inputs_T: npt.ArrayLike) -> tinker.Datum:
     """Return tokens and what a loss takes of each as targets follow inputs."""
-    shifted = {name: tinker.TensorData.from_numpy(values[1:]) for name, values in inputs_T.items()}
+    shifted = {
+        name: tinker.TensorData.from_numpy(np.asarray(values, np.float32)[1:])
+        for name, values in inputs_T.items()
+    }
     targets = tinker.TensorData.from_numpy(np.array(tokens[1:], np.int64))
     return tinker.Datum(
         model_input=tinker.ModelInput.from_ints([*tokens[:-1]]),

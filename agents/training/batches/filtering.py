@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 
-from tokengym.rewards.advantages import MINIMUM_SPREAD, Floats
+from tokengym.rewards.advantages import MINIMUM_SPREAD
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.bounds import Range
 
 

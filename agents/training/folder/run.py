@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
+from tokengym.agents.extras import require_extra
 from tokengym.agents.model_files import read_object
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.service import UnknownResourceError
@@ -37,7 +38,7 @@ from tokengym.agents.training.folder.run_files import (
     write_json,
 )
 from tokengym.agents.training.folder.run_summary import RunSummary
-from tokengym.agents.training.folder.wandb_log import require_wandb, wandb_run
+from tokengym.agents.training.folder.wandb_log import wandb_run
 from tokengym.agents.training.setting_groups import SETTINGS_FILE, SelfPlaySettings
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
@@ -87,7 +88,7 @@ class RunFolder:
     def __post_init__(self) -> None:
         """Refuse a project that nothing can be sent to."""
         if self.wandb is not None:
-            require_wandb()
+            require_extra("wandb", "logging to Weights & Biases")
 
     @classmethod
     def open(cls, folder: Path) -> "RunFolder":

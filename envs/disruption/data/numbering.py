@@ -16,8 +16,7 @@ from tokengym.envs.disruption.array_files import find_sorted
 from tokengym.envs.disruption.citations import build_on_disk
 from tokengym.envs.disruption.data.columns import DTYPES, load_columns, save_columns
 from tokengym.envs.disruption.data.steps import Done
-
-IntArray = npt.NDArray[np.int64]
+from tokengym.rewards.arrays import Ints
 
 _ABSENT = {"venue": -1, "field": -1}
 _CHUNK = 5_000_000
@@ -75,7 +74,7 @@ def build_graph(
     if merged is not None:
         old, new = load_columns(merged.path, "old", "new")
 
-    def list_chunks() -> Iterator[tuple[IntArray, IntArray]]:
+    def list_chunks() -> Iterator[tuple[Ints, Ints]]:
         for number, path in enumerate(one.path for one in parts):
             if (path / "starts.npy").exists():
                 own, starts, cited = load_columns(path, "id", "starts", "references")
@@ -99,14 +98,14 @@ def build_graph(
     return {"citations": len(graph.cited)}
 
 
-def _find_first_records(parts: Sequence[Done]) -> tuple[IntArray, IntArray, int]:
+def _find_first_records(parts: Sequence[Done]) -> tuple[Ints, Ints, int]:
     """Return distinct ids, ascending, the place of each one's first record, and all records."""
     listed = [load_columns(one.path, "id")[0] for one in parts]
     every = np.concatenate([np.zeros(0, np.int64), *listed])
     return *np.unique(every, return_index=True), len(every)
 
 
-def _gather(name: str, parts: Sequence[Done], place: IntArray) -> npt.NDArray[Any]:
+def _gather(name: str, parts: Sequence[Done], place: Ints) -> npt.NDArray[Any]:
     """Return the entries of a column at some places among all records; -1 is none."""
     columns = [load_columns(one.path, name)[0] for one in parts]
     if name == "field":

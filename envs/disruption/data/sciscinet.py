@@ -12,6 +12,7 @@ from tokengym.envs.disruption.data.openalex import shorten_id
 from tokengym.envs.disruption.paper import LAST_YEAR
 from tokengym.envs.intake.parquet import open_parquet
 from tokengym.envs.intake.rows import refuse
+from tokengym.rewards.arrays import Ints
 
 _CITATIONS = ("citing_paperid", "cited_paperid")
 _SCORES = ("year", "Atyp_10pct_Z", "Atyp_Median_Z")
@@ -94,10 +95,10 @@ def _read(
         return [[] for _ in ids], [np.zeros(0) for _ in (*ids, *scores)]
 
 
-def _parse_ids(texts: Any) -> npt.NDArray[np.int64]:
+def _parse_ids(texts: Any) -> Ints:
     from pyarrow import compute  # type: ignore[import-untyped]
 
     options = compute.ExtractRegexOptions(_ID)
     (digits,) = compute.call_function("extract_regex", [texts], options).flatten()
-    found: npt.NDArray[np.int64] = digits.cast("int64").fill_null(-1).to_numpy()
+    found: Ints = digits.cast("int64").fill_null(-1).to_numpy()
     return found

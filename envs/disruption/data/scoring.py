@@ -23,15 +23,13 @@ from tokengym.envs.disruption.labels import (
 )
 from tokengym.envs.disruption.novelty import ReferenceSlots, shuffled_scores
 from tokengym.envs.disruption.paper import FirstYear, LabelRule, Paper, ReferenceFacts
+from tokengym.rewards.arrays import Flags, Floats, Ints
 
 WINDOWS = (3, 5, 10)
 """Citation windows in years in which CD is computed besides a set's own, where complete."""
 
 _REFERENCES = 1 << 21
 """References looked up at once."""
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 class Cohort(NamedTuple):
@@ -46,10 +44,10 @@ class Cohort(NamedTuple):
     """
 
     first: int
-    number: IntArray
-    references: IntArray
+    number: Ints
+    references: Ints
     counts: CitationCounts
-    novelty: FloatArray
+    novelty: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +64,10 @@ class Corpus:
     """
 
     graph: CitationGraph
-    article: npt.NDArray[np.bool_]
+    article: Flags
     venue: npt.NDArray[np.integer[Any]]
     field: npt.NDArray[np.integer[Any]]
-    own: Sequence[FloatArray] = ()
+    own: Sequence[Floats] = ()
 
     @classmethod
     def open(cls, numbered: Done, graph: Done) -> Self:
@@ -113,9 +111,7 @@ class Corpus:
             first, number, np.diff(starts), graph.counts(number, window=window, l=l), novelty
         )
 
-    def _shuffle(
-        self, starts: IntArray, seed: int, shuffles: int, folder: Path | None
-    ) -> FloatArray:
+    def _shuffle(self, starts: Ints, seed: int, shuffles: int, folder: Path | None) -> Floats:
         """Score the references of papers whose rows begin at `starts`."""
         graph = self.graph
         lengths = [np.zeros(0, dtype=np.int64)]
@@ -159,17 +155,17 @@ class Scored(NamedTuple):
         usual: median conventionality of its field and year, NaN where `novelty` is, shape (k,).
     """
 
-    number: IntArray
-    year: IntArray
-    field: IntArray
+    number: Ints
+    year: Ints
+    field: Ints
     disruption: npt.NDArray[np.int8]
     novel: npt.NDArray[np.int8]
-    cd: FloatArray
-    by_window: FloatArray
-    references: IntArray
-    first_year: IntArray
-    novelty: FloatArray
-    usual: FloatArray
+    cd: Floats
+    by_window: Floats
+    references: Ints
+    first_year: Ints
+    novelty: Floats
+    usual: Floats
 
     def make_paper(self, k: int, work: Work, rule: LabelRule) -> Paper:
         """Join the k-th entry and the work it was computed for."""
@@ -226,7 +222,7 @@ def score_year(
     """
     graph = corpus.graph
     cohort = corpus.score(year, window=window, seed=seed, shuffles=shuffles, folder=folder)
-    field = cast(IntArray, corpus.field[cohort.number])
+    field = cast(Ints, corpus.field[cohort.number])
     usual = _compute_field_medians(field, cohort.novelty[:, 1])
     place = np.flatnonzero(
         eligible(
@@ -277,7 +273,7 @@ def encode_labels(labels: npt.NDArray[np.str_]) -> npt.NDArray[np.int8]:
     return np.select([labels == name for name in DISRUPTION_LABELS], range(3), -1).astype(np.int8)
 
 
-def _compute_field_medians(field: npt.NDArray[np.integer[Any]], median: FloatArray) -> FloatArray:
+def _compute_field_medians(field: npt.NDArray[np.integer[Any]], median: Floats) -> Floats:
     """Median of `median` in each paper's field; NaN where it is NaN itself."""
     usual = np.full(len(median), np.nan)
     known = ~np.isnan(median)

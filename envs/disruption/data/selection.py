@@ -7,9 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import DataError
+from tokengym.rewards.arrays import Flags, Floats, Ints
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 Balance = Literal["field-year", "split", "none"]
 BALANCES: tuple[Balance, ...] = get_args(Balance)
 
@@ -32,12 +31,12 @@ class Candidates(NamedTuple):
     """
 
     key: npt.NDArray[np.uint64]
-    year: IntArray
-    field: IntArray
-    label: IntArray
+    year: Ints
+    field: Ints
+    label: Ints
     title: npt.NDArray[np.uint64]
     abstract: npt.NDArray[np.uint64]
-    leaks: BoolArray
+    leaks: Flags
 
     def take(self, which: npt.NDArray[Any]) -> "Candidates":
         """Return some of them, by position or by a mask."""
@@ -102,7 +101,7 @@ def select_papers(
     return Selection(split, first_test, {name: n for name, n in sorted(dropped.items()) if n})
 
 
-def _find_usable(papers: Candidates, dropped: dict[str, int]) -> BoolArray:
+def _find_usable(papers: Candidates, dropped: dict[str, int]) -> Flags:
     """Return which papers, in order, have a label and a text that no earlier one has."""
     usable = np.ones(len(papers.key), dtype=bool)
     for reason, wrong in (
@@ -124,7 +123,7 @@ def _find_usable(papers: Candidates, dropped: dict[str, int]) -> BoolArray:
     return usable
 
 
-def _choose_test_year(years: IntArray, window: int, asked: int | None) -> int:
+def _choose_test_year(years: Ints, window: int, asked: int | None) -> int:
     """Return the year that brings `test` nearest to its share, in a tie the later one."""
     best: tuple[float, int] | None = None
     for year in np.unique(years)[::-1].tolist() if asked is None else [asked]:
@@ -138,7 +137,7 @@ def _choose_test_year(years: IntArray, window: int, asked: int | None) -> int:
     return best[1]
 
 
-def _explain_split(years: IntArray, window: int, asked: int | None) -> str:
+def _explain_split(years: Ints, window: int, asked: int | None) -> str:
     """Return why papers of these years cannot be split, and which settings would work."""
     if not len(years):
         return "no paper has a label and a text of its own: there is nothing to split"
@@ -160,7 +159,7 @@ def _explain_split(years: IntArray, window: int, asked: int | None) -> str:
 
 
 def _assign_splits(
-    papers: Candidates, late: BoolArray, classes: int, balance: Balance, seed: int
+    papers: Candidates, late: Flags, classes: int, balance: Balance, seed: int
 ) -> npt.NDArray[np.int8]:
     """Return the split of each paper, -1 if its class has more than the rarest of its stratum."""
     columns = [late.astype(np.int64)]
@@ -185,7 +184,7 @@ def _assign_splits(
     return np.where(rank < most[group], split, LEFT_OUT).astype(np.int8)
 
 
-def _draw_uniform(key: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.float64]:
+def _draw_uniform(key: npt.NDArray[np.uint64], seed: int) -> Floats:
     """Return a number in [0, 1) for each key, by key and seed alone."""
     start = _mix(np.array([seed % 2**64], dtype=np.uint64))
     values: npt.NDArray[Any] = _mix(_mix(key.astype(np.uint64)) ^ start)

@@ -14,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.scoring import Formula
 
-Floats = npt.NDArray[np.float64]
 Archive = Mapping[str, Any]
 State = tuple[int, ...]
 """Of each note 0 if it is unread, else 1 plus the bit that it showed."""

@@ -6,13 +6,11 @@ from functools import cache
 from itertools import pairwise, product
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.forecasting.families.base import Shown
 from tokengym.envs.forecasting.families.evidence import ERRORS, Evidence, Posterior, weigh
 from tokengym.envs.forecasting.levels import Knobs
-
-Integers = npt.NDArray[np.int64]
+from tokengym.rewards.arrays import Ints
 
 _EFFECTS = ((0, 1), (0, 0), (1, 1), (1, 0))
 """States after a button of a machine that stands still, 0, and of one that runs, 1."""
@@ -25,7 +23,7 @@ _AHEAD = 3
 
 
 @cache
-def _laws(count: int) -> tuple[Integers, Integers]:
+def _laws(count: int) -> tuple[Ints, Ints]:
     """Return all laws of `count` buttons: their effects, and the state of the machine at first.
 
     Shapes (laws, buttons, 2) and (laws,).
@@ -34,7 +32,7 @@ def _laws(count: int) -> tuple[Integers, Integers]:
     return np.array(2 * effects), np.repeat([0, 1], len(effects))
 
 
-def _states(count: int, pressed: Iterable[int]) -> Integers:
+def _states(count: int, pressed: Iterable[int]) -> Ints:
     """Return the state after each press under each law, shape (laws, presses)."""
     effects, state = _laws(count)
     each = np.arange(len(state))

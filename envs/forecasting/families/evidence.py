@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from tokengym.envs.forecasting.families.base import Family, Shown, bernoulli
 from tokengym.envs.forecasting.levels import Knobs
+from tokengym.rewards.arrays import Flags, Floats
 from tokengym.rewards.scoring import Forecast
-
-Floats = npt.NDArray[np.float64]
 
 ERRORS = (2, 5, 10)
 """Chances in per cent that a case departs from its law."""
@@ -44,7 +43,7 @@ class Posterior(NamedTuple):
     chances_LC: Floats
 
 
-def weigh(verdicts_LD: npt.NDArray[np.bool_], seen_D: Sequence[int], error: float) -> Floats:
+def weigh(verdicts_LD: Flags, seen_D: Sequence[int], error: float) -> Floats:
     """Return the posterior of equally likely laws.
 
     Args:

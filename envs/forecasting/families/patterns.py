@@ -9,13 +9,11 @@ from functools import cache
 from itertools import permutations, product
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.forecasting.families.base import Shown
 from tokengym.envs.forecasting.families.evidence import ERRORS, Evidence, Posterior, weigh
 from tokengym.envs.forecasting.levels import Knobs
-
-Bools = npt.NDArray[np.bool_]
+from tokengym.rewards.arrays import Flags, Ints
 
 _LETTERS = "ABCDEF"
 _NEARER = 4.0
@@ -23,24 +21,24 @@ _NEARER = 4.0
 
 
 @cache
-def _patterns(count: int) -> Bools:
+def _patterns(count: int) -> Flags:
     """Return all patterns of `count` things, off or on, shape (2**count, count)."""
     return np.array(list(product((False, True), repeat=count)))
 
 
 @cache
-def switch_laws(count: int) -> Bools:
+def switch_laws(count: int) -> Flags:
     """Return whether each set of live switches means a fault in each pattern of switches on.
 
     Shape (sets, patterns); sets are in the order of the patterns.
     """
     patterns = _patterns(count).astype(int)
-    verdicts: Bools = patterns @ patterns.T % 2 == 1
+    verdicts: Flags = patterns @ patterns.T % 2 == 1
     return verdicts
 
 
 @cache
-def gauge_laws(count: int) -> Bools:
+def gauge_laws(count: int) -> Flags:
     """Return whether each choice of gauges means a fault in each pattern of high ones.
 
     Shape (choices, patterns). A choice is three gauges, the guide, the one that counts while the
@@ -92,11 +90,11 @@ def pattern(count: int, number: int) -> str:
     return "".join(name for name, is_on in zip(_LETTERS, on, strict=False) if is_on) or "none"
 
 
-def _distances(shown: Shown, case: int) -> npt.NDArray[np.int64]:
+def _distances(shown: Shown, case: int) -> Ints:
     """Return in how many things each day so far differs from a case."""
     patterns = _patterns(shown["count"])
     unlike = patterns[shown["days"]] ^ patterns[shown["asked"][case]]
-    distances: npt.NDArray[np.int64] = unlike.sum(axis=1)
+    distances: Ints = unlike.sum(axis=1)
     return distances
 
 

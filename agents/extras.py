@@ -1,4 +1,4 @@
-"""What a command needs beyond the base install, checked before anything is loaded."""
+"""What a command or a setting needs beyond the base install, checked before anything is loaded."""
 
 from importlib.util import find_spec
 
@@ -10,16 +10,19 @@ _MODULES = {
     "trl": ("datasets", "safetensors", "torch", "transformers", "trl"),
     "data": ("httpx", "pyarrow"),
     "openenv": ("openenv",),
+    "openai": ("aiohttp",),
+    "ray": ("ray",),
+    "wandb": ("wandb",),
 }
 """By extra, modules that come with it."""
 
 
 def require_extra(extra: str, what: str) -> None:
-    """Refuse a command whose extra is not installed.
+    """Refuse what needs an extra that is not installed.
 
     Args:
         extra: name of the extra.
-        what: what needs it, such as a command.
+        what: what needs it, such as a command, in the singular.
 
     Raises:
         OptionError: saying what to install.
