@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.hour.__main__ import BLOCK, TASKS, Entry, run_entry, write_entries, write_folder
-from tokengym.agents.analysis.markdown import read_block, table_rows
+from benchmarks.pages import read_block, table_rows
 from tokengym.envs.core.play import play
 from tokengym.envs.registry import baselines, make_world
 
