@@ -1,0 +1,122 @@
+"""Calls of tools in a chat: read from a reply in the form in which the model's template writes them.
+
+The forms are JSON between `<tool_call>` tags (Qwen3, Hermes), function and parameter tags between
+them (Qwen3-Coder, Qwen3.5), and JSON alone (Llama 3). A template has the form that reads back the
+call that it was made to write.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from os.path import commonprefix
+from typing import Any, NamedTuple
+
+Spec = Mapping[str, Any]
+"""A tool as requests declare it: `{"type": "function", "function": {"name": …}}`."""
+Render = Callable[[list[dict[str, Any]], Sequence[Spec]], str]
+"""Renders messages after declared tools, as text without special tokens; after a message of the
+user up to where the reply begins."""
+
+_PARAMETER = re.compile(r"<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+_PROBE: dict[str, Any] = {"note": 3, "why": "so it is"}
+_PROBED = "open_probe"
+_DECLARED: Spec = {
+    "type": "function",
+    "function": {
+        "name": _PROBED,
+        "description": "Opens.",
+        "parameters": {
+            "type": "object",
+            "properties": {"note": {"type": "integer"}, "why": {"type": "string"}},
+            "required": ["note", "why"],
+        },
+    },
+}
+
+
+class FunctionCall(NamedTuple):
+    """A call: the function's name, and its arguments as JSON."""
+
+    name: str
+    arguments: str
+
+
+class CallForm(NamedTuple):
+    """A form of calls.
+
+    Attributes:
+        block: matches one call in a reply.
+        read: returns the call of a match, `None` if it is none; takes the declared tools too.
+    """
+
+    block: re.Pattern[str]
+    read: Callable[[re.Match[str], Sequence[Spec]], FunctionCall | None]
+
+    def split(self, text: str, tools: Sequence[Spec]) -> tuple[str, list[FunctionCall]]:
+        """Return the words of a reply and its calls; of one unreadable call, all of it as words."""
+        calls = [self.read(match, tools) for match in self.block.finditer(text)]
+        readable = [call for call in calls if call is not None]
+        if len(readable) < len(calls):
+            return text, []
+        return (self.block.sub("", text).strip() if calls else text), readable
+
+
+def _read_json(match: re.Match[str], _tools: Sequence[Spec]) -> FunctionCall | None:
+    try:
+        call = json.loads(match[1])
+    except (ValueError, RecursionError):
+        return None
+    arguments = call.get("arguments", call.get("parameters", {}))
+    if not isinstance(name := call.get("name"), str) or not isinstance(arguments, dict | str):
+        return None
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return FunctionCall(name, written)
+
+
+def _read_tags(match: re.Match[str], tools: Sequence[Spec]) -> FunctionCall:
+    """Values are text; those of other types than strings are read as JSON, if they are any."""
+    name = match[1].strip()
+    functions = {tool["function"]["name"]: tool["function"] for tool in tools}
+    schemas = functions.get(name, {}).get("parameters", {}).get("properties", {})
+    arguments = {
+        key: value if schemas.get(key, {}).get("type") == "string" else _value(value)
+        for key, value in _PARAMETER.findall(match[2])
+    }
+    return FunctionCall(name, json.dumps(arguments, ensure_ascii=False))
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+_FORMS = (
+    CallForm(
+        re.compile(r"<tool_call>\s*<function=([^>\n]+)>(.*?)</function>\s*</tool_call>", re.DOTALL),
+        _read_tags,
+    ),
+    CallForm(re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL), _read_json),
+    CallForm(re.compile(r"\A\s*(\{.*\})\s*\Z", re.DOTALL), _read_json),
+)
+
+
+def form_of(render: Render) -> CallForm | None:
+    """Return the form of a template's calls; `None` if it declares no tools or writes no such form.
+
+    Raises:
+        Exception: whatever the template does.
+    """
+    asked: list[dict[str, Any]] = [{"role": "user", "content": "Begin."}]
+    call = {"id": "call_0", "type": "function", "function": {"name": _PROBED, "arguments": _PROBE}}
+    before = render(asked, [_DECLARED])
+    after = render([*asked, {"role": "assistant", "content": "", "tool_calls": [call]}], [_DECLARED])
+    if _PROBED not in before:
+        return None
+    # A tag that begins like one at the end of the prompt is not cut: replies begin on a line.
+    reply = after[commonprefix([before, after]).rfind("\n") + 1 :]
+    expected = [FunctionCall(_PROBED, json.dumps(_PROBE))]
+    return next((form for form in _FORMS if form.split(reply, [_DECLARED])[1] == expected), None)
