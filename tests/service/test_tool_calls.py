@@ -225,7 +225,7 @@ def test_without_tools_what_looks_like_a_call_is_text(
         ({"tool_choice": {"type": "function"}}, "400 .*tool_choice must be .*, got {'type'"),
         ({"parallel_tool_calls": False}, "parallel_tool_calls"),
         ({"tools": [{"type": "web_search"}]}, "tools.0.type: Input should be 'function'"),
-        ({"tools": [{"type": "function", "function": {"name": "a", "strict": True}}]}, "strict"),
+        ({"tools": [{"type": "function", "function": {"name": 3}}]}, "tools.0.function.name"),
         ({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]}, "function: Field req"),
     ],
 )

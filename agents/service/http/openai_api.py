@@ -97,12 +97,12 @@ class TextPart(_Part):
 
 
 class Function(_Part):
-    """A tool as it is declared; nothing holds a model to its schema."""
+    """A tool as it is declared; nothing holds a model to its schema, `strict` or not."""
 
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
-    strict: Literal[False] | None = None
+    strict: bool | None = pydantic.Field(None, exclude=True)
 
 
 class Tool(_Part):
