@@ -1,4 +1,4 @@
-"""Tools of a world in OpenEnv: actions that list and call them, and the server of MCP's requests."""
+"""Tools of a world in OpenEnv: actions that list and call them, and a server for MCP."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
@@ -28,7 +28,8 @@ class ToolAction(Action):
     def _check_kind(self) -> Self:
         if self.type is None and "text" not in self.model_fields_set:
             # OpenEnv cannot send a ValueError.
-            raise PydanticCustomError("action", "an action has a text, or the type list_tools or call_tool")
+            rule = "an action has a text, or the type list_tools or call_tool"
+            raise PydanticCustomError("action", rule)
         return self
 
     @property

@@ -191,8 +191,8 @@ def test_tools_are_declared_and_native_calls_play_the_same_episode(
         return json.dumps({"choices": [choice], "model": body["model"]}).encode()
 
     with serving(Endpoint(lambda body: ("", "stop", None), body=answer)) as endpoint:
-        asked = {"world": f"forecast:{level}", "options": {"prompt": prompt}}
-        records = run(endpoint, tmp_path, tasks=2, **asked)
+        options = {"prompt": prompt}
+        records = run(endpoint, tmp_path, world=f"forecast:{level}", tasks=2, options=options)
     record = next(one for one in records if one.turns[0].read == called.played.texts[0])
     assert [turn.said for turn in record.turns] == called.played.replies
     assert [turn.reward for turn in record.turns] == called.played.rewards

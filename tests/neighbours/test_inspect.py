@@ -113,7 +113,9 @@ def test_native_calls_play_the_same_episode(
     (sample,) = log.samples
     (score,) = sample.scores.values()
     assert score.metadata["rewards"] == called.played.rewards
-    for declared in (tool for body in asked for tool in zip(body["tools"], TOOLS[level], strict=True)):
+    for declared in (
+        tool for body in asked for tool in zip(body["tools"], TOOLS[level], strict=True)
+    ):
         got, own = (tool["function"] for tool in declared)  # bounds are left out by the provider
         assert {**got, "parameters": None} == {**own, "parameters": None, "strict": True}
         assert got["parameters"]["required"] == own["parameters"]["required"]

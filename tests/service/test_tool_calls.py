@@ -41,7 +41,8 @@ REPLIES = {
 }
 """What the model says, all equally often, and how a world must read it."""
 
-LOOP = """{%- for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content }}
+LOOP = """{%- for message in messages %}{{ '<|im_start|>' + message.role + '\\n' }}
+{{- message.content }}
 {%- for call in message.tool_calls or [] %}{%- set called = call.function %}CALL{%- endfor %}
 {{- '<|im_end|>\\n' }}{%- endfor %}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\nTHOUGHT' }}{% endif %}"""
@@ -54,7 +55,9 @@ OF_TAGS = """{{ '<tool_call>\\n<function=' + called.name + '>\\n' }}
 {%- for name, value in called.arguments | items %}{{ '<parameter=' + name + '>\\n' }}
 {{- value if value is string else value | tojson }}{{ '\\n</parameter>\\n' }}{%- endfor %}
 {{- '</function>\\n</tool_call>' }}"""
-ALONE = """{{ '{"name": "' + called.name + '", "parameters": ' + called.arguments | tojson + '}' }}"""
+ALONE = (
+    """{{ '{"name": "' + called.name + '", "parameters": ' + called.arguments | tojson + '}' }}"""
+)
 UNREAD = "{{ '[' + called.name + ']' }}"
 QWEN = DECLARED + LOOP.replace("CALL", IN_TAGS).replace("THOUGHT", "")
 """Templates in the manner of Qwen3, Qwen3-Coder and Llama 3."""
@@ -175,7 +178,7 @@ def test_the_template_declares_the_tools_and_renders_calls_and_results(
         answer: Any = client.chat.completions.create(
             model=caller.model_name, messages=said, tools=TOOLS, tool_choice=choice, max_tokens=1
         )
-        shown[choice] = tokenizer.decode(answer.prompt_token_ids)
+        shown[choice] = str(tokenizer.decode(answer.prompt_token_ids))
         ended = answer.prompt_token_ids.count(tokenizer.eos_token_id)
         assert ended == shown[choice].count(CLOSE) - 1  # the result spells another
         assert answer.choices[0].finish_reason == "length"
@@ -278,7 +281,7 @@ def test_the_form_of_a_template_is_found_and_its_calls_are_read_back(
     read = body.call_reader(base)
     assert read is not None
     called = {"function": {"name": "open", "arguments": OPENED}}
-    message = {"role": "assistant", "content": "", "tool_calls": [called]}
+    message: Any = {"role": "assistant", "content": "", "tool_calls": [called]}
     whole: Any = tokenizer.apply_chat_template([message], tokenize=False)
     written = whole.removeprefix(f"{START}assistant\n").removesuffix(f"{CLOSE}\n")
     words, ((name, arguments),) = read(written)
@@ -314,11 +317,10 @@ def test_our_endpoint_policy_earns_what_the_lines_earn(
     assert said <= set(REPLIES.values())
     assert len(said) > 4
 
-
     for record in records:
         world = DESK.fork()
         turn = world.start(world.task("test", record.index))
         for played in record.turns:
-            turn = world.reply(played.said)
+            turn = world.reply(played.said or "")
             assert played.reward == turn.rewards["forecaster"]
         assert turn.done

@@ -1,4 +1,4 @@
-"""Calls of tools in a chat: read from a reply in the form in which the model's template writes them.
+"""Calls of tools in a chat, read in the form in which the model's template writes them.
 
 The forms are JSON between `<tool_call>` tags (Qwen3, Hermes), function and parameter tags between
 them (Qwen3-Coder, Qwen3.5), and JSON alone (Llama 3). A template has the form that reads back the
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from os.path import commonprefix
+from itertools import dropwhile, zip_longest
 from typing import Any, NamedTuple
 
 Spec = Mapping[str, Any]
@@ -111,12 +111,14 @@ def form_of(render: Render) -> CallForm | None:
         Exception: whatever the template does.
     """
     asked: list[dict[str, Any]] = [{"role": "user", "content": "Begin."}]
-    call = {"id": "call_0", "type": "function", "function": {"name": _PROBED, "arguments": _PROBE}}
-    before = render(asked, [_DECLARED])
-    after = render([*asked, {"role": "assistant", "content": "", "tool_calls": [call]}], [_DECLARED])
+    function = {"name": _PROBED, "arguments": _PROBE}
+    call = {"id": "call_0", "type": "function", "function": function}
+    called = {"role": "assistant", "content": "", "tool_calls": [call]}
+    before, after = (render(said, [_DECLARED]) for said in (asked, [*asked, called]))
     if _PROBED not in before:
         return None
-    # A tag that begins like one at the end of the prompt is not cut: replies begin on a line.
-    reply = after[commonprefix([before, after]).rfind("\n") + 1 :]
+    # The prompt may end in a tag that a call does not begin with: whole lines are compared.
+    lines = zip_longest(*(text.splitlines(keepends=True) for text in (after, before)))
+    reply = "".join(line or "" for line, _ in dropwhile(lambda pair: pair[0] == pair[1], lines))
     expected = [FunctionCall(_PROBED, json.dumps(_PROBE))]
     return next((form for form in _FORMS if form.split(reply, [_DECLARED])[1] == expected), None)
