@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool, ChatMessageUser
+from inspect_ai.model import ChatMessage, ChatMessageTool, ChatMessageUser
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.tool import ToolDef, ToolError, ToolParams
+from inspect_ai.tool import ToolCall, ToolDef, ToolError, ToolParams
 
 from tokengym.agents.adapters.skill import earned_by, measure_scales
-from tokengym.agents.chat_tools import next_messages, with_call
+from tokengym.agents.chat_tools import NativeCall, next_messages, with_call
 from tokengym.agents.scale import skill_of
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.spec import WorldSpec
@@ -83,7 +83,8 @@ def play_turns(rollouts: Rollouts, tools: bool = True) -> Solver:
         state.tools = [_tool_def(tool) for tool in declared]
         while not rollout.done and not state.completed:
             state = await generate(state, tool_calls="none")
-            said = _in_openais_form(state.output.message)
+            calls = state.output.message.tool_calls or []
+            said = {"tool_calls": [_native(call) for call in calls]}
             reply = [with_call(state.output.completion, said), state.output.stop_reason]
             state.store.set(_REPLIES, [*state.store.get(_REPLIES, []), reply])
             rollout.say(*reply)
@@ -101,16 +102,9 @@ def _tool_def(tool: Tool) -> ToolDef:
     return ToolDef(call, tool.name, tool.description, ToolParams(**tool.parameters))
 
 
-def _in_openais_form(message: ChatMessageAssistant) -> dict[str, Any]:
-    """Return a message in OpenAI's form; arguments that Inspect could not read are no JSON."""
-    calls = [
-        {
-            "id": call.id,
-            "function": {"name": call.function, "arguments": call.parse_error or call.arguments},
-        }
-        for call in message.tool_calls or []
-    ]
-    return {"tool_calls": calls}
+def _native(call: ToolCall) -> NativeCall:
+    """Return a call; in place of arguments that Inspect could not read, what is no JSON."""
+    return NativeCall(call.id, call.function, call.parse_error or call.arguments)
 
 
 def _message(said: Mapping[str, str]) -> ChatMessage:

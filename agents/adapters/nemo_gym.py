@@ -7,7 +7,7 @@ from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.openai_utils import NeMoGymResponse
 from resources_servers.gymnasium import GymnasiumServer, extract_text
 
-from tokengym.agents.chat_tools import next_messages, with_call
+from tokengym.agents.chat_tools import NativeCall, next_messages, with_call
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.errors import DataError
 
@@ -59,7 +59,7 @@ class WorldServer(GymnasiumServer):
         rollout = self.session_state[session_id]
         cut_off = action.incomplete_details
         calls = [
-            {"id": item.call_id, "function": {"name": item.name, "arguments": item.arguments}}
+            NativeCall(item.call_id, item.name, item.arguments)
             for item in action.output
             if item.type == "function_call"
         ]

@@ -18,7 +18,7 @@ import pydantic
 from tinker import types
 
 from tokengym.agents.service.errors import BadRequestError
-from tokengym.agents.service.http.tool_calls import FunctionCall, form_of
+from tokengym.agents.service.http.tool_calls import FunctionCall, form_of, value_of
 from tokengym.agents.service.http.wire import MAX_SAMPLES, sample_request
 
 if TYPE_CHECKING:
@@ -84,10 +84,6 @@ class Sampling(_Part):
         """The stop strings."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
 
-    def call_reader(self, base_model: BaseModel) -> ReadCalls | None:
-        """Return what reads calls of the declared tools; `None` if none are declared."""
-        return None
-
 
 class TextPart(_Part):
     """A part of a message."""
@@ -129,12 +125,9 @@ class ToolCall(_Part):
 
     def plain(self) -> dict[str, Any]:
         """Return the call as chat templates take it: with an object for its arguments."""
-        name, arguments = self.function.name, self.function.arguments
-        try:
-            read = json.loads(arguments or "{}")
-        except (ValueError, RecursionError):
-            read = arguments
-        called = {"name": name, "arguments": read if isinstance(read, dict) else arguments}
+        called = self.function.model_dump()
+        if isinstance(read := value_of(called["arguments"] or "{}"), dict):
+            called["arguments"] = read
         return {"id": self.id, "type": "function", "function": called}
 
 
@@ -201,7 +194,7 @@ class ChatRequest(Sampling):
             return base_model.decode(ids, special=False)
 
         try:
-            form = form_of(rendered)
+            form = form_of(rendered, tools)
         except Exception as error:  # a template is a program, and raises what it likes
             raise BadRequestError(f"tools must suit the chat template: {error}") from error
         if form is None:

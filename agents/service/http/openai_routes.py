@@ -60,7 +60,9 @@ class _Completion:
         self.body = body
         self.chat = isinstance(body, ChatRequest)
         self.base_model = self.model.base_model
-        self._read_calls = body.call_reader(self.base_model)
+        self._read_calls = (
+            body.call_reader(self.base_model) if isinstance(body, ChatRequest) else None
+        )
         self.prompts = [
             _Prompt(request, [ReplyStream(self.base_model, request) for _ in range(request.count)])
             for request in sampling_requests(body, weights, self.base_model)

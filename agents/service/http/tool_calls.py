@@ -20,19 +20,12 @@ Render = Callable[[list[dict[str, Any]], Sequence[Spec]], str]
 user up to where the reply begins."""
 
 _PARAMETER = re.compile(r"<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
-_PROBE: dict[str, Any] = {"note": 3, "why": "so it is"}
-_PROBED = "open_probe"
-_DECLARED: Spec = {
-    "type": "function",
-    "function": {
-        "name": _PROBED,
-        "description": "Opens.",
-        "parameters": {
-            "type": "object",
-            "properties": {"note": {"type": "integer"}, "why": {"type": "string"}},
-            "required": ["note", "why"],
-        },
-    },
+_ASKED: dict[str, Any] = {"role": "user", "content": "Begin."}
+_ARGUMENTS: dict[str, Any] = {"count": 3, "why": "so it is"}
+_FUNCTION = {"name": "probe", "arguments": _ARGUMENTS}
+_CALLED = {
+    **{"role": "assistant", "content": ""},
+    "tool_calls": [{"id": "call_0", "type": "function", "function": _FUNCTION}],
 }
 
 
@@ -64,15 +57,12 @@ class CallForm(NamedTuple):
 
 
 def _read_json(match: re.Match[str], _tools: Sequence[Spec]) -> FunctionCall | None:
-    try:
-        call = json.loads(match[1])
-    except (ValueError, RecursionError):
+    call = value_of(match[1])
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
         return None
     arguments = call.get("arguments", call.get("parameters", {}))
-    if not isinstance(name := call.get("name"), str) or not isinstance(arguments, dict | str):
-        return None
     written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return FunctionCall(name, written)
+    return FunctionCall(call["name"], written)
 
 
 def _read_tags(match: re.Match[str], tools: Sequence[Spec]) -> FunctionCall:
@@ -81,13 +71,14 @@ def _read_tags(match: re.Match[str], tools: Sequence[Spec]) -> FunctionCall:
     functions = {tool["function"]["name"]: tool["function"] for tool in tools}
     schemas = functions.get(name, {}).get("parameters", {}).get("properties", {})
     arguments = {
-        key: value if schemas.get(key, {}).get("type") == "string" else _value(value)
+        key: value if schemas.get(key, {}).get("type") == "string" else value_of(value)
         for key, value in _PARAMETER.findall(match[2])
     }
     return FunctionCall(name, json.dumps(arguments, ensure_ascii=False))
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
+    """Return the value of JSON; of what is none, the text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -104,21 +95,17 @@ _FORMS = (
 )
 
 
-def form_of(render: Render) -> CallForm | None:
+def form_of(render: Render, tools: Sequence[Spec]) -> CallForm | None:
     """Return the form of a template's calls; `None` if it declares no tools or writes no such form.
 
     Raises:
         Exception: whatever the template does.
     """
-    asked: list[dict[str, Any]] = [{"role": "user", "content": "Begin."}]
-    function = {"name": _PROBED, "arguments": _PROBE}
-    call = {"id": "call_0", "type": "function", "function": function}
-    called = {"role": "assistant", "content": "", "tool_calls": [call]}
-    before, after = (render(said, [_DECLARED]) for said in (asked, [*asked, called]))
-    if _PROBED not in before:
+    before, after = (render(said, tools) for said in ([_ASKED], [_ASKED, _CALLED]))
+    if before == render([_ASKED], []):
         return None
     # The prompt may end in a tag that a call does not begin with: whole lines are compared.
     lines = zip_longest(*(text.splitlines(keepends=True) for text in (after, before)))
     reply = "".join(line or "" for line, _ in dropwhile(lambda pair: pair[0] == pair[1], lines))
-    expected = [FunctionCall(_PROBED, json.dumps(_PROBE))]
-    return next((form for form in _FORMS if form.split(reply, [_DECLARED])[1] == expected), None)
+    expected = [FunctionCall("probe", json.dumps(_ARGUMENTS))]
+    return next((form for form in _FORMS if form.split(reply, [])[1] == expected), None)
