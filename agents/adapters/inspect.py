@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessage, ChatMessageTool, ChatMessageUser
+from inspect_ai.model import ChatMessageTool, ChatMessageUser
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolCall, ToolDef, ToolError, ToolParams
@@ -21,6 +21,7 @@ from tokengym.envs.registry import specs
 from tokengym.rewards.skill import Yardstick
 
 _REPLIES = "tokengym_replies"
+_MESSAGES = {"user": ChatMessageUser, "tool": ChatMessageTool}
 
 
 def world_task(
@@ -88,7 +89,8 @@ def play_turns(rollouts: Rollouts, tools: bool = True) -> Solver:
             reply = [with_call(state.output.completion, said), state.output.stop_reason]
             state.store.set(_REPLIES, [*state.store.get(_REPLIES, []), reply])
             rollout.say(*reply)
-            state.messages.extend([_message(one) for one in next_messages(rollout.text, said)])
+            answers = next_messages(rollout.text, said)
+            state.messages.extend([_MESSAGES[one["role"]](**one) for one in answers])
         return state
 
     return solve
@@ -105,12 +107,6 @@ def _tool_def(tool: Tool) -> ToolDef:
 def _native(call: ToolCall) -> NativeCall:
     """Return a call; in place of arguments that Inspect could not read, what is no JSON."""
     return NativeCall(call.id, call.function, call.parse_error or call.arguments)
-
-
-def _message(said: Mapping[str, str]) -> ChatMessage:
-    if said["role"] == "user":
-        return ChatMessageUser(content=said["content"])
-    return ChatMessageTool(content=said["content"], tool_call_id=said["tool_call_id"])
 
 
 @metric(name="return")

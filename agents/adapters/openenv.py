@@ -128,7 +128,7 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction | ToolAction, Observa
         self._rollout: Rollout | None = None
         self._episode_id: str | None = None
         name, tools = self._world.spec.short_name, self._world.tools
-        self.mcp_server = mcp_server(name, tools, self._call) if tools else None
+        self.mcp_server = mcp_server(name, tools, self._say) if tools else None
 
     def reset(
         self,
@@ -186,9 +186,6 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction | ToolAction, Observa
         self._rollout.say(text, finish_reason)
         self._paid.append(self._pay(self._rollout))
         return self._observe(self._rollout)
-
-    def _call(self, line: str) -> str:
-        return self._say(line).text
 
     def play(self, task: Task, policy: Policy) -> float:
         """Play a Task with a scripted policy; returns the sum of the rewards."""

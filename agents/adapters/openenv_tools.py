@@ -50,17 +50,17 @@ def listed(tools: Sequence[Tool]) -> mcp.ListToolsObservation:
     )
 
 
-def mcp_server(name: str, tools: Sequence[Tool], play: Callable[[str], str]) -> FastMCP:
+def mcp_server(name: str, tools: Sequence[Tool], play: Callable[[str], Any]) -> FastMCP:
     """Return the server of one environment; rewards are in the state, for MCP has none.
 
     Args:
         name: of the server.
         tools: of the world.
-        play: plays the line of a call; returns the world's text.
+        play: plays the line of a call; returns an observation.
     """
 
     def calling(tool: Tool) -> Callable[..., str]:
-        return lambda **arguments: play(native_line(tool.name, arguments))
+        return lambda **arguments: play(native_line(tool.name, arguments)).text
 
     server: FastMCP = FastMCP(name)
     for tool in tools:

@@ -87,10 +87,8 @@ class WarehouseWorld(World[Compiled]):
     ) -> None:
         super().__init__(spec, level, prompt=prompt)
         if credit and LEVELS[self.level].mode not in _FORESEEN:
-            raise OptionError(
-                "credit=True needs what is lost for good after every reply, which the level "
-                f"{self.level!r} does not have"
-            )
+            known = "the levels that keep stock or lease"
+            raise OptionError(f"credit=True is known at {known}, got {self.level!r}")
         self._credits, self._within_reach = credit, 1.0
         self._records = data if data is None or isinstance(data, Records) else read(data)
         self._game = GAMES[LEVELS[self.level].mode]

@@ -151,12 +151,9 @@ class ChatMessage(_Part):
         """Return the message in the form that chat templates take."""
         parts = self.content
         text = parts if isinstance(parts, str) else "".join(part.text for part in parts)
-        message: dict[str, Any] = {"role": self.role, "content": text}
-        if self.tool_calls:
-            message["tool_calls"] = [call.plain() for call in self.tool_calls]
-        if self.tool_call_id is not None:
-            message["tool_call_id"] = self.tool_call_id
-        return message
+        calls = [call.plain() for call in self.tool_calls]
+        more = {"tool_calls": calls, "tool_call_id": self.tool_call_id}
+        return {"role": self.role, "content": text, **{k: v for k, v in more.items() if v}}
 
 
 class ChatRequest(Sampling):
@@ -196,12 +193,8 @@ class ChatRequest(Sampling):
         try:
             form = form_of(rendered, tools)
         except Exception as error:  # a template is a program, and raises what it likes
-            raise BadRequestError(f"tools must suit the chat template: {error}") from error
-        if form is None:
-            raise BadRequestError(
-                f"tools must suit the chat template, that of {base_model.name!r} does not declare "
-                "any, or has calls in a form that is not read; the texts may say how to call one"
-            )
+            name = base_model.name
+            raise BadRequestError(f"tools must suit the template of {name!r}: {error}") from error
         return lambda text: form.split(text, tools)
 
     def prompts(self, base_model: BaseModel) -> list[list[int]]:

@@ -155,19 +155,16 @@ class _Completion:
         if self._read_calls is None or choice["finish_reason"] != "stop":
             return
         message = choice["delta" if delta else "message"]
-        words, calls = self._read_calls(message["content"])
-        if not calls:
-            return
-        choice["finish_reason"] = "tool_calls"
-        message["content"] = words or None
-        message["tool_calls"] = [
-            {
-                **({"index": index} if delta else {}),
-                **{"id": f"call_{secrets.token_hex(12)}", "type": "function"},
-                "function": call._asdict(),
-            }
-            for index, call in enumerate(calls)
+        words, read = self._read_calls(message["content"])
+        calls: list[dict[str, Any]] = [
+            {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": call._asdict()}
+            for call in read
         ]
+        if delta:
+            calls = [{"index": index, **call} for index, call in enumerate(calls)]
+        if calls:
+            choice["finish_reason"] = "tool_calls"
+            message |= {"content": words or None, "tool_calls": calls}
 
     def usage(self) -> dict[str, int]:
         """Return the number of tokens."""

@@ -95,17 +95,20 @@ _FORMS = (
 )
 
 
-def form_of(render: Render, tools: Sequence[Spec]) -> CallForm | None:
-    """Return the form of a template's calls; `None` if it declares no tools or writes no such form.
+def form_of(render: Render, tools: Sequence[Spec]) -> CallForm:
+    """Return the form of a template's calls.
 
     Raises:
+        ValueError: if it declares no tools, or has calls in another form.
         Exception: whatever the template does.
     """
     before, after = (render(said, tools) for said in ([_ASKED], [_ASKED, _CALLED]))
     if before == render([_ASKED], []):
-        return None
+        raise ValueError("it declares none")
     # The prompt may end in a tag that a call does not begin with: whole lines are compared.
     lines = zip_longest(*(text.splitlines(keepends=True) for text in (after, before)))
     reply = "".join(line or "" for line, _ in dropwhile(lambda pair: pair[0] == pair[1], lines))
-    expected = [FunctionCall("probe", json.dumps(_ARGUMENTS))]
-    return next((form for form in _FORMS if form.split(reply, [])[1] == expected), None)
+    for form in _FORMS:
+        if form.split(reply, [])[1] == [FunctionCall("probe", json.dumps(_ARGUMENTS))]:
+            return form
+    raise ValueError("it has calls in a form that is not read")
