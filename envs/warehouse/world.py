@@ -87,8 +87,7 @@ class WarehouseWorld(World[Compiled]):
     ) -> None:
         super().__init__(spec, level, prompt=prompt)
         if credit and LEVELS[self.level].mode not in _FORESEEN:
-            known = "the levels that keep stock or lease"
-            raise OptionError(f"credit=True is known at {known}, got {self.level!r}")
+            raise OptionError(f"credit=True needs a level of stock or lease, got {self.level!r}")
         self._credits, self._within_reach = credit, 1.0
         self._records = data if data is None or isinstance(data, Records) else read(data)
         self._game = GAMES[LEVELS[self.level].mode]

@@ -247,7 +247,7 @@ def test_a_template_that_knows_no_tools_refuses_them(
         openai.OpenAI(
             base_url=f"{starting_service.base_url}/v1", api_key=starting_service.api_key
         ) as other,
-        pytest.raises(openai.BadRequestError, match="tools must suit .*: it declares none"),
+        pytest.raises(openai.BadRequestError, match=r"tools must suit .*: it declares none"),
     ):
         other.chat.completions.create(
             model=starting_service.model_name, messages=BEGUN, tools=TOOLS

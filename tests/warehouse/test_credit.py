@@ -56,5 +56,5 @@ def test_credit_changes_neither_texts_nor_rewards(level: str) -> None:
 
 @pytest.mark.parametrize("level", sorted({*specs()["tokengym/Warehouse-v0"].levels} - {*KNOWN}))
 def test_levels_without_exact_credit_refuse_it(level: str) -> None:
-    with pytest.raises(OptionError, match=f"credit=True is known at .*'{level}'"):
+    with pytest.raises(OptionError, match=f"credit=True needs a level .*'{level}'"):
         make_world("warehouse", level, credit=True)

@@ -18,7 +18,7 @@ import pydantic
 from tinker import types
 
 from tokengym.agents.service.errors import BadRequestError
-from tokengym.agents.service.http.tool_calls import FunctionCall, form_of, value_of
+from tokengym.agents.service.http.tool_calls import FunctionCall, form_of, split, value_of
 from tokengym.agents.service.http.wire import MAX_SAMPLES, sample_request
 
 if TYPE_CHECKING:
@@ -191,11 +191,11 @@ class ChatRequest(Sampling):
             return base_model.decode(ids, special=False)
 
         try:
-            form = form_of(rendered, tools)
+            block = form_of(rendered, tools)
         except Exception as error:  # a template is a program, and raises what it likes
             name = base_model.name
             raise BadRequestError(f"tools must suit the template of {name!r}: {error}") from error
-        return lambda text: form.split(text, tools)
+        return lambda text: split(text, block, tools)
 
     def prompts(self, base_model: BaseModel) -> list[list[int]]:
         """Return the one prompt that the model's chat template makes of the messages."""

@@ -19,6 +19,9 @@ Render = Callable[[list[dict[str, Any]], Sequence[Spec]], str]
 """Renders messages after declared tools, as text without special tokens; after a message of the
 user up to where the reply begins."""
 
+_TAGGED = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
+_ALONE = re.compile(r"\A\s*(\{.*\})\s*\Z", re.DOTALL)
+_FUNCTION = re.compile(r"<function=([^>\n]+)>(.*)</function>", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
 _ASKED: dict[str, Any] = {"role": "user", "content": "Begin."}
 _ARGUMENTS: dict[str, Any] = {"count": 3, "why": "so it is"}
@@ -36,28 +39,27 @@ class FunctionCall(NamedTuple):
     arguments: str
 
 
-class CallForm(NamedTuple):
-    """A form of calls.
+def split(
+    text: str, block: re.Pattern[str], tools: Sequence[Spec]
+) -> tuple[str, list[FunctionCall]]:
+    """Return the words of a reply and its calls; if one is unreadable, all of it as words.
 
-    Attributes:
-        block: matches one call in a reply.
-        read: returns the call of a match, `None` if it is none; takes the declared tools too.
+    Args:
+        text: the reply.
+        block: see `form_of`.
+        tools: as declared.
     """
-
-    block: re.Pattern[str]
-    read: Callable[[re.Match[str], Sequence[Spec]], FunctionCall | None]
-
-    def split(self, text: str, tools: Sequence[Spec]) -> tuple[str, list[FunctionCall]]:
-        """Return the words of a reply and its calls; of one unreadable call, all of it as words."""
-        calls = [self.read(match, tools) for match in self.block.finditer(text)]
-        readable = [call for call in calls if call is not None]
-        if len(readable) < len(calls):
-            return text, []
-        return (self.block.sub("", text).strip() if calls else text), readable
+    calls = [_read(match[1], tools) for match in block.finditer(text)]
+    readable = [call for call in calls if call is not None]
+    if not calls or len(readable) < len(calls):
+        return text, []
+    return block.sub("", text).strip(), readable
 
 
-def _read_json(match: re.Match[str], _tools: Sequence[Spec]) -> FunctionCall | None:
-    call = value_of(match[1])
+def _read(body: str, tools: Sequence[Spec]) -> FunctionCall | None:
+    if tags := _FUNCTION.fullmatch(body):
+        return _read_tags(tags[1].strip(), tags[2], tools)
+    call = value_of(body)
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):
         return None
     arguments = call.get("arguments", call.get("parameters", {}))
@@ -65,14 +67,13 @@ def _read_json(match: re.Match[str], _tools: Sequence[Spec]) -> FunctionCall | N
     return FunctionCall(call["name"], written)
 
 
-def _read_tags(match: re.Match[str], tools: Sequence[Spec]) -> FunctionCall:
+def _read_tags(name: str, body: str, tools: Sequence[Spec]) -> FunctionCall:
     """Values are text; those of other types than strings are read as JSON, if they are any."""
-    name = match[1].strip()
     functions = {tool["function"]["name"]: tool["function"] for tool in tools}
     schemas = functions.get(name, {}).get("parameters", {}).get("properties", {})
     arguments = {
         key: value if schemas.get(key, {}).get("type") == "string" else value_of(value)
-        for key, value in _PARAMETER.findall(match[2])
+        for key, value in _PARAMETER.findall(body)
     }
     return FunctionCall(name, json.dumps(arguments, ensure_ascii=False))
 
@@ -85,18 +86,8 @@ def value_of(text: str) -> Any:
         return text
 
 
-_FORMS = (
-    CallForm(
-        re.compile(r"<tool_call>\s*<function=([^>\n]+)>(.*?)</function>\s*</tool_call>", re.DOTALL),
-        _read_tags,
-    ),
-    CallForm(re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL), _read_json),
-    CallForm(re.compile(r"\A\s*(\{.*\})\s*\Z", re.DOTALL), _read_json),
-)
-
-
-def form_of(render: Render, tools: Sequence[Spec]) -> CallForm:
-    """Return the form of a template's calls.
+def form_of(render: Render, tools: Sequence[Spec]) -> re.Pattern[str]:
+    """Return what matches one call in replies that are written as the template writes them.
 
     Raises:
         ValueError: if it declares no tools, or has calls in another form.
@@ -108,7 +99,7 @@ def form_of(render: Render, tools: Sequence[Spec]) -> CallForm:
     # The prompt may end in a tag that a call does not begin with: whole lines are compared.
     lines = zip_longest(*(text.splitlines(keepends=True) for text in (after, before)))
     reply = "".join(line or "" for line, _ in dropwhile(lambda pair: pair[0] == pair[1], lines))
-    for form in _FORMS:
-        if form.split(reply, [])[1] == [FunctionCall("probe", json.dumps(_ARGUMENTS))]:
-            return form
+    for block in (_TAGGED, _ALONE):
+        if split(reply, block, [])[1] == [FunctionCall("probe", json.dumps(_ARGUMENTS))]:
+            return block
     raise ValueError("it has calls in a form that is not read")
