@@ -18,7 +18,7 @@ import pydantic
 from tinker import types
 
 from tokengym.agents.service.errors import BadRequestError
-from tokengym.agents.service.http.tool_calls import FunctionCall, form_of, split, value_of
+from tokengym.agents.service.http.tool_calls import Said, form_of, split, value_of
 from tokengym.agents.service.http.wire import MAX_SAMPLES, sample_request
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ DEFAULT_TOKENS = 16
 _MARKS = range(0xE000, 0xF8FF)
 """Characters for private use, one of which marks a place in a message."""
 Penalty = Literal[0] | None
-ReadCalls = Callable[[str], tuple[str, list[FunctionCall]]]
-"""Returns the words of a reply and its calls."""
 
 
 class _Part(pydantic.BaseModel):
@@ -173,7 +171,7 @@ class ChatRequest(Sampling):
         none = self.tool_choice == "none"
         return [] if none else [tool.model_dump(exclude_none=True) for tool in self.tools]
 
-    def call_reader(self, base_model: BaseModel) -> ReadCalls | None:
+    def call_reader(self, base_model: BaseModel) -> Callable[[str], Said] | None:
         """Return what reads calls of the declared tools; `None` if none are declared.
 
         Raises:

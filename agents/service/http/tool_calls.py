@@ -25,10 +25,10 @@ _FUNCTION = re.compile(r"<function=([^>\n]+)>(.*)</function>", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
 _ASKED: dict[str, Any] = {"role": "user", "content": "Begin."}
 _ARGUMENTS: dict[str, Any] = {"count": 3, "why": "so it is"}
-_FUNCTION = {"name": "probe", "arguments": _ARGUMENTS}
+_PROBE = {"name": "probe", "arguments": _ARGUMENTS}
 _CALLED = {
     **{"role": "assistant", "content": ""},
-    "tool_calls": [{"id": "call_0", "type": "function", "function": _FUNCTION}],
+    "tool_calls": [{"id": "call_0", "type": "function", "function": _PROBE}],
 }
 
 
@@ -39,9 +39,11 @@ class FunctionCall(NamedTuple):
     arguments: str
 
 
-def split(
-    text: str, block: re.Pattern[str], tools: Sequence[Spec]
-) -> tuple[str, list[FunctionCall]]:
+Said = tuple[str, list[FunctionCall]]
+"""The words of a reply, and its calls."""
+
+
+def split(text: str, block: re.Pattern[str], tools: Sequence[Spec]) -> Said:
     """Return the words of a reply and its calls; if one is unreadable, all of it as words.
 
     Args:
