@@ -84,8 +84,7 @@ def play_turns(rollouts: Rollouts, tools: bool = True) -> Solver:
         state.tools = [_tool_def(tool) for tool in declared]
         while not rollout.done and not state.completed:
             state = await generate(state, tool_calls="none")
-            calls = state.output.message.tool_calls or []
-            said = {"tool_calls": [_native(call) for call in calls]}
+            said = {"tool_calls": [*map(_native, state.output.message.tool_calls or [])]}
             reply = [with_call(state.output.completion, said), state.output.stop_reason]
             state.store.set(_REPLIES, [*state.store.get(_REPLIES, []), reply])
             rollout.say(*reply)

@@ -28,8 +28,7 @@ class ToolAction(Action):
     def _check_kind(self) -> Self:
         if self.type is None and "text" not in self.model_fields_set:
             # OpenEnv cannot send a ValueError.
-            rule = "an action has a text, or the type list_tools or call_tool"
-            raise PydanticCustomError("action", rule)
+            raise PydanticCustomError("action", "an action needs a text or a type, got neither")
         return self
 
     @property

@@ -191,8 +191,7 @@ class ChatRequest(Sampling):
         try:
             block = form_of(rendered, tools)
         except Exception as error:  # a template is a program, and raises what it likes
-            name = base_model.name
-            raise BadRequestError(f"tools must suit the template of {name!r}: {error}") from error
+            raise BadRequestError(f"tools must suit the chat template: {error}") from error
         return lambda text: split(text, block, tools)
 
     def prompts(self, base_model: BaseModel) -> list[list[int]]:
@@ -220,9 +219,7 @@ class ChatRequest(Sampling):
         return self.top_logprobs
 
 
-def _templated(
-    tokenizer: Any, messages: list[dict[str, Any]], tools: Any, *, ask: bool = True
-) -> list[int]:
+def _templated(tokenizer: Any, messages: list[Any], tools: Any, *, ask: bool = True) -> list[int]:
     """Return the tokens of messages; what spells a special token in one or in a tool is text.
 
     The template sees a mark in its place, which none of them has. A reply is asked for if `ask`.
@@ -245,12 +242,8 @@ def _templated(
             return [hidden(one) for one in value]
         return names.sub(hide, value) if isinstance(value, str) and special else value
 
-    text = tokenizer.apply_chat_template(
-        hidden(messages),
-        tools=hidden(tools) or None,
-        add_generation_prompt=ask,
-        tokenize=False,
-    )
+    settings = {"tools": hidden(tools) or None, "add_generation_prompt": ask, "tokenize": False}
+    text = tokenizer.apply_chat_template(hidden(messages), **settings)
     parts = re.split(f"{mark}(\\d+){mark}", text)
     ids: list[int] = []
     for number, part in enumerate(parts):
