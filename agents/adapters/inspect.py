@@ -6,18 +6,22 @@ from typing import Any
 import numpy as np
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageUser
+from inspect_ai.model import ChatMessageTool, ChatMessageUser
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.tool import ToolCall, ToolDef, ToolError, ToolParams
 
 from tokengym.agents.adapters.skill import earned_by, measure_scales
+from tokengym.agents.chat_tools import NativeCall, next_messages, with_call
 from tokengym.agents.scale import skill_of
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.tools import NOT_PLAYED, Tool
 from tokengym.envs.registry import specs
 from tokengym.rewards.skill import Yardstick
 
 _REPLIES = "tokengym_replies"
+_MESSAGES = {"user": ChatMessageUser, "tool": ChatMessageTool}
 
 
 def world_task(
@@ -28,6 +32,7 @@ def world_task(
     samples: int = 100,
     role: str | None = None,
     opponents: Mapping[str, str] | None = None,
+    tools: bool = True,
     **options: Any,
 ) -> Task:
     """Return a world as an Inspect task; each sample is a Task of the world.
@@ -39,6 +44,8 @@ def world_task(
         samples: number of Tasks, the first ones.
         role: the role to play, see `Rollouts`.
         opponents: baselines' names of the other roles.
+        tools: whether the world's tools are declared: some models and servers take none, and can
+            still call them by lines.
         **options: options of the world.
     """
     rollouts = Rollouts(world, level, role=role, opponents=opponents, **options)
@@ -55,7 +62,7 @@ def world_task(
     name = f"{rollouts.world.spec.short_name}-{rollouts.world.level}"
     return Task(
         dataset=MemoryDataset(rows, name=name),
-        solver=play_turns(rollouts),
+        solver=play_turns(rollouts, tools),
         scorer=score_episode(rollouts),
         name=name,
         metadata={"blind policy": blind_name, "role": rollouts.role},
@@ -63,24 +70,42 @@ def world_task(
 
 
 @solver
-def play_turns(rollouts: Rollouts) -> Solver:
-    """Let the model reply until the episode is over.
+def play_turns(rollouts: Rollouts, tools: bool = True) -> Solver:
+    """Let the model reply, maybe by calls of the world's tools, until the episode is over.
 
     Args:
         rollouts: the world and the role to play.
+        tools: whether the world's tools are declared.
     """
+    declared = rollouts.world.tools if tools else ()
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         rollout = rollouts.start_at(state.metadata["split"], state.metadata["index"])
+        state.tools = [_tool_def(tool) for tool in declared]
         while not rollout.done and not state.completed:
-            state = await generate(state)
-            reply = [state.output.completion, state.output.stop_reason]
+            state = await generate(state, tool_calls="none")
+            said = {"tool_calls": [*map(_native, state.output.message.tool_calls or [])]}
+            reply = [with_call(state.output.completion, said), state.output.stop_reason]
             state.store.set(_REPLIES, [*state.store.get(_REPLIES, []), reply])
             rollout.say(*reply)
-            state.messages.append(ChatMessageUser(content=rollout.text))
+            answers = next_messages(rollout.text, said)
+            state.messages.extend([_MESSAGES[one["role"]](**one) for one in answers])
         return state
 
     return solve
+
+
+def _tool_def(tool: Tool) -> ToolDef:
+    async def call(**arguments: Any) -> str:
+        # The world plays calls; Inspect's own loop would run every call of a reply.
+        raise ToolError(NOT_PLAYED)
+
+    return ToolDef(call, tool.name, tool.description, ToolParams(**tool.parameters))
+
+
+def _native(call: ToolCall) -> NativeCall:
+    """Return a call; in place of arguments that Inspect could not read, what is no JSON."""
+    return NativeCall(call.id, call.function, call.parse_error or call.arguments)
 
 
 @metric(name="return")

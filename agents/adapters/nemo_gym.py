@@ -7,6 +7,7 @@ from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.openai_utils import NeMoGymResponse
 from resources_servers.gymnasium import GymnasiumServer, extract_text
 
+from tokengym.agents.chat_tools import NativeCall, next_messages, with_call
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.errors import DataError
 
@@ -50,10 +51,25 @@ class WorldServer(GymnasiumServer):
 
     async def step(
         self, action: NeMoGymResponse, metadata: Mapping[str, Any], session_id: str | None = None
-    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Play a reply; one that was cut off is malformed."""
+    ) -> tuple[str | None, float, bool, bool, dict[str, Any]]:
+        """Play a reply; one that was cut off is malformed.
+
+        The answer to a native call of a tool is its output, and there is no observation.
+        """
         rollout = self.session_state[session_id]
         cut_off = action.incomplete_details
-        rollout.say(extract_text(action), cut_off and cut_off.reason)
+        calls = [
+            NativeCall(item.call_id, item.name, item.arguments)
+            for item in action.output
+            if item.type == "function_call"
+        ]
+        said = {"tool_calls": calls}
+        rollout.say(with_call(extract_text(action), said), cut_off and cut_off.reason)
         info = {"return": rollout.total, "well_formed": rollout.share_well_formed}
-        return rollout.text, rollout.rewards[-1], rollout.done, False, info
+        if calls:
+            info["tool_outputs"] = [
+                {"call_id": answer["tool_call_id"], "output": answer["content"]}
+                for answer in next_messages(rollout.text, said)
+            ]
+        text = None if calls else rollout.text
+        return text, rollout.rewards[-1], rollout.done, False, info

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from openenv.core.env_server import Action, Environment, Observation, State, create_app
+from openenv.core.env_server.mcp_types import CallToolObservation
 from openenv.core.env_server.types import EnvironmentMetadata
 from pydantic import Field
 from pydantic_core import PydanticSerializationError
@@ -17,6 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tokengym import __version__
+from tokengym.agents.adapters.openenv_tools import ToolAction, listed, mcp_server
 from tokengym.agents.adapters.skill import earned_by
 from tokengym.agents.loopback import foreign_site
 from tokengym.envs.adapters.config import task_count, task_index
@@ -97,8 +99,11 @@ class TurnObservation(Observation):
     stop_reason: str | None = Field(default=None, description="why the episode ended")
 
 
-class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, State]):
+class WorldEnvironment(WorldTasks, Environment[ReplyAction | ToolAction, Observation, State]):
     """One client's episodes.
+
+    Attributes:
+        mcp_server: answers MCP's requests, where the world has tools; `None` elsewhere.
 
     Args:
         rollouts: the world, or its name: `energy:small`; see `Rollouts.of`. All clients share it;
@@ -122,6 +127,8 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
         self._split = split
         self._rollout: Rollout | None = None
         self._episode_id: str | None = None
+        name, tools = self._world.spec.short_name, self._world.tools
+        self.mcp_server = mcp_server(name, tools, self._say) if tools else None
 
     def reset(
         self,
@@ -149,16 +156,34 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
         return self._observe(self._rollout)
 
     def step(
-        self, action: ReplyAction, timeout_s: float | None = None, **ignored: Any
-    ) -> TurnObservation:
-        """Play a reply.
+        self, action: ReplyAction | ToolAction, timeout_s: float | None = None, **ignored: Any
+    ) -> Observation:
+        """Play a reply, in text or by a call; or list the tools, which needs no `reset`.
 
         Raises:
             EpisodeStateError: before `reset` or after the end.
         """
+        finish = action.metadata.get("finish_reason")
+        if not isinstance(action, ToolAction):
+            return self._say(action.text, finish)
+        if action.type == "list_tools":
+            return listed(self._world.tools)
+        seen = self._say(action.said, finish)
+        if action.type is None:
+            return seen
+        also = {"task_id": seen.task_id, "role": seen.role, "stop_reason": seen.stop_reason}
+        return CallToolObservation(
+            tool_name=action.tool_name,
+            result=seen.text,
+            done=seen.done,
+            reward=seen.reward,
+            metadata={**seen.metadata, **also},
+        )
+
+    def _say(self, text: str, finish_reason: str | None = None) -> TurnObservation:
         if self._rollout is None:
             raise EpisodeStateError("no episode is under way; reset over the same connection")
-        self._rollout.say(action.text, action.metadata.get("finish_reason"))
+        self._rollout.say(text, finish_reason)
         self._paid.append(self._pay(self._rollout))
         return self._observe(self._rollout)
 
@@ -169,7 +194,7 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
         assert rollout is not None
         rng = role_stream(task, rollout.role)
         while not seen.done:
-            seen = self.step(ReplyAction(text=policy(rollout.episode.world, rollout.turn, rng)))
+            seen = self._say(policy(rollout.episode.world, rollout.turn, rng))
         return sum(self._paid)
 
     @property
@@ -283,7 +308,7 @@ def build_app(
     made = WorldEnvironment(rollouts, split, reward)._rollouts
     app: FastAPI = create_app(
         lambda: WorldEnvironment(made, split, reward),
-        ReplyAction,
+        ToolAction if made.world.tools else ReplyAction,
         TurnObservation,
         env_name=made.world.spec.short_name,
         max_concurrent_envs=sessions,

@@ -12,7 +12,8 @@ def task_rows(rollouts: Playable, split: str, count: int) -> Iterator[dict[str, 
     SkyRL reads `prompt` and `env_class`, and hands `split` and `index` to the environment. verl
     reads `prompt`, `agent_name`, `data_source` and `reward_model`, and hands `extra_info` to the
     agent loop. NeMo Gym reads `agent_ref` and `responses_create_params`, whose input the world's
-    first text is added to, and hands `split` and `index` to the server. TRL has rows of its own,
+    first text is added to, and which declare the world's tools, and hands `split` and `index` to
+    the server. TRL has rows of its own,
     see `trl.task_rows`.
 
     Args:
@@ -21,6 +22,8 @@ def task_rows(rollouts: Playable, split: str, count: int) -> Iterator[dict[str, 
         count: how many, the first ones; all if there are fewer.
     """
     made = Rollouts.of(rollouts)
+    tools = [{"type": "function", **tool.function, "strict": False} for tool in made.world.tools]
+    declared = {"tools": tools} if tools else {}
     for task in made.world.first_tasks(split, count):
         where = {"split": split, "index": task.index}
         yield {
@@ -29,7 +32,7 @@ def task_rows(rollouts: Playable, split: str, count: int) -> Iterator[dict[str, 
             "agent_name": "tokengym",
             "agent_ref": {"type": "responses_api_agents", "name": "tokengym_agent"},
             "data_source": f"{made.world.spec.short_name}:{made.world.level}",
-            "responses_create_params": {"input": []},
+            "responses_create_params": {"input": [], **declared},
             "reward_model": {"style": "rule", "ground_truth": task.fingerprint},
             "extra_info": where,
             **where,

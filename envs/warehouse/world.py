@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tokengym.envs.core.errors import DataError, EpisodeStateError, TaskError
+from tokengym.envs.core.errors import DataError, EpisodeStateError, OptionError, TaskError
 from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.seeding import generator
@@ -28,6 +28,8 @@ ROLE = "lead"
 
 _LEAST_GAP = 0.05
 _MOST_DRAWS = 10_000
+_FORESEEN = ("stock", "lease")
+"""Modes whose objective counts the decisions to come as optimal."""
 _IN_FORM: Mapping[str, float] = MappingProxyType({"well_formed": 1.0, "form": 1.0})
 
 
@@ -66,9 +68,12 @@ class WarehouseWorld(World[Compiled]):
             not overlap; later ones belong to validation and test.
         prompt: `full` states the rules in sentences for models that know English; `terse` is short,
             for tiny models that were trained on it.
+        credit: report as `credit` how much each reply lowered the return that was still to be had:
+            0 for the best one. Their sum is the return less the optimum.
 
     Raises:
-        OptionError: if the level is unknown.
+        OptionError: if the level is unknown, or has no exact credit: only those that keep stock or
+            lease have.
         DataError: if the data cannot be used, naming file, line and reason.
     """
 
@@ -81,8 +86,12 @@ class WarehouseWorld(World[Compiled]):
         *,
         data: Records | Source | Sequence[Source] | None = None,
         prompt: str = "full",
+        credit: bool = False,
     ) -> None:
         super().__init__(spec, level, prompt=prompt)
+        if credit and LEVELS[self.level].mode not in _FORESEEN:
+            raise OptionError(f"credit=True needs a level of stock or lease, got {self.level!r}")
+        self._credits, self._within_reach = credit, 1.0
         self._records = data if data is None or isinstance(data, Records) else read(data)
         self._game = GAMES[LEVELS[self.level].mode]
         if self._records is not None:
@@ -219,24 +228,37 @@ class WarehouseWorld(World[Compiled]):
     def _begin(self, task: Task) -> Turn:
         self._session = self.compiled.open()
         self._account = FormAccount(self._session.replies)
+        if self._credits:
+            self._within_reach = sum(self._terms().values())
         return Turn(ROLE, self.compiled.opening)
 
+    @property
+    def _score(self) -> float:
+        compiled = self.compiled
+        return control_score(self.session.objective, compiled.reference, compiled.optimum)
+
+    def _terms(self) -> dict[str, float]:
+        """Return what is paid if the episode ends now, or goes on without further loss."""
+        account = self._account
+        return {"score": account.earned(bounded_score(self._score)), "form": account.form}
+
     def _respond(self, text: str, complete: bool) -> Turn:
-        session, account = self.session, self._account
+        session = self.session
         text, nearness, reason = session.respond(text, complete)
         metrics = _IN_FORM
         if nearness is not None:
-            account.note_malformed(nearness)
+            self._account.note_malformed(nearness)
             metrics = {"well_formed": 0.0, "form": nearness}
+        if self._credits:
+            before, self._within_reach = self._within_reach, sum(self._terms().values())
+            metrics = {**metrics, "credit": self._within_reach - before}
         if reason is None:
             return Turn(ROLE, text, metrics=metrics)
-        compiled = self.compiled
-        score = control_score(session.objective, compiled.reference, compiled.optimum)
-        terms = {"score": account.earned(bounded_score(score)), "form": account.form}
+        terms = self._terms()
         metrics = {
             **metrics,
             "objective": session.objective,
-            "normalized_score": score,
+            "normalized_score": self._score,
             "turns": float(session.turns),
             **session.metrics(),
         }

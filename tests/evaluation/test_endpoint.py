@@ -176,11 +176,12 @@ def test_without_address_a_key_is_needed(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("prompt", ["full", "terse"])
 @pytest.mark.parametrize("level", DESKS)
 def test_tools_are_declared_and_native_calls_play_the_same_episode(
-    level: str, tmp_path: Path
+    level: str, prompt: str, tmp_path: Path
 ) -> None:
-    called = play_called(level, "test", 0)
+    called = play_called(level, "test", 0, prompt=prompt)
 
     def answer(body: dict[str, Any]) -> bytes:
         first, *_ = messages = body["messages"]
@@ -191,7 +192,8 @@ def test_tools_are_declared_and_native_calls_play_the_same_episode(
         return json.dumps({"choices": [choice], "model": body["model"]}).encode()
 
     with serving(Endpoint(lambda body: ("", "stop", None), body=answer)) as endpoint:
-        records = run(endpoint, tmp_path, world=f"forecast:{level}", tasks=2)
+        options = {"prompt": prompt}
+        records = run(endpoint, tmp_path, world=f"forecast:{level}", tasks=2, options=options)
     record = next(one for one in records if one.turns[0].read == called.played.texts[0])
     assert [turn.said for turn in record.turns] == called.played.replies
     assert [turn.reward for turn in record.turns] == called.played.rewards

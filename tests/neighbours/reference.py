@@ -73,9 +73,9 @@ TOOLS = {level: openai_tools(make_world("forecast", level).tools) for level in D
 """By level what requests declare."""
 
 
-def play_called(level: str, split: str = "test", index: int = 0) -> Called:
+def play_called(level: str, split: str = "test", index: int = 0, **options: Any) -> Called:
     """Play a desk by calls of every kind, in our own Env by their lines."""
-    world = make_world("forecast", level, **paid_by("forecast", split))
+    world = make_world("forecast", level, **paid_by("forecast", split), **options)
     turn = world.start(task := world.task(split, index))
     played = Played([turn.text], [], [], task.fingerprint)
     messages: list[dict[str, Any]] = []

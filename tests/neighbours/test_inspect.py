@@ -15,9 +15,20 @@ from inspect_ai.log import read_eval_log
 from inspect_ai.model import Model, ModelAPI, ModelOutput, StopReason, get_model, modelapi
 
 from tests.neighbours.commands import MAX_TOKENS, OPTIONS, PLAYED, TASKS, Served, run_command
-from tests.neighbours.reference import LEVELS, WORLDS, play_own, replies_by_text
+from tests.neighbours.reference import (
+    DESKS,
+    LEVELS,
+    TOOLS,
+    WORLDS,
+    check_answered,
+    play_called,
+    play_own,
+    replies_by_text,
+)
+from tests.neighbours.scripted_model import scripted_model
 from tokengym.agents.adapters import inspect as adapter
 from tokengym.envs import baselines, make_world
+from tokengym.envs.core.tools import NOT_PLAYED
 
 
 @modelapi("scripted")
@@ -39,6 +50,12 @@ class Scripted(ModelAPI):
 def model_that(answer: Callable[[str], str], reason: StopReason = "stop") -> Model:
     """Return a model that answers the last text."""
     return get_model("scripted/model", answer=answer, reason=reason, memoize=False)
+
+
+def model_at(url: str) -> Model:
+    """Return the model of an endpoint, with a client of its own: Inspect retries for ever."""
+    name = "openai-api/tokengym/scripted"
+    return get_model(name, base_url=url, api_key="none", memoize=False)
 
 
 def evaluate(task: Any, model: Any, folder: Path, **settings: Any) -> Any:
@@ -79,6 +96,54 @@ def test_an_evaluation_plays_the_same_episodes(
     assert found["well_formed"] == 1.0
     shows("plays", world)
     shows("group", world)
+
+
+@pytest.mark.parametrize("level", DESKS)
+def test_native_calls_play_the_same_episode(
+    level: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shows: Callable[[str, str], None],
+) -> None:
+    called = play_called(level)
+    asked: list[dict[str, Any]] = []
+    task = adapter.world_task("forecast", level, samples=1)
+    with scripted_model(called.messages, asked) as url:
+        log = evaluate(task, model_at(url), tmp_path)
+    (sample,) = log.samples
+    (score,) = sample.scores.values()
+    assert score.metadata["rewards"] == called.played.rewards
+    for declared in (
+        tool for body in asked for tool in zip(body["tools"], TOOLS[level], strict=True)
+    ):
+        got, own = (tool["function"] for tool in declared)  # bounds are left out by the provider
+        assert {**got, "parameters": None} == {**own, "parameters": None, "strict": True}
+        assert got["parameters"]["required"] == own["parameters"]["required"]
+    messages = asked[-1]["messages"]
+    check_answered(messages)
+    own = [one["content"] for one in messages if one["role"] in ("user", "tool")]
+    assert [text for text in own if text != NOT_PLAYED] == called.played.texts[:-1]
+    assert own.count(NOT_PLAYED) == sum(
+        len(message.get("tool_calls", "1")) - 1 for message in called.messages[:-1]
+    )
+    monkeypatch.setenv("TOKENGYM_BASE_URL", url)
+    monkeypatch.setenv("TOKENGYM_API_KEY", "none")
+    read = read_eval_log(log.location)
+    again = score_again(read, scorers=task.scorer, action="overwrite", display="none")
+    assert metrics(again) == metrics(log)
+    shows("tools", level)
+
+
+def test_without_tools_calls_are_lines(tmp_path: Path) -> None:
+    own = play_own("forecast", "desk")
+    answers = replies_by_text(own)
+    asked: list[dict[str, Any]] = []
+    task = adapter.world_task("forecast", "desk", samples=1, tools=False)
+    with scripted_model(lambda text: (answers[text], "stop"), asked) as url:
+        log = evaluate(task, model_at(url), tmp_path)
+    (score,) = log.samples[0].scores.values()
+    assert score.metadata["rewards"] == own.rewards
+    assert not any("tools" in body for body in asked)
 
 
 @pytest.mark.parametrize(("world", "level"), LEVELS)

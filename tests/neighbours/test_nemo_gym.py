@@ -37,7 +37,15 @@ from tests.neighbours.commands import (
     json_lines,
     run_command,
 )
-from tests.neighbours.reference import WORLDS, play_own, replies_by_text
+from tests.neighbours.reference import (
+    DESKS,
+    TOOLS,
+    WORLDS,
+    check_answered,
+    play_called,
+    play_own,
+    replies_by_text,
+)
 from tests.neighbours.scripted_model import scripted_model
 from tokengym.agents.adapters.nemo_gym import WorldServer, WorldServerConfig
 from tokengym.agents.adapters.rows import task_rows
@@ -45,6 +53,7 @@ from tokengym.agents.certify.source import Place
 from tokengym.agents.certify.sources import open_source
 from tokengym.agents.rollouts.formats import write_rows
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.tools import NOT_PLAYED
 
 EXAMPLE = ROOT / "examples/nemo_gym/resources_servers/tokengym/configs/tokengym.yaml"
 PARTS: dict[str, tuple[Any, Any]] = {
@@ -138,6 +147,30 @@ def test_a_rollout_of_nemo_gym_is_the_same_episode(
         assert one["terminated"]
     shows("plays", world)
     shows("group", world)
+
+
+@pytest.mark.parametrize("level", DESKS)
+def test_native_calls_play_the_same_episode(
+    level: str, run: Run, shows: Callable[[str, str], None]
+) -> None:
+    called = play_called(level)
+    asked: list[dict[str, Any]] = []
+    (row,) = task_rows(f"forecast:{level}", "test", 1)
+    _, broken = compute_sample_metrics(json.dumps(row))  # what it checks data sets with
+    assert not broken
+    model = scripted_model(called.messages, asked)
+    with model as url, served(run, f"forecast:{level}", url) as at:
+        (one,) = run(played(at, [row]))
+    assert one["reward"] == sum(called.played.rewards)
+    assert one["info"]["return"] == sum(called.played.rewards)
+    for body in asked:
+        functions = [tool["function"] for tool in body["tools"]]
+        assert functions == [tool["function"] for tool in TOOLS[level]]
+    messages = asked[-1]["messages"]
+    check_answered(messages)
+    read = [said["content"] for said in messages if said["role"] in ("user", "tool")]
+    assert [text for text in read if text != NOT_PLAYED] == called.played.texts[:-1]
+    shows("tools", level)
 
 
 def test_a_reply_that_was_cut_off_is_malformed(run: Run) -> None:

@@ -171,7 +171,7 @@ def test_completions_take_texts_and_tokens_and_leave_out_the_stop(
         ({"extra_body": {"surprise": 1}}, "surprise: Extra inputs"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "image_url"),
         ({"stop": [""]}, "stop strings"),
-        ({"extra_body": {"tools": [{"type": "function"}]}}, "tools: Extra inputs"),
+        ({"extra_body": {"tools": [{"type": "function"}]}}, "tools.0.function: Field required"),
         ({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]}, "tool_calls"),
         ({"messages": [{"role": "user", "content": None}]}, "content: Field required"),
         ({"extra_body": {"model": None}}, "model: Field required"),

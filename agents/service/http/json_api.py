@@ -32,7 +32,7 @@ JSON_BYTES = 1 << 20
 BODY_S = 120.0
 # Of a field, such as text that is kept; the others are held until their request is done, and count.
 FIELD_BYTES = 8192
-CONTENTS = frozenset({"prompt", "messages", "target_prompt_logprobs"})
+CONTENTS = frozenset({"prompt", "messages", "tools", "target_prompt_logprobs"})
 # What was read of a request's body.
 BODY = "body"
 # Holds what is being read, in the ledger.

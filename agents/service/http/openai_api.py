@@ -5,7 +5,9 @@ done is refused by name. Token ids go in the fields that vLLM has for them: `pro
 `token_ids` of each choice.
 """
 
+import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any, Literal
@@ -16,6 +18,7 @@ from tinker import types
 from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.jobs import SampleRequest, Sequence
+from tokengym.agents.service.http.tool_calls import Said, form_of, split, value_of
 from tokengym.agents.service.http.wire import MAX_SAMPLES, sample_request
 
 # What OpenAI takes for completions where the request gives no limit.
@@ -83,18 +86,68 @@ class TextPart(_Part):
     text: str
 
 
+class Function(_Part):
+    """A tool as it is declared; nothing holds a model to its schema, `strict` or not."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = pydantic.Field(None, exclude=True)
+
+
+class Tool(_Part):
+    """A tool of a request."""
+
+    type: Literal["function"]
+    function: Function
+
+
+class CalledFunction(_Part):
+    """The name of a function, and its arguments as JSON."""
+
+    name: str
+    arguments: str
+
+
+class ToolCall(_Part):
+    """A call in a message of the model's."""
+
+    id: str | None = None
+    index: int | None = None
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+    def plain(self) -> dict[str, Any]:
+        """Return the call as chat templates take it: with an object for its arguments."""
+        called = self.function.model_dump()
+        if isinstance(read := value_of(called["arguments"] or "{}"), dict):
+            called["arguments"] = read
+        return {"id": self.id, "type": "function", "function": called}
+
+
 class ChatMessage(_Part):
     """A message."""
 
     role: str
     content: str | list[TextPart]
     name: str | None = None
+    tool_calls: list[ToolCall] = []
+    tool_call_id: str | None = None
 
-    def plain(self) -> dict[str, str]:
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _allow_calls_alone(cls, sent: Any) -> Any:
+        if isinstance(sent, dict) and sent.get("tool_calls"):
+            return {**sent, "content": sent.get("content") or ""}
+        return sent
+
+    def plain(self) -> dict[str, Any]:
         """Return the message in the form that chat templates take."""
         parts = self.content
         text = parts if isinstance(parts, str) else "".join(part.text for part in parts)
-        return {"role": self.role, "content": text}
+        calls = [call.plain() for call in self.tool_calls]
+        more = {"tool_calls": calls, "tool_call_id": self.tool_call_id}
+        return {"role": self.role, "content": text, **{k: v for k, v in more.items() if v}}
 
 
 class ChatRequest(Sampling):
@@ -104,6 +157,38 @@ class ChatRequest(Sampling):
     max_completion_tokens: int | None = None
     logprobs: bool | None = None
     top_logprobs: int = 0
+    tools: list[Tool] = []
+    tool_choice: Any = "auto"
+    parallel_tool_calls: Literal[True] | None = None
+
+    @property
+    def declared(self) -> list[dict[str, Any]]:
+        """The tools that the model is told of: none where it may call none."""
+        none = self.tool_choice == "none"
+        return [] if none else [tool.model_dump(exclude_none=True) for tool in self.tools]
+
+    def call_reader(self, base_model: BaseModel) -> Callable[[str], Said] | None:
+        """Return what reads calls of the declared tools; `None` if none are declared.
+
+        Raises:
+            BadRequestError: if a call is to be forced, or the chat template declares no tools or
+                has calls in a form that is not read.
+        """
+        if self.tool_choice not in ("auto", "none"):
+            raise BadRequestError(f"tool_choice must be 'auto' or 'none', got {self.tool_choice!r}")
+        if not (tools := self.declared):
+            return None
+
+        def rendered(messages: list[dict[str, Any]], tools: Any) -> str:
+            ask = messages[-1]["role"] == "user"
+            ids = _templated(base_model.tokenizer, messages, tools, ask=ask)
+            return base_model.decode(ids, special=False)
+
+        try:
+            block = form_of(rendered, tools)
+        except Exception as error:  # a template is a program, and raises what it likes
+            raise BadRequestError(f"tools must suit the chat template: {error}") from error
+        return lambda text: split(text, block, tools)
 
     def prompts(self, base_model: BaseModel) -> list[list[int]]:
         """Return the one prompt that the model's chat template makes of the messages."""
@@ -115,7 +200,7 @@ class ChatRequest(Sampling):
             )
         messages = [message.plain() for message in self.messages]
         try:
-            return [_templated(tokenizer, messages)]
+            return [_templated(tokenizer, messages, self.declared)]
         except Exception as error:  # a template is a program, and raises what it likes
             raise BadRequestError(f"messages must suit the chat template: {error}") from error
 
@@ -130,25 +215,31 @@ class ChatRequest(Sampling):
         return self.top_logprobs
 
 
-def _templated(tokenizer: Any, messages: list[dict[str, str]]) -> list[int]:
-    """Return the tokens of messages; what spells a special token in a message is text.
+def _templated(tokenizer: Any, messages: list[Any], tools: Any, *, ask: bool = True) -> list[int]:
+    """Return the tokens of messages; what spells a special token in one or in a tool is text.
 
-    The template sees a mark in its place, which no message has.
+    The template sees a mark in its place, which none of them has. A reply is asked for if `ask`.
     """
     added = tokenizer.added_tokens_decoder.values()
     special = sorted((t.content for t in added if t.special and t.content), key=len, reverse=True)
-    texts = "".join(message["content"] for message in messages)
+    texts = json.dumps([messages, tools], ensure_ascii=False)
     mark = next(chr(code) for code in _MARKS if chr(code) not in texts)
+    names = re.compile("|".join(map(re.escape, special)))
     spelled: list[str] = []
 
     def hide(found: re.Match[str]) -> str:
         spelled.append(found[0])
         return f"{mark}{len(spelled) - 1}{mark}"
 
-    if special:
-        names = re.compile("|".join(map(re.escape, special)))
-        messages = [{**one, "content": names.sub(hide, one["content"])} for one in messages]
-    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    def hidden(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {hidden(name): hidden(one) for name, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [hidden(one) for one in value]
+        return names.sub(hide, value) if isinstance(value, str) and special else value
+
+    settings = {"tools": hidden(tools) or None, "add_generation_prompt": ask, "tokenize": False}
+    text = tokenizer.apply_chat_template(hidden(messages), **settings)
     parts = re.split(f"{mark}(\\d+){mark}", text)
     ids: list[int] = []
     for number, part in enumerate(parts):

@@ -55,6 +55,9 @@ class _Completion:
         self.body = body
         self.chat = isinstance(body, ChatRequest)
         self.base_model = self.model.base_model
+        self._read_calls = (
+            body.call_reader(self.base_model) if isinstance(body, ChatRequest) else None
+        )
         self.prompts = [
             _Prompt(request, [ReplyStream(self.base_model, request) for _ in range(request.count)])
             for request in sampling_requests(body, weights, self.base_model)
@@ -111,6 +114,8 @@ class _Completion:
             if prompt.result is None:
                 continue
             ended = prompt.done.done()
+            if self._read_calls is not None and not ended:
+                continue  # What is a call is known at its end.
             pairs = zip(prompt.replies, prompt.result.sequences, strict=True)
             for index, (reply, sequence) in enumerate(pairs, at * len(prompt.replies)):
                 start = reply.tokens
@@ -119,6 +124,7 @@ class _Completion:
                     choice = self._choice(prompt, sequence, slice(start, reply.tokens), text, delta)
                     if ended:
                         choice["finish_reason"] = "stop" if sequence.stopped else "length"
+                        self._note_calls(choice, delta)
                     choices.append({"index": index, **choice})
         return choices
 
@@ -138,6 +144,22 @@ class _Completion:
             choice["logprobs"] = report(self.base_model, sequence, fresh.start, fresh.stop)
         choice["token_ids"] = sequence.tokens[fresh].tolist()
         return choice
+
+    def _note_calls(self, choice: dict[str, Any], delta: bool) -> None:
+        """Move the calls of a whole reply from its text to where clients look for them."""
+        if self._read_calls is None or choice["finish_reason"] != "stop":
+            return
+        message = choice["delta" if delta else "message"]
+        words, read = self._read_calls(message["content"])
+        calls: list[dict[str, Any]] = [
+            {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": call._asdict()}
+            for call in read
+        ]
+        if delta:
+            calls = [{"index": index, **call} for index, call in enumerate(calls)]
+        if calls:
+            choice["finish_reason"] = "tool_calls"
+            message |= {"content": words or None, "tool_calls": calls}
 
     def usage(self) -> dict[str, int]:
         """Return the number of tokens."""
