@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 COLLAPSED = 3
 """Exit status of a run that lost its signal."""
-"""Exit status of a command that was interrupted, by the shells' convention."""
 Price = Annotated[float, typer.Option(min=0.0, help="dollars per million tokens, for --dry-run")]
 
 
@@ -104,7 +103,25 @@ def resume(
     opened = RunFolder.open(run)
     said = {"steps": steps, "max_total_tokens": max_total_tokens}
     changes: Any = {name: value for name, value in said.items() if value is not None}
+    if not changes and _told_finished(opened):
+        return
     _end(train_run(replace(opened.config, **changes), opened, ask=not yes))
+
+
+def _told_finished(run: RunFolder) -> bool:
+    """Say of a run that has ended, and of which nothing is missing, how it can go on."""
+    from tokengym.agents.viewer import REPORT
+
+    outcome, report = run.outcome, run.folder / REPORT
+    if outcome is None or not report.is_file():
+        return False
+    ending = f" ({outcome.ending})" if outcome.ending else ""
+    typer.echo(
+        f"{run.folder} is finished after {run.steps_done} steps{ending}; --steps with a larger "
+        f"number trains on; report: {report}"
+    )
+    _end(outcome)
+    return True
 
 
 def _rehearse(config: JobConfig, prices: Sequence[float]) -> None:

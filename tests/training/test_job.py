@@ -295,7 +295,13 @@ def test_a_service_need_not_have_the_route_that_ends_a_session(
         typed = ["train", "forecast", "--base-url", url, "--model", served["model"]]
         ended = CliRunner().invoke(app, [*typed, *options.split(), "--run", str(tmp_path / "run")])
     assert ended.exit_code == 0, ended.output
-    assert RunFolder(tmp_path / "run").outcome is not None
+    run = RunFolder(tmp_path / "run")
+    before = run.outcome
+    assert before is not None
+    again = CliRunner().invoke(app, ["resume", str(run.folder)])
+    assert again.exit_code == 0, again.output
+    assert "is finished after 1 steps; --steps" in again.output
+    assert run.outcome == before
 
 
 def test_a_key_and_the_starting_policy_do_not_go_together(
