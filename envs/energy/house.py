@@ -39,6 +39,7 @@ class House(StoragePlant):
         *("outside", "gain", "price", "low"),
         *("outside_forecast", "gain_forecast"),
     )
+    rounding: ClassVar[float] = 0.1
 
     capacity: float
     loss: float

@@ -79,6 +79,7 @@ class Microgrid(StoragePlant):
         *("load", "pv", "price", "resale", "schedule", "up"),
         *("load_forecast", "pv_forecast", "price_forecast"),
     )
+    rounding: ClassVar[float] = 0.06
 
     capacity: float
     efficiency: float

@@ -73,10 +73,10 @@ class EnergyWorld(World[CompiledEnergyTask]):
     Reward:
         Paid at the last step, in [0, 1]: a twentieth for form, and 0.95 V times the share of
         well-formed replies; see `tokengym.rewards.form`. With c_t the reserve's shortfall at the
-        end of step t (kWh; 0 in an outage) beyond 0.02 kWh plus critical load not served, or the
-        kelvins beyond 0.02 outside the comfort band: V = 0.2 (1 - v) if any c_t > 0, with v the
+        end of step t (kWh; 0 in an outage) beyond 0.06 kWh plus critical load not served, or the
+        kelvins beyond 0.1 outside the comfort band: V = 0.2 (1 - v) if any c_t > 0, with v the
         depth of the violation, else 0.2 + 0.8 h(s); s is 0 for the safe hold (V = 0.4) and 1 for
-        the optimum (V = 1). What is missed within the 0.02 costs more than it gains. See
+        the optimum (V = 1). What is missed within these costs more than it gains. See
         `tokengym.rewards.control`. Terms: `form`, and `safety` or `economy`. Step metrics:
         `well_formed`, `form` (1 if well-formed, else what nearness earned), `cost` (c_t),
         `money_cost`, maybe `credit`; at the end also `safety_floor_mass`, `violation_depth`,

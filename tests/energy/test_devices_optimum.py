@@ -76,7 +76,7 @@ def moving(grid: Microgrid, step: int, store_E: Floats, car: float) -> Floats:
     allowed = (charge <= grid.power + 1e-9) & (discharge <= grid.power + 1e-9)
     missed_E = np.maximum(grid.reserve[step] - store_E, 0.0)
     least = least + (grid.price_of_missing + grid.spike) * missed_E
-    return np.where(allowed & (missed_E <= 0.02), least, np.inf)
+    return np.where(allowed & (missed_E <= 0.06), least, np.inf)
 
 
 def cheapest(grid: Microgrid) -> float:

@@ -67,13 +67,13 @@ def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
         + grid.fuel * genset
     )
     missed = max(grid.reserve[step] - outcome.state.stored, 0.0)
-    money += (grid.price_of_missing + grid.spike) * min(missed, 0.02)
+    money += (grid.price_of_missing + grid.spike) * min(missed, 0.06)
     if grid.car and step == grid.departure - 1:
         money += grid.car[5] * max(grid.car[2] - outcome.state.charged, 0.0)
     assert math.isclose(outcome.money, money, rel_tol=1e-9, abs_tol=1e-9)
 
     critical = max(unserved - (1 - grid.critical) * grid.load[step], 0.0)
-    safety = max(missed - 0.02, 0.0) + grid.dt * critical
+    safety = max(missed - 0.06, 0.0) + grid.dt * critical
     assert abs(outcome.safety - safety) <= TOLERANCE
 
 
@@ -127,9 +127,9 @@ def test_a_house_follows_its_heat_balance(
     expected = indoor + house.dt * flow / house.capacity
     assert math.isclose(outcome.state.stored, expected, abs_tol=1e-9)
     missed = max(house.low[step] - expected, expected - house.high, 0.0)
-    money = house.dt * house.price[step] * power + house.price_of_missing * min(missed, 0.02)
+    money = house.dt * house.price[step] * power + house.price_of_missing * min(missed, 0.1)
     assert math.isclose(outcome.money, money, abs_tol=1e-9)
-    assert abs(outcome.safety - max(missed - 0.02, 0.0)) <= TOLERANCE
+    assert abs(outcome.safety - max(missed - 0.1, 0.0)) <= TOLERANCE
 
 
 @quick

@@ -45,9 +45,10 @@ def test_the_plan_replayed_reproduces_the_optimum_and_breaks_no_floor(
         assert abs(solved.cost - answer["optimum"]) <= 1e-9
 
 
+@pytest.mark.parametrize(("decimals", "share"), [(2, 0.02), (1, 0.05)])
 @pytest.mark.parametrize("level", LEVELS)
-def test_following_the_plan_in_hundredths_of_a_kw_loses_little(
-    level: str, task_of: TaskOf, plant_of: PlantOf
+def test_following_the_plan_in_tenths_of_a_kw_breaks_nothing_and_loses_little(
+    level: str, decimals: int, share: float, task_of: TaskOf, plant_of: PlantOf
 ) -> None:
     """From what is shown, to the nearest digit: the limit is kept and the optimum nearly earned."""
     lost = []
@@ -57,23 +58,29 @@ def test_following_the_plan_in_hundredths_of_a_kw_loses_little(
         for step, commands in enumerate(answer["plan"]):
             state = plant.advance(step, state, tuple(commands)).state
             planned.append(state.stored)
-        run = simulate_rule(plant, partial(towards, plant, planned, answer["plan"]))
+        run = simulate_rule(plant, partial(towards, plant, planned, answer["plan"], decimals))
         assert not any(run.safety)
         lost.append((run.money - answer["optimum"]) / (answer["reference"] - answer["optimum"]))
-    assert 0.95 * 0.8 * 0.75 * np.mean(lost) <= 0.02
+    assert np.mean(lost) <= share
 
 
 def towards(
-    plant: Plant, planned: list[float], commands: list[list[float]], step: int, state: State
+    plant: Plant,
+    planned: list[float],
+    commands: list[list[float]],
+    decimals: int,
+    step: int,
+    state: State,
 ) -> tuple[float, ...]:
-    """The commands to what was planned to be stored, from what is shown, in hundredths."""
+    """The commands to what was planned to be stored, from what is shown, to so many decimals."""
     stored = plant.seen(step, state).stored
     if isinstance(plant, House):
         power = (planned[step] - plant.keep * stored - plant.drift(step)) * plant.kwh_per_kelvin
     else:
         change = planned[step] - (1.0 - plant.leak) * stored
         power = change / plant.efficiency if change > 0.0 else change * plant.efficiency
-    return (round(power / plant.dt, 2), *(round(other, 2) for other in commands[step][1:]))
+    others = (round(other, decimals) for other in commands[step][1:])
+    return (round(power / plant.dt, decimals), *others)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -84,7 +91,7 @@ def test_a_miss_within_the_tolerance_costs_more_than_it_gains(
     for index in range(6):
         plant = plant_of(level, index)
         strict = replace(plant, budget=1e-12)
-        assert (plant.slack, strict.slack) == (0.02, 0.0)
+        assert (plant.slack, strict.slack) == (0.1 if level == "comfort" else 0.06, 0.0)
         kept = optimum(strict)
         assert kept is not None
         assert kept.cost == pytest.approx(task_of(level, index).answer["optimum"], abs=1e-8)

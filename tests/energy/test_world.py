@@ -70,6 +70,22 @@ def test_a_violation_scores_below_the_floor_and_a_safe_episode_never_does(
         assert last["normalized_score"] <= 1.0 + 1e-6
 
 
+@pytest.mark.parametrize("level", ["small", "day", "outages", "ev"])
+def test_a_sensible_policy_in_tenths_can_break_the_floor_and_a_planner_in_tenths_does_not(
+    level: str, world_of: WorldOf, task_of: TaskOf
+) -> None:
+    world, broken = world_of(level), {"self_consumption": 0, "mpc": 0}
+    for name, index in itertools.product(broken, range(12)):
+        turn = world.start(task_of(level, index))
+        while not turn.done:
+            reply = baselines("energy")[name](world, turn, np.random.default_rng(0))
+            in_tenths = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.1f}", reply)
+            turn = world.reply(in_tenths)
+        broken[name] += turn.metrics["total_cost"] > 0.0
+    assert broken["self_consumption"] >= 2
+    assert broken["mpc"] <= (level == "outages")
+
+
 @quick
 @given(st.sampled_from(LEVELS), st.integers(0, 3), st.lists(st.floats(-6, 6), min_size=5))
 def test_only_the_last_step_pays(
