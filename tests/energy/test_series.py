@@ -97,6 +97,8 @@ def test_an_outage_lasts_and_is_as_frequent_as_stated(dt: float) -> None:
     begins = np.flatnonzero((up[:-1] == 1) & (up[1:] == 0)) + 1
     ends = np.flatnonzero((up[:-1] == 0) & (up[1:] == 1)) + 1
     hours = dt * (ends - begins[: len(ends)])
-    assert hours.mean() == pytest.approx(weather.OUTAGE_HOURS, abs=4.0 * hours.std() / len(ends) ** 0.5)
+    assert hours.mean() == pytest.approx(
+        weather.OUTAGE_HOURS, abs=4.0 * hours.std() / len(ends) ** 0.5
+    )
     chance = len(begins) / (up[:-1] == 1).sum()
     assert chance == pytest.approx(0.03, abs=4.0 * (0.03 / steps) ** 0.5)
