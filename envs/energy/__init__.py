@@ -6,7 +6,7 @@ from tokengym.rewards.bounds import UNIT
 from tokengym.rewards.control import SAFE_RETURN, FlatFloor
 
 SPEC = WorldSpec(
-    id="tokengym/Energy-v0",
+    id="tokengym/Energy-v1",
     summary="Run a battery or a heat pump at least cost above a graded safety floor.",
     entry_point="tokengym.envs.energy.world:EnergyWorld",
     baselines="tokengym.envs.energy.baselines:BASELINES",

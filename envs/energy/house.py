@@ -115,3 +115,8 @@ class House(StoragePlant):
             outside_updates=self.outside_updates[: step + 1],
             gain_updates=self.gain_updates[: step + 1],
         )
+
+    @property
+    def expected(self) -> Self:
+        """The house as announced at the start."""
+        return replace(self.foreseen(0), outside_updates=(), gain_updates=())

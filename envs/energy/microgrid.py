@@ -247,6 +247,13 @@ class Microgrid(StoragePlant):
             pv_updates=self.pv_updates[:now],
         )
 
+    @property
+    def expected(self) -> Self:
+        """The microgrid as announced at the start, each price with the mean of its spikes."""
+        spikes = [self.spike * chance for chance in self.spike_chance] or [0.0] * self.steps
+        price = tuple(map(sum, zip(self.price_forecast, spikes, strict=True)))
+        return replace(self.foreseen(0), price=price, load_updates=(), pv_updates=())
+
     def _cheapest_exchange(
         self, step: int, least: float, most: float, imports: float, exports: float
     ) -> float:

@@ -13,7 +13,8 @@ _FORESEEN_KEPT = 512
 
 Plant = Microgrid | House
 """Both are a `StoragePlant` with `required`, the scale of a step's safety cost; `advance` applies
-commands, which physics clips and safety never does; `foreseen` is the plant as a Turn shows it."""
+commands, which physics clips and safety never does; `foreseen` is the plant as a Turn shows it, and
+`expected` the plant if all comes as the first one says, by which a Task is scaled."""
 
 
 def plant_from(instance: Mapping[str, Any]) -> Plant:

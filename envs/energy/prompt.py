@@ -14,6 +14,8 @@ from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.step_result import Commands, State, rounded_up
+from tokengym.rewards.control import floor_return
+from tokengym.rewards.form import FORM_SHARE
 
 _FIELD = re.compile(r"%\((\w+)\)")
 
@@ -24,19 +26,21 @@ class EnergyPrompt:
     Args:
         plant: the plant.
         style: `full` or `terse`.
+        scale: money by which a score falls by 1.
 
     Attributes:
         plant: the plant.
+        scale: as given.
         labels: the time of day by step: the hour, with minutes where it is not full.
         times: the same, a full hour with `h`.
         sales_vary: whether the price of what is sold is not the same at every step.
         opening: the text of the first Turn.
     """
 
-    def __init__(self, plant: Plant, style: str) -> None:
+    def __init__(self, plant: Plant, style: str, scale: float) -> None:
         words = _macros(f"prompt_{style}")
         minutes = [(plant.start + round(60 * plant.dt * t)) % 1440 for t in range(plant.steps)]
-        self.plant = plant
+        self.plant, self.scale = plant, scale
         self.labels = [f"{m // 60}:{m % 60:02d}" if m % 60 else str(m // 60) for m in minutes]
         self.times = [label if ":" in label else f"{label}h" for label in self.labels]
         self.sales_vary = isinstance(plant, Microgrid) and len(set(plant.resale)) > 1
@@ -129,4 +133,5 @@ _macros = templates(
     lost_load=LOST_LOAD,
     genset_least=GENSET_LEAST,
     genset_most=GENSET_MOST,
+    safe_return=lambda score: (1.0 - FORM_SHARE) * floor_return(score, None) + FORM_SHARE,
 )

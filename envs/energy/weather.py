@@ -78,7 +78,7 @@ def spikes(
 
 
 def outages(rng: np.random.Generator, chance: Hours, dt: float) -> npt.NDArray[np.int64]:
-    """Grid status by step, 1 up and 0 down; the first is up. An outage has a mean of `OUTAGE_HOURS`.
+    """Grid status by step, 1 up and 0 down; the first is up. Outages have a mean length.
 
     Args:
         rng: randomness.

@@ -21,18 +21,20 @@ from tokengym.envs.energy.grammar import expected, forms, read_commands
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.indicators import indicators
 from tokengym.envs.energy.levels import LEVELS
-from tokengym.envs.energy.oracle import is_broken, optimum
+from tokengym.envs.energy.oracle import is_broken, optimum, plan
 from tokengym.envs.energy.plants import Plant, foreseen, plant_from
 from tokengym.envs.energy.rules import reference
 from tokengym.envs.energy.step_result import TOLERANCE, Commands, State, StepResult, rounded_up
 from tokengym.envs.intake.report import IntakeReport
 from tokengym.envs.intake.tables import Source
 from tokengym.rewards.bounds import dyadic
-from tokengym.rewards.control import control_score, floor_return, violation_depth
+from tokengym.rewards.control import cost_score, floor_return, violation_depth
 from tokengym.rewards.form import FormAccount, form_of
 
 _ROLE = "operator"
 _LEAST_GAP = 0.5
+_LEAST_SHARE = 0.05
+"""Least scale of a score, as a share of what the cheapest plan is expected to cost."""
 _LEAST_GAP_KWH = 1.5
 """Where data have lower prices than a home's: the price of this much energy is enough to gain."""
 
@@ -75,16 +77,17 @@ class EnergyWorld(World[CompiledEnergyTask]):
         well-formed replies; see `tokengym.rewards.form`. With c_t the reserve's shortfall at the
         end of step t (kWh; 0 in an outage) beyond 0.06 kWh plus critical load not served, or the
         kelvins beyond 0.1 outside the comfort band: V = 0.2 (1 - v) if any c_t > 0, with v the
-        depth of the violation, else 0.2 + 0.8 h(s); s is 0 for the safe hold (V = 0.4) and 1 for
-        the optimum (V = 1). What is missed within these costs more than it gains. See
+        depth of the violation, else 0.2 + 0.8 h(s), s = 1 - (cost - cost of the optimum) / D. D is
+        what the safe hold costs more than the cheapest plan if all comes as first announced; h is
+        affine down to s = -1.5. What is missed within these costs more than it gains. See
         `tokengym.rewards.control`. Terms: `form`, and `safety` or `economy`. Step metrics:
         `well_formed`, `form` (1 if well-formed, else what nearness earned), `cost` (c_t),
         `money_cost`, maybe `credit`; at the end also `safety_floor_mass`, `violation_depth`,
         `first_violation_step` (if there was one), `normalized_score` (s), `total_cost`,
         `total_money_cost`, `malformed_replies`, and those of `indicators`.
     Starting state:
-        Drawn with the Task: never one that the safe hold cannot run safely, nor one that leaves
-        less than 0.5 to gain.
+        Drawn with the Task: never one that, as first announced, the safe hold cannot run safely or
+        that leaves less than 0.5 to gain.
     Episode end:
         After the last step of the level.
 
@@ -92,6 +95,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         CityLearn (parameters of battery, sun and tariff), pymgrid (wear, lost load, genset),
         Safety-Gymnasium (`info["cost"]`).
     Version history:
+        v1: the return is affine in cost, outages last as stated, tenths of a kW break nothing.
         v0: first version.
 
     Args:
@@ -235,23 +239,31 @@ class EnergyWorld(World[CompiledEnergyTask]):
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator
     ) -> Mapping[str, Any] | Unusable:
-        """Solve an instance; drop one that cannot be run safely or leaves nothing to gain."""
+        """Solve an instance; drop one that as forecast cannot be held safely or leaves no gain."""
         plant = plant_from(instance)
-        hold = reference(plant)
-        if any(hold.safety):
+        # Whether it is used and how it is scaled may depend on what its first Turn shows alone.
+        expected = plant.expected
+        hold, planned = reference(expected), plan(expected, 0, expected.initial)
+        if planned is None or any(hold.safety):
             return Unusable(self._why_unsafe(plant))
-        best = optimum(plant)
-        if best is None:
-            return Unusable("no plan keeps the limit")
         least = _LEAST_GAP
         if self._series is not None:
             mean = sum(map(abs, plant.price)) / plant.steps
             least = max(min(least, _LEAST_GAP_KWH * mean), TOLERANCE)  # where energy is free
-        if hold.money - best.cost < least:
+        gain = hold.money - planned.cost
+        if gain < least:
             return Unusable(
-                f"perfect foresight saves less than {least:.2g} over leaving the plant alone"
+                f"the cheapest plan saves less than {least:.2g} over leaving the plant alone"
             )
-        return {"optimum": best.cost, "reference": hold.money, "plan": best.commands}
+        best = optimum(plant)
+        if best is None:
+            return Unusable("no plan keeps the limit, whatever it knows")
+        return {
+            "optimum": best.cost,
+            "reference": reference(plant).money,
+            "scale": round(max(gain, _LEAST_SHARE * abs(planned.cost)), 4),
+            "plan": best.commands,
+        }
 
     @staticmethod
     def _why_unsafe(plant: Plant) -> str:
@@ -360,7 +372,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         plant, safety = compiled.plant, [outcome.safety for outcome in self._outcomes]
         closing = plant.closing(self._state)
         money = self._money + closing
-        score = control_score(-money, -compiled.reference, -compiled.optimum)
+        score = cost_score(money, compiled.optimum, compiled.scale)
         depth = None
         if is_broken(plant, safety):
             missed = [plant.required(step) for step in range(self._step, plant.steps)]

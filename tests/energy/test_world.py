@@ -295,7 +295,7 @@ def test_the_oracle_is_all_that_reads_the_answer(world_of: WorldOf, task_of: Tas
         split=task.split,
         index=task.index,
         instance=task.instance,
-        answer={"optimum": -1e3, "reference": 1e3, "plan": []},
+        answer={"optimum": -1e3, "scale": task.answer["scale"], "plan": []},
     )
     for name, policy in baselines("energy").items():
         if name == "oracle":

@@ -34,7 +34,7 @@ LEVELS = [(spec(world).id, level, spec(world).evaluation) for world in WORLDS
           for level in spec(world).levels]  # fmt: skip
 OTHERS = [
     ("tokengym/Forecast-v0", "easy", {"label": "outcome", "score": "log"}),
-    ("tokengym/Energy-v0", "small", {"flat_floor": True}),
+    ("tokengym/Energy-v1", "small", {"flat_floor": True}),
     ("tokengym/Disruption-v0", "L2", {"label": "outcome", "single_turn": True}),
 ]
 ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
