@@ -19,10 +19,12 @@ class State(NamedTuple):
     Attributes:
         stored: kWh in the battery, or °C indoors.
         charged: kWh that the car has charged; 0 without a car.
+        running: by generator 0 if it stands still, else 1 and the hours that it must go on running.
     """
 
     stored: float
     charged: float = 0.0
+    running: tuple[int, ...] = ()
 
 
 class StepResult(NamedTuple):
@@ -60,6 +62,7 @@ class StoragePlant(ABC):
         price_of_extra: money paid per unit stored more than at the start.
         carbon: kg of CO2 per kWh bought, by step; empty if not known.
         budget: units by which the limit may be missed, summed over the steps.
+        most_score: score from which a safe episode earns 1.
         rounding: units that commands in tenths of a kW may miss the limit by.
         slack: units by which each step may miss the limit, at `price_of_miss`: what rounding
             causes, or 0 with a budget.
@@ -69,6 +72,7 @@ class StoragePlant(ABC):
         requirement: the scale of violations: the largest of what `required` returns, and its sum.
     """
 
+    most_score: ClassVar[float] = 1.0
     rounding: ClassVar[float]
 
     start: int
@@ -117,8 +121,8 @@ class StoragePlant(ABC):
 
     def seen(self, step: int, state: State) -> State:
         """The state as shown: in hundredths, rounded down."""
-        stored, charged = state
-        return State(rounded_down(stored), rounded_down(charged) if charged else 0.0)
+        stored, charged, running = state
+        return State(rounded_down(stored), rounded_down(charged) if charged else 0.0, running)
 
 
 def rounded_down(value: float) -> float:

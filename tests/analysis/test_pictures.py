@@ -42,7 +42,7 @@ STOCK = [level for level in spec("warehouse").levels if level.startswith("stock"
 FULL = [level for level in spec("warehouse").levels if level.startswith("full")]
 PLAYERS = ["oracle", "random", "nonsense"]
 KINDS = [
-    *(("energy", level) for level in ("small", "outages", "genset", "ev", "comfort")),
+    *(("energy", level) for level in ("small", "outages", "commit", "ev", "comfort")),
     *(
         ("warehouse", level)
         for level in (
