@@ -51,12 +51,12 @@ def compile_task(task: Task, prompt: str, credit: bool) -> CompiledEnergyTask:
         TaskError, LookupError, TypeError, ValueError: if the Task is damaged.
         OptionError: if the plant has no convex cost-to-go for `credit`.
     """
-    plant, scale = plant_from(task.instance), float(task.answer["scale"])
+    plant = plant_from(task.instance)
     return CompiledEnergyTask(
         plant=plant,
-        prompt=EnergyPrompt(plant, prompt, scale),
+        prompt=EnergyPrompt(plant, prompt),
         optimum=float(task.answer["optimum"]),
-        scale=scale,
+        scale=float(task.answer["scale"]),
         plan=tuple(tuple(command) for command in task.answer["plan"]),
         values=None if isinstance(plant, Site) or not credit else CostToGo(plant),
     )

@@ -29,21 +29,19 @@ class EnergyPrompt:
     Args:
         plant: the plant.
         style: `full` or `terse`.
-        scale: money by which a score falls by 1.
 
     Attributes:
         plant: the plant.
-        scale: as given.
         labels: the time of day by step: the hour, with minutes where it is not full.
         times: the same, a full hour with `h`.
         sales_vary: whether the price of what is sold is not the same at every step.
         opening: the text of the first Turn.
     """
 
-    def __init__(self, plant: Plant, style: str, scale: float) -> None:
+    def __init__(self, plant: Plant, style: str) -> None:
         words = _macros(f"prompt_{style}")
         minutes = [(plant.start + round(60 * plant.dt * t)) % 1440 for t in range(plant.steps)]
-        self.plant, self.scale = plant, scale
+        self.plant = plant
         self.labels = [f"{m // 60}:{m % 60:02d}" if m % 60 else str(m // 60) for m in minutes]
         self.times = [label if ":" in label else f"{label}h" for label in self.labels]
         self.sales_vary = isinstance(plant, Microgrid) and len(set(plant.resale)) > 1

@@ -84,7 +84,7 @@ def test_a_sensible_policy_in_tenths_can_break_the_floor_and_a_planner_in_tenths
             in_tenths = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.1f}", reply)
             turn = world.reply(in_tenths)
         broken[name] += turn.metrics["total_cost"] > 0.0
-    assert broken["self_consumption"] >= 2
+    assert broken["self_consumption"] >= 1
     assert broken["mpc"] <= (level == "outages")
 
 
@@ -197,7 +197,7 @@ def test_what_is_shown_does_not_depend_on_what_is_yet_to_come(
     level: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:
     task = task_of(level, 0)
-    now = spec("energy").turn_limits[level] // 2
+    now = 2 if level.startswith("commit") else spec("energy").turn_limits[level] // 2
     instance = dict(task.instance)
     for name in ("load", "pv", "outside", "gain", "price"):
         if name in instance and not (level == "comfort" and name == "price"):  # a known tariff
