@@ -81,7 +81,7 @@ def test_of_two_safe_policies_the_dearer_in_expectation_never_earns_more(
             runs = [play(world, task, shifted(name, share)) for task in tasks]
             ends = [run.metrics for run in runs]
             scores = [end["normalized_score"] or 0.0 for end in ends]
-            affine = -1.5 <= min(scores) and max(scores) <= 1.5
+            affine = min(scores) >= -1.5 and max(scores) <= 1.5
             if any(end["total_cost"] for end in ends) or not affine:
                 continue
             paid = np.mean([run.returns["operator"] for run in runs])

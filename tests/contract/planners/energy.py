@@ -25,8 +25,7 @@ class Operator:
     def reply(self, text: str) -> str:
         """Read a Turn and return a command for each device."""
         if self.plant is None:
-            kind = Site if "BIG" in text else _House if "indoor" in text else _Home
-            self.plant = kind(text)
+            self.plant = read(text)
         self.plant.look(text)
         # To the nearest of the digits that the prompt asks for: nothing is kept in hand for it.
         done = {device: round(power, 2) for device, power in self.plant.plan().items()}
@@ -40,6 +39,11 @@ class Operator:
         total = find(rf"The total cost is {_NUMBER} ct", text)
         assert abs(total - self.plant.cost) <= 0.006, (total, self.plant.cost)
         assert ("The limit was always kept." in text) == (not self.plant.missed)
+
+
+def read(text: str) -> "_Home | _House | Site":
+    """Read an opening; returns who keeps the books of its plant."""
+    return (Site if "BIG" in text else _House if "indoor" in text else _Home)(text)
 
 
 class _Plant:
