@@ -19,7 +19,7 @@ from tokengym.envs.energy.step_result import Commands, State
 SiteRule = Callable[[Site, int, State], Commands]
 
 _CYCLE = 0.8
-"""Share of the battery to which `cycle_charging` goes on charging: HOMER's usual set point."""
+"""Share of the battery, above its floor, to which `cycle_charging` goes on charging."""
 
 
 def one_unit_always(site: Site, hour: int, state: State) -> Commands:
