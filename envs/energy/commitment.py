@@ -24,7 +24,9 @@ Floats = npt.NDArray[np.float64]
 ENERGIES = 49
 """Battery energies of the grid, from the floor to the capacity."""
 _UNSAFE = 300.0
-"""Money per kWh by which the limit is missed; a lower price would be worth paying."""
+"""Money per kWh by which the limit is missed in later hours; less would be worth paying."""
+_NEVER = 1e6
+"""The same in the hour that is commanded: there not even a little is bought."""
 _KEPT = 64
 
 
@@ -58,7 +60,7 @@ def planned(
     """
     values = _values(site.foreseen(0), days, energies)
     starts, found = _successors(site)[state.running], []
-    for on, total_P, later in _choices(site, days, node, values, np.array([state.stored])):
+    for on, total_P, later in _choices(site, days, node, values, np.array([state.stored]), _NEVER):
         for after, (money_P,) in later.items():
             if after in starts:
                 best = int(np.argmin(money_P))
@@ -84,7 +86,7 @@ def _values(site: Site, days: tuple[Day, ...], energies: int) -> Values:
             node_Eu = np.full((energies, *runs), np.inf)
             best = {
                 after: money_EP.min(axis=1)
-                for _, _, later in _choices(site, days, (hour, possible), values, store_E)
+                for _, _, later in _choices(site, days, (hour, possible), values, store_E, _UNSAFE)
                 for after, money_EP in later.items()
             }
             for before, starts in successors.items():
@@ -95,7 +97,7 @@ def _values(site: Site, days: tuple[Day, ...], energies: int) -> Values:
 
 
 def _choices(
-    site: Site, days: Sequence[Day], node: Node, values: Values, store_E: Floats
+    site: Site, days: Sequence[Day], node: Node, values: Values, store_E: Floats, unsafe: float
 ) -> Iterator[tuple[Runs, Floats, dict[Runs, Floats]]]:
     """Yield sets of running units, their total powers, and by the runs after the hour the money.
 
@@ -117,7 +119,7 @@ def _choices(
         for group in _groups(days, possible, hour + 1):
             chance = sum(days[day].chance for day in group) / weight
             need = days[group[0]].load[hour] - days[group[0]].sun[hour]
-            money_EP, after_EP = _hour(site, on, total_P, need, store_E)
+            money_EP, after_EP = _hour(site, on, total_P, need, store_E, unsafe)
             value_EA = values[hour + 1, group][(slice(None), *chosen)]
             step = (site.capacity - site.floor) / (len(value_EA) - 1)
             place_EP = np.clip((after_EP - site.floor) / step, 0.0, len(value_EA) - 1.0)
@@ -129,7 +131,7 @@ def _choices(
 
 
 def _hour(
-    site: Site, on: Sequence[int], total_P: Floats, need: float, store_E: Floats
+    site: Site, on: Sequence[int], total_P: Floats, need: float, store_E: Floats, unsafe: float
 ) -> tuple[Floats, Floats]:
     """Return the money of an hour without starts, and the energy after it, by energy and power."""
     running = [unit for unit, runs in zip(site.units, on, strict=True) if runs]
@@ -144,8 +146,8 @@ def _hour(
     taken_EP = np.minimum(np.maximum(power_EP, 0.0), room_E1)
     unserved_EP = np.maximum(-power_EP - given_EP, 0.0)
     after_EP = store_E1 + site.efficiency * taken_EP - given_EP
-    money_EP = site.wear * (given_EP + taken_EP) + (LOST_LOAD + _UNSAFE) * unserved_EP
-    money_EP += _UNSAFE * np.maximum(site.floor - after_EP, 0.0)
+    money_EP = site.wear * (given_EP + taken_EP) + (LOST_LOAD + unsafe) * unserved_EP
+    money_EP += unsafe * np.maximum(site.floor - after_EP, 0.0)
     spare_EP = total_EP - sum(unit.least for unit in running)
     for unit in running:
         more_EP = np.minimum(spare_EP, unit.rating - unit.least)

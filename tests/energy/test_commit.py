@@ -23,7 +23,7 @@ from tokengym.envs.energy.dispatch import (
     scenario_plan,
     worst_day_plan,
 )
-from tokengym.envs.energy.plants import Plant
+from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.site import Site
 from tokengym.envs.energy.step_result import Commands, State
 from tokengym.envs.energy.world import EnergyWorld
@@ -136,6 +136,12 @@ def test_rules_that_mind_the_worst_day_keep_the_limit_on_all_days(
         for rule in rules:
             runs = run_by_day(site, rule)
             assert not any(cost for run in runs for cost in run.safety), rule.__name__
+
+
+def test_not_even_a_little_of_the_limit_is_bought(world_of: WorldOf) -> None:
+    """Three hundredths of a kWh would be cheaper than the start of a unit on two of six days."""
+    site = site_of(plant_from(world_of("commit_6").task("test", 5).instance))
+    assert not any(cost for run in run_by_day(site, scenario_plan) for cost in run.safety)
 
 
 def test_planning_on_the_mean_breaks_the_limit_on_some_days(plant_of: PlantOf) -> None:
