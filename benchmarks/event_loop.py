@@ -31,7 +31,7 @@ from tokengym.envs.registry import baselines, make_world
 LEVELS = (
     ("forecast", "easy"),
     ("energy", "small"),
-    ("energy", "genset"),
+    ("energy", "commit"),
     ("warehouse", "pick_small"),
     ("warehouse", "pick"),
     ("warehouse", "stock"),

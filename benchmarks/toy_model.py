@@ -172,7 +172,7 @@ FORECAST = DemonstrationMix(
 )
 GUESSES = replace(FORECAST, policies={"empirical": 3, "random": 7})
 ENERGY = DemonstrationMix(
-    "tokengym/Energy-v0", "small", "time_of_use", {"time_of_use": 3, "random": 1}
+    "tokengym/Energy-v1", "small", "time_of_use", {"time_of_use": 3, "random": 1}
 )
 ROUTES = DemonstrationMix(
     "tokengym/Warehouse-v0", "pick_small", "edd_exact", {"edd_exact": 1, "random": 1}

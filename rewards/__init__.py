@@ -6,8 +6,8 @@
 - Estimates: `Estimate`, a statistic with its 95 % interval; `mean_estimate`, `share_estimate`.
 - Calibration of forecasts: `reliability`, `murphy`, `corp`, `consistency_band`, `expected_error`,
   `auc`; `verify_forecasts` for all that is published of a set, with intervals over events.
-- Control around a safety floor: `control_score`, `bounded_score`, `violation_depth`,
-  `floor_return`; `FlatFloor` to compare with.
+- Control around a safety floor: `control_score`, `bounded_score`, `cost_score`,
+  `affine_score`, `violation_depth`, `floor_return`; `FlatFloor` to compare with.
 - Debate, in `debate`: `correctness`, `calibration`, `consistency`, `reasoning`, `false_claims` of
   our reward, `original` for the terms as first described, and what a challenger earns.
 - Ties within groups of rollouts: `tie_statistics`, `tie_counts`, `TieCounts`.
@@ -40,8 +40,10 @@ from tokengym.rewards.calibration import (
 )
 from tokengym.rewards.control import (
     FlatFloor,
+    affine_score,
     bounded_score,
     control_score,
+    cost_score,
     floor_return,
     violation_depth,
 )
@@ -68,6 +70,7 @@ __all__ = [
     "RewardRangeError",
     "TieCounts",
     "Verification",
+    "affine_score",
     "auc",
     "bounded_score",
     "brier",
@@ -75,6 +78,7 @@ __all__ = [
     "consistency_band",
     "control_score",
     "corp",
+    "cost_score",
     "debate",
     "dyadic",
     "expected_error",

@@ -16,6 +16,10 @@ from tokengym.rewards.form import FORM_SHARE
 
 FLOOR = 0.2
 """The safety floor: violations are worth less than this, safe episodes at least this."""
+AFFINE_FROM = -1.5
+"""The score down to which the value of a safe episode is affine in its cost."""
+_AT_ITS_END = 0.1
+"""What `affine_score` is there."""
 
 
 def control_score(objective: float, reference: float, optimum: float) -> float:
@@ -47,6 +51,41 @@ def bounded_score(score: float) -> float:
     return 0.25 + 0.75 * min(score, 1.0) if score >= 0.0 else 0.25 * math.exp(score)
 
 
+def cost_score(cost: float, reference: float, scale: float) -> float:
+    """Score a cost, s = 1 - (cost - reference) / scale: 1 at the reference, 1 less per `scale`.
+
+    Where the scale is known before a Task turns out one way or another, and only the reference is
+    not, the expected score is affine in the expected cost.
+
+    Args:
+        cost: what was paid.
+        reference: what the reference plan paid in the same outcome.
+        scale: money per unit of the score.
+
+    Raises:
+        ValueError: if a number is not finite or the scale not positive.
+    """
+    if not (math.isfinite(cost) and math.isfinite(reference) and 0.0 < scale < math.inf):
+        raise ValueError(
+            f"a score of a cost needs finite numbers and a scale above 0, got {cost=}, "
+            f"{reference=} and {scale=}"
+        )
+    return 1.0 - (cost - reference) / scale
+
+
+def affine_score(score: float, most: float = 1.0) -> float:
+    """Map a score into [0, 1], affine from `AFFINE_FROM` to `most`, where it is 1 and capped.
+
+    Below that it goes to 0 exponentially, with the same slope where they meet. So of two policies
+    whose scores stay in the affine range, the one with the lower expected score never earns more.
+    """
+    above = min(score, most) - AFFINE_FROM
+    slope = (1.0 - _AT_ITS_END) / (most - AFFINE_FROM)
+    if above >= 0.0:
+        return _AT_ITS_END + slope * above
+    return _AT_ITS_END * math.exp(slope / _AT_ITS_END * above)
+
+
 def violation_depth(costs: Sequence[float], largest: float, total: float) -> float:
     """Grade violations, v = min(1, max(c)/(2 max(R)) + sum(c)/(2 sum(R))): 0 for none, 1 at most.
 
@@ -63,21 +102,23 @@ def violation_depth(costs: Sequence[float], largest: float, total: float) -> flo
     return min(1.0, 0.5 * max(costs, default=0.0) / largest + 0.5 * sum(costs) / total)
 
 
-def floor_return(score: float, depth: float | None) -> float:
+def floor_return(score: float, depth: float | None, most: float = 1.0) -> float:
     """Compute an episode's value under the safety floor, a multiple of 2⁻¹⁶ in [0, 1].
 
-    Safe episodes earn FLOOR + (1 - FLOOR) h(s), violations FLOOR (1 - v). Rounding to the grid
-    moves no episode across the floor: violations stay strictly below it, safe episodes never do.
+    Safe episodes earn FLOOR + (1 - FLOOR) h(s), h being `affine_score`, violations FLOOR (1 - v).
+    Rounding to the grid moves no episode across the floor: violations stay strictly below it, safe
+    episodes never do.
 
     Args:
-        score: s of the episode, see `control_score`; not used for a violation.
+        score: s of the episode, see `cost_score`; not used for a violation.
         depth: v of the violation in [0, 1], or `None` for a safe episode.
+        most: the score from which a safe episode earns 1.
 
     Raises:
         ValueError: if `depth` is outside [0, 1].
     """
     if depth is None:
-        return max(dyadic(FLOOR + (1.0 - FLOOR) * bounded_score(score)), _FIRST_SAFE)
+        return max(dyadic(FLOOR + (1.0 - FLOOR) * affine_score(score, most)), _FIRST_SAFE)
     if not 0.0 <= depth <= 1.0:
         raise ValueError(f"the depth of a violation lies in [0, 1], got {depth!r}")
     return min(dyadic(FLOOR * (1.0 - depth)), _LAST_VIOLATION)

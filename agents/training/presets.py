@@ -27,7 +27,7 @@ from tokengym.envs.tokens.codec import Codec
 C = TypeVar("C", bound=JobConfig)
 
 _TOY: Mapping[str, Mapping[str, Any]] = {
-    "tokengym/Energy-v0": {
+    "tokengym/Energy-v1": {
         "max_tokens": 10,
         "groups_per_batch": 6,
         "steps": 20,
@@ -60,7 +60,7 @@ _PRETRAINED = {"steps": 40, "groups_per_batch": 8, "evaluation_tasks": 128}
 """Sizes of a job with a pretrained model."""
 _LEVELS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     # Four rollouts of a Task never tie here; more would only mean fewer Tasks for the same tokens.
-    ("tokengym/Energy-v0", "soma"): {"group_size": 4, "groups_per_batch": 6, "evaluation_tasks": 32}
+    ("tokengym/Energy-v1", "soma"): {"group_size": 4, "groups_per_batch": 6, "evaluation_tasks": 32}
 }
 """By world and level, sizes for any model where the level needs its own."""
 _DESCRIBED = {"tokengym/Disruption-v0": {"target": "both", "reward": "original"}}

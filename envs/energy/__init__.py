@@ -1,13 +1,16 @@
-"""Energy control with a safety floor: a microgrid with a reserve, and a heated house."""
+"""Energy control with a safety floor: a microgrid with a reserve, a heated house, a site."""
 
 from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.envs.energy.levels import LEVELS
 from tokengym.rewards.bounds import UNIT
 from tokengym.rewards.control import SAFE_RETURN, FlatFloor
 
+_SITES = tuple(name for name, level in LEVELS.items() if level.days)
+_HOMES = tuple(name for name in LEVELS if name not in _SITES)
+
 SPEC = WorldSpec(
-    id="tokengym/Energy-v0",
-    summary="Run a battery or a heat pump at least cost above a graded safety floor.",
+    id="tokengym/Energy-v1",
+    summary="Run a battery, a heat pump or generators at least cost above a graded safety floor.",
     entry_point="tokengym.envs.energy.world:EnergyWorld",
     baselines="tokengym.envs.energy.baselines:BASELINES",
     roles=("operator",),
@@ -21,15 +24,26 @@ SPEC = WorldSpec(
     # The oracle's commands rest on weather that nobody is shown, and have twelve decimals.
     demonstrations="tokengym.envs.energy.baselines:mpc",
     blind="tokengym.envs.energy.blind:blind",
-    planners=("lagrangian", "mpc", "stochastic"),
+    planners=("lagrangian", "mpc", "worst_day", "stochastic"),
+    only_at={
+        **dict.fromkeys(("self_consumption", "time_of_use", "worked", "backward"), _HOMES),
+        "lagrangian": _HOMES,
+        **dict.fromkeys(("cycle_charging", "merit_order", "worst_day"), _SITES),
+    },
     reachable={
         **dict.fromkeys(
             LEVELS, Reachable("mpc", "replanning on the forecasts as if certain", proved=False)
         ),
         "operations": Reachable("stochastic", "stochastic DP on the stated chances", proved=False),
+        **dict.fromkeys(
+            _SITES, Reachable("stochastic", "DP over the listed days, on a grid", proved=False)
+        ),
     },
     ladders="tokengym.envs.energy.ladders:LADDERS",
-    retired={"two_days": "day, or soma for more decisions"},
+    retired={
+        "two_days": "day, or soma for more decisions",
+        "genset": "commit, an off-grid site with two gensets",
+    },
     flat_floor=FlatFloor(
         SAFE_RETURN, 0.0, "an episode that breaks the reserve earns 0", option=True
     ),

@@ -11,6 +11,15 @@ from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.energy.chances import commands_against_chances
+from tokengym.envs.energy.dispatch import (
+    SiteRule,
+    cycle_charging,
+    mean_day_plan,
+    merit_order,
+    one_unit_always,
+    scenario_plan,
+    worst_day_plan,
+)
 from tokengym.envs.energy.grammar import write_commands
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.oracle import UNSAFE, DispatchPlan, plan
@@ -24,8 +33,9 @@ from tokengym.envs.energy.rules import (
     self_consumption,
     time_of_use,
 )
+from tokengym.envs.energy.site import Site
 from tokengym.envs.energy.step_result import Commands, rounded_down, rounded_up
-from tokengym.envs.energy.world import EnergyWorld
+from tokengym.envs.energy.world import EnergyWorld, Shown
 
 _NOISE = 0.3
 _ASCENT = 1.0
@@ -46,6 +56,8 @@ def random(world: World, turn: Turn, rng: np.random.Generator) -> str:
 def mpc(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Plan to the end on the shown forecasts, play the first step, and replan."""
     shown = EnergyWorld.cast(world).shown
+    if isinstance(shown.plant, Site):
+        return _reply(world, mean_day_plan(shown.plant, shown.step, shown.state))
     planned = plan(shown.plant, shown.step, shown.state, UNSAFE, spent=sum(shown.missed))
     return _first_of(world, planned)
 
@@ -57,6 +69,8 @@ def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:
     per unit beyond the budget's share of the steps so far, never below 0.
     """
     shown = EnergyWorld.cast(world).shown
+    if isinstance(shown.plant, Site):
+        return mpc(world, turn, rng)
     plant = replace(shown.plant, budget=0.0)
     share = shown.plant.budget / plant.steps
     multiplier = 2.0 * max(map(abs, plant.price))
@@ -66,18 +80,20 @@ def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 
 def stochastic(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """Plan against the stated chances of spikes and of a car that leaves; else plan like `mpc`."""
+    """Plan against the stated chances of days, spikes and departures; without them like `mpc`."""
     shown = EnergyWorld.cast(world).shown
     grid = shown.plant
+    if isinstance(grid, Site):
+        return _reply(world, scenario_plan(grid, shown.step, shown.state))
     if isinstance(grid, House) or not (grid.spike or grid.leaving):
         return mpc(world, turn, rng)
     return _reply(world, commands_against_chances(grid, shown.step, shown.state))
 
 
 def noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """The time-of-use rule with Gaussian noise, in tenths of a kW: a policy that explores."""
+    """Time of use, at a site cycle charging, with Gaussian noise in tenths of a kW: it explores."""
     shown = EnergyWorld.cast(world).shown
-    commands = time_of_use(shown.plant, shown.step, shown.state)
+    commands = _commands(time_of_use, cycle_charging, shown)
     powers = zip(commands, _ranges(shown.plant), strict=True)
     return _reply(
         world, tuple(round(power + _NOISE * high * rng.normal(), 1) for power, (_, high) in powers)
@@ -93,7 +109,7 @@ def _first_of(world: World, planned: DispatchPlan | None) -> str:
     """Write the first commands of a plan, or those of the safe hold if there is none."""
     if planned is None:
         shown = EnergyWorld.cast(world).shown
-        return _reply(world, hold(shown.plant, shown.step, shown.state))
+        return _reply(world, _commands(hold, one_unit_always, shown))
     return _reply(world, planned.commands[0])
 
 
@@ -106,6 +122,8 @@ def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """
     shown = EnergyWorld.cast(world).shown
     plant, step = shown.plant, shown.step
+    if isinstance(plant, Site):
+        return _reply(world, cycle_charging(plant, step, shown.state))
     battery, *others = peak_shaving(plant, step, shown.state)
     if isinstance(plant, House):
         return _reply(world, (battery,))
@@ -130,9 +148,25 @@ def _difference(minuend: float, subtrahend: float) -> str:
     return f"{minuend:g}-{subtrahend:g}={round(minuend - subtrahend, 2):g}"
 
 
-def _follow(rule: Rule, world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+def worst_day(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """Plan for the largest need of each hour among the days that may come; else like `mpc`."""
     shown = EnergyWorld.cast(world).shown
-    return _reply(world, rule(shown.plant, shown.step, shown.state))
+    if not isinstance(shown.plant, Site):
+        return mpc(world, turn, rng)
+    return _reply(world, worst_day_plan(shown.plant, shown.step, shown.state))
+
+
+def _follow(
+    rule: Rule, on_site: SiteRule, world: World, _turn: Turn, _rng: np.random.Generator
+) -> str:
+    return _reply(world, _commands(rule, on_site, EnergyWorld.cast(world).shown))
+
+
+def _commands(rule: Rule, on_site: SiteRule, shown: Shown) -> Commands:
+    """Return what a rule commands, at an off-grid site what another one does."""
+    if isinstance(shown.plant, Site):
+        return on_site(shown.plant, shown.step, shown.state)
+    return rule(shown.plant, shown.step, shown.state)
 
 
 def _reply(world: World, commands: Commands, decimals: int = 2) -> str:
@@ -144,9 +178,9 @@ def _ranges(plant: Plant) -> list[tuple[float, float]]:
     """Return least and most kW by device, as the opening states them."""
     if isinstance(plant, House):
         return [(0.0, plant.power)]
+    if isinstance(plant, Site):
+        return [(0.0, unit.rating) for unit in plant.units]
     ranges = [(-plant.power, plant.power)]
-    if plant.rating:
-        ranges.append((0.0, 0.9 * plant.rating))
     if plant.car:
         ranges.append((0.0, plant.car[4]))
     return ranges
@@ -156,14 +190,17 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
     {
         "null": null,
         "random": random,
-        "hold": partial(_follow, hold),
-        "self_consumption": partial(_follow, self_consumption),
-        "time_of_use": partial(_follow, time_of_use),
-        "backward": partial(_follow, backward_pass),
+        "hold": partial(_follow, hold, one_unit_always),
+        "self_consumption": partial(_follow, self_consumption, one_unit_always),
+        "time_of_use": partial(_follow, time_of_use, cycle_charging),
+        "backward": partial(_follow, backward_pass, merit_order),
+        "cycle_charging": partial(_follow, time_of_use, cycle_charging),
+        "merit_order": partial(_follow, backward_pass, merit_order),
         "worked": worked,
         "noisy": noisy,
         "lagrangian": lagrangian,
         "mpc": mpc,
+        "worst_day": worst_day,
         "stochastic": stochastic,
         "oracle": oracle,
     }

@@ -24,7 +24,7 @@ def commands_against_chances(grid: Microgrid, step: int, state: State) -> Comman
     """Return the commands of least expected money, in kW.
 
     Args:
-        grid: the microgrid as shown at `step`, without a genset.
+        grid: the microgrid as shown at `step`.
         step: the step to be commanded.
         state: the state as shown.
     """

@@ -6,8 +6,9 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.energy.credit import CostToGo
 from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.prompt import EnergyPrompt
+from tokengym.envs.energy.site import Site
 from tokengym.envs.energy.step_result import Commands
-from tokengym.rewards.control import FLOOR, bounded_score
+from tokengym.rewards.control import FLOOR, affine_score
 from tokengym.rewards.form import FORM_SHARE
 
 
@@ -19,7 +20,7 @@ class CompiledEnergyTask:
         plant: the plant with all that will happen to it.
         prompt: its texts.
         optimum: money of the cheapest safe plan.
-        reference: money of the safe hold.
+        scale: money per unit of the score, fixed by what the first Turn shows.
         plan: commands of the cheapest safe plan by step.
         values: the cost-to-go, if steps are credited.
     """
@@ -27,7 +28,7 @@ class CompiledEnergyTask:
     plant: Plant
     prompt: EnergyPrompt
     optimum: float
-    reference: float
+    scale: float
     plan: tuple[Commands, ...]
     values: CostToGo | None
 
@@ -38,9 +39,9 @@ class CompiledEnergyTask:
             form: what the reply earns of a well-formed one's form, in [0, 0.9].
         """
         lost = (1.0 - FORM_SHARE * form) / self.plant.steps
-        # By how much the value of the optimal plan exceeds that of the safe hold.
-        gained = (1.0 - FLOOR) * (bounded_score(1.0) - bounded_score(0.0))
-        return lost * (self.reference - self.optimum) / gained
+        # By how much a unit of the score raises the value of a safe episode.
+        slope = (1.0 - FLOOR) * (affine_score(1.0) - affine_score(0.0))
+        return lost * self.scale / slope
 
 
 def compile_task(task: Task, prompt: str, credit: bool) -> CompiledEnergyTask:
@@ -55,7 +56,7 @@ def compile_task(task: Task, prompt: str, credit: bool) -> CompiledEnergyTask:
         plant=plant,
         prompt=EnergyPrompt(plant, prompt),
         optimum=float(task.answer["optimum"]),
-        reference=float(task.answer["reference"]),
+        scale=float(task.answer["scale"]),
         plan=tuple(tuple(command) for command in task.answer["plan"]),
-        values=CostToGo(plant) if credit else None,
+        values=None if isinstance(plant, Site) or not credit else CostToGo(plant),
     )

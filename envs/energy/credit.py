@@ -11,7 +11,7 @@ from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.oracle import UNSAFE
 from tokengym.envs.energy.piecewise import Convex, Piece
-from tokengym.envs.energy.plants import Plant
+from tokengym.envs.energy.plants import Storage
 from tokengym.envs.energy.step_result import State, StepResult
 
 
@@ -19,14 +19,14 @@ class CostToGo:
     """The optimal cost-to-go V*(state, step) of one plant.
 
     Args:
-        plant: a house, or a microgrid without genset and car whose sales never pay more than
+        plant: a house, or a microgrid without a car whose sales never pay more than
             purchases cost (else the cost-to-go is not convex).
 
     Raises:
         OptionError: if the plant is of another kind.
     """
 
-    def __init__(self, plant: Plant) -> None:
+    def __init__(self, plant: Storage) -> None:
         self._values = tuple(_house(plant) if isinstance(plant, House) else _microgrid(plant))
 
     def at(self, step: int, state: State) -> float:
@@ -49,9 +49,9 @@ class CostToGo:
 
 
 def _microgrid(grid: Microgrid) -> list[Convex]:
-    if grid.rating or grid.car:
+    if grid.car:
         raise OptionError(
-            "the credit needs a convex cost-to-go: it is not defined with a genset or a car, "
+            "the credit needs a convex cost-to-go: it is not defined with a car, "
             f"got the devices {list(grid.devices)}"
         )
     keep = 1.0 - grid.leak
@@ -70,7 +70,7 @@ def _microgrid(grid: Microgrid) -> list[Convex]:
     return values[::-1]
 
 
-def _guarded(value: Convex, plant: Plant, least: float) -> Convex:
+def _guarded(value: Convex, plant: Storage, least: float) -> Convex:
     """Add what it costs to hold less than `least` at the end of a step."""
     within = value.bent(least, -plant.price_of_miss, 0.0)
     return within.bent(least - plant.slack, plant.price_of_miss - UNSAFE, 0.0)

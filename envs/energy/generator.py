@@ -106,9 +106,6 @@ def draw_home(
         "pv_forecast": pv_forecast,
         "load_updates": load_updates,
         "pv_updates": pv_updates,
-        # Even tenths: a twentieth of it has two decimals.
-        "rating": round(2.0 * round(rng.uniform(1.0, 2.0), 1), 1) if level.genset else 0.0,
-        "fuel": 0.4,
         "car": car,
         "departure": departure,
         "leaving": level.leaving,
@@ -172,6 +169,64 @@ def draw_heated_house(
         "price_of_extra": round(max(min(days["price"]), 0.0) * capacity / cop, 3),
         **days,
     }
+
+
+def draw_site(rng: np.random.Generator, level: EnergyLevel) -> Mapping[str, Any]:
+    """Draw an off-grid site with the days that may come: the fields of `Site`.
+
+    All days begin alike; after a few hours they part by weather, later by load.
+    """
+    begins, hours = _draw_hours(rng, level)
+    litre = rng.uniform(1.5, 1.9)
+    generators = []
+    for rating, idle, fuel, start, (shortest, longest) in (
+        ((5.5, 7.0), 0.08, 0.25, (3.0, 7.0), (3, 5)),
+        ((2.0, 3.2), 0.09, 0.29, (1.2, 3.0), (2, 3)),
+    ):
+        kw, start_costs = round(rng.uniform(*rating), 1), round(rng.uniform(*start), 1)
+        prices = [round(idle * kw * litre, 3), round(fuel * litre, 3), start_costs]
+        generators.append([kw, *prices, int(rng.integers(shortest, longest + 1))])
+    (big, no_load, fuel, _, _), (small, *_) = generators
+    loads, suns = _draw_days(rng, level, hours, rng.uniform(0.75, 0.95) * (big + small))
+    capacity = round(rng.uniform(4.0, 8.0), 1)
+    floor = round(0.15 * capacity, 1)
+    chances = (2 + rng.multinomial(20 - 2 * level.days, [1.0 / level.days] * level.days)) / 20
+    return {
+        "start": begins,
+        "dt": _dt(level),
+        "power": round(rng.uniform(3.0, 5.0), 1),
+        "price": [],
+        "price_of_missing": round((no_load / big + fuel) / 0.9, 3),
+        "price_of_extra": round(0.8 * fuel, 3),
+        "capacity": capacity,
+        "efficiency": 0.9,
+        "energy": round(rng.uniform(floor, capacity), 1),
+        "wear": round(rng.uniform(0.02, 0.05), 2),
+        "floor": floor,
+        "generators": generators,
+        "chances": chances,
+        "loads": loads,
+        "suns": suns,
+        "day": int(rng.choice(level.days, p=chances)),
+    }
+
+
+def _draw_days(
+    rng: np.random.Generator, level: EnergyLevel, hours: weather.Hours, most: float
+) -> tuple[weather.Hours, weather.Hours]:
+    """Draw loads and suns in kW by day and hour, the largest load being `most`."""
+    early, late = int(rng.integers(2, 6)), int(rng.integers(8, 16))
+    load = np.tile(weather.demand(rng, hours), (level.days, 1))
+    sun = np.tile(weather.sun(rng, hours, rng.uniform(4.0, 8.0)), (level.days, 1))
+    groups = np.arange(level.days) // 2 if level.days > 4 else np.arange(level.days) % 2
+    for group in np.unique(groups):
+        same = groups == group
+        load[same, early:] *= rng.lognormal(0.0, 0.1, len(hours) - early) * rng.uniform(0.6, 1.4)
+        sun[same, early:] *= rng.uniform(0.1, 1.0)
+    for day in range(level.days):
+        load[day, late:] *= rng.lognormal(0.0, 0.1, len(hours) - late) * rng.uniform(0.3, 1.8)
+        sun[day, late:] *= rng.uniform(0.1, 1.0)
+    return (load * most / load.max()).round(1), sun.round(1)
 
 
 def hours_of_day(start: int, steps: int, minutes: int) -> weather.Hours:

@@ -39,6 +39,7 @@ class House(StoragePlant):
         *("outside", "gain", "price", "low"),
         *("outside_forecast", "gain_forecast"),
     )
+    rounding: ClassVar[float] = 0.1
 
     capacity: float
     loss: float
@@ -114,3 +115,8 @@ class House(StoragePlant):
             outside_updates=self.outside_updates[: step + 1],
             gain_updates=self.gain_updates[: step + 1],
         )
+
+    @property
+    def expected(self) -> Self:
+        """The house as announced at the start."""
+        return replace(self.foreseen(0), outside_updates=(), gain_updates=())

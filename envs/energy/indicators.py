@@ -5,6 +5,7 @@ from operator import mul, sub
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.plants import Plant
+from tokengym.envs.energy.site import Site
 from tokengym.envs.energy.step_result import StepResult
 
 
@@ -21,6 +22,8 @@ def indicators(plant: Plant, outcomes: Sequence[StepResult]) -> Mapping[str, flo
         outcomes: of the episode's steps, from the first.
     """
     dt = plant.dt
+    if isinstance(plant, Site):
+        return {"unserved_energy": sum(outcome.unserved for outcome in outcomes)}
     _, _, safety, _, grid, unserved, used = zip(*outcomes, strict=True)
     values = {
         "peak_import": max(0.0, *grid),

@@ -18,6 +18,19 @@ _RULES = (
     Rung("mpc", "planner", "model predictive control", "Garcia et al. 1989"),
 )
 _CHANCES = Rung("stochastic", "planner", "stochastic dynamic program", "Bellman 1957")
+_SITE = Ladder(
+    (
+        Rung("hold", "thumb", "one unit always"),
+        Rung("cycle_charging", "thumb", "cycle charging", "Barley & Winn 1996"),
+        Rung("merit_order", "textbook", "merit order, a run ahead"),
+        Rung("mpc", "planner", "mean-day DP", "Garcia et al. 1989"),
+        Rung("worst_day", "planner", "worst-day DP", "Soyster 1973"),
+        Rung("stochastic", "optimum", "scenario DP", "Takriti et al. 1996"),
+    ),
+    "hold",
+    "$",
+    {"total_money_cost": -1.0, "total_cost": -10.0},
+)
 _FORESIGHT = Rung("oracle", "bound", "perfect foresight")
 
 LADDERS: Mapping[str, Ladder] = MappingProxyType(
@@ -25,6 +38,8 @@ LADDERS: Mapping[str, Ladder] = MappingProxyType(
         **dict.fromkeys(LEVELS, Ladder((*_RULES, _FORESIGHT), "hold", "$", _MONEY)),
         # Model predictive control is left out of both: a ladder of it takes half an hour.
         "soma": Ladder((*_RULES[:3], _FORESIGHT), "hold", "$", _MONEY),
+        "commit": _SITE,
+        "commit_6": _SITE,
         "operations": Ladder((*_RULES[:3], _CHANCES, _FORESIGHT), "hold", "$", _MONEY),
     }
 )

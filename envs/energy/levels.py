@@ -23,7 +23,7 @@ class EnergyLevel:
         outages: chance that an hour begins an outage; a storm multiplies it.
         reserve: range of the reserve's two levels, shares of the capacity: calm, then guarded.
         leak: share of the battery's energy lost per hour.
-        genset: whether there is a genset.
+        days: how many days may come to an off-grid site; 0 for other plants.
         car: whether there is a car.
         spike: by how many mean prices some prices are higher, which nobody foresees.
         spike_chance: probability that a step in the evening has such a price.
@@ -43,7 +43,7 @@ class EnergyLevel:
     outages: float = 0.0
     reserve: tuple[tuple[float, float], tuple[float, float]] = ((0.1, 0.3), (0.3, 0.6))
     leak: float = 0.0
-    genset: bool = False
+    days: int = 0
     car: bool = False
     spike: float = 0.0
     spike_chance: float = 0.0
@@ -57,7 +57,8 @@ LEVELS: Mapping[str, EnergyLevel] = MappingProxyType(
         "day": EnergyLevel(24),
         "soma": EnergyLevel(96, minutes=15, updates=4),
         "outages": EnergyLevel(24, outages=0.03, reserve=((0.3, 0.4), (0.4, 0.6))),
-        "genset": EnergyLevel(24, outages=0.02, genset=True, reserve=((0.2, 0.4), (0.4, 0.6))),
+        "commit": EnergyLevel(24, begins=(4, 8), days=4),
+        "commit_6": EnergyLevel(24, begins=(4, 8), days=6),
         "ev": EnergyLevel(24, begins=(12, 16), car=True),
         "operations": EnergyLevel(
             24,

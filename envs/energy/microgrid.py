@@ -1,16 +1,16 @@
-"""A home microgrid: battery, sun, tariff, grid with caps and outages, optional genset and car.
+"""A home microgrid: battery, sun, tariff, grid with caps and outages, optional car.
 
 Units: kW, kWh, hours, money. With Δt the step, c and d the charging and discharging power:
 
     E' = (1 - leak) E + Δt (η c - d / η),  0 <= c, d <= P,  0 <= E' <= capacity
-    imp - exp = load - pv - genset + ev + curtailed + c - d - unserved
+    imp - exp = load - pv + ev + curtailed + c - d - unserved
     imp <= import cap while the grid is up, else 0; exp likewise
-    money = Δt (p imp - x exp + κ (c + d) + VOLL unserved + fuel genset) + price of missing E'
+    money = Δt (p imp - x exp + κ (c + d) + VOLL unserved) + price of missing E'
 
-One meter: a step buys or sells, never both. Sun and genset are curtailed where that is cheapest,
+One meter: a step buys or sells, never both. Sun is curtailed where that is cheapest,
 which is only where nothing more can be sold or a price is negative.
 
-Parameters follow CityLearn (battery, sun, tariff) and pymgrid (cycle cost, lost load, genset).
+Parameters follow CityLearn (battery, sun, tariff) and pymgrid (cycle cost, lost load).
 """
 
 import math
@@ -29,8 +29,6 @@ from tokengym.envs.energy.step_result import (
 
 LOST_LOAD = 10.0
 """Money per kWh of load not served (pymgrid)."""
-GENSET_LEAST, GENSET_MOST = 0.05, 0.9
-"""A running genset gives this share of its rating (pymgrid)."""
 _DIGITS = 6
 
 
@@ -66,8 +64,6 @@ class Microgrid(StoragePlant):
         spike: money per kWh by which some prices are higher, known at their step; 0 for none.
         spike_chance: probability that a step has a spike; empty if there are none.
         before: kW of load and sun in the hours before the start, oldest first; may be empty.
-        rating: kW of the genset, 0 if there is none.
-        fuel: money per kWh of the genset.
         car: arrival step, latest departure step, kWh needed, least kW, most kW, money per kWh
             missing at departure; empty if there is none.
         departure: the step at whose beginning the car leaves; 0 if there is none.
@@ -79,6 +75,7 @@ class Microgrid(StoragePlant):
         *("load", "pv", "price", "resale", "schedule", "up"),
         *("load_forecast", "pv_forecast", "price_forecast"),
     )
+    rounding: ClassVar[float] = 0.06
 
     capacity: float
     efficiency: float
@@ -104,8 +101,6 @@ class Microgrid(StoragePlant):
     spike: float
     spike_chance: tuple[float, ...]
     before: tuple[tuple[float, float], ...]
-    rating: float
-    fuel: float
     car: tuple[float, ...]
     departure: int
     leaving: float
@@ -118,7 +113,7 @@ class Microgrid(StoragePlant):
         for scheduled, up in zip(self.schedule, self.up, strict=True):
             most = round(most + self.regain, _DIGITS) if up else 0.0
             reserve.append(min(scheduled, most))
-        present = {"BATTERY": True, "GENSET": self.rating > 0.0, "EV": bool(self.car)}
+        present = {"BATTERY": True, "EV": bool(self.car)}
         derived = {
             "reserve": tuple(reserve),
             "devices": tuple(device for device, there in present.items() if there),
@@ -155,9 +150,9 @@ class Microgrid(StoragePlant):
     def advance(self, step: int, state: State, commands: Commands) -> StepResult:  # noqa: C901
         """Apply commands during `step`; physics clips them.
 
-        The load comes first, then the car, then charging; the sun and the genset are curtailed
+        The load comes first, then the car, then charging; the sun is curtailed
         before the battery is held back. So charging never sheds load, and what a step costs is the
-        least that the powers of battery, genset and car allow.
+        least that the powers of battery and car allow.
         """
         dt = self.dt
         load, pv, price, resale, reserve, imports, exports = self._conditions[step]
@@ -166,32 +161,27 @@ class Microgrid(StoragePlant):
         discharge = 0.0
         if command < 0.0:
             discharge = min(-command, self.power, stored * self.efficiency / dt)
-        supply, genset, ev = pv, 0.0, 0.0
-        if self.rating > 0.0:
-            genset = self._genset(commands[1])
-            supply += genset
+        ev = 0.0
         if self.car:
-            ev = self._charging(
-                step, state.charged, commands[-1], imports + supply + discharge - load
-            )
+            ev = self._charging(step, state.charged, commands[-1], imports + pv + discharge - load)
         if command < 0.0:
             discharge = min(discharge, load + ev + exports)
             energy = max(stored - dt * discharge / self.efficiency, 0.0)
             moved = discharge
-            net = load + ev - discharge - supply
+            net = load + ev - discharge - pv
             battery = -discharge
         else:
             room = (self.capacity - stored) / (self.efficiency * dt)
-            battery = min(command, self.power, room, imports + supply - load - ev)
+            battery = min(command, self.power, room, imports + pv - load - ev)
             if battery < 0.0:
                 battery = 0.0
             energy = min(stored + dt * battery * self.efficiency, self.capacity)
             moved = battery
-            net = load + ev + battery - supply
+            net = load + ev + battery - pv
         unserved = bought = sold = 0.0
         exchange = net
         if price < 0.0 or resale < 0.0:
-            exchange = self._cheapest_exchange(step, net, net + supply, imports, exports)
+            exchange = self._cheapest_exchange(step, net, net + pv, imports, exports)
         if exchange >= 0.0:
             bought = exchange if exchange < imports else imports
             unserved = exchange - bought
@@ -209,15 +199,11 @@ class Microgrid(StoragePlant):
         done: Commands = (battery,)
         charged = 0.0
         if len(commands) > 1:
-            money += dt * self.fuel * genset
             charged = state.charged + dt * ev
-            if self.rating > 0.0:
-                done += (genset,)
-            if self.car:
-                done += (ev,)
-                if step == self.departure - 1:
-                    money += self.car[5] * max(self.car[2] - charged, 0.0)
-        used = max(net + supply + sold - bought - unserved, 0.0)
+            done += (ev,)
+            if step == self.departure - 1:
+                money += self.car[5] * max(self.car[2] - charged, 0.0)
+        used = max(net + pv + sold - bought - unserved, 0.0)
         return StepResult(
             State(energy, charged),
             money,
@@ -246,6 +232,13 @@ class Microgrid(StoragePlant):
             pv_updates=self.pv_updates[:now],
         )
 
+    @property
+    def expected(self) -> Self:
+        """The microgrid as announced at the start, each price with the mean of its spikes."""
+        spikes = [self.spike * chance for chance in self.spike_chance] or [0.0] * self.steps
+        price = tuple(map(sum, zip(self.price_forecast, spikes, strict=True)))
+        return replace(self.foreseen(0), price=price, load_updates=(), pv_updates=())
+
     def _cheapest_exchange(
         self, step: int, least: float, most: float, imports: float, exports: float
     ) -> float:
@@ -253,7 +246,7 @@ class Microgrid(StoragePlant):
 
         Args:
             step: the step.
-            least: with all of sun and genset used.
+            least: with all of the sun used.
             most: with none of it.
             imports: most kW bought.
             exports: most kW sold.
@@ -265,12 +258,6 @@ class Microgrid(StoragePlant):
         ways = [low, 0.0, high] if low < 0.0 < high else [low, high]
         costs = [(price if power > 0.0 else resale) * power for power in ways]
         return ways[costs.index(min(costs))]
-
-    def _genset(self, command: float) -> float:
-        """Return the power of the genset in kW: 0 below its minimum, at most its maximum."""
-        if command < GENSET_LEAST * self.rating - TOLERANCE:
-            return 0.0
-        return min(max(command, GENSET_LEAST * self.rating), GENSET_MOST * self.rating)
 
     def _charging(self, step: int, charged: float, command: float, available: float) -> float:
         """Return the power of the car in kW: 0 while it is away, and below its minimum."""

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tokengym.envs.energy.house import House
-from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
-from tokengym.envs.energy.plants import Plant
+from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
+from tokengym.envs.energy.plants import Plant, Storage
 from tokengym.envs.energy.program import Program, Term
 from tokengym.envs.energy.step_result import TOLERANCE, Commands, State
 
@@ -62,7 +62,7 @@ def simulate_rule(plant: Plant, rule: Callable[[int, State], Commands]) -> Simul
     return Simulation(money + plant.closing(state), tuple(safety))
 
 
-def optimum(plant: Plant) -> DispatchPlan | None:
+def optimum(plant: Storage) -> DispatchPlan | None:
     """Return the cheapest safe plan, certified by a simulation, or `None` if there is none.
 
     The program relaxes the plant (it may shed load to charge), so its cost is a lower bound; a
@@ -82,7 +82,7 @@ def optimum(plant: Plant) -> DispatchPlan | None:
 
 @lru_cache(maxsize=_PLANS_KEPT)
 def plan(
-    plant: Plant,
+    plant: Storage,
     first: int,
     state: State,
     unsafe: float | None = None,
@@ -187,17 +187,12 @@ def _microgrid(
         missed.extend(dark)
         balance = [(charge, 1.0), (discharge, -1.0), *exchange]
         devices: list[list[Term]] = [[(charge, 1.0), (discharge, -1.0)]]
-        curtailed = program.variable(high=math.inf if grid.rating else grid.pv[step])
+        curtailed = program.variable(high=grid.pv[step])
         balance.append((curtailed, 1.0))
-        if grid.rating:
-            genset = _switched(program, dt * grid.fuel, grid.rating, GENSET_LEAST, GENSET_MOST)
-            program.row(-math.inf, grid.pv[step], (curtailed, 1.0), (genset, -1.0))
-            balance.append((genset, -1.0))
-            devices.append([(genset, 1.0)])
         if grid.car:
             devices.append([])
             if grid.at_home(step):
-                ev = _switched(program, 0.0, 1.0, grid.car[3], grid.car[4])
+                ev = _switched(program, grid.car[3], grid.car[4])
                 balance.append((ev, 1.0))
                 charged.append((ev, dt))
                 devices[-1].append((ev, 1.0))
@@ -213,7 +208,9 @@ def _microgrid(
     return powers, missed
 
 
-def _missed(program: Program, plant: Plant, unsafe: float | None) -> tuple[list[Term], list[Term]]:
+def _missed(
+    program: Program, plant: Storage, unsafe: float | None
+) -> tuple[list[Term], list[Term]]:
     """What a limit is missed by, as terms of its row; and those of them that are safety costs."""
     within = [(program.variable(plant.price_of_miss, high=plant.slack), 1.0)]
     beyond = [] if unsafe is None else [(program.variable(unsafe), 1.0)]
@@ -241,16 +238,16 @@ def _exchange(
     return (*terms, (dark, -1.0)), ((dark, dt),)
 
 
-def _switched(program: Program, cost: float, rating: float, least: float, most: float) -> int:
-    """A power that is either 0 or between `least` and `most` times `rating`."""
-    power = program.variable(cost, high=most * rating)
+def _switched(program: Program, least: float, most: float) -> int:
+    """A power that is either 0 or between `least` and `most`."""
+    power = program.variable(high=most)
     running = program.variable(high=1.0, whole=True)
-    program.row(0.0, math.inf, (power, 1.0), (running, -least * rating))
-    program.row(-math.inf, 0.0, (power, 1.0), (running, -most * rating))
+    program.row(0.0, math.inf, (power, 1.0), (running, -least))
+    program.row(-math.inf, 0.0, (power, 1.0), (running, -most))
     return power
 
 
-def _close(program: Program, plant: Plant, last: Term | None, now: float, start: float) -> None:
+def _close(program: Program, plant: Storage, last: Term | None, now: float, start: float) -> None:
     """Charge for less stored energy than at the start, pay for more."""
     missing = program.variable(plant.price_of_missing)
     extra = program.variable(-plant.price_of_extra)

@@ -27,7 +27,8 @@ from tokengym.envs.core.play import PlayedEpisode, replay
 from tokengym.envs.core.world import World
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.plants import Plant, plant_from
+from tokengym.envs.energy.plants import Plant, Storage, plant_from
+from tokengym.envs.energy.site import Site
 from tokengym.envs.energy.step_result import TOLERANCE, Commands
 from tokengym.envs.energy.world import EnergyWorld
 
@@ -97,13 +98,18 @@ def replay_day(world: World, record: PlayedEpisode) -> PlayedDay:
 
 
 def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
-    """Return the picture of a Record: six panels over the same hours."""
+    """Return the picture of a Record: panels over the same hours."""
     day = replay_day(world, record)
     plant = day.plant
     made = figure(11.0, 12.0, f"{title}\n{_verdict(day)}", margins=_MARGINS)
-    heights = {"height_ratios": (3, 2, 1.5, 2, 1.5, 3), "hspace": 0.12}
-    panels: list[Axes] = list(made.subplots(6, 1, sharex=True, gridspec_kw=heights))
-    if isinstance(plant, Microgrid):
+    ratios = (3, 3, 1.5, 3) if isinstance(plant, Site) else (3, 2, 1.5, 2, 1.5, 3)
+    heights = {"height_ratios": ratios, "hspace": 0.12}
+    panels: list[Axes] = list(made.subplots(len(ratios), 1, sharex=True, gridspec_kw=heights))
+    if isinstance(plant, Site):
+        _days(panels[0], plant, day)
+        _generators(panels[1], plant, day)
+        _energy(panels[3], plant, day)
+    elif isinstance(plant, Microgrid):
         _outages(panels, plant, day.edges)
         _powers(panels[0], plant, day)
         _battery(panels[1], plant, day)
@@ -112,9 +118,10 @@ def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
         _weather(panels[0], plant, day)
         _heating(panels[1], plant, day)
         _indoors(panels[5], plant, day)
-    _price(panels[2], day)
-    _exchange(panels[3], day)
-    _cost(panels[4], day)
+    if not isinstance(plant, Site):
+        _price(panels[2], plant, day)
+        _exchange(panels[3], day)
+    _cost(panels[-2], day)
     for axes in panels:
         axes.grid(color=PALE, lw=0.6)
         axes.set_axisbelow(True)
@@ -162,9 +169,8 @@ def _powers(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
     _line(axes, day, plant.pv_forecast, ORANGE, "sun, first forecast", ls=":")
     _line(axes, day, plant.load, BLACK, "load", lw=1.8)
     _line(axes, day, plant.load_forecast, GREY, "load, first forecast", ls=":")
-    for device, name, colour in (("GENSET", "genset", GREEN), ("EV", "car charging", PURPLE)):
-        if device in plant.devices:
-            _line(axes, day, day.power(device), colour, name, lw=1.8)
+    if plant.car:
+        _line(axes, day, day.power("EV"), PURPLE, "car charging", lw=1.8)
     cut = [step for step in range(len(day.missed)) if _unserved(day, plant, step)]
     if cut:
         middles = [edges[step] + plant.dt / 2 for step in cut]
@@ -216,8 +222,7 @@ def _misread(axes: Axes, day: PlayedDay) -> None:
         axes.plot(middles, zeros, "x", color=BLACK, ms=6, label=label, clip_on=False)
 
 
-def _price(axes: Axes, day: PlayedDay) -> None:
-    plant = day.plant
+def _price(axes: Axes, plant: Storage, day: PlayedDay) -> None:
     bought = [100.0 * price for price in plant.price]
     sold: list[float] = []
     _line(axes, day, bought, BLUE, "buy", lw=1.8)
@@ -291,6 +296,43 @@ def _violations(
         axes.plot(
             at, reached, "X", color=RED, ms=9, mec="white", mew=0.7, label=name, clip_on=False
         )
+
+
+def _days(axes: Axes, plant: Site, day: PlayedDay) -> None:
+    axes.stairs(plant.pv, day.edges, fill=True, color=YELLOW, label="sun")
+    for number, load in enumerate(plant.loads):
+        _line(axes, day, load, GREY, "" if number else "load, other days", ls=":")
+    _line(axes, day, plant.loads[plant.day], BLACK, "load", lw=1.8)
+    axes.set_ylim(bottom=0.0)
+    axes.set_ylabel("power (kW)")
+
+
+def _generators(axes: Axes, plant: Site, day: PlayedDay) -> None:
+    big, small = map(day.power, plant.devices)
+    both = [one + other for one, other in zip(big, small, strict=True)]
+    _bars(axes, day, both, GREEN, "small unit")
+    _bars(axes, day, big, BLUE, "big unit")
+    _misread(axes, day)
+    axes.set_ylim(bottom=0.0)
+    axes.set_ylabel("generators (kW)")
+
+
+def _energy(axes: Axes, plant: Site, day: PlayedDay) -> None:
+    edges = day.edges
+    axes.axhline(plant.capacity, color=GREY, ls="--", lw=1.2, label="capacity")
+    axes.axhspan(0.0, plant.floor, color=RED, alpha=0.22, label="to be kept")
+    now = edges[: len(day.stored)]
+    axes.plot(now, day.stored, "-o", color=BLUE, ms=3, lw=1.8, label="in the battery")
+    broken = [step for step, missed in enumerate(day.missed) if missed]
+    _violations(
+        axes,
+        [edges[step + 1] for step in broken],
+        [day.stored[step + 1] for step in broken],
+        [plant.floor for _ in broken],
+        "limit broken",
+    )
+    axes.set_ylim(0.0, 1.08 * plant.capacity)
+    axes.set_ylabel("energy (kWh)")
 
 
 def _weather(axes: Axes, plant: House, day: PlayedDay) -> None:

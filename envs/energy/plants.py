@@ -8,12 +8,17 @@ from typing import Any
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.site import Site
 
 _FORESEEN_KEPT = 512
 
-Plant = Microgrid | House
-"""Both are a `StoragePlant` with `required`, the scale of a step's safety cost; `advance` applies
-commands, which physics clips and safety never does; `foreseen` is the plant as a Turn shows it."""
+Storage = Microgrid | House
+"""Plants whose store is commanded, and whose cheapest plan is a program; see `oracle`."""
+Plant = Storage | Site
+"""All are a `StoragePlant` with `required`, the scale of a step's safety cost; `advance` applies
+commands, which physics clips and safety never does; `foreseen` is the plant as a Turn shows it. A
+`Storage` has `expected`, the plant if all comes as the first one says, by which a Task is scaled.
+"""
 
 
 def plant_from(instance: Mapping[str, Any]) -> Plant:
@@ -23,7 +28,7 @@ def plant_from(instance: Mapping[str, Any]) -> Plant:
         TaskError: if its series differ in length or a parameter is no number.
         KeyError, TypeError: if a field is missing or unknown.
     """
-    kind = House if "cop" in instance else Microgrid
+    kind = House if "cop" in instance else Site if "generators" in instance else Microgrid
     fields = {name: _frozen(value) for name, value in instance.items() if name != "source"}
     lengths = {name: len(fields[name]) for name in kind.SERIES}
     if "carbon" in fields:

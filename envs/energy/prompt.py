@@ -11,11 +11,16 @@ from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.templates import templates
 from tokengym.envs.energy.grammar import expected
 from tokengym.envs.energy.house import House
-from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
+from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.plants import Plant
+from tokengym.envs.energy.site import Site
 from tokengym.envs.energy.step_result import Commands, State, rounded_up
+from tokengym.rewards.control import floor_return
+from tokengym.rewards.form import FORM_SHARE
 
 _FIELD = re.compile(r"%\((\w+)\)")
+_LONGEST_RUN = 24
+"""Most hours that a generator may have to go on running: those of the longest episode."""
 
 
 class EnergyPrompt:
@@ -42,6 +47,7 @@ class EnergyPrompt:
         self.sales_vary = isinstance(plant, Microgrid) and len(set(plant.resale)) > 1
         # Formats of what an episode's Turns say: between them macros would take most of a step.
         self._now = [_state_format(words.now(self, step)) for step in range(plant.steps)]
+        self._runs = [words.runs(hours) for hours in range(_LONGEST_RUN + 1)]
         self._did = [words.did(plant, device) for device in plant.devices]
         self._missed = words.missed(plant)
         self._kept: str = words.kept(plant)
@@ -53,6 +59,8 @@ class EnergyPrompt:
         """Return the text on a step to be commanded, on a state as shown."""
         layout, fields = self._now[step]
         text: str = layout % fields(seen)
+        for device, hours in zip(self.plant.devices, seen.running, strict=False):
+            text = text.replace(f"<{device}>", f"{device} {self._runs[hours]}")
         return text
 
     def malformed(self, text: str, *, complete: bool) -> str:
@@ -104,6 +112,8 @@ def likelier_times(chances: Sequence[float]) -> list[tuple[int, int]]:
 
 def fresh_forecasts(plant: Plant, step: int) -> dict[str, tuple[float, ...]]:
     """Return the forecasts made at a step, by name; empty at levels without fresh forecasts."""
+    if isinstance(plant, Site):
+        return {}
     if isinstance(plant, House):
         made = {"outside": plant.outside_updates, "gain": plant.gain_updates}
     else:
@@ -127,6 +137,7 @@ _macros = templates(
     likelier_times=likelier_times,
     fresh_forecasts=fresh_forecasts,
     lost_load=LOST_LOAD,
-    genset_least=GENSET_LEAST,
-    genset_most=GENSET_MOST,
+    safe_return=lambda score, most: (
+        (1.0 - FORM_SHARE) * floor_return(score, None, most) + FORM_SHARE
+    ),
 )

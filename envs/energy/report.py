@@ -21,7 +21,8 @@ METRICS: Mapping[str, Metric] = {
     "normalized_score": Metric(
         "Economy",
         "",
-        "0 is leaving the plant alone, 1 the cheapest plan that knows everything in advance.",
+        "1 is the cheapest plan that knows everything in advance; each time that it costs what "
+        "leaving the plant alone was expected to cost more, 1 less.",
     ),
     "carbon": Metric(
         "Carbon",

@@ -3,22 +3,22 @@
 Each takes the plant as foreseen at a step and the state as seen, and returns commands in kW.
 """
 
-import math
 from collections.abc import Callable
 
 from tokengym.envs.energy.house import House
-from tokengym.envs.energy.microgrid import GENSET_MOST, Microgrid
+from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import Simulation, simulate_rule
-from tokengym.envs.energy.plants import Plant
+from tokengym.envs.energy.plants import Storage
 from tokengym.envs.energy.step_result import Commands, State, rounded_down, rounded_up
 
-Rule = Callable[[Plant, int, State], Commands]
+Rule = Callable[[Storage, int, State], Commands]
 
 _SHARE_OF_POWER = 0.9
 _MARGIN = 0.05
+_LEAST_SCALE = 0.05
 
 
-def hold(plant: Plant, step: int, state: State) -> Commands:
+def hold(plant: Storage, step: int, state: State) -> Commands:
     """The reference: 0 kW, but charge in time for the reserve and serve the load in an outage.
 
     A car is charged as soon as it can be; a house is held in the middle of its comfort band.
@@ -29,7 +29,7 @@ def hold(plant: Plant, step: int, state: State) -> Commands:
     return _with_others(plant, step, state, battery)
 
 
-def self_consumption(plant: Plant, step: int, state: State) -> Commands:
+def self_consumption(plant: Storage, step: int, state: State) -> Commands:
     """Store the sun's surplus and cover deficits, down to the reserve of this step.
 
     It never buys to charge, so that a reserve that rises can catch it short. A house is heated to
@@ -42,7 +42,7 @@ def self_consumption(plant: Plant, step: int, state: State) -> Commands:
     return _with_others(plant, step, state, max(surplus, least))
 
 
-def time_of_use(plant: Plant, step: int, state: State) -> Commands:
+def time_of_use(plant: Storage, step: int, state: State) -> Commands:
     """Charge at the lowest price, cover deficits at the highest, keep the next step's reserve.
 
     A house is heated to the top of its band before the price rises, and coasts at the highest.
@@ -63,7 +63,7 @@ def time_of_use(plant: Plant, step: int, state: State) -> Commands:
     return _with_others(plant, step, state, max(battery, least), waits=True)
 
 
-def peak_shaving(plant: Plant, step: int, state: State) -> Commands:
+def peak_shaving(plant: Storage, step: int, state: State) -> Commands:
     """Store the sun's surplus, cover deficits at the highest price, recharge below the reserve.
 
     It asks for no more than this step's conditions and the highest price. Below the reserve it
@@ -83,18 +83,18 @@ def peak_shaving(plant: Plant, step: int, state: State) -> Commands:
     return _with_others(plant, step, state, battery, waits=True)
 
 
-def backward_pass(plant: Plant, step: int, state: State) -> Commands:
+def backward_pass(plant: Storage, step: int, state: State) -> Commands:
     """Store now only what cannot be had later as cheaply, and keep what dearer steps need.
 
     One pass from the end back to the next step says how much to store at the price of now, another
     how much to keep rather than use now. A car that leaves on time charges in the cheapest steps
-    that it needs, and the genset runs where fuel is cheaper than the grid.
+    that it needs.
 
     Source: the warehouse problem of Cahn, Bulletin of the American Mathematical Society 54 (1948).
     """
     if isinstance(plant, House):
         return (_heat_to(plant, step, state.stored, _warmth_wanted(plant, step)),)
-    price = min(plant.price[step], plant.fuel or math.inf)
+    price = plant.price[step]
     lost, worn = plant.efficiency**2, 2.0 * plant.wear
     target = _energy_wanted(plant, step, dear=price / lost + worn, cheap=price)
     kept = _energy_wanted(plant, step, dear=price, cheap=(price - worn) * lost)
@@ -108,18 +108,26 @@ def backward_pass(plant: Plant, step: int, state: State) -> Commands:
     if not plant.up[step]:
         return commands
     others = list(commands[1:])
-    if plant.rating and plant.price[step] > plant.fuel:
-        others[0] = max(deficit + battery, 0.0)
     if plant.car and not (plant.leaving or _charges_now(plant, step, state)):
         others[-1] = 0.0
     return (commands[0], *others)
 
 
-def reference(plant: Plant) -> Simulation:
+def reference(plant: Storage) -> Simulation:
     """Run the safe hold through the plant; it reads only the plant and the state as shown."""
     return simulate_rule(
         plant, lambda step, state: hold(plant.foreseen(step), step, plant.seen(step, state))
     )
+
+
+def scale_of(standard: float, reference: float) -> float:
+    """Return the money of a unit of the score: what the standard controller costs more.
+
+    Args:
+        standard: its expected cost.
+        reference: that of the reference plan; the scale is at least a twentieth of it.
+    """
+    return round(max(standard - reference, _LEAST_SCALE * abs(reference)), 4)
 
 
 def _energy_wanted(grid: Microgrid, step: int, *, dear: float, cheap: float) -> float:
@@ -130,7 +138,7 @@ def _energy_wanted(grid: Microgrid, step: int, *, dear: float, cheap: float) -> 
     wanted = max(grid.energy, grid.reserve[-1])
     for later in reversed(range(step + 1, grid.steps)):
         surplus = grid.pv[later] - grid.load[later]
-        price = min(grid.price[later], grid.fuel or math.inf)
+        price = grid.price[later]
         if price <= cheap:
             wanted -= grid.power * grid.efficiency * grid.dt
         elif surplus >= 0.0:
@@ -187,20 +195,13 @@ def _is_dear(grid: Microgrid, step: int) -> bool:
 def _with_others(
     grid: Microgrid, step: int, state: State, battery: float, *, waits: bool = False
 ) -> Commands:
-    """Add the genset and the car to a battery command; in an outage, serve the load first.
+    """Add the car to a battery command; in an outage, serve the load first.
 
     The car is charged at once, or `waits` while power is dear.
     """
     commands = [battery]
-    genset = 0.0
     if not grid.up[step]:
-        deficit = grid.load[step] - grid.pv[step]
-        if grid.rating:
-            genset = max(deficit, 0.0)
-            deficit -= min(genset, GENSET_MOST * grid.rating)
-        commands[0] = -rounded_up(deficit) + 0.0
-    if grid.rating:
-        commands.append(genset)
+        commands[0] = -rounded_up(grid.load[step] - grid.pv[step]) + 0.0
     if grid.car:
         missing = grid.car[2] - state.charged
         idle = not grid.up[step] or (waits and _is_dear(grid, step))

@@ -4,15 +4,13 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 Commands = tuple[float, ...]
 """One power in kW per device, in the order of the plant's devices."""
 
 TOLERANCE = 1e-6
 """Floating-point error of a safety cost or a power."""
-SLACK = 0.02
-"""kWh, or K of a house, by which a step may miss its limit: commands have two decimals."""
 
 
 class State(NamedTuple):
@@ -21,10 +19,12 @@ class State(NamedTuple):
     Attributes:
         stored: kWh in the battery, or °C indoors.
         charged: kWh that the car has charged; 0 without a car.
+        running: by generator 0 if it stands still, else 1 and the hours that it must go on running.
     """
 
     stored: float
     charged: float = 0.0
+    running: tuple[int, ...] = ()
 
 
 class StepResult(NamedTuple):
@@ -62,12 +62,18 @@ class StoragePlant(ABC):
         price_of_extra: money paid per unit stored more than at the start.
         carbon: kg of CO2 per kWh bought, by step; empty if not known.
         budget: units by which the limit may be missed, summed over the steps.
-        slack: units by which each step may miss the limit, at `price_of_miss`; 0 with a budget.
+        most_score: score from which a safe episode earns 1.
+        rounding: units that commands in tenths of a kW may miss the limit by.
+        slack: units by which each step may miss the limit, at `price_of_miss`: what rounding
+            causes, or 0 with a budget.
         price_of_miss: money per unit missed within the slack: more than any plan could gain by it,
             but for negative prices and load that cannot be served.
         devices: names of the devices, in the order of the commands.
         requirement: the scale of violations: the largest of what `required` returns, and its sum.
     """
+
+    most_score: ClassVar[float] = 1.0
+    rounding: ClassVar[float]
 
     start: int
     dt: float
@@ -88,7 +94,7 @@ class StoragePlant(ABC):
     @property
     def slack(self) -> float:
         """See the class."""
-        return 0.0 if self.budget else SLACK
+        return 0.0 if self.budget else self.rounding
 
     @property
     def price_of_miss(self) -> float:
@@ -115,8 +121,8 @@ class StoragePlant(ABC):
 
     def seen(self, step: int, state: State) -> State:
         """The state as shown: in hundredths, rounded down."""
-        stored, charged = state
-        return State(rounded_down(stored), rounded_down(charged) if charged else 0.0)
+        stored, charged, running = state
+        return State(rounded_down(stored), rounded_down(charged) if charged else 0.0, running)
 
 
 def rounded_down(value: float) -> float:

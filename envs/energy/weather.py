@@ -12,7 +12,7 @@ Hours = npt.NDArray[np.float64]
 """Hour of the day in [0, 24) by step."""
 
 OUTAGE_HOURS = 2.0
-"""How long an outage goes on: each further hour of it is exp(-1/2) times as likely."""
+"""How long an outage goes on, on average: after each hour it ends with a chance of one half."""
 _SPIKES = (16.0, 23.0)
 """Hours of the day from which and before which prices may have spikes."""
 _WORST_ERROR = 0.5
@@ -78,7 +78,7 @@ def spikes(
 
 
 def outages(rng: np.random.Generator, chance: Hours, dt: float) -> npt.NDArray[np.int64]:
-    """Grid status by step, 1 up and 0 down; the first step is up, outages last `OUTAGE_HOURS`.
+    """Grid status by step, 1 up and 0 down; the first is up. Outages have a mean length.
 
     Args:
         rng: randomness.
@@ -88,7 +88,7 @@ def outages(rng: np.random.Generator, chance: Hours, dt: float) -> npt.NDArray[n
     up = np.ones(len(chance), dtype=np.int64)
     for step in range(1, len(chance)):
         begins = rng.random() < chance[step]
-        lasts = rng.random() < math.exp(-dt / OUTAGE_HOURS)
+        lasts = rng.random() >= dt / OUTAGE_HOURS
         up[step] = 1 - (begins if up[step - 1] else lasts)
     return up
 

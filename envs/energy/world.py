@@ -17,18 +17,20 @@ from tokengym.envs.energy import generator
 from tokengym.envs.energy.compiled import CompiledEnergyTask, compile_task
 from tokengym.envs.energy.data import TimeSeries
 from tokengym.envs.energy.devices import check_devices, check_number, series_from
+from tokengym.envs.energy.dispatch import solve_site
 from tokengym.envs.energy.grammar import expected, forms, read_commands
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.indicators import indicators
 from tokengym.envs.energy.levels import LEVELS
-from tokengym.envs.energy.oracle import is_broken, optimum
-from tokengym.envs.energy.plants import Plant, foreseen, plant_from
-from tokengym.envs.energy.rules import reference
+from tokengym.envs.energy.oracle import is_broken, optimum, plan
+from tokengym.envs.energy.plants import Plant, Storage, foreseen, plant_from
+from tokengym.envs.energy.rules import reference, scale_of
+from tokengym.envs.energy.site import Site
 from tokengym.envs.energy.step_result import TOLERANCE, Commands, State, StepResult, rounded_up
 from tokengym.envs.intake.report import IntakeReport
 from tokengym.envs.intake.tables import Source
 from tokengym.rewards.bounds import dyadic
-from tokengym.rewards.control import control_score, floor_return, violation_depth
+from tokengym.rewards.control import cost_score, floor_return, violation_depth
 from tokengym.rewards.form import FormAccount, form_of
 
 _ROLE = "operator"
@@ -58,8 +60,9 @@ class EnergyWorld(World[CompiledEnergyTask]):
 
     Description:
         A home with a battery, sun on its roof, a time-of-use tariff and a capped grid connection;
-        at some levels outages, price spikes, a genset or a car; at `comfort` a heated house in its
-        place. The dynamics are those of `microgrid` and `house`; `levels` defines the levels.
+        at some levels outages, price spikes or a car; at `comfort` a heated house in its
+        place, at `commit` an off-grid site with two generators. The dynamics are those of
+        `microgrid`, `house` and `site`; `levels` defines the levels.
     Observation:
         First the rules, the constants and a table of forecasts, whose error grows with lead time,
         with tariff and reserve; then each step what is new: the energy (rounded down to 0.01 kWh)
@@ -67,31 +70,36 @@ class EnergyWorld(World[CompiledEnergyTask]):
         next steps. Every other number is shown with all its digits. A Turn also reports commands
         that physics clipped and by how much the floor was missed.
     Action:
-        `BATTERY kW` (+ charges), likewise `GENSET kW`, `EV kW` or `HEAT kW`, in the grammar of
-        `tokengym.envs.core.grammar`. The last line that names a device counts for it; a device
-        not named is idle. A malformed reply is 0 kW and costs.
+        `BATTERY kW` (+ charges), likewise `EV kW`, `HEAT kW`, or `BIG kW` and `SMALL kW`, in
+        the grammar of `tokengym.envs.core.grammar`. The last line that names a device counts for
+        it; a device not named is idle. A malformed reply is 0 kW and costs.
     Reward:
         Paid at the last step, in [0, 1]: a twentieth for form, and 0.95 V times the share of
         well-formed replies; see `tokengym.rewards.form`. With c_t the reserve's shortfall at the
-        end of step t (kWh; 0 in an outage) beyond 0.02 kWh plus critical load not served, or the
-        kelvins beyond 0.02 outside the comfort band: V = 0.2 (1 - v) if any c_t > 0, with v the
-        depth of the violation, else 0.2 + 0.8 h(s); s is 0 for the safe hold (V = 0.4) and 1 for
-        the optimum (V = 1). What is missed within the 0.02 costs more than it gains. See
-        `tokengym.rewards.control`. Terms: `form`, and `safety` or `economy`. Step metrics:
-        `well_formed`, `form` (1 if well-formed, else what nearness earned), `cost` (c_t),
-        `money_cost`, maybe `credit`; at the end also `safety_floor_mass`, `violation_depth`,
+        end of step t (kWh; 0 in an outage) beyond 0.06 kWh plus critical load not served, or the
+        kelvins beyond 0.1 outside the comfort band: V = 0.2 (1 - v) if any c_t > 0, with v the
+        depth of the violation, else 0.2 + 0.8 h(s), s = 1 - (cost - cost of the optimum) / D. D is
+        what the safe hold costs more than the cheapest plan if all comes as first announced; h is
+        affine down to s = -1.5. At `commit` the scenario plan takes the optimum's place, both
+        costs of D are means over the listed days, and h reaches 1 at s = 1.5. What is missed within
+        the tolerance costs more than it gains. See `tokengym.rewards.control`. Terms: `form`, and
+        `safety` or `economy`. Step metrics: `well_formed`, `form` (1 if well-formed, else what
+        nearness earned), `cost` (c_t), `money_cost`, maybe `credit`; at the end also
+        `safety_floor_mass`, `violation_depth`,
         `first_violation_step` (if there was one), `normalized_score` (s), `total_cost`,
         `total_money_cost`, `malformed_replies`, and those of `indicators`.
     Starting state:
-        Drawn with the Task: never one that the safe hold cannot run safely, nor one that leaves
-        less than 0.5 to gain.
+        Drawn with the Task: never one that, as first announced, the safe hold cannot run safely or
+        that leaves less than 0.5 to gain.
     Episode end:
         After the last step of the level.
 
     References:
-        CityLearn (parameters of battery, sun and tariff), pymgrid (wear, lost load, genset),
+        CityLearn (parameters of battery, sun and tariff), pymgrid (wear, lost load),
         Safety-Gymnasium (`info["cost"]`).
     Version history:
+        v1: `commit` replaces `genset`; the return is affine in cost, outages last as stated, tenths
+            of a kW break nothing.
         v0: first version.
 
     Args:
@@ -159,11 +167,13 @@ class EnergyWorld(World[CompiledEnergyTask]):
                 raise OptionError(f"{name} must be True or False, got {value!r}")
         self._terminates = terminate_on_violation
         self._flat = flat_floor
-        if credit and (LEVELS[self.level].genset or LEVELS[self.level].car):
+        if credit and (LEVELS[self.level].car or LEVELS[self.level].days):
             raise OptionError(
-                f"credit=True needs a convex cost-to-go, which the level {self.level!r} with its "
-                "genset or car does not have"
+                f"credit=True needs a convex cost-to-go, which the level {self.level!r} does "
+                "not have"
             )
+        if LEVELS[self.level].days and (data is not None or cost_budget):
+            raise OptionError(f"data and cost_budget are not for the level {self.level!r}")
         self._credits = credit
         self._devices = check_devices(
             LEVELS[self.level],
@@ -193,6 +203,8 @@ class EnergyWorld(World[CompiledEnergyTask]):
 
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         level = LEVELS[self.level]
+        if level.days:
+            return generator.draw_site(rng, level)
         if level.house:
             return self._budgeted(generator.draw_house(rng, level))
         return self._budgeted(generator.draw_microgrid(rng, level, self._devices))
@@ -225,7 +237,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
     def _split_key(self, instance: Mapping[str, Any]) -> object:
         """Return the instance without the future, of which only forecasts are shown."""
         announced = ("price",) if LEVELS[self.level].house else ()
-        later = ("load", "pv", "up", "price", "outside", "gain", "departure")
+        later = ("load", "pv", "up", "price", "outside", "gain", "departure", "day")
         return {
             name: value
             for name, value in instance.items()
@@ -235,26 +247,36 @@ class EnergyWorld(World[CompiledEnergyTask]):
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator
     ) -> Mapping[str, Any] | Unusable:
-        """Solve an instance; drop one that cannot be run safely or leaves nothing to gain."""
+        """Solve an instance; drop one that as forecast cannot be held safely or leaves no gain."""
         plant = plant_from(instance)
-        hold = reference(plant)
-        if any(hold.safety):
+        if isinstance(plant, Site):
+            return solve_site(plant)
+        # Whether it is used and how it is scaled may depend on what its first Turn shows alone.
+        expected = plant.expected
+        hold, planned = reference(expected), plan(expected, 0, expected.initial)
+        if planned is None or any(hold.safety):
             return Unusable(self._why_unsafe(plant))
-        best = optimum(plant)
-        if best is None:
-            return Unusable("no plan keeps the limit")
         least = _LEAST_GAP
         if self._series is not None:
             mean = sum(map(abs, plant.price)) / plant.steps
             least = max(min(least, _LEAST_GAP_KWH * mean), TOLERANCE)  # where energy is free
-        if hold.money - best.cost < least:
+        gain = hold.money - planned.cost
+        if gain < least:
             return Unusable(
-                f"perfect foresight saves less than {least:.2g} over leaving the plant alone"
+                f"the cheapest plan saves less than {least:.2g} over leaving the plant alone"
             )
-        return {"optimum": best.cost, "reference": hold.money, "plan": best.commands}
+        best = optimum(plant)
+        if best is None:
+            return Unusable("no plan keeps the limit, whatever it knows")
+        return {
+            "optimum": best.cost,
+            "reference": reference(plant).money,
+            "scale": scale_of(hold.money, planned.cost),
+            "plan": best.commands,
+        }
 
     @staticmethod
-    def _why_unsafe(plant: Plant) -> str:
+    def _why_unsafe(plant: Storage) -> str:
         if isinstance(plant, House):
             return "the safe hold leaves the comfort band: the weather is too cold or too warm"
         needs = max(load - pv for load, pv in zip(plant.load, plant.pv, strict=True))
@@ -360,7 +382,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         plant, safety = compiled.plant, [outcome.safety for outcome in self._outcomes]
         closing = plant.closing(self._state)
         money = self._money + closing
-        score = control_score(-money, -compiled.reference, -compiled.optimum)
+        score = cost_score(money, compiled.optimum, compiled.scale)
         depth = None
         if is_broken(plant, safety):
             missed = [plant.required(step) for step in range(self._step, plant.steps)]
@@ -383,7 +405,10 @@ class EnergyWorld(World[CompiledEnergyTask]):
         # Steps that a violation cut off count as missed; their replies dilute no malformed ones.
         account = self._account
         account.replies = self._step
-        earned, form = dyadic(account.earned(floor_return(score, depth))), dyadic(account.form)
+        earned, form = (
+            dyadic(account.earned(floor_return(score, depth, plant.most_score))),
+            dyadic(account.form),
+        )
         if self._flat and depth is not None:
             earned = form = 0.0
         ended = self._step == plant.steps

@@ -21,8 +21,8 @@ Made = tuple[ExactCredit, World]
 
 
 def made(level: str, **options: Any) -> Made:
-    """Energy-v0 around the wrapper, and its world."""
-    energy = "tokengym.envs:tokengym/Energy-v0"
+    """Energy-v1 around the wrapper, and its world."""
+    energy = "tokengym.envs:tokengym/Energy-v1"
     inner = gymnasium.make(energy, level=level, mode="tokens", **options)
     assert isinstance(inner.unwrapped, TextEnv)
     return ExactCredit(inner), inner.unwrapped.world
@@ -51,9 +51,9 @@ def test_what_it_pays_is_minus_the_regret_even_where_the_budget_ends_the_day(
     metrics = info["metrics"]
     spent = metrics["total_money_cost"] + UNSAFE * metrics["total_cost"]
     answer = world.task("train", seed % 3).answer
-    # Steps that are played at once are malformed; the optimum is worth 0.6 more than the hold, of
-    # which each such step would take its share.
-    worth = (answer["reference"] - answer["optimum"]) / 0.6 / len(answer["plan"])
+    # Steps that are played at once are malformed; each takes its share of the optimum's value,
+    # which a cost of the scale lowers by 0.8 times 0.36.
+    worth = answer["scale"] / (0.8 * 0.36) / len(answer["plan"])
     spent += worth * metrics["malformed_replies"]
     assert sum(rewards) == pytest.approx(answer["optimum"] - spent, abs=1e-8)
     assert 0.0 <= info["return"] <= 1.0

@@ -22,7 +22,7 @@ needs_matplotlib = pytest.mark.skipif(find_spec("matplotlib") is None, reason="d
 
 WITH = [row.id for row in tokengym.specs().values() if row.render]
 LEVELS = [(world_id, level) for world_id in WITH for level in tokengym.spec(world_id).levels]
-DIFFERENT = [("tokengym/Energy-v0", "small"), ("tokengym/Warehouse-v0", "stock")]
+DIFFERENT = [("tokengym/Energy-v1", "small"), ("tokengym/Warehouse-v0", "stock")]
 
 
 def replies_of(world: tokengym.World, task: tokengym.Task) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def test_an_env_returns_the_picture_of_the_episode_so_far(world_id: str, level: 
 @needs_matplotlib
 def test_a_picture_shows_what_a_budget_left_undone() -> None:
     env = TextEnv(
-        "tokengym/Energy-v0",
+        "tokengym/Energy-v1",
         "small",
         mode="tokens",
         token_budget=1200,
@@ -95,7 +95,7 @@ def test_a_picture_shows_what_a_budget_left_undone() -> None:
 @needs_matplotlib
 def test_rendering_leaves_the_episode_alone() -> None:
     envs = [
-        TextEnv("tokengym/Energy-v0", "small", mode="text", render_mode=mode)
+        TextEnv("tokengym/Energy-v1", "small", mode="text", render_mode=mode)
         for mode in ("rgb_array", None)
     ]
     for env in envs:
@@ -111,7 +111,7 @@ def test_rendering_leaves_the_episode_alone() -> None:
 def test_every_adapter_gives_the_same_picture() -> None:
     options = {"split": "test", "index": 3}
     kwargs: dict[str, Any] = {"level": "small", "mode": "text", "render_mode": "rgb_array"}
-    world_id = "tokengym/Energy-v0"
+    world_id = "tokengym/Energy-v1"
     single = TextEnv(world_id, **kwargs)
     batch = TextVectorEnv(1, world=world_id, **kwargs)
     aec, parallel = TextAECEnv(world_id, **kwargs), TextParallelEnv(world_id, **kwargs)
@@ -130,7 +130,7 @@ def test_every_adapter_gives_the_same_picture() -> None:
 @needs_matplotlib
 def test_gymnasiums_wrapper_collects_the_pictures() -> None:
     kwargs: dict[str, Any] = {"level": "small", "mode": "text", "render_mode": "rgb_array"}
-    env = RenderCollection(gymnasium.make("tokengym/Energy-v0", **kwargs))
+    env = RenderCollection(gymnasium.make("tokengym/Energy-v1", **kwargs))
     env.reset(seed=0)
     env.step("BATTERY 0.5")
     frames: Any = env.render()
@@ -170,6 +170,6 @@ for world in tokengym.envs.specs():
 
 def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tokengym.envs.rendering.find_spec", lambda name: None)
-    TextEnv("tokengym/Energy-v0", render_mode="ansi")
+    TextEnv("tokengym/Energy-v1", render_mode="ansi")
     with pytest.raises(OptionError, match="pip install matplotlib"):
-        TextEnv("tokengym/Energy-v0", render_mode="rgb_array")
+        TextEnv("tokengym/Energy-v1", render_mode="rgb_array")

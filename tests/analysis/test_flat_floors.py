@@ -21,7 +21,7 @@ def floor_of(world: str) -> FlatFloor:
 
 
 def test_every_world_has_a_flat_floor_to_compare_with() -> None:
-    assert [name for name in WORLDS if floor_of(name).option] == ["tokengym/Energy-v0"]
+    assert [name for name in WORLDS if floor_of(name).option] == ["tokengym/Energy-v1"]
 
 
 @pytest.mark.parametrize("level", ["small", "comfort"])
@@ -41,7 +41,7 @@ def test_energys_rule_pays_what_its_option_pays(level: str) -> None:
         ]
         earned, paid = (np.array([run.returns["operator"] for run in group]) for group in runs)
         fallen = np.array([run.metrics["safety_floor_mass"] > 0.0 for run in runs[0]])
-        assert floor_of("tokengym/Energy-v0").flattened(earned, fallen).tolist() == paid.tolist()
+        assert floor_of("tokengym/Energy-v1").flattened(earned, fallen).tolist() == paid.tolist()
         kept_for_little |= bool((~fallen & (earned < SAFE_RETURN)).any())
     assert kept_for_little or level == "comfort"
 
@@ -64,7 +64,7 @@ def test_the_reference_itself_does_not_fall(world: str, reference: str) -> None:
     tasks = [made.task("test", index) for index in range(12)]
     earned = evaluate(made, tasks, baselines(world)[reference]).value
     assert floor_of(made.spec.id).flattened(np.array([earned])) == earned
-    assert earned - floor_of(made.spec.id).below < 0.21
+    assert earned - floor_of(made.spec.id).below < (0.6 if world == "energy" else 0.21)
 
 
 def test_a_wrong_final_label_falls_and_a_right_one_does_not() -> None:

@@ -42,7 +42,7 @@ STOCK = [level for level in spec("warehouse").levels if level.startswith("stock"
 FULL = [level for level in spec("warehouse").levels if level.startswith("full")]
 PLAYERS = ["oracle", "random", "nonsense"]
 KINDS = [
-    *(("energy", level) for level in ("small", "outages", "genset", "ev", "comfort")),
+    *(("energy", level) for level in ("small", "outages", "commit", "ev", "comfort")),
     *(
         ("warehouse", level)
         for level in (
@@ -112,17 +112,20 @@ def test_a_day_shows_the_states_the_plant_goes_through(level: str, who: str) -> 
     shown = energy.replay_day(world, record)
     plant = plant_from(record.task.instance)
     assert shown.plant == plant
-    assert (shown.stored[0], shown.car[0]) == plant.initial
+    state = plant.initial
+    assert (shown.stored[0], shown.car[0]) == state[:2]
     assert len(shown.stored) == len(shown.edges) == plant.steps + 1
     for step, done in enumerate(shown.done):
         # What physics allowed is what physics does: commanded as such, it leads on just the same.
-        outcome = plant.advance(step, State(shown.stored[step], shown.car[step]), done)
-        assert outcome.state == pytest.approx((shown.stored[step + 1], shown.car[step + 1]))
+        state = State(shown.stored[step], shown.car[step], state.running)
+        outcome = plant.advance(step, state, done)
+        state = outcome.state
+        assert state[:2] == pytest.approx((shown.stored[step + 1], shown.car[step + 1]))
         assert outcome.safety == pytest.approx(shown.missed[step], abs=1e-6)
         assert outcome.grid == pytest.approx(shown.grid[step])
     assert sum(shown.missed) == pytest.approx(record.metrics["total_cost"])
     assert shown.spent[-1] == pytest.approx(record.metrics["total_money_cost"])
-    assert max(0.0, *shown.grid) == pytest.approx(record.metrics["peak_import"])
+    assert max(0.0, *shown.grid) == pytest.approx(record.metrics.get("peak_import", 0.0))
     assert len(shown.malformed) == record.metrics["malformed_replies"]
 
 
@@ -139,7 +142,7 @@ def test_the_axes_hold_the_series_of_the_day() -> None:
     short = [
         step + 1
         for step, least in enumerate(shown.plant.reserve)
-        if shown.stored[step + 1] < least - 0.02 - TOLERANCE
+        if shown.stored[step + 1] < least - 0.06 - TOLERANCE
     ]
     assert short
     marks = np.asarray(lines["below the reserve"])

@@ -36,6 +36,8 @@ PLANNERS: dict[str, Callable[[], Planner]] = {
 RIVALS = {
     "energy": "mpc",
     "energy-operations": "stochastic",
+    "energy-commit": "stochastic",
+    "energy-commit_6": "stochastic",
     "forecast": "oracle",
     "warehouse": "replan",
     "disruption": "oracle",

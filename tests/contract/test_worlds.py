@@ -31,7 +31,7 @@ FIRST = [(row.id, row.levels[0]) for row in specs().values()]
 LARGER = {
     *(("tokengym/Warehouse-v0", f"pick{size}") for size in ("", "_online")),
     *(("tokengym/Warehouse-v0", level) for level in ("stock_large", "full_volatile")),
-    ("tokengym/Energy-v0", "day"),
+    ("tokengym/Energy-v1", "day"),
 }
 """Levels whose env differs from another's in size alone; Gymnasium's checker draws many Tasks."""
 

@@ -59,7 +59,7 @@ def test_importing_the_package_is_enough_for_its_parts_and_loads_nothing_heavy()
         "tokengym.envs.Episode, tokengym.rewards.brier, tokengym.agents.play;"
         "heavy = {'scipy', 'pettingzoo', 'torch', 'tinker', 'transformers', 'matplotlib'};"
         "print(sorted(heavy & set(sys.modules)));"
-        "import gymnasium; gymnasium.spec('tokengym/Energy-v0')"
+        "import gymnasium; gymnasium.spec('tokengym/Energy-v1')"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert shown.stdout.strip() == "[]"

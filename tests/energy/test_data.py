@@ -90,7 +90,7 @@ def oracle_return(world: EnergyWorld, task: Task) -> float:
 # Good files
 
 
-@pytest.mark.parametrize("level", ["small", "day", "ev", "genset"])
+@pytest.mark.parametrize("level", ["small", "day", "ev", "operations"])
 def test_tasks_drawn_from_a_plain_file_show_its_numbers_and_reach_their_optimum(
     level: str, plain: Path, world_of: WorldOf
 ) -> None:

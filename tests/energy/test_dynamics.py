@@ -16,7 +16,7 @@ PlantOf = Callable[[str, int], Plant]
 
 quick = settings(deadline=None, max_examples=80)
 powers = st.floats(-20.0, 20.0, allow_nan=False)
-levels = st.sampled_from(spec("energy").levels)
+levels = st.sampled_from([one for one in spec("energy").levels if one[:6] != "commit"])
 indices = st.integers(0, 3)
 
 
@@ -41,7 +41,7 @@ def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
     commands = tuple(data.draw(powers) for _ in grid.devices)
     outcome = grid.advance(step, state, commands)
     done = dict(zip(grid.devices, outcome.done, strict=True))
-    battery, genset, ev = done["BATTERY"], done.get("GENSET", 0.0), done.get("EV", 0.0)
+    battery, ev = done["BATTERY"], done.get("EV", 0.0)
 
     assert -1e-12 <= outcome.state.stored <= grid.capacity + 1e-12
     assert abs(battery) <= grid.power + 1e-12
@@ -53,7 +53,7 @@ def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
     assert math.isclose(outcome.state.charged, state.charged + grid.dt * ev, abs_tol=1e-9)
 
     # The least money that balances the power, given what the devices did.
-    needed = grid.load[step] + ev + battery - grid.pv[step] - genset
+    needed = grid.load[step] + ev + battery - grid.pv[step]
     up = grid.up[step]
     bought = min(max(needed, 0.0), grid.import_cap * up)
     unserved = max(needed, 0.0) - bought
@@ -64,16 +64,15 @@ def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
         - grid.resale[step] * sold
         + grid.wear * abs(battery)
         + LOST_LOAD * unserved
-        + grid.fuel * genset
     )
     missed = max(grid.reserve[step] - outcome.state.stored, 0.0)
-    money += (grid.price_of_missing + grid.spike) * min(missed, 0.02)
+    money += (grid.price_of_missing + grid.spike) * min(missed, 0.06)
     if grid.car and step == grid.departure - 1:
         money += grid.car[5] * max(grid.car[2] - outcome.state.charged, 0.0)
     assert math.isclose(outcome.money, money, rel_tol=1e-9, abs_tol=1e-9)
 
     critical = max(unserved - (1 - grid.critical) * grid.load[step], 0.0)
-    safety = max(missed - 0.02, 0.0) + grid.dt * critical
+    safety = max(missed - 0.06, 0.0) + grid.dt * critical
     assert abs(outcome.safety - safety) <= TOLERANCE
 
 
@@ -89,13 +88,13 @@ def test_charging_never_sheds_load(
     commands = tuple(data.draw(st.floats(0.0, 20.0)) for _ in grid.devices)
     outcome = grid.advance(step, state, commands)
     done = dict(zip(grid.devices, outcome.done, strict=True))
-    available = grid.import_cap * grid.up[step] + grid.pv[step] + done.get("GENSET", 0.0)
+    available = grid.import_cap * grid.up[step] + grid.pv[step]
     drawn = done["BATTERY"] + done.get("EV", 0.0)
     assert drawn <= max(available - grid.load[step], 0.0) + 1e-9
 
 
 @quick
-@given(st.sampled_from(["genset", "ev", "operations"]), indices, st.data())
+@given(st.sampled_from(["ev", "operations"]), indices, st.data())
 def test_switched_devices_run_within_their_range_or_not_at_all(
     plant_of: PlantOf, level: str, index: int, data: st.DataObject
 ) -> None:
@@ -104,11 +103,9 @@ def test_switched_devices_run_within_their_range_or_not_at_all(
     step = data.draw(st.integers(0, grid.steps - 1))
     outcome = grid.advance(step, grid.initial, (data.draw(powers), data.draw(powers)))
     power = outcome.done[1]
-    least, most = (
-        (grid.car[3], grid.car[4]) if grid.car else (0.05 * grid.rating, 0.9 * grid.rating)
-    )
+    least, most = grid.car[3], grid.car[4]
     assert power == 0.0 or least - 1e-9 <= power <= most + 1e-9
-    if grid.car and not grid.car[0] <= step < grid.departure:
+    if not grid.car[0] <= step < grid.departure:
         assert power == 0.0
 
 
@@ -127,9 +124,9 @@ def test_a_house_follows_its_heat_balance(
     expected = indoor + house.dt * flow / house.capacity
     assert math.isclose(outcome.state.stored, expected, abs_tol=1e-9)
     missed = max(house.low[step] - expected, expected - house.high, 0.0)
-    money = house.dt * house.price[step] * power + house.price_of_missing * min(missed, 0.02)
+    money = house.dt * house.price[step] * power + house.price_of_missing * min(missed, 0.1)
     assert math.isclose(outcome.money, money, abs_tol=1e-9)
-    assert abs(outcome.safety - max(missed - 0.02, 0.0)) <= TOLERANCE
+    assert abs(outcome.safety - max(missed - 0.1, 0.0)) <= TOLERANCE
 
 
 @quick
@@ -156,11 +153,11 @@ def test_the_end_charges_dearest_for_missing_and_pays_cheapest_for_extra(
 
 
 @quick
-@given(st.sampled_from(["outages", "genset"]), st.integers(0, 9))
+@given(st.integers(0, 9))
 def test_the_reserve_is_zero_in_an_outage_and_comes_back_within_reach(
-    plant_of: PlantOf, level: str, index: int
+    plant_of: PlantOf, index: int
 ) -> None:
-    grid = plant_of(level, index)
+    grid = plant_of("outages", index)
     assert isinstance(grid, Microgrid)
     before = grid.schedule[0]
     for up, reserve, scheduled in zip(grid.up, grid.reserve, grid.schedule, strict=True):

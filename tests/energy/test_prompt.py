@@ -48,22 +48,24 @@ def test_the_split_depends_on_what_is_shown_first_alone(
             for name in ("load", "pv", "outside", "gain")
             if name in instance
         }
+        if "day" in instance:
+            hidden["day"] = len(instance["chances"]) - 1 - instance["day"]
         later: dict[str, object] = {name: [] for name in instance if name.endswith("_updates")}
         if instance.get("departure"):
             later["departure"] = instance["car"][0] + 1
         assert world.split_of({**instance, **hidden, **later}) == "train"
-    shown = "outside_forecast" if level == "comfort" else "load_forecast"
+    shown = {"comfort": "outside_forecast", "commit": "chances", "commit_6": "chances"}
+    name = shown.get(level, "load_forecast")
     moved = {
-        world.split_of({**instance, shown: [value + step for value in instance[shown]]})
+        world.split_of({**instance, name: [value + step for value in instance[name]]})
         for step in range(40)
     }
     assert len(moved) == 3
 
 
-@pytest.mark.parametrize("level", ["outages", "genset"])
-def test_storm_hours_are_the_steps_with_the_higher_chance(level: str, plant_of: PlantOf) -> None:
+def test_storm_hours_are_the_steps_with_the_higher_chance(plant_of: PlantOf) -> None:
     for index in range(8):
-        grid = plant_of(level, index)
+        grid = plant_of("outages", index)
         assert isinstance(grid, Microgrid)
         runs = likelier_times(grid.chance)
         found = {step for begin, end in runs for step in range(begin, end + 1)}

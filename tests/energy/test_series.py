@@ -8,7 +8,7 @@ from tokengym.envs.energy import weather
 from tokengym.envs.energy.generator import draw_microgrid
 from tokengym.envs.energy.levels import LEVELS
 
-HOMES = [name for name, level in LEVELS.items() if not level.house]
+HOMES = [name for name, level in LEVELS.items() if not level.house and not level.days]
 STEPS = 40
 
 
@@ -88,3 +88,17 @@ def test_operations_has_spikes_and_departures_as_often_as_it_says() -> None:
     # Of those at home for so many steps, so many leave after the next.
     for hours in (1, 4, 8):
         assert (stays[stays >= hours] == hours).mean() == pytest.approx(0.08, abs=0.04)
+
+
+@pytest.mark.parametrize("dt", [0.25, 1.0])
+def test_an_outage_lasts_and_is_as_frequent_as_stated(dt: float) -> None:
+    rng, steps = np.random.default_rng(5), 20_000
+    up = weather.outages(rng, np.full(steps, 0.03), dt)
+    begins = np.flatnonzero((up[:-1] == 1) & (up[1:] == 0)) + 1
+    ends = np.flatnonzero((up[:-1] == 0) & (up[1:] == 1)) + 1
+    hours = dt * (ends - begins[: len(ends)])
+    assert hours.mean() == pytest.approx(
+        weather.OUTAGE_HOURS, abs=4.0 * hours.std() / len(ends) ** 0.5
+    )
+    chance = len(begins) / (up[:-1] == 1).sum()
+    assert chance == pytest.approx(0.03, abs=4.0 * (0.03 / steps) ** 0.5)

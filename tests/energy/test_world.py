@@ -37,6 +37,8 @@ def play(world: EnergyWorld, task: Task, replies: Sequence[str]) -> list[Turn]:
 
 
 def command(level: str, power: float) -> str:
+    if level.startswith("commit"):
+        return f"BIG {power:.2f}\nSMALL {3.0 - power:.2f}"
     return f"{'HEAT' if level == 'comfort' else 'BATTERY'} {power:.2f}"
 
 
@@ -67,7 +69,23 @@ def test_a_violation_scores_below_the_floor_and_a_safe_episode_never_does(
         assert not any(turn.metrics["cost"] for turn in turns[1 : first + 1])
     else:
         assert "first_violation_step" not in last
-        assert last["normalized_score"] <= 1.0 + 1e-6
+        assert last["normalized_score"] <= 1.0 + 1e-6 or level.startswith("commit")
+
+
+@pytest.mark.parametrize("level", ["small", "day", "outages", "ev"])
+def test_a_sensible_policy_in_tenths_can_break_the_floor_and_a_planner_in_tenths_does_not(
+    level: str, world_of: WorldOf, task_of: TaskOf
+) -> None:
+    world, broken = world_of(level), {"self_consumption": 0, "mpc": 0}
+    for name, index in itertools.product(broken, range(12)):
+        turn = world.start(task_of(level, index))
+        while not turn.done:
+            reply = baselines("energy")[name](world, turn, np.random.default_rng(0))
+            in_tenths = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.1f}", reply)
+            turn = world.reply(in_tenths)
+        broken[name] += turn.metrics["total_cost"] > 0.0
+    assert broken["self_consumption"] >= 1
+    assert broken["mpc"] <= (level == "outages")
 
 
 @quick
@@ -152,11 +170,11 @@ def test_a_reply_cut_off_is_zero_power_and_reported(world_of: WorldOf, task_of: 
 def test_each_device_is_read_on_its_own_line_and_idle_where_not_named(
     world_of: WorldOf, task_of: TaskOf
 ) -> None:
-    one, other = world_of("genset"), world_of("genset")
-    one.start(task_of("genset", 0))
-    other.start(task_of("genset", 0))
-    assert one.reply("GENSET 1\nBATTERY 0.5") == other.reply("BATTERY 0.5\nGENSET 1")
-    assert one.reply("GENSET 1") == other.reply("GENSET 1\nBATTERY 0")
+    one, other = world_of("ev"), world_of("ev")
+    one.start(task_of("ev", 0))
+    other.start(task_of("ev", 0))
+    assert one.reply("EV 1\nBATTERY 0.5") == other.reply("BATTERY 0.5\nEV 1")
+    assert one.reply("EV 1") == other.reply("EV 1\nBATTERY 0")
 
 
 @pytest.mark.parametrize(
@@ -179,12 +197,21 @@ def test_what_is_shown_does_not_depend_on_what_is_yet_to_come(
     level: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:
     task = task_of(level, 0)
-    now = spec("energy").turn_limits[level] // 2
+    now = 2 if level.startswith("commit") else spec("energy").turn_limits[level] // 2
     instance = dict(task.instance)
     for name in ("load", "pv", "outside", "gain", "price"):
         if name in instance and not (level == "comfort" and name == "price"):  # a known tariff
             tail = [value + 1.0 for value in instance[name][now + 1 :]]
             instance[name] = [*instance[name][: now + 1], *tail]
+    if "day" in instance:
+        suns, loads, day = instance["suns"], instance["loads"], instance["day"]
+        twins = [
+            other
+            for other in range(len(loads))
+            if other != day
+            and (loads[other][:now], suns[other][:now]) == (loads[day][:now], suns[day][:now])
+        ]
+        instance["day"] = twins[0]
     if instance.get("departure", 0) > now:
         instance["departure"] = now + 1
     for name in ("load", "pv", "outside", "gain"):
@@ -228,7 +255,7 @@ def test_a_terse_day_is_short_whatever_is_sensibly_replied(
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_number_is_the_one_that_is_shown(level: str, task_of: TaskOf) -> None:
-    """Texts write six digits; powers of the genset and prices at the end have two and one."""
+    """Texts write six digits; prices at the end have one."""
     for index in range(4):
         instance = task_of(level, index).instance
         for name, value in instance.items():
@@ -237,10 +264,6 @@ def test_every_number_is_the_one_that_is_shown(level: str, task_of: TaskOf) -> N
                     assert float(f"{single:g}") == single, name
         for name in ("price_of_missing", "price_of_extra"):
             assert round(instance[name], 3) == instance[name]
-        if rating := instance.get("rating"):
-            assert all(
-                round(share * rating, 2) == pytest.approx(share * rating) for share in (0.05, 0.9)
-            )
 
 
 def test_the_small_level_is_short_in_terse(world_of: WorldOf) -> None:
@@ -279,7 +302,7 @@ def test_the_oracle_is_all_that_reads_the_answer(world_of: WorldOf, task_of: Tas
         split=task.split,
         index=task.index,
         instance=task.instance,
-        answer={"optimum": -1e3, "reference": 1e3, "plan": []},
+        answer={"optimum": -1e3, "scale": task.answer["scale"], "plan": []},
     )
     for name, policy in baselines("energy").items():
         if name == "oracle":

@@ -54,8 +54,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Path]:
 def test_figures_are_those_of_the_rollouts(done: tuple[Results, Path]) -> None:
     results, folder = done
     assert [(one.world, one.policy) for one in results.policies] == [
-        ("tokengym/Energy-v0", "noisy"),
-        ("tokengym/Energy-v0", "oracle"),
+        ("tokengym/Energy-v1", "noisy"),
+        ("tokengym/Energy-v1", "oracle"),
         ("tokengym/Warehouse-v0", "noisy"),
         ("tokengym/Warehouse-v0", "oracle"),
     ]
@@ -78,7 +78,7 @@ def test_figures_are_those_of_the_rollouts(done: tuple[Results, Path]) -> None:
     broken = [
         (r.metrics["violation_depth"] or 0) > 0
         for r in EvaluationFolder(folder).rollouts.read()
-        if r.world == "tokengym/Energy-v0" and r.origin.policy == "noisy"
+        if r.world == "tokengym/Energy-v1" and r.origin.policy == "noisy"
     ]
     assert energy.value == pytest.approx(np.mean(broken))
 
@@ -86,7 +86,7 @@ def test_figures_are_those_of_the_rollouts(done: tuple[Results, Path]) -> None:
 def test_policies_of_a_world_are_compared_in_pairs(done: tuple[Results, Path]) -> None:
     results, _ = done
     assert [(one.world, one.first, one.second) for one in results.pairs] == [
-        ("tokengym/Energy-v0", "noisy", "oracle"),
+        ("tokengym/Energy-v1", "noisy", "oracle"),
         ("tokengym/Warehouse-v0", "noisy", "oracle"),
     ]
     for pair, (first, second) in zip(results.pairs, [(0, 1), (2, 3)], strict=True):
@@ -258,7 +258,7 @@ def test_what_makes_no_sense_is_named(tmp_path: Path, change: dict[str, Any], me
 
 def test_worlds_are_named_with_their_level() -> None:
     assert WorldLevel.parse("energy:day").name == "energy:day"
-    assert WorldLevel.parse("energy") == ("tokengym/Energy-v0", "small")
+    assert WorldLevel.parse("energy") == ("tokengym/Energy-v1", "small")
     with pytest.raises(OptionError, match="has the levels"):
         WorldLevel.parse("energy:night")
     with pytest.raises(UnknownWorldError, match="did you mean"):

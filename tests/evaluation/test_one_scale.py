@@ -34,7 +34,7 @@ LEVELS = [(spec(world).id, spec(world).levels[0], spec(world).evaluation) for wo
 """One of each world: the code that states skill does not ask for the level."""
 OTHERS = [
     ("tokengym/Forecast-v0", "easy", {"label": "outcome", "score": "log"}),
-    ("tokengym/Energy-v0", "small", {"flat_floor": True}),
+    ("tokengym/Energy-v1", "small", {"flat_floor": True}),
     ("tokengym/Disruption-v0", "L2", {"label": "outcome", "single_turn": True}),
 ]
 ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]

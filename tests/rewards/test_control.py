@@ -12,8 +12,10 @@ from tokengym.rewards.control import (
     FLOOR,
     SAFE_RETURN,
     FlatFloor,
+    affine_score,
     bounded_score,
     control_score,
+    cost_score,
     floor_return,
     violation_depth,
 )
@@ -99,7 +101,7 @@ def test_returns_lie_on_the_reward_grid_and_hardly_tie_but_on_a_flat_floor() -> 
 @given(st.floats(-6.0, 1.0), st.floats(-6.0, 1.0))
 def test_safe_episodes_are_graded_by_their_score(one: float, other: float) -> None:
     low, high = sorted((one, other))
-    if bounded_score(high) - bounded_score(low) > 4 / GRID:
+    if affine_score(high) - affine_score(low) > 4 / GRID:
         assert floor_return(low, None) < floor_return(high, None)
 
 
@@ -110,9 +112,42 @@ def test_violations_are_graded_by_their_depth(one: float, other: float) -> None:
         assert floor_return(0.0, high) < floor_return(0.0, low)
 
 
-def test_the_reference_earns_four_tenths_and_the_optimum_one() -> None:
-    assert floor_return(0.0, None) == pytest.approx(0.4, abs=1 / GRID)
-    assert floor_return(1.0, None) == 1.0
+@given(st.floats(-1.5, 1.5), st.floats(-1.5, 1.5), st.sampled_from([1.0, 1.5]))
+def test_a_safe_episode_is_worth_the_same_less_for_each_unit_of_cost(
+    one: float, other: float, most: float
+) -> None:
+    one, other = min(one, most), min(other, most)
+    slope = 0.8 * 0.9 / (most + 1.5)
+    gap = floor_return(one, None, most) - floor_return(other, None, most)
+    assert gap == pytest.approx(slope * (one - other), abs=1 / GRID)
+    assert floor_return(most, None, most) == floor_return(most + 9.0, None, most) == 1.0
+
+
+@pytest.mark.parametrize("most", [1.0, 1.5])
+def test_far_out_a_cost_still_lowers_the_value_and_never_below_the_floor(most: float) -> None:
+    scores = np.linspace(-12.0, most, 500)
+    values = [affine_score(score, most) for score in scores]
+    slopes = np.diff(values) / np.diff(scores)
+    assert (slopes > 0.0).all()
+    assert (np.diff(slopes) > -1e-9).all()  # ever less steep below, and no jump at the seam
+    assert affine_score(-1.5, most) == pytest.approx(0.1)
+    assert 0.0 < affine_score(-12.0, most) < 1e-2
+
+
+@given(st.floats(-5.0, 5.0), st.floats(-5.0, 5.0), st.floats(0.1, 10.0))
+def test_the_score_of_a_cost_is_one_at_the_reference_and_counts_in_scales(
+    cost: float, reference: float, scale: float
+) -> None:
+    assert cost_score(reference, reference, scale) == 1.0
+    score = cost_score(cost, reference, scale)
+    assert score == pytest.approx(1.0 + (reference - cost) / scale)
+    assert cost_score(cost + scale, reference, scale) == pytest.approx(score - 1.0)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
+def test_a_scale_of_nothing_is_refused(scale: float) -> None:
+    with pytest.raises(ValueError, match="got cost"):
+        cost_score(1.0, 1.0, scale)
 
 
 @pytest.mark.parametrize("depth", [-0.1, 1.1, math.nan])

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         ("train disruption --opponent challenger=unsaved", "has saved no weights yet"),
         ("train disruption --start unsaved", "has saved no weights yet"),
         ("train disruption --credit exact", "--credit exact is not known here"),
-        ("train energy --level genset --credit exact", "--credit exact is not known here"),
+        ("train energy --level commit --credit exact", "--credit exact is not known here"),
         ("dpo forecast --preferences nowhere", "holds no run"),
         ("dpo forecast --preferences unsaved", "kept 0 training rollouts of the forecaster"),
         ("dpo forecast --preferences unsaved --margin 0", "--margin must be above 0, got 0"),

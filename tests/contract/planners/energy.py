@@ -8,6 +8,7 @@ import re
 
 from tests.contract.planners.chances import Chances
 from tests.contract.planners.program import Program
+from tests.contract.planners.site import Site
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _UNSAFE = 2000.0
@@ -19,12 +20,12 @@ class Operator:
     """Answers one episode, text by text. `reply` raises where a text contradicts the books."""
 
     def __init__(self) -> None:
-        self.plant: _Home | _House | None = None
+        self.plant: _Home | _House | Site | None = None
 
     def reply(self, text: str) -> str:
         """Read a Turn and return a command for each device."""
         if self.plant is None:
-            self.plant = (_House if "indoor" in text else _Home)(text)
+            self.plant = read(text)
         self.plant.look(text)
         # To the nearest of the digits that the prompt asks for: nothing is kept in hand for it.
         done = {device: round(power, 2) for device, power in self.plant.plan().items()}
@@ -38,6 +39,11 @@ class Operator:
         total = find(rf"The total cost is {_NUMBER} ct", text)
         assert abs(total - self.plant.cost) <= 0.006, (total, self.plant.cost)
         assert ("The limit was always kept." in text) == (not self.plant.missed)
+
+
+def read(text: str) -> "_Home | _House | Site":
+    """Read an opening; returns who keeps the books of its plant."""
+    return (Site if "BIG" in text else _House if "indoor" in text else _Home)(text)
 
 
 class _Plant:
@@ -100,8 +106,6 @@ class _Home(_Plant):
         self.unserved = find(rf"not served costs {_NUMBER} ct", text, 1000.0)
         self.critical = find(rf"at least {_NUMBER}% of the load must", text, 100.0) / 100.0
         self.regain = find(rf"comes back by {_NUMBER} kWh each", text, math.inf)
-        self.genset = pair(rf"GENSET: 0 kW, or from {_NUMBER} to {_NUMBER} kW", text)
-        self.fuel = find(rf"costs {_NUMBER} ct of fuel", text, 0.0)
         self.ev = pair(rf"the car: 0 kW, or from {_NUMBER} to {_NUMBER} kW", text)
         if self.ev:
             self.need, self.takes = pair(rf"needs {_NUMBER} kWh and takes at most {_NUMBER}", text)
@@ -186,14 +190,10 @@ class _Home(_Plant):
             program.row(reserve, math.inf, **{f"e{t}": 1.0, f"short{t}": 1.0})
             balance = {f"buy{t}": 1.0, f"out{t}": 1.0, f"dark{t}": 1.0, f"d{t}": 1.0}
             balance |= {f"c{t}": -1.0, f"sell{t}": -1.0, f"lost{t}": -1.0}
-            given = {f"lost{t}": 1.0}
-            if self.genset:
-                switched(program, f"g{t}", dt * self.fuel, *self.genset)
-                balance[f"g{t}"], given[f"g{t}"] = 1.0, -1.0
             if self.ev and t in self.home:
                 switched(program, f"v{t}", 0.0, *self.ev)
                 balance[f"v{t}"] = -1.0
-            program.row(-math.inf, row["sun"], **given)
+            program.row(-math.inf, row["sun"], **{f"lost{t}": 1.0})
             net = row["load"] - row["sun"]
             program.row(net, net, **balance)
         last = f"e{self.steps - 1}"
@@ -208,8 +208,6 @@ class _Home(_Plant):
                 program.row(-math.inf, self.takes - self.car, **terms)
         best, t = program.solve(), self.t
         commands = {"BATTERY": round(best[f"c{t}"] - best[f"d{t}"], 6)}
-        if self.genset:
-            commands["GENSET"] = round(best[f"g{t}"], 6)
         if self.ev:
             commands["EV"] = round(best.get(f"v{t}", 0.0), 6)
         return commands
@@ -221,8 +219,7 @@ class _Home(_Plant):
         buys, sells = (self.imports, self.exports) if self.up else (0.0, 0.0)
         kept = self.energy * (1 - self.leak)
         gives = min(max(-wanted, 0.0), self.power, kept * self.eta / dt)
-        genset = within(done.get("GENSET", 0.0), self.genset)
-        given = row["sun"] + genset
+        given = row["sun"]
         ev = 0.0
         if self.ev and self.t in self.home:
             free = min(buys + given + gives - load, (self.takes - self.car) / dt)
@@ -242,12 +239,12 @@ class _Home(_Plant):
         bought, sold = min(max(need, 0.0), buys), min(max(-need, 0.0), sells)
         unserved = max(need - bought, 0.0)
         self.cost += dt * (row["price"] * bought - self.sale_at(row) * sold)
-        self.cost += dt * (self.wear * (takes + gives) + self.fuel * genset)
+        self.cost += dt * self.wear * (takes + gives)
         self.cost += dt * self.unserved * unserved
         self.miss(row["reserve"] - self.energy)
         dark = dt * (unserved - (1 - self.critical) * load)
         self.missed += [dark] if dark > 1e-6 else []
-        if self.ev and self.t == self.away - 1:
+        if self.ev and self.t == self.away - 1 and self.t in self.home:
             self.cost += self.late * max(self.need - self.car, 0.0)
 
     def close(self) -> None:
