@@ -30,6 +30,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.energy.oracle import optimum, simulate
 from tokengym.envs.energy.plants import plant_from
+from tokengym.envs.energy.site import Site
 from tokengym.envs.registry import spec
 from tokengym.rewards.estimates import mean_estimate
 from tokengym.rewards.ties import tie_statistics
@@ -70,6 +71,7 @@ def shake_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Search:
     closest = float("inf")
     for task in tasks:
         plant = plant_from(task.instance)
+        assert not isinstance(plant, Site), "a site has no convex program"
         best = optimum(plant)
         if best is None:
             raise RuntimeError(f"a drawn Task has no optimum: {task.fingerprint}")

@@ -95,7 +95,7 @@ class Site(StoragePlant):
         """The generators, BIG first."""
         return tuple(Unit(*unit) for unit in self.generators)
 
-    @property
+    @cached_property
     def steps(self) -> int:
         """Number of hours."""
         return len(self.loads[0])

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,7 @@ POWERS = st.one_of(
 )
 
 
-def replies(world: EnergyWorld, task: Task, powers: list[float]) -> tuple[Turn, object, int]:
+def replies(world: EnergyWorld, task: Task, powers: list[float]) -> tuple[Turn, Any, int]:
     """Play powers in turn; returns the last Turn, the books, and the first step that missed."""
     turn = world.start(task)
     books, first, step = read(turn.text), -1, 0

@@ -140,7 +140,7 @@ def test_no_instance_is_refused_for_want_of_a_certificate(level: str) -> None:
     rng = np.random.default_rng(0)
     row = LEVELS[level]
     drawn = (draw_house(rng, row) if row.house else draw_microgrid(rng, row) for _ in range(30))
-    plants = [plant_from(to_plain_json(one)) for one in drawn]
+    plants: list[Any] = [plant_from(to_plain_json(one)) for one in drawn]
     gains = []
     for plant in plants:
         hold = reference(plant)

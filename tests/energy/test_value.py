@@ -84,9 +84,9 @@ def test_of_two_safe_policies_the_dearer_in_expectation_never_earns_more(
             affine = min(scores) >= -1.5 and max(scores) <= 1.5
             if any(end["total_cost"] for end in ends) or not affine:
                 continue
-            paid = np.mean([run.returns["operator"] for run in runs])
+            earned = [run.returns["operator"] for run in runs]
             costs = [end["total_money_cost"] for end in ends]
-            means.append((float(np.mean(np.array(costs, float))), float(paid)))
+            means.append((float(np.mean(np.array(costs, float))), float(np.mean(earned))))
         scale = tasks[0].answer["scale"]
         for (cost, paid), (other_cost, other_paid) in itertools.combinations(means, 2):
             compared += 1
