@@ -230,9 +230,9 @@ class _Extremes:
 
     @property
     def changed(self) -> _Group | None:
-        """The group of the largest gain; `None` where nothing was played twice."""
+        """The group that gained or lost most, which a page lists first; `None` if none changed."""
         ends = self._ends.get((False, "change"))
-        return ends[1][1] if ends else None
+        return max(ends, key=lambda end: abs(end[0]))[1] if ends else None
 
 
 def _chosen(sizes: Mapping[_Group, int], extremes: Sequence[_Group], room: int) -> set[_Group]:

@@ -119,4 +119,4 @@ def test_a_row_says_what_the_certificate_says(monkeypatch: pytest.MonkeyPatch) -
     assert cells["best policy known to us"] == "not declared"
     assert cells["tied pairs"] == f"{found.ties['reward_tie_pair_rate'].value:.3f}"
     assert found.malformed is not None
-    assert cells["malformed"] == f"{found.malformed:.0%}"
+    assert cells["random bytes refused"] == f"{found.malformed:.0%}"

@@ -254,7 +254,7 @@ PLAYED: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
     ],
     "warehouse": [
         (level, "random", {})
-        for level in ("pick_small", "batch", "stock", "full", "inventory_4", "lease")
+        for level in ("pick_clauses", "batch", "stock", "full", "inventory_4", "lease")
     ],
     "disruption": [("L2", "noisy", {}), ("private", "noisy", {})],
     "forecast": [("easy", "random", {}), ("twins", "random", {}), ("desk", "read_all", {})],
