@@ -268,7 +268,7 @@ class Standing(NamedTuple):
 
     Attributes:
         below: the rung under it; empty if there is none.
-        above: the next one; empty if there is none.
+        above: the next one; empty if there is none, or it earns what the rung under it does.
         way: the share of the way from the first to the second; `None` without both.
     """
 
@@ -301,6 +301,8 @@ def find_standing(rungs: Mapping[str, Values], values_T: npt.ArrayLike) -> Stand
     # Of rungs that earn the same here the last one, which is the better one elsewhere.
     below = max((n for n in means if means[n] <= mean), key=lambda n: means[n], default="")
     above = min((n for n in means if means[n] > mean), key=lambda n: means[n], default="")
+    if below and np.array_equal(mine_T[known_T], np.array(rungs[below])[known_T]):
+        above = ""  # it is that rung
     if not (below and above):
         return Standing(below, above, None)
     ends = Yardstick(rungs[below], rungs[above], below)

@@ -1,8 +1,8 @@
 """Tables of energy and the warehouse: returns of every baseline, ties, and tests of the optimum.
 
-    python benchmarks/control_tables.py energy                        every level, 100 test Tasks
-    python benchmarks/control_tables.py warehouse pick --tasks 500
-    python benchmarks/control_tables.py energy --tasks 200 --markdown docs/tables.md
+    python -m benchmarks.control_tables energy                        every level, 100 test Tasks
+    python -m benchmarks.control_tables warehouse pick --tasks 500
+    python -m benchmarks.control_tables energy --tasks 200 --markdown docs/tables.md
 
 A table per world, with one row per level and one column per policy: mean return with 95 % interval,
 and how often it broke a rule; then how often pairs of rollouts of the noisy policy tie, with the

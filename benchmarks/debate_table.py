@@ -1,8 +1,8 @@
 """The table of the debate: returns of every baseline at every tier, and how often returns tie.
 
-    python benchmarks/debate_table.py                                 every tier, 100 test Tasks
-    python benchmarks/debate_table.py L2 --tasks 500 --challenger noisy
-    python benchmarks/debate_table.py --target novelty --tasks 200 --markdown docs/papers.md
+    python -m benchmarks.debate_table                                 every tier, 100 test Tasks
+    python -m benchmarks.debate_table L2 --tasks 500 --challenger noisy
+    python -m benchmarks.debate_table --target novelty --tasks 200 --markdown docs/papers.md
 
 One row per tier and one column per policy, of the predictor against one challenger: mean return
 with 95 % interval, and how often an answer was malformed, if ever. Returns are scored against the
