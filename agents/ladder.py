@@ -225,23 +225,25 @@ def _shipped() -> Mapping[tuple[str, str, str], Mapping[str, Any]]:
     }
 
 
-def rung_names(world: World, role: str) -> list[str]:
+def rung_names(world: World, role: str, patience: float = _PATIENCE) -> list[str]:
     """Return the baselines by which a role's standing is found; none where it has no ladder.
 
-    A rung that takes longer than `_PATIENCE` a Task is left out: an evaluation must not wait for
-    planners that nobody named.
+    Args:
+        world: the world.
+        role: the role.
+        patience: seconds; a rung that takes longer a Task is left out, since an evaluation must not
+            wait for planners that nobody named.
     """
-    ladder = ladder_of(world.spec, world.level, role)
-    return [] if ladder is None else [rung.policy for rung in _rungs(world, role, ladder)]
+    ladder, shipped = ladder_of(world.spec, world.level, role), shipped_ladder(world, role)
+    rungs = shipped.rungs if shipped else ()
+    dear = {rung.policy for rung in rungs if rung.seconds > patience}
+    unmerged = [] if ladder is None else _unmerged(world, role, ladder)
+    return [rung.policy for rung in unmerged if rung.policy not in dear]
 
 
-def _rungs(world: World, role: str, ladder: Ladder) -> Sequence[Rung]:
+def _unmerged(world: World, role: str, ladder: Ladder) -> Sequence[Rung]:
     shipped = shipped_ladder(world, role)
-    if shipped is None:
-        return ladder.rungs
-    dear = {rung.policy for rung in shipped.rungs if rung.seconds > _PATIENCE}
-    left_out = {*shipped.merged, *dear}
-    return [one for one in ladder.rungs if not {one.name, one.policy} & left_out]
+    return [one for one in ladder.rungs if shipped is None or one.name not in shipped.merged]
 
 
 def rung_values(world: World, role: str, scale: Scale) -> dict[str, Values]:
@@ -258,7 +260,7 @@ def rung_values(world: World, role: str, scale: Scale) -> dict[str, Values]:
     blind = Rung(scale.blind, "blind", scale.label)
     return {
         rung.name: scale.returns[rung.policy].values_T
-        for rung in (blind, *_rungs(world, role, ladder))
+        for rung in (blind, *_unmerged(world, role, ladder))
         if rung.policy in scale.returns
     }
 

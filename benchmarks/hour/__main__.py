@@ -11,6 +11,7 @@ writes those of all entries of a page's world into the page.
 import argparse
 import ast
 import json
+import math
 import re
 import subprocess
 import sys
@@ -159,7 +160,7 @@ def run_entry(level: str, path: Path, split: str, count: int, workers: int | Non
     role = world.spec.roles[0]
     ladder = ladder_of(world.spec, world.level, role)
     assert ladder is not None
-    names = [ladder.zero, *rung_names(world, role)]
+    names = [ladder.zero, *rung_names(world, role, patience=math.inf)]
     opponents = scripted_opponents(world, role)
     scale = Scale.measure(world, tasks, role, opponents, executor, names)
     ends = Yardstick(

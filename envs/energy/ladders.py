@@ -25,7 +25,7 @@ _SITE = Ladder(
         Rung("merit_order", "textbook", "merit order, a run ahead"),
         Rung("mpc", "planner", "mean-day DP", "Garcia et al. 1989"),
         Rung("worst_day", "planner", "worst-day DP", "Soyster 1973"),
-        Rung("stochastic", "optimum", "scenario DP", "Takriti et al. 1996"),
+        Rung("stochastic", "planner", "scenario DP", "Takriti et al. 1996"),
     ),
     "hold",
     "$",

@@ -140,7 +140,7 @@ def miss_cost(home: Home, energy: np.ndarray, reserve: float) -> np.ndarray:
 def flow_cost(home: Home, net: np.ndarray, price: float) -> np.ndarray:
     """The cost of buying (net above 0) or selling (below)."""
     sold = np.minimum(np.maximum(-net, 0.0), home.export)
-    return price * np.maximum(net, 0.0) - home.sell * sold
+    return np.asarray(price * np.maximum(net, 0.0) - home.sell * sold)
 
 
 def predict(
@@ -202,7 +202,7 @@ def stage(
     change = after - energy
     power = np.where(change > 0, change / home.keep, change * home.keep)
     cost = flow_cost(home, net[None] + power, price) + home.wear * np.abs(power)
-    return (cost + np.interp(after, grid, value)) @ odds
+    return np.asarray((cost + np.interp(after, grid, value)) @ odds)
 
 
 def net_nodes(load: tuple[float, float], sun: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
