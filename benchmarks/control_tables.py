@@ -31,7 +31,7 @@ from tokengym.envs.core.turn import Turn
 from tokengym.envs.energy.oracle import optimum, simulate
 from tokengym.envs.energy.plants import plant_from
 from tokengym.envs.energy.site import Site
-from tokengym.envs.registry import spec
+from tokengym.envs.registry import baselines_at, spec
 from tokengym.rewards.estimates import mean_estimate
 from tokengym.rewards.ties import tie_statistics
 
@@ -171,7 +171,8 @@ WORLDS: Mapping[str, ControlWorld] = {
 
 def measure(name: str, level: str, count: int) -> dict[str, Any]:
     """Return what a level is shown with: the `cells` of its row, and what the `search` found."""
-    world, known = make_world(name, level), baselines(name)
+    world = make_world(name, level)
+    known = baselines_at(world)
     role = world.spec.roles[0]
     tasks, seconds = [], []
     for index in range(count):
@@ -187,13 +188,11 @@ def measure(name: str, level: str, count: int) -> dict[str, Any]:
         f"{tie_statistics(found_NG)['reward_tie_pair_rate']:.3f}"
         for found_NG in (rewards_NG, floor.flattened(rewards_NG))
     )
-    cells = {
-        policy: returns_cell(
-            [run.returns[role] for run in records], f"{WORLDS[name].rate(records):.0%}"
-        )
-        for policy, records in runs.items()
-        if policy not in SHOWN_ELSEWHERE
-    }
+    # The columns are those of the world: a policy that is not for the level has an empty cell.
+    cells = {policy: "" for policy in baselines(name) if policy not in SHOWN_ELSEWHERE}
+    for policy in cells.keys() & runs.keys():
+        returns = [run.returns[role] for run in runs[policy]]
+        cells[policy] = returns_cell(returns, f"{WORLDS[name].rate(runs[policy]):.0%}")
     cells |= {"tied pairs": ties, "ms": f"{1e3 * statistics.median(seconds):.1f}"}
     return {"cells": cells, "search": WORLDS[name].search(world, tasks, runs)}
 
@@ -217,9 +216,12 @@ def markdown(name: str, levels: Mapping[str, Mapping[str, Any]], count: int) -> 
 
 
 def _short(cells: Cells) -> Cells:
-    """Return a row in which a cell that repeats the one before it is `=`."""
-    pairs = zip([None, *cells.values()], cells.items(), strict=False)
-    return {name: "=" if cell == before else cell for before, (name, cell) in pairs}
+    """Return a row in which a cell that repeats the last one with a text is `=`."""
+    short, before = {}, ""
+    for name, cell in cells.items():
+        short[name] = "=" if cell and cell == before else cell
+        before = cell or before
+    return short
 
 
 def main() -> None:

@@ -37,7 +37,7 @@ def rung_rows(ladder: LevelLadder) -> list[list[str]]:
             rung.source,
             f"{rung.lines}" if rung.lines else "",
             f"{1000.0 * rung.seconds:.3g}" if rung.lines else "",
-            f"{round(rung.share.value, 3) + 0.0:.3f}",
+            f"{rung.share.value:z.3f}",
             f"{rung.solved:.0%}",
             "" if rung.effect is None else f"{rung.effect:.2f}",
         ]
@@ -61,7 +61,7 @@ def first_ladders(ladders: Mapping[str, Mapping[str, LevelLadder]]) -> str:
     rows = []
     for world, by_level in ladders.items():
         level, ladder = next(iter(by_level.items()))
-        rungs = [f"{rung.name} {round(rung.share.value, 2) + 0.0:.2f}" for rung in ladder.rungs]
+        rungs = [f"{rung.name} {rung.share.value:z.2f}" for rung in ladder.rungs]
         rows.append([world, f"`{level}`", "; ".join(rungs)])
     return markdown_table(LADDERS_HEADER, rows)
 

@@ -119,8 +119,8 @@ def _told_finished(run: RunFolder) -> bool:
         return False
     ending = f" ({outcome.ending})" if outcome.ending else ""
     typer.echo(
-        f"{run.folder} is finished after {run.steps_done} steps{ending}; --steps with a larger "
-        f"number trains on; report: {report}"
+        f"{run.folder} is finished: {run.steps_done} of {run.config.steps} steps{ending}; --steps "
+        f"with a larger number trains on; report: {report}"
     )
     _end(outcome)
     return True

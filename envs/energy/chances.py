@@ -5,12 +5,10 @@ only the price of what is bought, as the car is seldom at home while the sun shi
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.step_result import Commands, State
-
-Floats = npt.NDArray[np.float64]
+from tokengym.rewards.arrays import Floats
 
 _STORES = 81
 _CHOICES = 801

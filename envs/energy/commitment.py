@@ -13,13 +13,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.energy.microgrid import LOST_LOAD
 from tokengym.envs.energy.site import Site, Unit, shares
 from tokengym.envs.energy.step_result import Commands, State
-
-Floats = npt.NDArray[np.float64]
+from tokengym.rewards.arrays import Floats
 
 ENERGIES = 49
 """Battery energies of the grid, from the floor to the capacity."""

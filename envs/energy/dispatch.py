@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tokengym.envs.energy.commitment import Day, Floats, planned
+from tokengym.envs.energy.commitment import Day, planned
 from tokengym.envs.energy.oracle import Simulation, simulate_rule
 from tokengym.envs.energy.rules import scale_of
 from tokengym.envs.energy.site import Site, Unit, shares
 from tokengym.envs.energy.step_result import Commands, State
+from tokengym.rewards.arrays import Floats
 
 SiteRule = Callable[[Site, int, State], Commands]
 

@@ -4,7 +4,8 @@ import itertools
 import math
 
 import numpy as np
-import numpy.typing as npt
+
+from tokengym.rewards.arrays import Flags, Floats
 
 Term = tuple[int, float]
 """A variable and its coefficient."""
@@ -33,7 +34,7 @@ class Program:
         """Add `low <= sum of coefficient times variable <= high`."""
         self._rows.append((low, high, terms))
 
-    def solve(self) -> tuple[npt.NDArray[np.float64], float] | None:
+    def solve(self) -> tuple[Floats, float] | None:
         """Return the variables and the least cost, or `None` if nothing is feasible.
 
         Whole variables are rounded and fixed and the rest solved again, so that the answer is a
@@ -56,11 +57,11 @@ class Program:
 
     def _solve(
         self,
-        cost: npt.NDArray[np.float64],
-        low: npt.NDArray[np.float64],
-        high: npt.NDArray[np.float64],
-        whole: npt.NDArray[np.bool_] | None = None,
-    ) -> npt.NDArray[np.float64] | None:
+        cost: Floats,
+        low: Floats,
+        high: Floats,
+        whole: Flags | None = None,
+    ) -> Floats | None:
         from scipy.optimize import Bounds, milp
         from scipy.sparse import csc_array
 

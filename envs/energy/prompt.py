@@ -19,8 +19,6 @@ from tokengym.rewards.control import floor_return
 from tokengym.rewards.form import FORM_SHARE
 
 _FIELD = re.compile(r"%\((\w+)\)")
-_LONGEST_RUN = 24
-"""Most hours that a generator may have to go on running: those of the longest episode."""
 
 
 class EnergyPrompt:
@@ -47,7 +45,8 @@ class EnergyPrompt:
         self.sales_vary = isinstance(plant, Microgrid) and len(set(plant.resale)) > 1
         # Formats of what an episode's Turns say: between them macros would take most of a step.
         self._now = [_state_format(words.now(self, step)) for step in range(plant.steps)]
-        self._runs = [words.runs(hours) for hours in range(_LONGEST_RUN + 1)]
+        longest = max(unit.hours for unit in plant.units) if isinstance(plant, Site) else -1
+        self._runs = [words.runs(hours) for hours in range(longest + 1)]
         self._did = [words.did(plant, device) for device in plant.devices]
         self._missed = words.missed(plant)
         self._kept: str = words.kept(plant)

@@ -378,3 +378,16 @@ def test_what_can_be_reached_is_not_said_without_its_policy_or_of_a_users_data(
     world = make_world("warehouse", level="full")
     few = {name: baselines("warehouse")[name] for name in ("null", "random", "oracle")}
     assert check(world, few, tasks=2).reached_by is None
+
+
+def test_a_level_is_named_with_its_world_or_by_its_option_and_not_by_both() -> None:
+    shown = CliRunner().invoke(app, ["check", "forecast:expert", "--ladder"])
+    assert shown.exit_code == 0, shown.output
+    assert "tokengym/Forecast-v0 expert, 400 validation Tasks" in shown.output
+    assert "tokengym/Forecast-v0 easy" not in shown.output
+    with pytest.raises(OptionError, match=r"'forecast:expert' names a level already"):
+        CliRunner().invoke(
+            app, ["check", "forecast:expert", "--level", "easy"], catch_exceptions=False
+        )
+    with pytest.raises(OptionError, match="'nothing'"):
+        CliRunner().invoke(app, ["check", "forecast:nothing"], catch_exceptions=False)

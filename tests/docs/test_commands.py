@@ -215,14 +215,7 @@ def start(reader: Reader, arguments: list[str]) -> str:
 
 
 def probe(reader: Reader, arguments: list[str]) -> str:
-    """The command itself, once; it fails where the page has planted a fault.
-
-    Of settings a trainer is asked whether it has them: `tests/probe` judges it with them.
-    """
-    if "--set" in arguments:
-        shown = reader.run_tokengym("probe", *arguments, "--set", "bogus=1", status=2)
-        assert "it has no 'bogus'" in shown
-        return shown
+    """The command itself, once; it fails where the page has planted a fault."""
     words = tuple(arguments)
     wrong = words[0] == "read" and any(word.startswith("late") for word in words)
     if words not in PROBED or words[0] == "export":

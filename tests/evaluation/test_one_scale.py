@@ -30,8 +30,9 @@ from tokengym.rewards.estimates import mean_estimate
 
 TASKS = 3
 WORLDS = ("forecast", "warehouse", "energy", "disruption")
-LEVELS = [(spec(world).id, spec(world).levels[0], spec(world).evaluation) for world in WORLDS]
-"""One of each world: the code that states skill does not ask for the level."""
+LEVELS = list({spec(world).class_path(level): (spec(world).id, level, spec(world).evaluation)
+               for world in WORLDS for level in reversed(spec(world).levels)}.values())  # fmt: skip
+"""One of each class of worlds: what states skill does not ask for the level."""
 OTHERS = [
     ("tokengym/Forecast-v0", "easy", {"label": "outcome", "score": "log"}),
     ("tokengym/Energy-v1", "small", {"flat_floor": True}),

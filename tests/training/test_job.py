@@ -300,7 +300,7 @@ def test_a_service_need_not_have_the_route_that_ends_a_session(
     assert before is not None
     again = CliRunner().invoke(app, ["resume", str(run.folder)])
     assert again.exit_code == 0, again.output
-    assert "is finished after 1 steps; --steps" in again.output
+    assert "is finished: 1 of 1 steps; --steps" in again.output
     assert run.outcome == before
 
 

@@ -8,17 +8,16 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.tables import CsvTable, Row
 from tokengym.envs.intake.times import localized, read_time, zones_that_change
+from tokengym.rewards.arrays import Floats
 
 _LEAST_PERIOD = 6
 """Steps in a row that are as long as each other, so that they are steps and no gaps."""
 _MOST_CHANGES = 4
 """Changes of the step that a report lists."""
-FloatArray = npt.NDArray[np.float64]
 
 
 class Clock(NamedTuple):
@@ -86,7 +85,7 @@ def read_clock(table: CsvTable, zone: ZoneInfo | None) -> Clock:
     return clock_of(table, table.readable(_read, "time"), zone)
 
 
-def spans_of(clock: Clock) -> tuple[FloatArray, FloatArray]:
+def spans_of(clock: Clock) -> tuple[Floats, Floats]:
     """Return when each row begins, in seconds since 1970, and for how many seconds it is.
 
     It is for as long as the file states, else as the steps of its period: a new one begins where

@@ -18,11 +18,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from tokengym.envs.warehouse.games.batching import heuristics
-from tokengym.envs.warehouse.games.batching.rules import FloatArray, Pool
+from tokengym.envs.warehouse.games.batching.rules import Pool
+from tokengym.rewards.arrays import Flags, Floats
 
 _MOST_ROUNDS = 100
 _LEAST_PRICE = 1e-9
@@ -33,7 +33,7 @@ _NODES = 8
 """Nodes of the search for a plan: a limit of time would make plans depend on the machine."""
 
 
-def kinds(pool: Pool) -> tuple[npt.NDArray[np.bool_], FloatArray]:
+def kinds(pool: Pool) -> tuple[Flags, Floats]:
     """Return the kinds of batches; those whose orders fit in a shorter one are left out.
 
     Returns:
@@ -54,9 +54,7 @@ def kinds(pool: Pool) -> tuple[npt.NDArray[np.bool_], FloatArray]:
     return np.array(rows), lengths
 
 
-def worth(
-    pool: Pool, fits_KN: npt.NDArray[np.bool_], prices: FloatArray
-) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+def worth(pool: Pool, fits_KN: Flags, prices: Floats) -> tuple[Floats, Flags]:
     """Solve the knapsack of every kind.
 
     Args:
@@ -79,7 +77,7 @@ def worth(
     return best[:, -1], taken
 
 
-def _batches(pool: Pool, taken: npt.NDArray[np.bool_]) -> set[tuple[int, ...]]:
+def _batches(pool: Pool, taken: Flags) -> set[tuple[int, ...]]:
     """Read the batches of a knapsack back, one a kind."""
     found = set()
     for kind in range(taken.shape[1]):

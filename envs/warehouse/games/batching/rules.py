@@ -13,14 +13,11 @@ from math import isfinite
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.warehouse.plain import scalars
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from tokengym.rewards.arrays import Floats, Ints
 
 MOST_AISLES = 12
 """The bound looks at all 2^12 sets of aisles."""
@@ -99,12 +96,12 @@ class Pool(Immutable):
         return self.total(self.plan) <= self.bound + 1e-6
 
     @cached_property
-    def units(self) -> IntArray:
+    def units(self) -> Ints:
         """Articles by order."""
         return np.array([len(places) for places in self.orders])
 
     @cached_property
-    def reach(self) -> FloatArray:
+    def reach(self) -> Floats:
         """How far an order leads into each aisle from the front, 0 where it does not, (N, A)."""
         reach = np.zeros((len(self.orders), self.aisles))
         for number, places in enumerate(self.orders):
@@ -113,7 +110,7 @@ class Pool(Immutable):
                 reach[number, aisle] = max(reach[number, aisle], depth)
         return reach
 
-    def lengths(self, reach: FloatArray) -> FloatArray:
+    def lengths(self, reach: Floats) -> Floats:
         """Return the lengths of tours by how far they lead into each aisle, (..., A) to (...)."""
         visited = reach > 0.0
         count = visited.sum(axis=-1)
@@ -121,7 +118,7 @@ class Pool(Immutable):
         back = 2.0 * np.take_along_axis(reach, last[..., None], axis=-1)[..., 0]
         through = 2.0 * self.margin + self.cell * self.rows
         odd = count % 2
-        lengths: FloatArray = (count - odd) * through + odd * back + 2.0 * self.pitch * last
+        lengths: Floats = (count - odd) * through + odd * back + 2.0 * self.pitch * last
         return lengths
 
     def length(self, batch: Sequence[int]) -> float:

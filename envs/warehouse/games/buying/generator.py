@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tokengym.envs.warehouse.games.stock.model import FloatArray
 from tokengym.envs.warehouse.levels import BuyingLevel
+from tokengym.rewards.arrays import Floats
 
 HISTORY = 5
 """Periods before the first whose demand is shown."""
@@ -58,9 +58,7 @@ def draw_pattern(rng: np.random.Generator, periods: int) -> dict[str, Any]:
     }
 
 
-def _shape(
-    pattern: str, rng: np.random.Generator, time: FloatArray, after: Sequence[Any]
-) -> FloatArray:
+def _shape(pattern: str, rng: np.random.Generator, time: Floats, after: Sequence[Any]) -> Floats:
     """Return the mean of every period as a multiple of the usual one; `time` runs from 0 to 1."""
     size = float(rng.uniform(0.4, 1.0))
     shape = np.ones(len(time))

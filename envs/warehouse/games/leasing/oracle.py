@@ -11,7 +11,7 @@ import numpy as np
 
 from tokengym.envs.warehouse.games.leasing.generator import draw_customers
 from tokengym.envs.warehouse.games.leasing.rules import Kind, LeaseModel, Quote, State, lowest
-from tokengym.envs.warehouse.games.stock.model import FloatArray
+from tokengym.rewards.arrays import Floats
 
 _LEAST_GAP = 0.2
 """Least gap between reference and optimum in expectation, as a share of it: prices must matter."""
@@ -69,7 +69,7 @@ class Values:
         ]
 
 
-def _prices(kind: Kind, rule: Quote | None) -> tuple[FloatArray, FloatArray]:
+def _prices(kind: Kind, rule: Quote | None) -> tuple[Floats, Floats]:
     """Return earnings and odds by price that may be quoted; without a rule, also by none."""
     prices = range(kind.low, kind.high + 2) if rule is None else [rule(kind)]
     return np.array([*map(kind.earns, prices)], float), np.array([*map(kind.signs, prices)])

@@ -19,13 +19,13 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
+from tokengym.rewards.arrays import Floats
 
 Ids = frozenset[str]
-Value = TypeVar("Value", float, npt.NDArray[np.float64])
+Value = TypeVar("Value", float, Floats)
 
 _SHARES = MappingProxyType({"train": 0.7, "validation": 0.15, "test": 0.15})
 _WORDINGS = MappingProxyType({"train": (0, 1, 2), "validation": (3,), "test": (4, 5)})

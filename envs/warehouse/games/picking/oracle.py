@@ -12,19 +12,16 @@ from operator import le
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.warehouse.games.picking.clauses import closures, fines, paid
 from tokengym.envs.warehouse.games.picking.heuristics import follow, singles
 from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs, read_shift
-from tokengym.envs.warehouse.games.picking.routing import MOST_STOPS, IntArray, shortest_tours
+from tokengym.envs.warehouse.games.picking.routing import MOST_STOPS, shortest_tours
 from tokengym.envs.warehouse.games.picking.rules import PickingState
 from tokengym.envs.warehouse.grammar import MOST_WAIT, Command, Done, Trip, Wait, write_pick
 from tokengym.envs.warehouse.layout import Walks
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+from tokengym.rewards.arrays import Flags, Floats, Ints
 
 MOST_ORDERS = 12
 """2^12 sets of orders are solved in well under a second; a larger book is refused, not guessed."""
@@ -47,10 +44,10 @@ class Trips(NamedTuple):
         stops: slots in walking order by trip.
     """
 
-    sets_T: IntArray
-    walked_T: IntArray
-    lasts_T: IntArray
-    release_T: IntArray
+    sets_T: Ints
+    walked_T: Ints
+    lasts_T: Ints
+    release_T: Ints
     ids: list[frozenset[str]]
     stops: list[tuple[str, ...]]
 
@@ -114,16 +111,16 @@ class _Outlook(NamedTuple):
         stocked_S: whether stock covers the set.
     """
 
-    start_TU: IntArray
-    gain: Callable[[int, IntArray, IntArray], FloatArray]
-    hope_UN: FloatArray
-    open_SN: FloatArray
-    left_S: FloatArray
-    stocked_S: BoolArray
+    start_TU: Ints
+    gain: Callable[[int, Ints, Ints], Floats]
+    hope_UN: Floats
+    open_SN: Floats
+    left_S: Floats
+    stocked_S: Flags
 
-    def hope(self, shipped: IntArray, time: IntArray) -> FloatArray:
+    def hope(self, shipped: Ints, time: Ints) -> Floats:
         """Return a bound on what all orders outside the sets `shipped` add from `time` on."""
-        hope: FloatArray = (self.hope_UN[time] * self.open_SN[shipped]).sum(axis=-1)
+        hope: Floats = (self.hope_UN[time] * self.open_SN[shipped]).sum(axis=-1)
         return hope
 
 
@@ -153,9 +150,7 @@ def feasible_trips(site: Site, orders: Sequence[Order]) -> Trips:
     return Trips(np.array(sets), walked, walked + units_T, release_T, ids, stops)
 
 
-def _routes(
-    walks: Walks, slots: Sequence[tuple[str, ...]]
-) -> tuple[IntArray, list[tuple[str, ...]]]:
+def _routes(walks: Walks, slots: Sequence[tuple[str, ...]]) -> tuple[Ints, list[tuple[str, ...]]]:
     """Route every trip; those with equally many stops at once."""
     walked = np.zeros(len(slots), dtype=np.int64)
     stops: list[tuple[str, ...]] = list(slots)
@@ -284,16 +279,16 @@ def _outlook(
 
 
 def _gain(
-    site: Site, orders: Sequence[Order], trips: Trips, carried_TN: FloatArray, earned_NU: FloatArray
-) -> Callable[[int, IntArray, IntArray], FloatArray]:
+    site: Site, orders: Sequence[Order], trips: Trips, carried_TN: Floats, earned_NU: Floats
+) -> Callable[[int, Ints, Ints], Floats]:
     """Return the function from what was shipped before, trips and finish times to earnings."""
     clauses, steps_T = site.clauses, site.walk_cost * trips.walked_T
     if not clauses:
-        gain_TU: FloatArray = carried_TN @ earned_NU - steps_T[:, None]
+        gain_TU: Floats = carried_TN @ earned_NU - steps_T[:, None]
         return lambda _shipped, trip_M, finish: np.asarray(gain_TU[trip_M, finish])
     names = [order.id for order in orders]
 
-    def gain(shipped: int, trip_M: IntArray, finish: IntArray) -> FloatArray:
+    def gain(shipped: int, trip_M: Ints, finish: Ints) -> Floats:
         before = frozenset([name for place, name in enumerate(names) if shipped >> place & 1])
         ids_M = [trips.ids[trip] for trip in trip_M.tolist()]
         earning = [paid(clauses, before, ids) for ids in ids_M]
@@ -334,7 +329,7 @@ def _value_of_some_plan(trips: Trips, outlook: _Outlook, free: Sequence[int], no
         free_BP.sort(axis=1)
 
 
-def _soonest(finish: IntArray, free_BP: IntArray) -> IntArray:
+def _soonest(finish: Ints, free_BP: Ints) -> Ints:
     """Return when the first picker is free after the one who was has come back at `finish`."""
     return finish if free_BP.shape[1] == 1 else np.minimum(finish, free_BP[:, 1:2])
 

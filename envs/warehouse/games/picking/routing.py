@@ -4,11 +4,9 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.warehouse.layout import Walks, slot_name
-
-IntArray = npt.NDArray[np.int64]
+from tokengym.rewards.arrays import Ints
 
 MOST_STOPS = 12
 """The dynamic program holds 2^k sets of k stops; beyond this it is no longer cheap."""
@@ -17,7 +15,7 @@ _FAR = 1 << 40
 _CELLS_AT_ONCE = 1 << 21
 
 
-def shortest_tours(steps: IntArray) -> tuple[IntArray, IntArray]:
+def shortest_tours(steps: Ints) -> tuple[Ints, Ints]:
     """Find the shortest closed tour of every trip by dynamic programming over sets of stops.
 
     Args:

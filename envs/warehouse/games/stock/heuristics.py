@@ -6,8 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from tokengym.envs.warehouse.games.stock.model import FloatArray, IntArray, StockModel
+from tokengym.envs.warehouse.games.stock.model import StockModel
 from tokengym.envs.warehouse.games.stock.rules import Inventory
+from tokengym.rewards.arrays import Floats, Ints
 
 Rule = Callable[[StockModel, int], int]
 """From an item and the number of a review to a level of units on hand and on order."""
@@ -19,7 +20,7 @@ def order_up_to(rule: Rule, inventory: Inventory, review: int) -> int:
     return max(0, min(level - inventory.position, inventory.room))
 
 
-def levels(rule: Rule, model: StockModel) -> IntArray:
+def levels(rule: Rule, model: StockModel) -> Ints:
     """Return the levels of a rule by review."""
     return np.array([rule(model, review) for review in range(model.reviews)])
 
@@ -86,15 +87,15 @@ def silver_meal(model: StockModel, review: int, shared: float = 0.0) -> tuple[in
     )
 
 
-def _shortage(model: StockModel, review: int, end: int) -> FloatArray:
+def _shortage(model: StockModel, review: int, end: int) -> Floats:
     """Return by units held the mean demand beyond them from a review to the morning of a day."""
     met = np.cumsum(1.0 - _chances(model, review, min(end, model.days)))
     return sum(model.means[review * model.review : end]) - np.append(0.0, met[:-1])
 
 
-def _chances(model: StockModel, review: int, end: int) -> FloatArray:
+def _chances(model: StockModel, review: int, end: int) -> Floats:
     """Return the chances of a demand of at most 0, 1, ... `room` units until a day."""
-    shares: FloatArray = np.ones(1)
+    shares: Floats = np.ones(1)
     for day in range(review * model.review, end):
         shares = np.convolve(shares, model.demand[day])
     missing = max(0, model.room + 1 - len(shares))

@@ -8,13 +8,10 @@ from itertools import chain, islice
 from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from tokengym.rewards.arrays import Floats, Ints
 
 _TAIL = 1e-9
 MOST_CHOICES = 4_000_000
@@ -31,8 +28,8 @@ class Values(NamedTuple):
         next_day: by review and state, on the morning after it: shape (reviews, *state).
     """
 
-    at_review: FloatArray
-    next_day: FloatArray
+    at_review: Floats
+    next_day: Floats
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ class StockModel:
         )
 
     @cached_property
-    def left(self) -> FloatArray:
+    def left(self) -> Floats:
         """Probability that x on hand become j by the end of a day, (days, room + 1, room + 1)."""
         left = np.zeros((self.days, self.room + 1, self.room + 1))
         on_hand = np.arange(self.room + 1)
@@ -118,7 +115,7 @@ class StockModel:
         return left
 
     @cached_property
-    def cost(self) -> FloatArray:
+    def cost(self) -> Floats:
         """Expected cost of a day by units on hand, without the fixed cost: (days, room + 1)."""
         on_hand = np.arange(self.room + 1.0)
         left = self.left @ on_hand
@@ -165,7 +162,7 @@ class Joint(Immutable):
         """Return an item that shares nothing."""
         return cls((model,), 0.0, model.room)
 
-    def axes(self) -> tuple[list[list[IntArray]], list[IntArray]]:
+    def axes(self) -> tuple[list[list[Ints]], list[Ints]]:
         """Return the units along every axis of states, item by item, and of orders."""
         units = [np.arange(model.room + 1) for model in self.models]
         states = ([axis] * model.longest for axis, model in zip(units, self.models, strict=True))
@@ -173,7 +170,7 @@ class Joint(Immutable):
         return [list(islice(mesh, model.longest)) for model in self.models], list(mesh)
 
     @cached_property
-    def placing(self) -> FloatArray:
+    def placing(self) -> Floats:
         """What placing an order costs, by state and order; infinite without room."""
         states, orders = self.axes()
         cost = self.delivery * np.any(np.broadcast_arrays(*orders), axis=0)
@@ -183,9 +180,7 @@ class Joint(Immutable):
             free = np.minimum(free, model.room - sum(state) - order)
         return np.where(free < 0, np.inf, cost)
 
-    def costs(
-        self, day: int, morning: FloatArray, held: Sequence[slice] | None = None
-    ) -> FloatArray:
+    def costs(self, day: int, morning: Floats, held: Sequence[slice] | None = None) -> Floats:
         """Return expected costs by state and order from a day on; infinite without room.
 
         Args:
@@ -212,7 +207,7 @@ class Joint(Immutable):
         return costs
 
 
-def _later(model: StockModel, left: FloatArray, value: FloatArray) -> FloatArray:
+def _later(model: StockModel, left: Floats, value: Floats) -> Floats:
     """Return the expected `value` of an item's next morning by its state and order.
 
     Args:
@@ -225,7 +220,7 @@ def _later(model: StockModel, left: FloatArray, value: FloatArray) -> FloatArray
     size, *rest = value.shape
     # One small product for each delivery: a single large one would wake threads for little work.
     by_delivery = np.matmul(left, value[together].reshape(size, size, -1))
-    later: FloatArray = by_delivery.swapaxes(0, 1).reshape(len(left), size, *rest)
+    later: Floats = by_delivery.swapaxes(0, 1).reshape(len(left), size, *rest)
     if model.slow > 0.0:
         # On time, the order comes with what is due that day; late, it comes alone, a day later.
         on_time = later[..., 0, :][..., together, :]

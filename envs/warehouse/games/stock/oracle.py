@@ -25,13 +25,14 @@ import numpy as np
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.warehouse.games.stock.generator import draw_demand, draw_late
 from tokengym.envs.warehouse.games.stock.heuristics import lean_base_stock, levels
-from tokengym.envs.warehouse.games.stock.model import SLACK, FloatArray, IntArray, Joint, Values
+from tokengym.envs.warehouse.games.stock.model import SLACK, Joint, Values
 from tokengym.envs.warehouse.games.stock.rules import Inventory, read_groups, read_items
+from tokengym.rewards.arrays import Floats, Ints
 
 LEAST_GAP = 0.2
 """Least gap between reference and optimum in expectation, as a share of it: costs must matter."""
 
-Choice = Callable[[int, FloatArray], FloatArray]
+Choice = Callable[[int, Floats], Floats]
 """From a review and the costs by state and order to the cost by state of the orders chosen."""
 
 
@@ -48,7 +49,7 @@ def evaluate(joint: Joint, choose: Choice) -> Values:
     no_order: tuple[Any, ...] = (..., *[0] * len(joint.models))
     states, _ = joint.axes()
     ends = (one.leftover * sum(held) for one, held in zip(joint.models, states, strict=True))
-    value: FloatArray = np.asarray(sum(ends), dtype=np.float64)[no_order]
+    value: Floats = np.asarray(sum(ends), dtype=np.float64)[no_order]
     at_review = np.zeros((model.reviews, *value.shape))
     next_day = np.zeros_like(at_review)
     # Of the days of a review cycle the first comes last: what it leaves in the arrays stays.
@@ -62,7 +63,7 @@ def evaluate(joint: Joint, choose: Choice) -> Values:
     return Values(at_review, next_day)
 
 
-def order_up_to(joint: Joint, targets: Sequence[IntArray]) -> Choice:
+def order_up_to(joint: Joint, targets: Sequence[Ints]) -> Choice:
     """Return the policy that orders up to levels; those first in order have shared room first.
 
     Args:
@@ -72,7 +73,7 @@ def order_up_to(joint: Joint, targets: Sequence[IntArray]) -> Choice:
     states, orders = joint.axes()
     state = [axis.squeeze(tuple(range(-len(orders), 0))) for axis in chain(*states)]
 
-    def choose(review: int, costs: FloatArray) -> FloatArray:
+    def choose(review: int, costs: Floats) -> Floats:
         free, units = joint.room - sum(state), []
         axes = iter(state)
         for model, target in zip(joint.models, targets, strict=True):
@@ -80,7 +81,7 @@ def order_up_to(joint: Joint, targets: Sequence[IntArray]) -> Choice:
             wanted = np.clip(target[review] - held, 0, np.maximum(model.room - held, 0))
             units.append(np.where(wanted <= free, wanted, 0))
             free = free - units[-1]
-        chosen: FloatArray = costs[(*state, *units)]
+        chosen: Floats = costs[(*state, *units)]
         return chosen
 
     return choose
@@ -99,14 +100,14 @@ class Solution(Immutable):
     joint: Joint
     values: Values
     at: slice
-    _costs: dict[tuple[int, ...], FloatArray] = field(default_factory=dict, compare=False)
+    _costs: dict[tuple[int, ...], Floats] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, joint: Joint, at: slice = slice(None)) -> Self:
         """Solve items."""
         return cls(joint, optimal(joint), at)
 
-    def costs(self, review: int, inventories: Sequence[Inventory]) -> FloatArray:
+    def costs(self, review: int, inventories: Sequence[Inventory]) -> Floats:
         """Return the expected cost from a review to the end by order, acting best after it.
 
         The rollouts of a Task meet the same states, so what was worked out is kept.
