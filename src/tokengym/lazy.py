@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from pathlib import Path
+from linecache import getlines
 from typing import Any
 
 
@@ -32,7 +32,9 @@ def lazy_attributes(package: str) -> Callable[[str], Any]:
 @cache
 def _imported_for_types(package: str) -> dict[str, str]:
     """Return the module of each name that stands in the package's guarded imports."""
-    tree = ast.parse(Path(str(sys.modules[package].__file__)).read_text(encoding="utf-8"))
+    module = sys.modules[package]
+    # As tracebacks do, which find the lines of a module in an archive, too.
+    tree = ast.parse("".join(getlines(str(module.__file__), vars(module))))
     guards = (node for node in tree.body if isinstance(node, ast.If))
     imports = (each for guard in guards for each in guard.body if isinstance(each, ast.ImportFrom))
     return {each.name: str(found.module) for found in imports for each in found.names}

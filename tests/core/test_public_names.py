@@ -5,6 +5,7 @@ import pydoc
 import subprocess
 import sys
 import tomllib
+import zipfile
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -115,3 +116,23 @@ def test_a_task_and_an_episode_show_no_answer() -> None:
     for found in (task, tokengym.envs.Episode(world, task), world):
         assert task.answer["outcomes"] not in repr(found)
         assert task.answer["outcomes"] not in found._repr_html_()
+
+
+def test_names_of_a_package_in_an_archive_are_found_when_they_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "from typing import TYPE_CHECKING\n\n"
+        "from tokengym.lazy import lazy_attributes\n\n"
+        "if TYPE_CHECKING:\n    from archived.slow import Thing\n\n"
+        "__getattr__ = lazy_attributes(__name__)\n"
+    )
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        archive.writestr("archived/__init__.py", text)
+        archive.writestr("archived/slow.py", "class Thing:\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path / "archive.zip")
+    package = importlib.import_module("archived")
+    assert "archived.slow" not in sys.modules
+    assert package.Thing.__module__ == "archived.slow"
+    with pytest.raises(AttributeError, match="'archived' has no attribute 'Other'"):
+        _ = package.Other
