@@ -4,7 +4,6 @@ import json
 import math
 import re
 import shlex
-import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +23,7 @@ from tokengym.agents.certify.source import (
     Policy,
     Source,
     Step,
+    Stopwatch,
     Trace,
     begin,
     play,
@@ -65,7 +65,8 @@ class CertifySettings(Settings):
         strategies: replies drawn from the grammar in the search for exploits.
         replies: replies played in the check of memory.
         drawn: prompts drawn in the checks of repetition.
-        patience: seconds for all checks of a source; each may take some times its share.
+        patience: seconds of processor time for all checks of a source, of which each may take
+            some times its share; what is only waited for counts a quarter.
         ties: largest share of groups of eight in which all returns may be equal.
         policy: whose rollouts make the groups that are counted, see `players.player`.
         seed: of everything that is drawn.
@@ -75,7 +76,7 @@ class CertifySettings(Settings):
     strategies: int = option(200, "replies that the search for exploits draws", least=1)
     replies: int = option(10_000, "replies played in the check of memory", least=10)
     drawn: int = option(200, "prompts compared in the checks of repetition", least=10)
-    patience: float = option(1800.0, "seconds for all checks of a target", above=0)
+    patience: float = option(1800.0, "seconds of processor time for all checks", above=0)
     ties: float = option(0.5, "largest share of groups of eight that may tie", least=0, most=1)
     policy: str = option(
         "noisy",
@@ -145,20 +146,24 @@ class Bench:
     _end: float = math.inf
     _until: float = math.inf
 
+    @cached_property
+    def _watch(self) -> Stopwatch:
+        return Stopwatch(self.source)
+
     def expect(self, checks: int) -> None:
         """Begin as many checks: the patience of all of them starts."""
-        self._left, self._end = checks, time.monotonic() + self.settings.patience
+        self._left, self._end = checks, self._watch.elapsed() + self.settings.patience
 
     def begin(self, check: str) -> None:
         """Begin a check; a few times its share of the time that is left is its own."""
-        self._check, now = check, time.monotonic()
+        self._check, now = check, self._watch.elapsed()
         share = _SHARES / (_SHARES - 1 + max(self._left, 1))
         self._until = now + max(self._end - now, 0.0) * share
         self._left -= 1
 
     def _require_time(self) -> None:
-        if time.monotonic() > self._until:
-            patience = f"{self.settings.patience:g} s for all checks (--patience)"
+        if self._watch.elapsed() > self._until:
+            patience = f"{self.settings.patience:g} s of processor time (--patience)"
             raise Untold(f"it was not finished in its share of {patience}")
 
     def once(self, made: Callable[["Bench"], T]) -> T:

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
+import psutil
+
 from tokengym.agents.certify import worker
 from tokengym.agents.certify.source import (
     Episode,
@@ -67,6 +69,7 @@ class Sandbox(Source):
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._started = 0
+        self._ended = 0.0
         self.isolated = False
         self._spawn()
 
@@ -93,6 +96,14 @@ class Sandbox(Source):
         held: int | None = self._ask("measuring memory", do="memory")["bytes"]
         return held
 
+    def spent(self) -> float:
+        """Return the seconds of processor time that the source's processes have used."""
+        if self._process is not None:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                times = psutil.Process(self._process.pid).cpu_times()
+                return self._ended + times.user + times.system
+        return self._ended
+
     def draw_random(self) -> None:
         """Draw from the global generators of the process."""
         if self._process is None:
@@ -106,6 +117,7 @@ class Sandbox(Source):
     def close(self) -> None:
         """End the process."""
         if self._process is not None:
+            self._ended = self.spent()
             self._process.kill()
             for pipe in (self._process.stdin, self._process.stdout):
                 with contextlib.suppress(BrokenPipeError):

@@ -11,7 +11,7 @@ from tests.certify.synthetic import QUICK
 from tokengym.agents.certify.certificate import certify_target
 from tokengym.agents.certify.finding import Severity, Status
 from tokengym.agents.certify.sandbox import Limits, Sandbox
-from tokengym.agents.certify.source import Place, SourceFailure, Trace, play, say
+from tokengym.agents.certify.source import Place, SourceFailure, Stopwatch, Trace, play, say
 
 GRADER = """
 import os, socket, sys, time
@@ -20,6 +20,12 @@ def reward(prompt, reply, row):
     print("noise on standard output")
     if reply == "sleep":
         time.sleep(60)
+    if reply == "nap":
+        time.sleep(0.4)
+    if reply == "work":
+        begun = time.process_time()
+        while time.process_time() < begun + 0.4:
+            pass
     if reply == "exit":
         sys.exit(3)
     if reply == "input":
@@ -98,6 +104,21 @@ def test_a_process_that_hangs_or_dies_is_told_and_started_again(
 )
 def test_what_a_reply_raises_is_told(sandbox: Sandbox, reply: str, words: str) -> None:
     assert words in total(sandbox, reply).error
+
+
+def test_work_counts_whole_and_waiting_a_quarter(sandbox: Sandbox) -> None:
+    total(sandbox, "1")
+    naps, works = Stopwatch(sandbox), sandbox.spent()
+    total(sandbox, "nap")
+    assert naps.elapsed() >= 0.1
+    assert sandbox.spent() - works < 0.2
+    total(sandbox, "work")
+    worked = sandbox.spent() - works
+    assert worked >= 0.35
+    assert naps.elapsed() >= worked
+    sandbox.close()
+    assert sandbox.spent() - works >= worked
+    assert total(sandbox, "1").total == 1.0
 
 
 def test_a_fresh_process_has_other_hashes(sandbox: Sandbox) -> None:

@@ -1,7 +1,6 @@
 """Sound: equal seeds give equal episodes, rewards are what is declared, and no reply raises."""
 
 import math
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from statistics import median
@@ -22,6 +21,7 @@ from tokengym.agents.certify.source import (
     Policy,
     Source,
     SourceFailure,
+    Stopwatch,
     Trace,
     begin,
     play,
@@ -264,10 +264,10 @@ def memory(bench: Bench) -> Verdict:
 
 def _replies(source: Source, place: Place, count: int, first: int) -> int:
     """Play episodes of one 10 kB reply each for a while; returns how many replies there were."""
-    until = time.monotonic() + _PLAYING
+    watch = Stopwatch(source)
     for number in range(first, first + count):
         long = f"{number} " * 1700
         play(source, place, lambda text, turn, long=long: None if turn else long)  # type: ignore[misc]
-        if time.monotonic() > until:
+        if watch.elapsed() > _PLAYING:
             return number + 1 - first
     return count
