@@ -15,8 +15,6 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
-import psutil
-
 from tokengym.agents.certify import worker
 from tokengym.agents.certify.source import (
     Episode,
@@ -69,7 +67,7 @@ class Sandbox(Source):
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._started = 0
-        self._ended = 0.0
+        self._ended = self._spent = 0.0
         self.isolated = False
         self._spawn()
 
@@ -97,12 +95,8 @@ class Sandbox(Source):
         return held
 
     def spent(self) -> float:
-        """Return the seconds of processor time that the source's processes have used."""
-        if self._process is not None:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                times = psutil.Process(self._process.pid).cpu_times()
-                return self._ended + times.user + times.system
-        return self._ended
+        """Return the seconds of processor time that the source's processes have said they used."""
+        return self._ended + self._spent
 
     def draw_random(self) -> None:
         """Draw from the global generators of the process."""
@@ -117,7 +111,7 @@ class Sandbox(Source):
     def close(self) -> None:
         """End the process."""
         if self._process is not None:
-            self._ended = self.spent()
+            self._ended, self._spent = self.spent(), 0.0
             self._process.kill()
             for pipe in (self._process.stdin, self._process.stdout):
                 with contextlib.suppress(BrokenPipeError):
@@ -170,6 +164,7 @@ class Sandbox(Source):
             self.close()
             raise SourceFailure(f"{doing}: the process ended with status {process.returncode}")
         answer: dict[str, Any] = json.loads(line)
+        self._spent = answer["spent"]
         if "error" in answer:
             raise RemoteError(answer["error"])
         return answer
