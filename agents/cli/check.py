@@ -17,6 +17,7 @@ from tokengym.agents.certify.level_tables import (
     LEVELS_HEADER,
     LIMITS_HEADER,
     RUNGS_HEADER,
+    amount,
     first_ladders,
     ladders_of_world,
     rung_rows,
@@ -183,9 +184,15 @@ def _show_ladders(asked: _Asked, levels: Sequence[World], executor: Executor) ->
         title = f"{world.spec.id} {world.level}, {found.tasks} validation Tasks"
         merged = "; ".join(f"{name} with {other}" for name, other in found.merged.items())
         note = (
-            f"Gain: over {found.zero}, a share of {found.gain:.3g} {found.unit}. Merged: {merged}"
+            f"gain: over {found.zero}, as a share of the top rung's {amount(found)} "
+            "per Task; solved: Tasks on which a rung gains as much as the top one; gap / SD: the "
+            f"next rung's lead over its standard deviation. Not told apart, and merged: {merged or 'none'}"
         )
-        show(Table(RUNGS_HEADER, rung_rows(found), title, note))
+        rows = [
+            (kind, f"{rung} ({source})" if source else rung, *rest)
+            for kind, rung, source, *rest in rung_rows(found)
+        ]
+        show(Table((RUNGS_HEADER[0], "rung (source)", *RUNGS_HEADER[3:]), rows, title, note))
     blocks = {
         f"{_LADDER}, {name}": partial(ladders_of_world, name, each)
         for name, each in ladders.items()
