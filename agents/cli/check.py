@@ -186,7 +186,8 @@ def _show_ladders(asked: _Asked, levels: Sequence[World], executor: Executor) ->
         note = (
             f"gain: over {found.zero}, as a share of the top rung's {amount(found)} "
             "per Task; solved: Tasks on which a rung gains as much as the top one; gap / SD: the "
-            f"next rung's lead over its standard deviation. Not told apart, and merged: {merged or 'none'}"
+            "next rung's lead over its standard deviation. Not told apart, and merged: "
+            f"{merged or 'none'}"
         )
         rows = [
             (kind, f"{rung} ({source})" if source else rung, *rest)
