@@ -48,7 +48,7 @@ _LADDER = "tokengym check --ladder"
 
 @dataclass(frozen=True)
 class _Asked(WorldOptions):
-    """What is measured, and how thoroughly.
+    """Levels, Tasks and files.
 
     Attributes: see their help.
     """
@@ -57,12 +57,12 @@ class _Asked(WorldOptions):
     tasks: int = option(40, "Tasks of each split", least=2)
     seed: int = option(0, "seed of the policies")
     ladder: bool = option(
-        False, "print the rungs of each level instead; of levels we ship as filed"
+        False, "print the rungs of each level instead, as on file for shipped levels"
     )
     json_file: Path | None = option(None, "also write the results to this file", flag="--json")
-    markdown: tuple[Path, ...] = option((), "with --all: a page whose tables to write", read=Path)
+    markdown: tuple[Path, ...] = option((), "with --all: a page whose tables to renew", read=Path)
     rollouts: Path | None = option(None, "a folder to save every episode in")
-    ties: float = option(0.5, "most of eight noisy rollouts' groups that may tie", least=0, most=1)
+    ties: float = option(0.5, "largest share of groups of eight that may tie", least=0, most=1)
 
 
 @takes(_Asked)

@@ -47,7 +47,7 @@ def evaluate(
 ) -> None:
     """Evaluate policies on the same Tasks. The same command resumes a stopped evaluation.
 
-    With --verify nothing is played: every saved rollout is replayed, and nothing may differ.
+    With --verify no policy plays: every saved rollout is replayed and must come out the same.
     """
     from tokengym.agents.evaluation.folder import EvaluationFolder
     from tokengym.agents.evaluation.report import evaluation_report

@@ -49,14 +49,16 @@ def _sizes(text: str) -> list[int]:
 
 @dataclass(frozen=True)
 class _Asked(WorldOptions):
-    """What is studied, and what is written.
+    """Groups and files.
 
     Attributes: see their help.
     """
 
     level: str | None = option(None, "level of the world")
-    group_size: str = option("4,8,16", "sizes")
-    policy: str = option("", "a baseline (noisy if none), model, or a run: its newest weights")
+    group_size: str = option("4,8,16", "group sizes to compare")
+    policy: str = option(
+        "", "a baseline (noisy if not given), model, or a run folder for its newest weights"
+    )
     tasks: int = option(100, "groups, each of one test Task", least=2)
     correct: float | None = option(
         None, "reward threshold of a correct rollout (default: midpoint of the range)"

@@ -12,16 +12,19 @@ def view(
         list[Path],
         typer.Argument(
             help="folders of runs, sweeps, evaluations and certificates, folders that contain "
-            "them, files of `tokengym ties --json`, or rollouts of anybody: JSON Lines or Parquet, "
-            "verifiers' results, logs of tinker-cookbook"
+            "them, files of `tokengym ties --json`, or rollouts of any trainer: JSON Lines or "
+            "Parquet, verifiers' results, logs of tinker-cookbook"
         ),
     ],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="any free one if 0")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="port of the server; any free one if 0")
+    ] = 0,
     html: Annotated[
         Path | None, typer.Option(help="write one self-contained page here instead of serving")
     ] = None,
     megabytes: Annotated[
-        float, typer.Option(min=0.2, help="size limit of that page, which holds a sample")
+        float,
+        typer.Option(min=0.2, help="size limit of that page, which has a sample of the rollouts"),
     ] = 5.0,
     browser: Annotated[bool, typer.Option(help="open the page in a browser")] = True,
 ) -> None:
