@@ -136,9 +136,9 @@ def _add_command(name: str, extra: str, what: str) -> None:
             for result in run_campaign(trainer, shlex.join(command), seed):
                 show(f"{result.column}, {result.case}: {result.verdict}")
                 results.append(result)
-        show("", "Weight of each world's group, as a multiple of spread's; an unbiased one is 1:")
+        show("", "Weight of each group, as a multiple of spread's; an unbiased one is 1:")
         weights = {result.column: result.weights for result in results if result.weights}
-        show(f"| world | {' | '.join(weights)} |", f"|{'---|' * (1 + len(weights))}")
+        show(f"| group | {' | '.join(weights)} |", f"|{'---|' * (1 + len(weights))}")
         for world in next(iter(weights.values())):
             show(f"| {world} | {' | '.join(column[world] for column in weights.values())} |")
         if any(result.verdict.kind in (Kind.WRONG, Kind.UNKNOWN) for result in results):
