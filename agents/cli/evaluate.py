@@ -71,8 +71,8 @@ def evaluate(
     except (KeyboardInterrupt, EndpointError) as error:
         stopped = isinstance(error, KeyboardInterrupt)
         typer.echo(
-            f"{'stopped' if stopped else error}\nWhat was played is in {out}; the same command "
-            "continues from there",
+            f"{'stopped' if stopped else error}\nThe rollouts so far are in {out}; the same "
+            "command continues from there",
             err=True,
         )
         raise typer.Exit(INTERRUPTED if stopped else 1) from error

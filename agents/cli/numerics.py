@@ -77,7 +77,7 @@ def numerics(
         try:
             measured += measure_numerics(on_our_service(job), prompts, samples, steps)
         except ServiceRefusedError as error:
-            typer.echo(f"no figure of the local service beside it: {error}", err=True)
+            typer.echo(f"the local service was not measured: {error}", err=True)
     lines, tables = numerics_report(measured)
     show(*lines, *tables)
     found, wrong = to_dict(measured), False

@@ -98,7 +98,7 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
         for name in ("worlds", "policies"):
             values = list(getattr(self, name))
             if not values or len(set(values)) < len(values):
-                raise OptionError(f"{name} must be one or more different ones, got {values}")
+                raise OptionError(f"{name} must be one or more, all different, got {values}")
 
     @property
     def plan(self) -> Plan:
