@@ -245,7 +245,7 @@ def test_the_tables_of_a_report_shorten_directories(done: tuple[Results, Path]) 
         ({"split": "dev"}, "split must be one of"),
         ({"role": "judge"}, "has the roles"),
         ({"opponents": {"judge": "null"}}, "opponents of"),
-        ({"policies": ("null", "null")}, "different ones"),
+        ({"policies": ("null", "null")}, "all different"),
         ({"temperature": -1.0}, "temperature must be at least 0"),
     ],
 )
