@@ -71,9 +71,7 @@ class CertifySettings(Settings):
         seed: of everything that is drawn.
     """
 
-    tasks: int = option(
-        20, "Tasks to choose blind policies on, and as many to score them on", least=4
-    )
+    tasks: int = option(20, "Tasks to choose policies on, and as many to score them", least=4)
     strategies: int = option(200, "replies that the search for exploits tries", least=1)
     replies: int = option(10_000, "replies played in the check for memory leaks", least=10)
     drawn: int = option(200, "prompts compared in the checks for repeated Tasks", least=10)

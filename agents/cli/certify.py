@@ -78,9 +78,7 @@ class _Asked(Settings):
     options: Mapping[str, Any] = option({}, "name=value, an option of the source", flag="--option")
     harder: Mapping[str, Any] = option({}, "name=value, a setting that should be harder")
     prompts: Path | None = option(None, "JSON lines with the prompts and answers of a grader")
-    reply_template: str = option(
-        "", "how a reply states its answer, with {} in its place", read=_template
-    )
+    reply_template: str = option("", "how a reply states its answer {}", read=_template)
     declared: str = option("", "LOW,HIGH: lowest and highest return, if known", read=_pair)
     only: tuple[str, ...] = option((), "the id of a check to run alone")
     require: tuple[str, ...] = option(
@@ -88,9 +86,7 @@ class _Asked(Settings):
     )
     waivers: Path | None = option(None, "a TOML file of failures that are accepted")
     baseline: Path | None = option(None, "folder of earlier certificates: only what is new fails")
-    summary: Path | None = option(
-        None, "Markdown file to append the results to, as a summary in CI"
-    )
+    summary: Path | None = option(None, "Markdown file to append the results to, as in CI")
     resume: bool = option(False, "skip targets whose certificate in --out has these settings")
     workers: int = option(1, "targets certified at once", least=1)
     out: Path = option(Path("certificates"), "folder of the certificates")

@@ -189,10 +189,8 @@ def _show_ladders(asked: _Asked, levels: Sequence[World], executor: Executor) ->
             "next rung's lead over its standard deviation. Not told apart, and merged: "
             f"{merged or 'none'}"
         )
-        rows = [
-            (kind, f"{rung} ({source})" if source else rung, *rest)
-            for kind, rung, source, *rest in rung_rows(found)
-        ]
+        # Names and sources share a column, or 80 columns would cut them off.
+        rows = [(kind, f"{n} ({s})" if s else n, *more) for kind, n, s, *more in rung_rows(found)]
         show(Table((RUNGS_HEADER[0], "rung (source)", *RUNGS_HEADER[3:]), rows, title, note))
     blocks = {
         f"{_LADDER}, {name}": partial(ladders_of_world, name, each)

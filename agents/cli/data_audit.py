@@ -28,9 +28,7 @@ class _Asked(WorldOptions):
     Attributes: see their help.
     """
 
-    world: str | None = option(
-        None, "forecast, energy, warehouse or disruption (default: recognised)"
-    )
+    world: str | None = option(None, "name of the world (default: recognised by the files)")
     cutoff: str | None = option(None, "of forecast: the date that separates training from test")
     every: bool = option(False, "list every dropped row")
     as_json: bool = option(False, "print JSON, not tables", flag="--json")

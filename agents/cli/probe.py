@@ -20,9 +20,7 @@ probe = typer.Typer(
 Seed = Annotated[int, typer.Option(min=0, help="seed of the model and the rollouts")]
 Given = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", help="NAME=VALUE, a setting of the trainer: adds a case with these settings"
-    ),
+    typer.Option("--set", help="NAME=VALUE of the trainer, once or more: adds a column"),
 ]
 
 

@@ -56,9 +56,7 @@ class _Asked(WorldOptions):
 
     level: str | None = option(None, "level of the world")
     group_size: str = option("4,8,16", "group sizes to compare")
-    policy: str = option(
-        "", "a baseline (noisy if not given), model, or a run folder for its newest weights"
-    )
+    policy: str = option("", "a baseline (noisy if none), model, or a run for its newest weights")
     tasks: int = option(100, "groups, each of one test Task", least=2)
     correct: float | None = option(
         None, "reward threshold of a correct rollout (default: midpoint of the range)"

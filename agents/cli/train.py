@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 COLLAPSED = 3
 """Exit status of a run that lost its signal."""
-Price = Annotated[
-    float, typer.Option(min=0.0, help="dollars per million such tokens, for --dry-run")
-]
+Price = Annotated[float, typer.Option(min=0.0, help="dollars per million tokens, for --dry-run")]
 
 
 def training_command(name: Command) -> Callable[..., None]:

@@ -16,15 +16,12 @@ def view(
             "Parquet, verifiers' results, logs of tinker-cookbook"
         ),
     ],
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="port of the server; any free one if 0")
-    ] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="port; any free one if 0")] = 0,
     html: Annotated[
         Path | None, typer.Option(help="write one self-contained page here instead of serving")
     ] = None,
     megabytes: Annotated[
-        float,
-        typer.Option(min=0.2, help="size limit of that page, which has a sample of the rollouts"),
+        float, typer.Option(min=0.2, help="size limit of that page, which holds a sample")
     ] = 5.0,
     browser: Annotated[bool, typer.Option(help="open the page in a browser")] = True,
 ) -> None:

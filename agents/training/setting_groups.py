@@ -114,8 +114,7 @@ class ScheduleSettings(Settings):
         None, "Adam's learning rate; one that suits the model's size if not given", above=0
     )
     lr_schedule: Literal["constant", "linear", "cosine"] | None = option(
-        None,
-        "change of the rate over the steps; linear on existing data, else constant, if not given",
+        None, "change of the rate; linear on existing data, else constant, if not given"
     )
     lr_warmup: int = option(0, "steps over which the rate rises linearly at first", least=0)
     max_total_tokens: int | None = option(
@@ -137,12 +136,9 @@ class RolloutSettings(Settings):
         others: further worlds to train on at once, each in its first role.
     """
 
-    mode: Literal["sync", "async"] = option(
-        "sync", "sample, then update (sync), or sample one step ahead (async)"
-    )
+    mode: Literal["sync", "async"] = option("sync", "async samples one step ahead of the update")
     loss: Literal["importance_sampling", "ppo", "cispo"] | None = option(
-        None,
-        "Tinker's loss per token; if not given, ppo with --mode async, else importance_sampling",
+        None, "Tinker's loss per token; ppo in mode async, else importance_sampling, if not given"
     )
     others: tuple[MixedWorld, ...] = ()
     mix: str = option(
@@ -184,9 +180,7 @@ class LearningSettings(Settings):
 
     kl: float = option(0.0, "weight of the KL penalty to the initial policy", least=0)
     patience: int = option(5, "steps in a row without signal that end a run; 0 for never", least=0)
-    warm_start: int = option(
-        0, "supervised steps on demonstrations before reinforcement learning", least=0
-    )
+    warm_start: int = option(0, "supervised steps before reinforcement learning", least=0)
     warm_start_rate: float | None = option(
         None, "learning rate of the first warm-start step, from which it falls linearly", above=0
     )
