@@ -51,6 +51,8 @@ SHOWN_ELSEWHERE = (
     *("backward", "textbook", "restarts", "unread", "unread_replan"),
 )
 """Baselines that the table of every level has, on docs/worlds.md, or the ladders alone."""
+TIED = "tied pairs, graded / flat"
+MILLISECONDS = "ms per Task"
 
 
 def violations(records: Sequence[PlayedEpisode]) -> float:
@@ -129,8 +131,8 @@ def shaken(found: Sequence[Search]) -> str:
     plans, safe = (sum(int(one[name]) for one in found) for name in ("shaken", "safe"))
     closest = min(one["closest"] for one in found)
     return (
-        f"Of {plans:,} optimal plans that were shaken, slightly to strongly, {safe:,} stayed safe; "
-        f"the least cost\nof these is the optimum's {closest:+.0e}."
+        f"Of {plans:,} random changes to optimal plans, small and large, {safe:,} stayed safe; the "
+        f"cheapest of them costs\n{closest:+.0e} ct more than its optimum."
     )
 
 
@@ -140,9 +142,9 @@ def left(found: Sequence[Search]) -> str:
         sum(int(one[name]) for one in found) for name in ("above", "searched", "better")
     )
     return (
-        f"{above} runs of baselines, and {better} of {runs:,} that leave the oracle's plan on the "
-        "way, earned more than\nthe oracle; the best of the latter "
-        f"{max(one['best'] for one in found):+.5f}."
+        f"{above} episodes of baselines earned more than the oracle, and {better} of {runs:,} that "
+        "follow the oracle at first and\nleave its plan on the way; the best of these earned "
+        f"{max(one['best'] for one in found):+.5f} more."
     )
 
 
@@ -193,7 +195,7 @@ def measure(name: str, level: str, count: int) -> dict[str, Any]:
     for policy in cells.keys() & runs.keys():
         returns = [run.returns[role] for run in runs[policy]]
         cells[policy] = returns_cell(returns, f"{WORLDS[name].rate(runs[policy]):.0%}")
-    cells |= {"tied pairs": ties, "ms": f"{1e3 * statistics.median(seconds):.1f}"}
+    cells |= {TIED: ties, MILLISECONDS: f"{1e3 * statistics.median(seconds):.1f}"}
     return {"cells": cells, "search": WORLDS[name].search(world, tasks, runs)}
 
 
@@ -208,10 +210,10 @@ def markdown(name: str, levels: Mapping[str, Mapping[str, Any]], count: int) -> 
     world, search = WORLDS[name], [found["search"] for found in levels.values()]
     table = keyed_table("level", {level: _short(found["cells"]) for level, found in levels.items()})
     return (
-        f"Mean return on {count} Tasks ± half of its 95 % interval, unless all are equal, and the "
-        f"share of {world.trouble},\nif any; `=` is as on the left. Then the share of pairs of "
-        "`noisy` that tie, graded floor / flat floor, and median\nmilliseconds to draw and solve a "
-        f"Task:\n\n{table}\n\n{world.say(search)}"
+        f"A cell is a baseline's mean return on {count} test Tasks ± half of its 95 % interval (no "
+        f"± where all are equal), then the share of\n{world.trouble}, if any. `=` repeats the last "
+        "filled cell on its left; an empty one is a baseline that is not for the level.\n"
+        f"\n{table}\n\n{world.say(search)}"
     )
 
 

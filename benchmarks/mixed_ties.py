@@ -29,7 +29,7 @@ from tokengym.rewards.arrays import Floats
 from tokengym.rewards.ties import TieStatistics, tie_counts
 
 BLOCK = "mixed_ties.py"
-HEADER = ("world", "levels", "tied pairs", "dead groups", "always tie", "tied pairs of the others")
+HEADER = ("world", "levels", "tied pairs", "policies that always tie", "tied pairs of the others")
 _DECIMALS = re.compile(r"\d+\.\d+")
 _EPS = 1e-6
 """Returns as near as this tie, as in `tie_counts`."""
@@ -68,7 +68,6 @@ def measure(world: World, policies: Mapping[str, Policy], count: int) -> Sequenc
     return (
         *(world.spec.short_name, f"`{world.level}`"),
         f"{rates['reward_tie_pair_rate']:.3f}",
-        f"{rates['reward_uniform_group_rate']:.3f}",
         "; ".join(", ".join(f"`{one}`" for one in alike) for alike in sets.values() if alike[1:]),
         f"{apart['reward_tie_pair_rate']:.3f}",
     )
@@ -78,12 +77,11 @@ def joined(rows: Iterable[Sequence[str]]) -> Sequence[Sequence[str]]:
     """Return a row for each set of a world's levels at which the same policies always tie."""
     sets: dict[tuple[str, str], list[Sequence[str]]] = {}
     for found in rows:
-        sets.setdefault((found[0], found[4]), []).append(found)
+        sets.setdefault((found[0], found[3]), []).append(found)
     return [
         (
             *(world, ", ".join(row[1] for row in alike)),
-            *(_range([row[2] for row in alike]), _range([row[3] for row in alike])),
-            *(tie, _range([row[5] for row in alike])),
+            *(_range([row[2] for row in alike]), tie, _range([row[4] for row in alike])),
         )
         for (world, tie), alike in sets.items()
     ]

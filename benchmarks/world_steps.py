@@ -43,7 +43,7 @@ HEADER = [
     *("world", "level", "world alone, steps/s", "÷ CartPole alone", "rounds"),
     *("`make`, new Tasks, steps/s", "÷ `make` CartPole", "rounds"),
     *("`make`, one Task, steps/s", "÷ `make` CartPole", "beyond the world"),
-    *("ms a Task, oracle included", "Tasks/s"),
+    *("ms per Task, oracle included", "Tasks/s"),
 ]
 
 Work = Iterator[int]

@@ -27,7 +27,7 @@ def describe_skill(skill: Estimate) -> str:
         return str(skill)
     return (
         f"{skill.low:.1f} to {skill.high:.1f} (too few Tasks; about "
-        f"{skill.samples_for(coarsest):,} would do)"
+        f"{skill.samples_for(coarsest):,} needed)"
     )
 
 

@@ -153,7 +153,7 @@ class TieCounts:
         """
         seen = min(self.size_N.tolist(), default=0)
         if min(sizes) < 2 or seen < min(3, max(sizes)):
-            raise ValueError(f"groups of {seen} rewards tell nothing of groups of {[*sizes]}")
+            raise ValueError(f"groups of {seen} rewards cannot predict groups of {[*sizes]}")
         half = seen // 2
         known = sorted({half, half + 1, seen, *sizes} & {*range(2, seen + 1)})
         pairs = {size: self._by_cluster(self._all_tie(size)) for size in known}

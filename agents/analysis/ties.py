@@ -242,7 +242,9 @@ def require_sizes(groups: Sequence[Any], sizes: Sequence[int]) -> None:
         OptionError: if there is no group, no size or a size below 2.
     """
     if not groups or not sizes or min(sizes) < 2:
-        raise OptionError(f"a study needs groups and sizes from 2 on: {len(groups)}, {[*sizes]}")
+        raise OptionError(
+            f"a study needs groups and sizes above 1, got {len(groups)} and {[*sizes]}"
+        )
 
 
 def study_of(
@@ -280,7 +282,7 @@ def study_of(
     require_sizes(rewards, sizes)
     size = int(np.quantile([*map(len, rewards)], _SHORT, method="lower"))
     if size < min(3, max(sizes)):
-        raise OptionError(f"groups of {size} rollouts tell nothing of groups of {max(sizes)}")
+        raise OptionError(f"groups of {size} rollouts cannot predict groups of {max(sizes)}")
     tasks = tasks or [*map(str, range(len(rewards)))]
     kept = [(task, group) for task, group in zip(tasks, rewards, strict=True) if len(group) >= size]
     of_task, counted = zip(*kept, strict=True)

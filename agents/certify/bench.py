@@ -58,7 +58,7 @@ class Untold(Exception):
 
 @dataclass(frozen=True)
 class CertifySettings(Settings):
-    """How thoroughly to look.
+    """Thoroughness.
 
     Attributes:
         tasks: Tasks of each of the two halves: policies are chosen on one and scored on the other.
@@ -72,18 +72,18 @@ class CertifySettings(Settings):
         seed: of everything that is drawn.
     """
 
-    tasks: int = option(20, "Tasks of each half: one to choose on, one to score on", least=4)
-    strategies: int = option(200, "replies that the search for exploits draws", least=1)
-    replies: int = option(10_000, "replies played in the check of memory", least=10)
-    drawn: int = option(200, "prompts compared in the checks of repetition", least=10)
+    tasks: int = option(20, "Tasks to choose policies on, and as many to score them", least=4)
+    strategies: int = option(200, "replies that the search for exploits tries", least=1)
+    replies: int = option(10_000, "replies played in the check for memory leaks", least=10)
+    drawn: int = option(200, "prompts compared in the checks for repeated Tasks", least=10)
     patience: float = option(1800.0, "seconds of processor time for all checks", above=0)
     ties: float = option(0.5, "largest share of groups of eight that may tie", least=0, most=1)
     policy: str = option(
         "noisy",
-        "whose groups are counted: noisy, others (right replies to other Tasks), "
+        "policy whose rollouts are judged for ties: noisy, others (right replies to other Tasks), "
         "openai:MODEL@URL, or FILE.py:NAME of a function from text and turn to a reply",
     )
-    seed: int = option(0, "seed of everything that is drawn", least=0)
+    seed: int = option(0, "seed of all random draws", least=0)
 
 
 class Played(NamedTuple):

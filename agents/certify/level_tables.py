@@ -18,8 +18,8 @@ _DEAD = f"dead groups of {'/'.join(map(str, SIZES))}"
 _FIRST = ("world", "level", "declared", "observed", "null", "random", "oracle")
 LEVELS_HEADER = (*_FIRST, "tied pairs", _DEAD, "random bytes refused", "bytes")
 LIMITS_HEADER = ("returns", "best blind", "best policy known to us", "optimum")
-RUNGS_HEADER = ("kind", "rung", "source", "lines", "ms a Task", "gain", "solved", "to the next")
-LADDERS_HEADER = ("world", "level", "from blind to the top, as shares of its gain")
+RUNGS_HEADER = ("kind", "rung", "source", "lines", "ms per Task", "gain", "solved", "gap / SD")
+LADDERS_HEADER = ("world", "level", "rungs, each with its share of the top rung's gain")
 
 
 def table(header: Sequence[str], certificates: Sequence[Found]) -> str:
@@ -48,12 +48,19 @@ def rung_rows(ladder: LevelLadder) -> list[list[str]]:
 def ladders_of_world(world: str, ladders: Mapping[str, LevelLadder]) -> str:
     """Return a table of the rungs of a world's levels by name of the level, for its page."""
     rows = [[f"`{level}`", *row] for level, one in ladders.items() for row in rung_rows(one)]
-    gains = [f"`{level}` {one.gain:.3g} ({one.tasks} Tasks)" for level, one in ladders.items()]
-    first = next(iter(ladders.values()))
+    gains = [f"`{level}` {amount(one)}" for level, one in ladders.items()]
+    first, tasks = next(iter(ladders.values())), {one.tasks for one in ladders.values()}
     return (
         f"{markdown_table(('level', *RUNGS_HEADER), rows)}\n\n"
-        f"What the top rung gains over `{first.zero}` a Task: {', '.join(gains)}."
+        f"Gain of the top rung over `{first.zero}` per Task, a mean over "
+        f"{' or '.join(map(str, sorted(tasks)))} validation Tasks: {', '.join(gains)}."
     )
+
+
+def amount(ladder: LevelLadder) -> str:
+    """Return a ladder's gain to three digits with its unit; a score has none."""
+    gain = f"{float(f'{ladder.gain:.3g}'):,g}"
+    return {"$": f"${gain}", "score": gain}.get(ladder.unit, f"{gain} {ladder.unit}")
 
 
 def first_ladders(ladders: Mapping[str, Mapping[str, LevelLadder]]) -> str:

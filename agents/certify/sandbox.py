@@ -34,7 +34,7 @@ _SETTING_UP = 180.0
 
 @dataclass(frozen=True)
 class Limits(Settings):
-    """What the environment's process may use.
+    """Limits of the environment's process.
 
     Attributes:
         seconds: longest time of one answer.
@@ -42,8 +42,8 @@ class Limits(Settings):
         network: whether it may reach other machines.
     """
 
-    seconds: float = option(10.0, "longest time of one answer", above=0)
-    memory: float = option(8.0, "most memory, GB", above=0)
+    seconds: float = option(10.0, "time limit of one answer", above=0)
+    memory: float = option(8.0, "memory limit, GB", above=0)
     network: bool = option(False, "let it reach other machines")
 
 

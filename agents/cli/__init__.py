@@ -66,7 +66,7 @@ for _command in _COMMANDS:
 )
 def report() -> None:
     """Say what replaced the command of an earlier version."""
-    raise OptionError("tokengym report is gone; take tokengym view RUN --html FILE")
+    raise OptionError("tokengym report was removed; use tokengym view RUN --html FILE")
 
 
 app.add_typer(certify, name="certify")

@@ -39,7 +39,7 @@ class _RunFirst(TyperGroup):
 certify = typer.Typer(
     cls=_RunFirst,
     no_args_is_help=True,
-    help="Certify environments: `tokengym certify TARGET` is short for `certify run TARGET`.",
+    help="Check environments and reward functions: `certify TARGET` is `certify run TARGET`.",
 )
 
 
@@ -69,16 +69,16 @@ def _template(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Asked(Settings):
-    """What is certified, and what must hold.
+    """Targets, requirements and files.
 
     Attributes: see their help.
     """
 
-    targets: Path | None = option(None, "file of targets, one a line with options of its own")
+    targets: Path | None = option(None, "file of targets, one per line with its own options")
     options: Mapping[str, Any] = option({}, "name=value, an option of the source", flag="--option")
-    harder: Mapping[str, Any] = option({}, "name=value, of a setting that is said to be harder")
+    harder: Mapping[str, Any] = option({}, "name=value, a setting that should be harder")
     prompts: Path | None = option(None, "JSON lines with the prompts and answers of a grader")
-    reply_template: str = option("", "a reply that gives the answer {}", read=_template)
+    reply_template: str = option("", "how a reply states its answer {}", read=_template)
     declared: str = option("", "LOW,HIGH: lowest and highest return, if known", read=_pair)
     only: tuple[str, ...] = option((), "the id of a check to run alone")
     require: tuple[str, ...] = option(
@@ -86,9 +86,9 @@ class _Asked(Settings):
     )
     waivers: Path | None = option(None, "a TOML file of failures that are accepted")
     baseline: Path | None = option(None, "folder of earlier certificates: only what is new fails")
-    summary: Path | None = option(None, "file that gets the results in Markdown, as CI shows them")
-    resume: bool = option(False, "keep certificates of equal settings in --out")
-    workers: int = option(1, "targets at a time", least=1)
+    summary: Path | None = option(None, "Markdown file to append the results to, as in CI")
+    resume: bool = option(False, "skip targets whose certificate in --out has these settings")
+    workers: int = option(1, "targets certified at once", least=1)
     out: Path = option(Path("certificates"), "folder of the certificates")
 
 
@@ -106,7 +106,7 @@ def run(
     *,
     said: dict[str, Any],
 ) -> None:
-    """Certify environments."""
+    """Check environments and reward functions; exit with 1 if a requirement is not met."""
     from rich.console import Console
     from rich.progress import Progress
 

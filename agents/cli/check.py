@@ -17,6 +17,7 @@ from tokengym.agents.certify.level_tables import (
     LEVELS_HEADER,
     LIMITS_HEADER,
     RUNGS_HEADER,
+    amount,
     first_ladders,
     ladders_of_world,
     rung_rows,
@@ -47,7 +48,7 @@ _LADDER = "tokengym check --ladder"
 
 @dataclass(frozen=True)
 class _Asked(WorldOptions):
-    """What is measured, and how thoroughly.
+    """Levels, Tasks and files.
 
     Attributes: see their help.
     """
@@ -56,12 +57,12 @@ class _Asked(WorldOptions):
     tasks: int = option(40, "Tasks of each split", least=2)
     seed: int = option(0, "seed of the policies")
     ladder: bool = option(
-        False, "print the rungs of each level instead; of levels we ship as filed"
+        False, "print the rungs of each level instead, as on file for shipped levels"
     )
     json_file: Path | None = option(None, "also write the results to this file", flag="--json")
-    markdown: tuple[Path, ...] = option((), "with --all: a page whose tables to write", read=Path)
+    markdown: tuple[Path, ...] = option((), "with --all: a page whose tables to renew", read=Path)
     rollouts: Path | None = option(None, "a folder to save every episode in")
-    ties: float = option(0.5, "most of eight noisy rollouts' groups that may tie", least=0, most=1)
+    ties: float = option(0.5, "largest share of groups of eight that may tie", least=0, most=1)
 
 
 @takes(_Asked)
@@ -183,9 +184,14 @@ def _show_ladders(asked: _Asked, levels: Sequence[World], executor: Executor) ->
         title = f"{world.spec.id} {world.level}, {found.tasks} validation Tasks"
         merged = "; ".join(f"{name} with {other}" for name, other in found.merged.items())
         note = (
-            f"Gain: over {found.zero}, a share of {found.gain:.3g} {found.unit}. Merged: {merged}"
+            f"gain: over {found.zero}, as a share of the top rung's {amount(found)} "
+            "per Task; solved: Tasks on which a rung gains as much as the top one; gap / SD: the "
+            "next rung's lead over its standard deviation. Not told apart, and merged: "
+            f"{merged or 'none'}"
         )
-        show(Table(RUNGS_HEADER, rung_rows(found), title, note))
+        # Names and sources share a column, or 80 columns would cut them off.
+        rows = [(kind, f"{n} ({s})" if s else n, *more) for kind, n, s, *more in rung_rows(found)]
+        show(Table((RUNGS_HEADER[0], "rung (source)", *RUNGS_HEADER[3:]), rows, title, note))
     blocks = {
         f"{_LADDER}, {name}": partial(ladders_of_world, name, each)
         for name, each in ladders.items()

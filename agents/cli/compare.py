@@ -71,10 +71,10 @@ def compare(
         show(Table(("training", *(run.name for run in stepped)), figures, note=FIGURES_NOTE))
     if pairs:
         note = (
-            "returns are expected ones where they are known; p by Holm; 'could show' is the "
-            "smallest difference found in four of five cases"
+            "returns are expected ones where they are known; p by Holm; 'detectable' is the "
+            "smallest true difference that this many Tasks find with a power of 80 %"
         )
-        show(Table(("difference of", "place", "return", "p", "could show"), pairs, note=note))
+        show(Table(("difference of", "place", "return", "p", "detectable"), pairs, note=note))
 
 
 def _standings(read: Sequence[_Read]) -> Iterator[str]:

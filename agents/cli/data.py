@@ -32,7 +32,7 @@ def _skips(text: str) -> bool:
 
 @dataclass(frozen=True)
 class _Reading(Settings):
-    """What is read, and how works are scored.
+    """Input and scores.
 
     Attributes: see their help; those of a `Recipe` have its names, and it checks them.
     """
@@ -53,7 +53,7 @@ class _Reading(Settings):
 
 @dataclass(frozen=True)
 class _Labelling(Settings):
-    """How papers are labelled and split.
+    """Labels and splits.
 
     Attributes: as of `_Reading`.
     """
@@ -71,7 +71,7 @@ class _Labelling(Settings):
 
 @dataclass(frozen=True)
 class _Work(Settings):
-    """Where works come from, and who works.
+    """Fetching and workers.
 
     Attributes: see their help.
     """

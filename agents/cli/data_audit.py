@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Asked(WorldOptions):
-    """What is audited, and how it is shown.
+    """Data and output.
 
     Attributes: see their help.
     """
 
-    world: str | None = option(None, "forecast, energy, warehouse or disruption (default: theirs)")
+    world: str | None = option(None, "name of the world (default: recognised by the files)")
     cutoff: str | None = option(None, "of forecast: the date that separates training from test")
     every: bool = option(False, "list every dropped row")
     as_json: bool = option(False, "print JSON, not tables", flag="--json")
@@ -42,7 +42,7 @@ def audit(
     *,
     said: dict[str, Any],
 ) -> None:
-    """Print what of files is kept at which level, what is dropped and why, and what would leak."""
+    """Show which rows are kept at which level, which are dropped and why, and what would leak."""
     from tokengym.agents.report import Table
 
     asked = _Asked(**said)

@@ -47,7 +47,7 @@ def evaluate(
 ) -> None:
     """Evaluate policies on the same Tasks. The same command resumes a stopped evaluation.
 
-    With --verify nothing is played: every saved rollout is replayed, and nothing may differ.
+    With --verify no policy plays: every saved rollout is replayed and must come out the same.
     """
     from tokengym.agents.evaluation.folder import EvaluationFolder
     from tokengym.agents.evaluation.report import evaluation_report
@@ -71,8 +71,8 @@ def evaluate(
     except (KeyboardInterrupt, EndpointError) as error:
         stopped = isinstance(error, KeyboardInterrupt)
         typer.echo(
-            f"{'stopped' if stopped else error}\nWhat was played is in {out}; the same command "
-            "continues from there",
+            f"{'stopped' if stopped else error}\nThe rollouts so far are in {out}; the same "
+            "command continues from there",
             err=True,
         )
         raise typer.Exit(INTERRUPTED if stopped else 1) from error

@@ -38,11 +38,11 @@ def numerics(
     ] = 2,
     reference: Annotated[
         bool,
-        typer.Option(help="measure the local service besides, on the same model if it is here"),
+        typer.Option(help="also measure the local service, on the same model if it is here"),
     ] = True,
     rollouts: Annotated[
         Path | None,
-        typer.Option(help="ask no service: judge these rollouts, JSONL as for `tokengym probe`"),
+        typer.Option(help="use no service: judge these rollouts, JSONL as for `tokengym probe`"),
     ] = None,
     yes: Yes = False,
     json_file: Annotated[
@@ -51,9 +51,9 @@ def numerics(
 ) -> None:
     """Compare log-probabilities of sampled tokens with those that training computes for them.
 
-    On any service of the Tinker protocol: with a new adapter, and after a few steps. Where the
-    model's directory is given, replies are also held against its distribution: truncated sampling
-    and another temperature are found, with exit status 1.
+    Works on any service of the Tinker protocol, with a new adapter and after a few steps. With the
+    model's directory, replies are also tested against its distribution: truncated sampling or
+    another temperature ends with exit status 1.
     """
     if rollouts is not None:
         require_extra("probe", "judging rollouts")
@@ -77,7 +77,7 @@ def numerics(
         try:
             measured += measure_numerics(on_our_service(job), prompts, samples, steps)
         except ServiceRefusedError as error:
-            typer.echo(f"no figure of the local service beside it: {error}", err=True)
+            typer.echo(f"the local service was not measured: {error}", err=True)
     lines, tables = numerics_report(measured)
     show(*lines, *tables)
     found, wrong = to_dict(measured), False

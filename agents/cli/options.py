@@ -23,7 +23,7 @@ Data = Annotated[
     typer.Option(help="a file or folder of your own data; several are read together"),
 ]
 AsDescribed = Annotated[
-    bool, typer.Option("--as-described", help="the debate as first described, after a warm start")
+    bool, typer.Option("--as-described", help="of disruption: the debate as first described")
 ]
 Workers = Annotated[
     int | None,
@@ -39,7 +39,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="do not ask before using a key"
 
 @dataclass(frozen=True)
 class Playing(WorldOptions):
-    """What is played, and against whom.
+    """Task and roles.
 
     Attributes: see their help.
     """
@@ -49,7 +49,7 @@ class Playing(WorldOptions):
     opponents: Mapping[str, str] = option(
         {}, "ROLE=WHO plays another role: a baseline's name", flag="--opponent"
     )
-    split: str = option("train", "where Tasks are from: train, validation or test")
+    split: str = option("train", "the split that the Task is from: train, validation or test")
 
 
 def add_data(said: dict[str, Any], data: list[Path] | None) -> None:

@@ -31,13 +31,13 @@ _ORACLE = "oracle"
 
 @dataclass(frozen=True)
 class _Asked(Settings):
-    """Who plays which Task, and what is kept.
+    """Policy and files.
 
     Attributes: see their help.
     """
 
-    policy: str = option(HUMAN, "a baseline's name, or human, as an opponent may be too")
-    index: int = option(0, "which Task of the split")
+    policy: str = option(HUMAN, "a baseline's name, or human; opponents take the same")
+    index: int = option(0, "number of the Task in the split")
     rollouts: Path | None = option(None, "a folder to save the episode in")
     picture: Path | None = option(
         None, "draw the episode, in worlds with pictures; .png, .svg or .pdf"

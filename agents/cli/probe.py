@@ -14,13 +14,13 @@ from tokengym.agents.settings import name_values
 from tokengym.envs.core.errors import OptionError
 
 probe = typer.Typer(
-    help="Read off one update of a tiny model which gradient a trainer follows.",
+    help="Check from one update of a tiny model which gradient a trainer follows.",
     no_args_is_help=True,
 )
-Seed = Annotated[int, typer.Option(min=0, help="of the model and the rollouts")]
+Seed = Annotated[int, typer.Option(min=0, help="seed of the model and the rollouts")]
 Given = Annotated[
     list[str] | None,
-    typer.Option("--set", help="NAME=VALUE: settings of the trainer, judged as well"),
+    typer.Option("--set", help="NAME=VALUE of the trainer, once or more: adds a column"),
 ]
 
 
@@ -47,17 +47,17 @@ def export(
 @probe.command()
 def read(
     before: Annotated[
-        list[Path], typer.Option(help="model or checkpoint before the update; once a seed")
+        list[Path], typer.Option(help="model or checkpoint before the update; once per seed")
     ],
-    after: Annotated[list[Path], typer.Option(help="checkpoint after it; once a seed")],
-    rollouts: Annotated[list[Path], typer.Option(help="its rollouts, JSONL; once a seed")],
+    after: Annotated[list[Path], typer.Option(help="checkpoint after it; once per seed")],
+    rollouts: Annotated[list[Path], typer.Option(help="its rollouts, JSONL; once per seed")],
     model: Annotated[
         Path | None, typer.Option(help="model directory, if --before is only a file of weights")
     ] = None,
-    temperature: Annotated[float, typer.Option(min=1e-3, help="of sampling")] = 1.0,
-    learning_rate: Annotated[float, typer.Option(min=0.0, help="of the step, for advice")] = 0.0,
+    temperature: Annotated[float, typer.Option(min=1e-3, help="sampling temperature")] = 1.0,
+    learning_rate: Annotated[float, typer.Option(min=0.0, help="learning rate of the step")] = 0.0,
 ) -> None:
-    """Judge an update by the checkpoints before and after it. Wrong: exit status 1.
+    """Judge an update by the checkpoints before and after it; exit with 1 if it is wrong.
 
     Give the three options twice, for updates of two seeds, to have a fault confirmed.
     """
@@ -111,7 +111,7 @@ def sent(
 
 def _add_command(name: str, extra: str, what: str) -> None:
     """Add the command that runs a trainer here."""
-    text = f"Run {what} on a tiny model, and judge it: 1 if it is wrong or cannot be judged."
+    text = f"Run {what} on a tiny model, and judge it; exit with 1 if it is wrong or unclear."
 
     @probe.command(name, help=text)
     def run(seed: Seed = 0, given: Given = None) -> None:
@@ -134,9 +134,9 @@ def _add_command(name: str, extra: str, what: str) -> None:
             for result in run_campaign(trainer, shlex.join(command), seed):
                 show(f"{result.column}, {result.case}: {result.verdict}")
                 results.append(result)
-        show("", "Weight of each world's group, as a multiple of spread's; an unbiased one is 1:")
+        show("", "Weight of each group, as a multiple of spread's; an unbiased one is 1:")
         weights = {result.column: result.weights for result in results if result.weights}
-        show(f"| world | {' | '.join(weights)} |", f"|{'---|' * (1 + len(weights))}")
+        show(f"| group | {' | '.join(weights)} |", f"|{'---|' * (1 + len(weights))}")
         for world in next(iter(weights.values())):
             show(f"| {world} | {' | '.join(column[world] for column in weights.values())} |")
         if any(result.verdict.kind in (Kind.WRONG, Kind.UNKNOWN) for result in results):

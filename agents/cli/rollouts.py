@@ -38,7 +38,7 @@ def rollouts(
     """Select rollouts and write them, or training data made from them, as JSON lines or Parquet."""
     if out is not None and out.suffix == ".parquet":
         if write == "rollouts":
-            raise OptionError(f"whole records fit no table: {out} takes --as results and others")
+            raise OptionError(f"whole records are JSON lines: {out} needs --as results or others")
         require_extra("data", "tokengym rollouts --out FILE.parquet")
     log = RolloutLog(folder / _FOLDER)
     if not log.segments():

@@ -18,7 +18,7 @@ from tokengym.envs.adapters.start import Rollouts
 
 @dataclass(frozen=True)
 class _Serving(Settings):
-    """What is paid, and where it is served.
+    """Reward and server.
 
     Attributes: see their help.
     """
@@ -34,7 +34,7 @@ class _Serving(Settings):
 
 @takes(Playing, _Serving)
 def serve_env(world: WorldName, *, said: dict[str, Any]) -> None:
-    """Serve a world to OpenEnv clients, each with its own world.
+    """Serve a world to OpenEnv clients, each with its own copy.
 
     If the environment variable TOKENGYM_SERVICE_KEY has a key, a client needs it, as with `serve`.
     """

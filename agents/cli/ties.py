@@ -49,14 +49,14 @@ def _sizes(text: str) -> list[int]:
 
 @dataclass(frozen=True)
 class _Asked(WorldOptions):
-    """What is studied, and what is written.
+    """Groups and files.
 
     Attributes: see their help.
     """
 
     level: str | None = option(None, "level of the world")
-    group_size: str = option("4,8,16", "sizes")
-    policy: str = option("", "a baseline (noisy if none), model, or a run: its newest weights")
+    group_size: str = option("4,8,16", "group sizes to compare")
+    policy: str = option("", "a baseline (noisy if none), model, or a run for its newest weights")
     tasks: int = option(100, "groups, each of one test Task", least=2)
     correct: float | None = option(
         None, "reward threshold of a correct rollout (default: midpoint of the range)"
@@ -101,14 +101,14 @@ def ties(
     if (run.exists or is_recorded(world)) and (
         asked.level or asked.policy or asked.options or sampling
     ):
-        raise OptionError(f"{world} is on record: no option of a world or a policy goes with it")
+        raise OptionError(f"{world} is recorded: options of a world or a policy do not apply to it")
     if asked.table is not None:
         require_table(asked.table)
     if run.exists:
         from tokengym.agents.analysis.run_ties import run_ties
 
         if asked.table is not None:
-            raise OptionError(f"--table takes groups; those of a run are in {run.rollouts.folder}")
+            raise OptionError(f"--table is not for runs, whose groups are in {run.rollouts.folder}")
         ties_of_run = run_ties(run)
         data, report = ties_of_run.to_dict(), ties_of_run.report()
     else:

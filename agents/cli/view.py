@@ -12,11 +12,11 @@ def view(
         list[Path],
         typer.Argument(
             help="folders of runs, sweeps, evaluations and certificates, folders that contain "
-            "them, files of `tokengym ties --json`, or rollouts of anybody: JSON Lines or Parquet, "
-            "verifiers' results, logs of tinker-cookbook"
+            "them, files of `tokengym ties --json`, or rollouts of any trainer: JSON Lines or "
+            "Parquet, verifiers' results, logs of tinker-cookbook"
         ),
     ],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="any free one if 0")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="port; any free one if 0")] = 0,
     html: Annotated[
         Path | None, typer.Option(help="write one self-contained page here instead of serving")
     ] = None,

@@ -38,7 +38,7 @@ _UNREADABLE = (ValueError, LookupError, TypeError, RecursionError)
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointSettings(Settings):
-    """How endpoints are asked.
+    """Requests to endpoints.
 
     Attributes:
         concurrency: most requests at once.
@@ -50,15 +50,16 @@ class EndpointSettings(Settings):
     """
 
     concurrency: int = option(16, "requests to an endpoint at once", least=1)
-    timeout: float = option(600.0, "seconds that an endpoint may take to answer", above=0)
-    retries: int = option(8, "tries after the first, where a later one may be answered", least=0)
+    timeout: float = option(600.0, "seconds until a request is given up", above=0)
+    retries: int = option(8, "retries of a request that a later try may answer", least=0)
     max_failures: int | None = option(
         None,
-        "most failed rollouts of a policy in a world; a tenth, but at least 20, if not given",
+        "failed rollouts of a policy in a world that are tolerated; a tenth, but at least 20, if "
+        "not given",
         least=0,
     )
     rate: float | None = option(
-        None, "most requests a minute to each address of an endpoint", above=0
+        None, "requests per minute to each address of an endpoint, at most", above=0
     )
 
 

@@ -48,7 +48,7 @@ class WorldLevel(NamedTuple):
 
 @dataclass(frozen=True)
 class EvaluationConfig(EndpointSettings, WorldOptions):
-    """The settings of one evaluation.
+    """Tasks, policies and costs of an evaluation.
 
     Attributes:
         worlds: the worlds, each at one level.
@@ -73,11 +73,11 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
     policies: tuple[str, ...]
     tasks: int = option(64, "Tasks of each world; all in your own data if not given", least=2)
     rollouts: int = option(1, "rollouts of each Task", least=1)
-    split: Split = option("test", "which Tasks")
+    split: Split = option("test", "the split that Tasks are from")
     role: str | None = option(None, "the role to evaluate; the first if not given")
     opponents: Mapping[str, str] = option({}, "ROLE=BASELINE plays another role", flag="--opponent")
     temperature: float | None = option(
-        None, "of models and endpoints; 1, or the run's, if not given", least=0
+        None, "sampling temperature of models; 1, or the run's, if not given", least=0
     )
     max_tokens: int | None = option(None, "token limit of a reply", least=1)
     system: str = option("", "a system text before every conversation")
@@ -98,7 +98,7 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
         for name in ("worlds", "policies"):
             values = list(getattr(self, name))
             if not values or len(set(values)) < len(values):
-                raise OptionError(f"{name} must be one or more different ones, got {values}")
+                raise OptionError(f"{name} must be one or more, all different, got {values}")
 
     @property
     def plan(self) -> Plan:

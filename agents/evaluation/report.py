@@ -17,11 +17,11 @@ _ABSOLUTE = re.compile(r"(^|:)(?:/[^/@]+)+/([^/@]+)(?=@|$)")
 """An absolute path in a policy's name, such as `openai:/home/me/model@http://127.0.0.1:8000/v1`."""
 
 
-_FIRST = 8
+_FIRST = 6
 """Rows of a table at first contact."""
 _SAMPLE_SIZES = (
-    "'Could show' is the smallest true difference that a sample like this finds in four of five "
-    "cases; 'Tasks to show it', how many Tasks would find this one so."
+    "'Detectable' is the smallest true difference that this many Tasks find with a power of 80 %; "
+    "'Tasks needed', how many would find the difference measured."
 )
 _SETTINGS = ("temperature", "limit", "tokens read", "tokens written")
 """Rows that say how was sampled, not what came of it."""
@@ -33,7 +33,7 @@ def evaluation_report(plan: Plan, results: Results, *, whole: bool = True) -> Re
     Args:
         plan: what was evaluated.
         results: what came of it.
-        whole: every measure; if not, the first eight of each table and no study of sample sizes.
+        whole: every measure; if not, the first six of each table and no study of sample sizes.
     """
     names = _short_names({row.policy for row in results.policies})
     of_place = [list(rows) for _, rows in groupby(results.policies, lambda row: row.place)]
@@ -55,6 +55,11 @@ def evaluation_report(plan: Plan, results: Results, *, whole: bool = True) -> Re
         lines.append(
             "Expected returns are what replies earn on average over outcomes. Skill, success and "
             "differences are of them where they are known: they have no noise of outcomes."
+        )
+    if any(row.standing for row in results.policies):
+        lines.append(
+            "Rungs are policies that the field knows by name: "
+            f"tokengym check {plan.places[0].name} --ladder lists them."
         )
     lines += [f"{short}: {name}" for name, short in sorted(names.items()) if short != name]
     parts = [_figures(f"{rows[0].place}, {rows[0].role}", rows, names, whole) for rows in of_place]
@@ -158,8 +163,8 @@ def _pairs(results: Results, names: Mapping[str, str], whole: bool) -> Table:
             + (" (expected)" if row.unit == "expected" and len(units) > 1 else ""),
             "on outcomes": "" if row.on_outcomes is None else _unbroken(row.on_outcomes),
             "p": _p_value(row.p_corrected),
-            "could show": f"{row.detectable:.3f}" if whole else "",
-            "Tasks to show it": f"{row.tasks_needed:,}" if whole and row.tasks_needed else "",
+            "detectable": f"{row.detectable:.3f}" if whole else "",
+            "Tasks needed": f"{row.tasks_needed:,}" if whole and row.tasks_needed else "",
         }
         for row in results.pairs
     ]

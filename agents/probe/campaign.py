@@ -1,4 +1,4 @@
-"""A trainer on all worlds: each case is run and judged, what is wrong tried with another seed."""
+"""A trainer on all groups: each case is run and judged, what is wrong tried with another seed."""
 
 import io
 import warnings
@@ -16,8 +16,8 @@ from tokengym.agents.probe.steps import Training
 from tokengym.agents.probe.verdict import Kind, Verdict, confirmed, percent, worst
 from tokengym.envs.core.errors import OptionError
 
-ALL_WORLDS, REFERENCE = "all worlds", "reference"
-"""Cases of every trainer: a first update on all worlds, and one beside a KL penalty."""
+ALL_WORLDS, REFERENCE = "all groups", "reference"
+"""Cases of every trainer: a first update on all groups, and one with a KL penalty."""
 ASKED = "centred by group", "summed over tokens"
 """What the column `unbiased` asks a trainer for."""
 

@@ -35,7 +35,7 @@ class Preference(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutSelection(Settings):
-    """The selection of rollouts. Fields that are `None` or empty are ignored.
+    """Selection of rollouts. Fields that are `None` or empty are ignored.
 
     Attributes:
         steps: first and last training step.

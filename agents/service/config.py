@@ -24,7 +24,7 @@ def make_api_key() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeSettings(Settings):
-    """How a local service computes."""
+    """Computation of a local service."""
 
     precision: Precision = option(
         "auto",
@@ -33,14 +33,14 @@ class ComputeSettings(Settings):
     )
     memory: float | None = option(
         None,
-        "GiB to stay within by splitting batches, never less than the weights and a little more; "
-        "4, or nine tenths of what is free on a GPU, if not given",
+        "memory in GiB, kept by splitting batches, but at least what the weights need; 4, or nine "
+        "tenths of what is free on a GPU, if not given",
         above=0,
     )
     deterministic: bool = option(
         False,
-        "no other sequence changes a bit of one, so that equal runs are equal; sampling in float32 "
-        "takes two to three times as long",
+        "results do not depend on what shares a batch, so equal runs are equal to the bit; "
+        "sampling in float32 takes two to three times as long",
     )
 
 
@@ -60,7 +60,7 @@ class ServiceConfig(ComputeSettings):
         (), "directory of a causal language model and its tokenizer", flag="--model", read=Path
     )
     names: tuple[str, ...] = option(
-        (), "what OpenAI's routes call a model besides, in the order of --model", flag="--name"
+        (), "further name of a model on OpenAI's routes, in the order of --model", flag="--name"
     )
     state_dir: Path = option(
         Path("tinker-service"), "where training runs and checkpoints are kept", read=Path

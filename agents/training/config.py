@@ -191,7 +191,7 @@ class DpoConfig(PreferenceSettings, JobConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class DistilConfig(TeacherSettings, RolloutConfig):
-    """Learn on the policy's own rollouts what a teacher's probabilities are."""
+    """Learn a teacher's probabilities on the policy's own rollouts."""
 
     command: ClassVar[Command] = "distil"
 

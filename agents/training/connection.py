@@ -211,7 +211,7 @@ def _refusals(address: str) -> Iterator[None]:
         if not str(raised[0].f_globals.get("__name__")).startswith("tinker."):
             raise
         raise ServiceRefusedError(
-            f"the service at {address} answers what the SDK does not take: {refusal(error)}"
+            f"the service at {address} sent an answer that the SDK cannot read: {refusal(error)}"
         ) from error
 
 

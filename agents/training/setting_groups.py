@@ -41,7 +41,7 @@ class MixedWorld:
 
 @dataclass(frozen=True, kw_only=True)
 class WorldOptions(Settings):
-    """How a world is played.
+    """World options.
 
     Attributes:
         options: of the world, such as `{"label": "expected"}`.
@@ -52,7 +52,7 @@ class WorldOptions(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSettings(WorldOptions):
-    """What is trained on.
+    """Tasks and roles.
 
     Attributes:
         world: id of the world.
@@ -111,16 +111,15 @@ class ScheduleSettings(Settings):
     groups_per_batch: int = option(16, "Tasks of a step", least=1, flag="--groups")
     group_size: int = option(8, "rollouts of each Task", least=2)
     learning_rate: float | None = option(
-        None, "of Adam; what suits the model's size if not given", above=0
+        None, "Adam's learning rate; one that suits the model's size if not given", above=0
     )
     lr_schedule: Literal["constant", "linear", "cosine"] | None = option(
-        None, "how the rate changes over the steps; linear on existing data if not given"
+        None, "change of the rate; linear on existing data, else constant, if not given"
     )
-    lr_warmup: int = option(0, "first steps, over which the rate rises linearly", least=0)
+    lr_warmup: int = option(0, "steps over which the rate rises linearly at first", least=0)
     max_total_tokens: int | None = option(
         None,
-        "tokens, read, sampled and trained on, evaluations included; a run ends before it needs "
-        "more",
+        "token budget of the run: read, sampled and trained on, evaluations included",
         least=1,
     )
     substeps: int = option(1, "optimizer steps that share the data of a step", least=1)
@@ -137,9 +136,9 @@ class RolloutSettings(Settings):
         others: further worlds to train on at once, each in its first role.
     """
 
-    mode: Literal["sync", "async"] = option("sync", "sample, then update; or sample one step ahead")
+    mode: Literal["sync", "async"] = option("sync", "async samples one step ahead of the update")
     loss: Literal["importance_sampling", "ppo", "cispo"] | None = option(
-        None, "Tinker's loss of a token; ppo in mode async and importance_sampling else"
+        None, "Tinker's loss per token; ppo in mode async, else importance_sampling, if not given"
     )
     others: tuple[MixedWorld, ...] = ()
     mix: str = option(
@@ -179,14 +178,14 @@ class RolloutSettings(Settings):
 class LearningSettings(Settings):
     """Reinforcement learning."""
 
-    kl: float = option(0.0, "weight of the KL penalty to the policy that it starts from", least=0)
+    kl: float = option(0.0, "weight of the KL penalty to the initial policy", least=0)
     patience: int = option(5, "steps in a row without signal that end a run; 0 for never", least=0)
-    warm_start: int = option(0, "supervised steps on demonstrations before it", least=0)
+    warm_start: int = option(0, "supervised steps before reinforcement learning", least=0)
     warm_start_rate: float | None = option(
-        None, "learning rate of the first of them, from which it falls linearly", above=0
+        None, "learning rate of the first warm-start step, from which it falls linearly", above=0
     )
     warm_start_updates: int = option(
-        1, "optimizer steps in each of them, which share its demonstrations", least=1
+        1, "optimizer steps among which a warm-start step divides its demonstrations", least=1
     )
 
     def __post_init__(self) -> None:
@@ -230,19 +229,17 @@ class Algorithm(Settings):
 
     estimator: Literal[
         "group_centred", "group_standardised", "leave_one_out", "reinforce_plus_plus", "remax"
-    ] = option("group_centred", "from rewards to advantages")
+    ] = option("group_centred", "how rewards become advantages")
     credit: Literal["episode", "turn", "exact"] = option(
         "episode",
         "one advantage for a rollout, or one for each turn; exact where the world knows it",
     )
     filter: Literal["keep", "drop", "resample"] = option(
-        "keep", "what becomes of groups without a spread; resample draws others in their place"
+        "keep", "train on dead groups, drop them, or sample other groups in their place"
     )
-    min_spread: float = option(
-        MINIMUM_SPREAD, "largest spread of a group that counts as none", least=0
-    )
+    min_spread: float = option(MINIMUM_SPREAD, "largest spread of rewards in a dead group", least=0)
     resample_tokens: int | None = option(
-        None, "token budget of a step for other groups; what its own cost if not given", least=0
+        None, "token budget of a step for other groups; the cost of its own if not given", least=0
     )
     denominator: Literal["all", "live"] = option("all", "the groups that normalise the loss")
 
@@ -280,7 +277,7 @@ class PreferenceSettings(Settings):
     """Preferences."""
 
     preferences: str = option(
-        ..., "run folder, between whose training rollouts preferences are fitted", read=absolute_run
+        ..., "run folder whose training rollouts give the preference pairs", read=absolute_run
     )
     margin: float = option(0.05, "smallest difference of return in a preference", above=0)
     beta: float = option(0.1, "weight of the penalty for leaving the initial policy", above=0)
@@ -303,7 +300,9 @@ class EvaluationSettings(Settings):
         1024, "held-out Tasks, played before and after training", least=2
     )
     low_temperature: float = option(
-        0.3, "of a second, smaller evaluation, where it is below the sampling temperature", least=0
+        0.3,
+        "temperature of a second, smaller evaluation, if below the sampling temperature",
+        least=0,
     )
     low_tasks: int = option(128, "held-out Tasks of that evaluation; 0 for none", least=0)
     tensorboard: bool = option(False, "also write the metrics for TensorBoard")

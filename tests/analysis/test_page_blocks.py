@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from benchmarks.control_tables import SHOWN_ELSEWHERE
+from benchmarks.control_tables import MILLISECONDS, SHOWN_ELSEWHERE, TIED
 from benchmarks.pages import read_block, table_rows
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tokengym.agents.analysis.markdown import block_names, markdown_table, write_block
@@ -97,7 +97,7 @@ def test_the_tables_of_a_control_world_have_its_levels_and_policies(world: str) 
     row = next(row for row in specs().values() if row.short_name == world)
     header, *rows = table_rows(block)
     policies = [name for name in baselines(world) if name not in SHOWN_ELSEWHERE]
-    assert header == ["level", *policies, "tied pairs", "ms"]
+    assert header == ["level", *policies, TIED, MILLISECONDS]
     assert [cells[0] for cells in rows] == [f"`{level}`" for level in row.levels]
 
 

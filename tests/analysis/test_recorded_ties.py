@@ -153,8 +153,8 @@ def test_our_own_rollouts_are_grouped_by_who_played_and_clustered_by_task(tmp_pa
 def test_what_cannot_be_told_is_refused(tmp_path: Path) -> None:
     pairs = rows(groups=6, size=2)
     for recorded, more, said in (
-        (pairs, (), "groups of 2 rollouts tell nothing of groups of 16"),
-        (rows(), ("--policy", "noisy"), "is on record"),
+        (pairs, (), "groups of 2 rollouts cannot predict groups of 16"),
+        (rows(), ("--policy", "noisy"), "is recorded"),
         (rows(), ("--table", "groups.txt"), "ends in .csv or .parquet"),
         ([{"prompt": "a", "reply": "", "reward": math.nan}], (), "a study needs groups"),
     ):

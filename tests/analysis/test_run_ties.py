@@ -114,7 +114,7 @@ def test_a_run_without_steps_or_with_other_options_is_refused(tmp_path: Path) ->
         run_ties(RunFolder(tmp_path))
     result = CliRunner().invoke(app, ["ties", str(tmp_path), "--policy", "noisy"])
     assert isinstance(result.exception, OptionError)
-    assert "no option of a world or a policy goes with it" in str(result.exception)
+    assert "options of a world or a policy do not apply to it" in str(result.exception)
 
 
 def test_a_run_is_no_policy_of_another_world_nor_beside_other_weights(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from tests.docs.pages import PAGES, ROOT
 AVOIDED = {
     r"null polic(y|ies)": "doing nothing, or the baseline `null`",
     r"nats a (sampled )?token": "nats per token",
+    r"\bms a Task": "ms per Task",
+    r"[Cc]ould show\b|Tasks to show it": "detectable, Tasks needed",
     r"keeps? (every|all) laws?": "all contract tests",
     r"beside (one|two|three|other|one or two) (other )?runs?": "while other jobs used the machine",
     r"\bso many\b": "a number, or the name of what is counted",

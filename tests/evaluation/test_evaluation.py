@@ -198,7 +198,7 @@ def test_at_first_contact_a_table_has_eight_rows_and_says_how_to_see_the_others(
         assert {"return", "skill", "success", "malformed"} <= {*shown}
         left = len(names) - len(shown)
         assert first.note == (f"{left} more measures: --all" if left else "")
-    assert "could show" not in short.tables[-1].header
+    assert "detectable" not in short.tables[-1].header
 
 
 def test_the_report_states_what_was_asked_and_found(
@@ -208,7 +208,7 @@ def test_the_report_states_what_was_asked_and_found(
     report = evaluation_report(asked().plan, results)
     page = json.dumps(report.to_dict())
     assert "oracle" in page
-    assert "could show" in page
+    assert "detectable" in page
     assert "corrected for 2 comparisons" in page
     write_tables(tmp_path, results)
     rows = (tmp_path / "policies.csv").read_text().splitlines()
@@ -245,7 +245,7 @@ def test_the_tables_of_a_report_shorten_directories(done: tuple[Results, Path]) 
         ({"split": "dev"}, "split must be one of"),
         ({"role": "judge"}, "has the roles"),
         ({"opponents": {"judge": "null"}}, "opponents of"),
-        ({"policies": ("null", "null")}, "different ones"),
+        ({"policies": ("null", "null")}, "all different"),
         ({"temperature": -1.0}, "temperature must be at least 0"),
     ],
 )

@@ -188,9 +188,9 @@ def test_the_report_and_the_tables_show_these_figures(written: Written, tmp_path
         assert row[1] == f"{pair['first']} - {pair['second']}"
         cells = dict(zip(pairs.header, row, strict=True))
         assert cells["p"] == f"{pair['p_corrected']:.3f}"
-        assert cells["could show"] == f"{pair['detectable']:.3f}"
+        assert cells["detectable"] == f"{pair['detectable']:.3f}"
         needed = pair["tasks_needed"]
-        assert cells["Tasks to show it"] == ("" if needed is None else f"{needed:,}")
+        assert cells["Tasks needed"] == ("" if needed is None else f"{needed:,}")
         assert cells["return"].endswith(" (expected)") == (pair["unit"] == "expected")
     write_tables(tmp_path, written.results)
     table = [line.split(",") for line in (tmp_path / "policies.csv").read_text().splitlines()]

@@ -34,8 +34,8 @@ TITLES = {
 WITHIN = {"retrain": "test_verifiers", "pettingzoo": "test_gymnasium"}
 """Neighbours that are tested in the module of another."""
 HEADER = (
-    *("neighbour", "version", "run on", "from the wheel", "own command", "one turn"),
-    *("several turns", "equal figures", "group", "tokens kept", "trains", "tools"),
+    *("neighbour", "version", "tested on", "own command", "one turn", "several turns"),
+    *("same returns", "group", "tokens kept", "trains", "tools"),
 )
 ONE_TURN = "forecast"
 
@@ -89,15 +89,15 @@ def table(reports: list[Path]) -> str:
             if name.startswith(prefix)
         }
         if "plays" in shown:
-            wheel = "yes" if report.versions["tokengym"] == "wheel" else "-"
-            rows.append(
-                [title, report.versions.get(package, "-"), report.date, wheel, *cells(shown)]
+            date = report.date + (
+                "" if report.versions["tokengym"] == "wheel" else ", not the wheel"
             )
+            rows.append([title, report.versions.get(package, "-"), date, *cells(shown)])
     return markdown_table(HEADER, rows)
 
 
 def cells(shown: Shown) -> list[str]:
-    """Return the columns after `from the wheel`; a cell without a passed test is a dash."""
+    """Return the columns after the date; a cell without a passed test is a dash."""
 
     def every(name: str, expected: Iterable[str] = WORLDS) -> str:
         return "yes" if set(expected) <= shown.get(name, set()) else "-"

@@ -41,19 +41,19 @@ def test_every_estimator_and_credit_of_our_loop_is_what_it_says(own: ProbedTrain
     batch = "centred by group, then over the tokens of the batch (REINFORCE++), ties at 0"
     assert names == {
         ("default", "reference"): (Kind.FOLLOWS, KL),
-        ("default", "all worlds"): (Kind.FOLLOWS, PLAIN),
-        ("leave-one-out", "all worlds"): (Kind.FOLLOWS, PLAIN),
-        ("standardised", "all worlds"): (
+        ("default", "all groups"): (Kind.FOLLOWS, PLAIN),
+        ("leave-one-out", "all groups"): (Kind.FOLLOWS, PLAIN),
+        ("standardised", "all groups"): (
             Kind.CHOICE,
             "standardised by group (ddof 1, eps 0), summed over tokens",
         ),
-        ("REINFORCE++", "all worlds"): (Kind.CHOICE, f"{batch}, summed over tokens"),
-        ("by turn", "all worlds"): (Kind.FOLLOWS, f"returns to go, {turn}"),
-        ("exact credit", "all worlds"): (Kind.CHOICE, f"rewards of each turn alone, {turn}"),
-        ("ties dropped", "all worlds"): (Kind.FOLLOWS, PLAIN),
+        ("REINFORCE++", "all groups"): (Kind.CHOICE, f"{batch}, summed over tokens"),
+        ("by turn", "all groups"): (Kind.FOLLOWS, f"returns to go, {turn}"),
+        ("exact credit", "all groups"): (Kind.CHOICE, f"rewards of each turn alone, {turn}"),
+        ("ties dropped", "all groups"): (Kind.FOLLOWS, PLAIN),
     }
     plain, standard = (
-        dict(found[name, "all worlds"].weights) for name in ("default", "standardised")
+        dict(found[name, "all groups"].weights) for name in ("default", "standardised")
     )
     assert {plain.pop("tie"), plain.pop("near tie")} == {"0", "-"}
     assert set(plain.values()) == {"1"}
@@ -81,12 +81,12 @@ def test_trl_follows_its_settings_and_its_table_is_printed() -> None:
     assert list(said) == [
         f"{column}, {case}"
         for column in ("default", "unbiased", "yours")
-        for case in ("all worlds", "second update", "reference", "own sampling")
+        for case in ("all groups", "second update", "reference", "own sampling")
     ]
     assert all(said[name].startswith("follows") for name in said if name.startswith("unbiased"))
     standard = "biased by choice: standardised by group (ddof 1, eps 0.0001)"
-    assert said["default, all worlds"].startswith(f"{standard}, summed over tokens, as scale_re")
-    assert 'loss_type="grpo" documents' in said["yours, all worlds"]
+    assert said["default, all groups"].startswith(f"{standard}, summed over tokens, as scale_re")
+    assert 'loss_type="grpo" documents' in said["yours, all groups"]
     assert "| shifted | 0.33 | 1 |" in ended.output
 
 

@@ -100,9 +100,9 @@ def test_a_change_within_chance_is_shown_with_an_interval_that_holds_none() -> N
 
 
 def test_a_skill_that_tasks_cannot_measure_is_no_number_but_says_how_many_can() -> None:
-    """Sixteen Tasks, as on record: 1.095 ± .874; ten times as many would do."""
+    """Sixteen Tasks, as on record: 1.095 ± .874; ten times as many are needed."""
     assert describe_skill(Estimate(1.095, 0.221, 1.969, 16)) == (
-        "0.2 to 2.0 (too few Tasks; about 170 would do)"
+        "0.2 to 2.0 (too few Tasks; about 170 needed)"
     )
     assert describe_skill(Estimate(0.61, 0.41, 0.81, 64)) == "0.610 ± 0.200"
     assert describe_skill(Estimate(-13.0, -15.0, -11.0, 64)) == "-13.000 ± 2.000"
@@ -113,7 +113,7 @@ def test_a_skill_that_tasks_cannot_measure_is_no_number_but_says_how_many_can() 
 def test_a_gain_that_few_tasks_show_is_no_number(ends: tuple[float, float], what: str) -> None:
     skill = Estimate(0.5, 0.4, 0.6, 16)
     said = str(Skill(skill, skill, Estimate(sum(ends) / 5, *ends, 16)))
-    assert f"{what} 0.1 to 3.1 (too few Tasks; about 620 would do)" in said
+    assert f"{what} 0.1 to 3.1 (too few Tasks; about 620 needed)" in said
 
 
 def test_tasks_that_were_lost_do_not_count() -> None:

@@ -236,7 +236,7 @@ def test_what_holds_no_run_is_refused_and_two_runs_have_two_names(
 def test_the_command_of_earlier_versions_names_the_one_to_take() -> None:
     gone = CliRunner().invoke(app, ["report", "runs/first", "--any"])
     assert isinstance(gone.exception, OptionError)
-    assert "take tokengym view RUN --html FILE" in str(gone.exception)
+    assert "use tokengym view RUN --html FILE" in str(gone.exception)
     assert "  report " not in CliRunner().invoke(app, ["--help"]).output
 
 
