@@ -98,7 +98,7 @@ def draw_home(
     )
     known, spike = days["price"], round(level.spike * float(np.mean(np.abs(days["price"]))), 2)
     price, spike_chance = weather.spikes(rng, hours, known, spike, level.spike_chance)
-    car, departure = _draw_car(rng, hours, level.leaving) if level.car else ([], 0)
+    car, departure = _draw_car(rng, level, hours) if level.car else ([], 0)
     heated = _draw_house(rng, level, hours, known, days["outside"]) if level.house else {}
     return {
         "dt": dt,
@@ -252,12 +252,13 @@ def _dt(level: EnergyLevel) -> float:
 
 
 def _draw_car(
-    rng: np.random.Generator, hours: weather.Hours, leaving: float
+    rng: np.random.Generator, level: EnergyLevel, hours: weather.Hours
 ) -> tuple[list[float], int]:
     """Draw the `car` of a `Microgrid`, there from evening to morning, and when it departs."""
     home, away = int(rng.integers(17, 21)), int(rng.integers(6, 9))
     arrives = int(np.argmax(np.floor(hours) == home))
     departs = arrives + int(np.argmax(np.floor(hours[arrives:]) == away))
     need = round(rng.uniform(6.0, 12.0), 1)
-    stays = int(rng.geometric(leaving)) if leaving else departs - arrives
-    return [arrives, departs, need, 1.4, 3.7, 2.0], min(departs, arrives + stays)
+    stays = int(rng.geometric(level.leaving)) if level.leaving else departs - arrives
+    car = [arrives, departs, need, level.least_charging, 3.7, 2.0]
+    return car, min(departs, arrives + stays)

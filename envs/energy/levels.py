@@ -26,6 +26,7 @@ class EnergyLevel:
         leak: share of the battery's energy lost per hour.
         days: how many days may come to an off-grid site; 0 for other plants.
         car: whether there is a car.
+        least_charging: kW below which the car is off.
         spike: by how many mean prices some prices are higher, which nobody foresees.
         spike_chance: probability that a step in the evening has such a price.
         leaving: probability that the car leaves before its time after a step at home.
@@ -49,6 +50,7 @@ class EnergyLevel:
     leak: float = 0.0
     days: int = 0
     car: bool = False
+    least_charging: float = 1.4
     spike: float = 0.0
     spike_chance: float = 0.0
     leaving: float = 0.0
@@ -83,6 +85,7 @@ LEVELS: Mapping[str, EnergyLevel] = MappingProxyType(
             begins=(12, 16),
             house=True,
             car=True,
+            least_charging=0.0,
             day_ahead=True,
             demand_charge=(0.15, 0.4),
             reserve=((0.0, 0.0), (0.0, 0.0)),

@@ -185,6 +185,18 @@ class Microgrid(StoragePlant):
         """Reserve in force at the end of `step`, kWh; of a house the K missed at worst."""
         return self.worst[step] if self.house else self.reserve[step]
 
+    def lacking(self, step: int, energy: float, indoor: float) -> float:
+        """Return the kWh or K by which the limit is missed if a step ends so; not above 0 if kept.
+
+        Args:
+            step: the step.
+            energy: kWh in the battery.
+            indoor: °C in the house.
+        """
+        if self.house:
+            return max(self.low[step] - indoor, indoor - self.house.high)
+        return self.reserve[step] - energy
+
     @cached_property
     def warming(self) -> tuple[tuple[float, float], ...]:
         """By step the K that the house gains without heating, and those for each kW of it."""
@@ -196,9 +208,9 @@ class Microgrid(StoragePlant):
 
     @cached_property
     def _conditions(self) -> tuple[tuple[float, ...], ...]:
-        """By step load, sun, price, price of what is sold, reserve, and most kW bought and sold."""
+        """By step load, sun, price, price of what is sold, and most kW bought and sold."""
         caps = [(self.import_cap, self.export_cap) if up else (0.0, 0.0) for up in self.up]
-        series = (self.load, self.pv, self.price, self.resale, self.reserve)
+        series = (self.load, self.pv, self.price, self.resale)
         return tuple(zip(*series, *zip(*caps, strict=True), strict=True))
 
     def advance(self, step: int, state: State, commands: Commands) -> StepResult:  # noqa: C901
@@ -209,7 +221,7 @@ class Microgrid(StoragePlant):
         least that the powers of battery and car allow.
         """
         dt = self.dt
-        load, pv, price, resale, reserve, imports, exports = self._conditions[step]
+        load, pv, price, resale, imports, exports = self._conditions[step]
         stored = state.stored * (1.0 - self.leak)
         command = commands[0]
         discharge = 0.0
@@ -251,12 +263,11 @@ class Microgrid(StoragePlant):
         if self.demand_charge and bought > peak:
             money += self.demand_charge * (bought - peak)
             peak = bought
-        safety, missed, indoor = 0.0, reserve - energy, state.indoor
+        safety, indoor = 0.0, state.indoor
         if self.house:
             drift, rise = self.warming[step]
             indoor = self.house.keep(dt) * indoor + drift + rise * heat
-            missed = max(self.low[step] - indoor, indoor - self.house.high)
-        if missed > 0.0:
+        if (missed := self.lacking(step, energy, indoor)) > 0.0:
             charged_for, safety = self.judged(missed)
             money += charged_for
         if unserved > 0.0:

@@ -305,6 +305,8 @@ def _exchange(
 def _switched(program: Program, least: float, most: float) -> int:
     """A power that is either 0 or between `least` and `most`."""
     power = program.variable(high=most)
+    if least == 0.0:
+        return power
     running = program.variable(high=1.0, whole=True)
     program.row(0.0, math.inf, (power, 1.0), (running, -least))
     program.row(-math.inf, 0.0, (power, 1.0), (running, -most))
