@@ -91,10 +91,12 @@ def replay_day(world: World, record: PlayedEpisode) -> PlayedDay:
         money.append(step.turn.metrics["money_cost"])
         if not step.turn.metrics["well_formed"]:
             malformed.append(number)
-    stores = [tuple(map(attrgetter(name), states)) for name in ("stored", "charged", "indoor")]
+    stored, car, indoor = (
+        tuple(map(attrgetter(name), states)) for name in ("stored", "charged", "indoor")
+    )
     spent = tuple(itertools.accumulate(money))
     return PlayedDay(
-        plant, *stores, tuple(done), tuple(missed), tuple(malformed), tuple(grid), spent
+        plant, stored, car, indoor, tuple(done), tuple(missed), tuple(malformed), tuple(grid), spent
     )
 
 
