@@ -42,7 +42,7 @@ STOCK = [level for level in spec("warehouse").levels if level.startswith("stock"
 FULL = [level for level in spec("warehouse").levels if level.startswith("full")]
 PLAYERS = ["oracle", "random", "nonsense"]
 KINDS = [
-    *(("energy", level) for level in ("small", "outages", "commit", "ev", "comfort")),
+    *(("energy", level) for level in ("small", "outages", "commit", "household")),
     *(
         ("warehouse", level)
         for level in (
@@ -63,7 +63,7 @@ KINDS = [
 DRAWN = [
     *((name, level, "random") for name, level in KINDS),
     *((name, level, "oracle") for name, level in KINDS if level in ("small", "pick_small", "full")),
-    *((name, level, "nonsense") for name, level in KINDS if level in ("comfort", "stock")),
+    *((name, level, "nonsense") for name, level in KINDS if level in ("household", "stock")),
 ]
 MAP = MapLayout(("......", ".xx.x.", ".xx.x.", "......", "..gg.."))
 
