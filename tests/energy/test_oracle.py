@@ -76,6 +76,8 @@ def towards(
     change = planned[step].stored - (1.0 - plant.leak) * seen.stored
     power = change / plant.efficiency if change > 0.0 else change * plant.efficiency
     powers = [power / plant.dt, *commands[step][1:]]
+    if plant.at_home(step):
+        powers[1] = (planned[step].charged - seen.charged) / plant.dt
     if plant.house:
         drift, rise = plant.warming[step]
         warm = planned[step].indoor - drift - plant.house.keep(plant.dt) * seen.indoor
