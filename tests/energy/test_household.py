@@ -1,7 +1,7 @@
 """Laws of a household: its optimum is exact, its floor can be broken, its days are as stated."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 
@@ -20,6 +20,7 @@ from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.rules import reference
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, make_world
+from tokengym.rewards.arrays import Floats
 
 WorldOf = Callable[..., EnergyWorld]
 TaskOf = Callable[[str, int], Task]
@@ -37,80 +38,68 @@ def drawn(count: int) -> list[Microgrid]:
 def least_cost(grid: Microgrid) -> float:
     """The least money by a program over flows alone: states are sums of flows, no variables.
 
-    Each step has what is charged, given, driven (car), heated, bought, sold and thrown away.
+    Each step has what is charged, given, driven (car), heated, bought, sold and thrown away; then
+    come the peak, what battery and house have less and more at the end, and what the car lacks.
     """
     house, steps, eta = grid.house, grid.steps, grid.efficiency
     assert house
-    one = np.eye(steps)
-    none = np.zeros((steps, steps))
+    flows = ("charge", "give", "drive", "heat", "buy", "sell", "waste")
+    ends = ("peak", "less", "more", "colder", "warmer", "late")
+    one, none = np.eye(steps), np.zeros((steps, steps))
+
+    def rows(
+        flow: Mapping[str, Floats], ending: Mapping[str, float], at: slice = slice(None)
+    ) -> Floats:
+        """Coefficients of some steps: a matrix of each flow, a number of each ending."""
+        left = np.hstack([flow.get(name, none) for name in flows])[at]
+        right = [np.full((len(left), 1), ending.get(name, 0.0)) for name in ends]
+        return np.hstack([left, *right])
+
     age = np.subtract.outer(np.arange(steps), np.arange(steps))
     keep = house.keep(1.0)
     kept = np.where(age >= 0, keep ** np.maximum(age, 0), 0.0)
     sums = np.where(age >= 0, 1.0, 0.0)
-    cop = np.maximum(house.cop + house.slope * np.array(grid.outside), 1.0)
-    flow = house.loss * np.array(grid.outside) + house.gain + house.window * np.array(grid.pv)
+    outside = np.array(grid.outside)
+    cop = np.maximum(house.cop + house.slope * outside, 1.0)
+    flow = house.loss * outside + house.gain + house.window * np.array(grid.pv)
     free = kept @ flow / house.capacity + house.temperature * keep ** np.arange(1, steps + 1)
-    warm = kept * (cop / house.capacity)[None, :]
-    zero = [none] * 7
-
-    def block(**parts: np.ndarray) -> np.ndarray:
-        names = ("charge", "give", "drive", "heat", "buy", "sell", "waste")
-        rows = [parts.get(name, z) for name, z in zip(names, zero, strict=True)]
-        return np.hstack(rows)
-
-    at_home = np.array([float(grid.at_home(t)) for t in range(steps)])
-    # Then the peak, what battery and house lack and have more at the end, and what the car lacks.
-    extra = 6
-    wide = np.zeros((steps, extra))
-    energy = block(charge=eta * sums, give=-sums / eta)
-    upper: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = [
-        (energy, wide, np.full(steps, grid.capacity - grid.energy)),
-        (-energy, wide, np.full(steps, grid.energy)),
-        (block(heat=warm), wide, house.high - free),
-        (block(heat=-warm), wide, free - np.array(grid.low)),
-    ]
-    peaked = wide.copy()
-    peaked[:, 0] = -1.0
-    upper.append((block(buy=one), peaked, np.zeros(steps)))
+    energy = {"charge": eta * sums, "give": -sums / eta}
+    fallen = {name: -matrix for name, matrix in energy.items()}
+    warmth = {"heat": kept * (cop / house.capacity)}
+    cold = {"heat": -warmth["heat"]}
     last = slice(steps - 1, steps)
-    for column, (rows, start, limit) in enumerate(
-        ((energy, grid.energy, grid.energy), (block(heat=warm), free[-1], house.temperature))
-    ):
-        ends = np.zeros((1, extra))
-        ends[0, [1 + 2 * column, 2 + 2 * column]] = -1.0, 1.0
-        # less >= limit - end; more <= end - limit
-        upper.append((-rows[last], np.where(ends < 0, ends, 0.0), np.array([start - limit])))
-        upper.append((-rows[last], np.where(ends > 0, ends, 0.0), np.array([start - limit])))
-    driven = block(drive=np.diag(at_home)).sum(axis=0, keepdims=True)
-    lacks = np.zeros((1, extra))
-    lacks[0, 5] = -1.0
-    upper.append((-driven, lacks, np.array([-grid.car[2]])))
-    upper.append((driven, 0.0 * lacks, np.array([grid.car[2]])))
-    balance = block(charge=-one, give=one, drive=-one, heat=-one, buy=one, sell=-one, waste=-one)
-    each = [
-        np.full(steps, grid.wear),
-        np.full(steps, grid.wear),
-        np.zeros(steps),
-        np.zeros(steps),
-        np.array(grid.price),
-        -np.array(grid.resale),
-        np.zeros(steps),
+    driven = np.tile([float(grid.at_home(step)) for step in range(steps)], (steps, 1))
+    most = [
+        (rows(energy, {}), np.full(steps, grid.capacity - grid.energy)),
+        (rows(fallen, {}), np.full(steps, grid.energy)),
+        (rows(warmth, {}), house.high - free),
+        (rows(cold, {}), free - np.array(grid.low)),
+        (rows({"buy": one}, {"peak": -1.0}), np.zeros(steps)),
+        (rows(fallen, {"less": -1.0}, last), np.zeros(1)),
+        (rows(fallen, {"more": 1.0}, last), np.zeros(1)),
+        (rows(cold, {"colder": -1.0}, last), free[last] - house.temperature),
+        (rows(cold, {"warmer": 1.0}, last), free[last] - house.temperature),
+        (rows({"drive": driven}, {}, last), np.array([grid.car[2]])),
+        (rows({"drive": -driven}, {"late": -1.0}, last), np.array([-grid.car[2]])),
     ]
-    ends = [grid.demand_charge, grid.price_of_missing, -grid.price_of_extra]
-    ends += [house.price_of_missing, -house.price_of_extra, grid.car[5]]
-    limits = (grid.power, grid.power, grid.car[4], house.power, grid.import_cap, grid.export_cap)
-    most = [np.full(steps, limit) for limit in limits] + [np.array(grid.pv)]
-    most[2] = most[2] * at_home
+    drawn_from = {"charge": -one, "drive": -one, "heat": -one, "sell": -one, "waste": -one}
+    prices: dict[str, float | Floats] = {"charge": grid.wear, "give": grid.wear}
+    prices |= {"buy": np.array(grid.price), "sell": -np.array(grid.resale)}
+    cost = np.concatenate([np.full(steps, prices.get(name, 0.0)) for name in flows])
+    at_end = [grid.demand_charge, grid.price_of_missing, -grid.price_of_extra]
+    at_end += [house.price_of_missing, -house.price_of_extra, grid.car[5]]
+    powers = (grid.power, grid.power, grid.car[4], house.power, grid.import_cap, grid.export_cap)
+    limits = np.concatenate([*(np.full(steps, power) for power in powers), np.array(grid.pv)])
     found = linprog(
-        np.concatenate([*each, ends]),
-        A_ub=np.vstack([np.hstack([rows, more]) for rows, more, _ in upper]),
-        b_ub=np.concatenate([limit for _, _, limit in upper]),
-        A_eq=np.hstack([balance, wide]),
+        np.concatenate([cost, at_end]),
+        A_ub=np.vstack([left for left, _ in most]),
+        b_ub=np.concatenate([right for _, right in most]),
+        A_eq=rows({**drawn_from, "give": one, "buy": one}, {}),
         b_eq=np.array(grid.load) - np.array(grid.pv),
-        bounds=[(0.0, top) for top in np.concatenate(most)] + [(0.0, None)] * extra,
+        bounds=[*((0.0, limit) for limit in limits), *[(0.0, None)] * len(ends)],
         method="highs-ipm",
     )
-    assert found.success, found.message
+    assert found.fun is not None, found.message
     return float(found.fun)
 
 
