@@ -1,4 +1,4 @@
-"""Energy control with a safety floor: a microgrid with a reserve, a heated house, a site."""
+"""Energy control with a safety floor: a home with a reserve or a heated house, a site."""
 
 from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.envs.energy.levels import LEVELS
@@ -43,6 +43,8 @@ SPEC = WorldSpec(
     retired={
         "two_days": "day, or soma for more decisions",
         "genset": "commit, an off-grid site with two gensets",
+        "ev": "household, a home with a car, a heat pump and day-ahead prices",
+        "comfort": "household, a home with a heat pump, a car and day-ahead prices",
     },
     flat_floor=FlatFloor(
         SAFE_RETURN, 0.0, "an episode that breaks the reserve earns 0", option=True

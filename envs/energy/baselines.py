@@ -21,13 +21,13 @@ from tokengym.envs.energy.dispatch import (
     worst_day_plan,
 )
 from tokengym.envs.energy.grammar import write_commands
-from tokengym.envs.energy.house import House
 from tokengym.envs.energy.oracle import UNSAFE, DispatchPlan, plan
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.prompt import cents
 from tokengym.envs.energy.rules import (
     Rule,
     backward_pass,
+    cheap_and_dear,
     hold,
     peak_shaving,
     self_consumption,
@@ -85,7 +85,7 @@ def stochastic(world: World, turn: Turn, rng: np.random.Generator) -> str:
     grid = shown.plant
     if isinstance(grid, Site):
         return _reply(world, scenario_plan(grid, shown.step, shown.state))
-    if isinstance(grid, House) or not (grid.spike or grid.leaving):
+    if not (grid.spike or grid.leaving):
         return mpc(world, turn, rng)
     return _reply(world, commands_against_chances(grid, shown.step, shown.state))
 
@@ -117,25 +117,27 @@ def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Command like `peak_shaving`, after a line of arithmetic that a small model can write.
 
     One line: energy, less what leaks, below the reserve, or sun minus load; after a deficit also
-    the price and the highest or, where that is it, energy minus reserve. The command of a house
-    follows from too much to be written down; it stands alone.
+    the price and the highest or, where that is it, energy minus reserve. The power of a heat pump
+    follows from too much to be written down: it is added to the load.
     """
     shown = EnergyWorld.cast(world).shown
     plant, step = shown.plant, shown.step
     if isinstance(plant, Site):
         return _reply(world, cycle_charging(plant, step, shown.state))
     battery, *others = peak_shaving(plant, step, shown.state)
-    if isinstance(plant, House):
-        return _reply(world, (battery,))
     energy = rounded_down(shown.state.stored * (1.0 - plant.leak))
     reserve, price = plant.reserve[step], plant.price[step]
-    dearest = max(plant.price_forecast)
+    dearest = cheap_and_dear(plant)[1]
     sun, load, up = plant.pv[step], plant.load[step], plant.up[step]
+    steps = ""
+    if plant.house:
+        heat = others[-1]
+        steps, load = f"{load:g}+{heat:g}={load + heat:.6g}, ", round(load + heat, 2)
     if up and energy < reserve:
         steps = f"{energy:g}<{reserve:g}"
     else:
-        steps = _difference(sun, load)
-        if up and sun < load and price == dearest:
+        steps += _difference(sun, load)
+        if up and sun < load and dearest <= price <= max(plant.price_forecast):
             steps += f", {_difference(energy, reserve)}"
         elif up and sun < load:
             steps += f", {cents(price)} of {cents(dearest)}"
@@ -176,13 +178,13 @@ def _reply(world: World, commands: Commands, decimals: int = 2) -> str:
 
 def _ranges(plant: Plant) -> list[tuple[float, float]]:
     """Return least and most kW by device, as the opening states them."""
-    if isinstance(plant, House):
-        return [(0.0, plant.power)]
     if isinstance(plant, Site):
         return [(0.0, unit.rating) for unit in plant.units]
     ranges = [(-plant.power, plant.power)]
     if plant.car:
         ranges.append((0.0, plant.car[4]))
+    if plant.house:
+        ranges.append((0.0, plant.house.power))
     return ranges
 
 

@@ -7,27 +7,25 @@ equal the safe optimum wherever that exists.
 """
 
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.oracle import UNSAFE
 from tokengym.envs.energy.piecewise import Convex, Piece
-from tokengym.envs.energy.plants import Storage
 from tokengym.envs.energy.step_result import State, StepResult
 
 
 class CostToGo:
-    """The optimal cost-to-go V*(state, step) of one plant.
+    """The optimal cost-to-go V*(state, step) of one microgrid.
 
     Args:
-        plant: a house, or a microgrid without a car whose sales never pay more than
+        grid: a microgrid with nothing to command but a battery, whose sales never pay more than
             purchases cost (else the cost-to-go is not convex).
 
     Raises:
-        OptionError: if the plant is of another kind.
+        OptionError: if it is another one.
     """
 
-    def __init__(self, plant: Storage) -> None:
-        self._values = tuple(_house(plant) if isinstance(plant, House) else _microgrid(plant))
+    def __init__(self, grid: Microgrid) -> None:
+        self._values = tuple(_microgrid(grid))
 
     def at(self, step: int, state: State) -> float:
         """Return the least cost from `step` on: money, and `UNSAFE` per unit of safety cost.
@@ -49,9 +47,9 @@ class CostToGo:
 
 
 def _microgrid(grid: Microgrid) -> list[Convex]:
-    if grid.car:
+    if len(grid.devices) > 1:
         raise OptionError(
-            "the credit needs a convex cost-to-go: it is not defined with a car, "
+            "the credit needs a convex cost-to-go: it is defined for a battery alone, "
             f"got the devices {list(grid.devices)}"
         )
     keep = 1.0 - grid.leak
@@ -70,7 +68,7 @@ def _microgrid(grid: Microgrid) -> list[Convex]:
     return values[::-1]
 
 
-def _guarded(value: Convex, plant: Storage, least: float) -> Convex:
+def _guarded(value: Convex, plant: Microgrid, least: float) -> Convex:
     """Add what it costs to hold less than `least` at the end of a step."""
     within = value.bent(least, -plant.price_of_miss, 0.0)
     return within.bent(least - plant.slack, plant.price_of_miss - UNSAFE, 0.0)
@@ -108,24 +106,3 @@ def _exchange(grid: Microgrid, step: int) -> Convex:
         ((slope + grid.wear) / eta, width * dt * eta) for slope, width in charging.pieces
     ]
     return Convex.through(0.0, dt * net.at(still), left, right)
-
-
-def _house(house: House) -> list[Convex]:
-    per_kelvin, (cold, hot) = house.kwh_per_kelvin, house.reach
-    value = Convex.through(
-        house.temperature,
-        0.0,
-        [(-house.price_of_missing, max(house.temperature - cold, 0.0) + 1.0)],
-        [(-house.price_of_extra, max(hot - house.temperature, 0.0) + 1.0)],
-    )
-    values = [value]
-    for step in reversed(range(house.steps)):
-        guarded = _guarded(value, house, house.low[step]).bent(house.high, 0.0, house.price_of_miss)
-        guarded = guarded.bent(house.high + house.slack, 0.0, UNSAFE - house.price_of_miss)
-        heating = Convex(
-            0.0, 0.0, ((house.price[step] * per_kelvin, house.power * house.dt / per_kelvin),)
-        )
-        value = heating.reflected().convolved(guarded)
-        value = value.of_affine(house.keep, house.drift(step))
-        values.append(value)
-    return values[::-1]

@@ -31,7 +31,7 @@ def check_devices(level: EnergyLevel, **options: float | None) -> Mapping[str, f
     for name, value in options.items():
         if value is None:
             continue
-        if level.house or level.days:
+        if level.days:
             raise OptionError(f"{name} is for levels with a battery at home; this one has none")
         devices[name] = check_number(name, value, *_BOUNDS[name])
     return devices

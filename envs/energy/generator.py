@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tokengym.envs.energy import weather
+from tokengym.envs.energy.house import House
 from tokengym.envs.energy.levels import EnergyLevel
 
 WEAR = 0.02
@@ -33,14 +34,25 @@ def draw_microgrid(
         "start": start,
         "load": load[level.history :],
         "pv": pv[level.history :],
-        **draw_tariff(rng, hours),
+        **draw_tariff(rng, level, hours),
         "before": [[a, b] for a, b in zip(load, pv, strict=True)][: level.history],
     }
+    if level.house:
+        days["outside"] = weather.outdoors(rng, hours)
     return draw_home(rng, level, hours, days, devices)
 
 
-def draw_tariff(rng: np.random.Generator, hours: weather.Hours) -> Mapping[str, Any]:
-    """Draw the fields price and resale of a home whose data have no prices."""
+def draw_tariff(
+    rng: np.random.Generator, level: EnergyLevel, hours: weather.Hours
+) -> Mapping[str, Any]:
+    """Draw the fields price and resale of a home whose data have no prices.
+
+    At day-ahead prices a home pays grid fees and taxes on top, and is paid a little less.
+    """
+    if level.day_ahead:
+        market = weather.day_ahead(rng, hours)
+        fees, margin = round(rng.uniform(0.06, 0.16), 3), round(rng.uniform(0.005, 0.02), 3)
+        return {"price": (market + fees).round(3), "resale": (market - margin).round(3)}
     price = weather.tariff(rng, hours)
     return {"price": price, "resale": np.full(len(hours), round(rng.uniform(0.04, 0.12), 2))}
 
@@ -58,7 +70,8 @@ def draw_home(
         rng: randomness.
         level: the level.
         hours: hour of the day by step.
-        days: the fields start, load, pv, price, resale and before, maybe up and carbon.
+        days: the fields start, load, pv, price, resale and before, maybe up and carbon; outside of
+            a house.
         devices: what is not drawn: battery_kwh, battery_kw, import_cap_kw and export_cap_kw, and
             pv_scale, a factor of the sun.
     """
@@ -85,7 +98,8 @@ def draw_home(
     )
     known, spike = days["price"], round(level.spike * float(np.mean(np.abs(days["price"]))), 2)
     price, spike_chance = weather.spikes(rng, hours, known, spike, level.spike_chance)
-    car, departure = _draw_car(rng, hours, level.leaving) if level.car else ([], 0)
+    car, departure = _draw_car(rng, level, hours) if level.car else ([], 0)
+    heated = _draw_house(rng, level, hours, known, days["outside"]) if level.house else {}
     return {
         "dt": dt,
         "capacity": capacity,
@@ -117,57 +131,49 @@ def draw_home(
         "price_of_extra": round(max(min(known), 0.0) * efficiency, 3),
         **days,
         "price": price,
+        **heated,
     }
 
 
-def draw_house(rng: np.random.Generator, level: EnergyLevel) -> Mapping[str, Any]:
-    """Draw a synthetic heated house: the fields of `House`."""
-    start, hours = _draw_hours(rng, level)
-    days = {
-        "start": start,
-        "outside": weather.outdoors(rng, hours),
-        "price": weather.tariff(rng, hours),
-    }
-    return draw_heated_house(rng, level, hours, days)
-
-
-def draw_heated_house(
-    rng: np.random.Generator, level: EnergyLevel, hours: weather.Hours, days: Mapping[str, Any]
+def _draw_house(
+    rng: np.random.Generator,
+    level: EnergyLevel,
+    hours: weather.Hours,
+    price: weather.Hours,
+    outside: weather.Hours,
 ) -> Mapping[str, Any]:
-    """Draw a house whose weather and prices are given: the fields of `House`.
-
-    Args:
-        rng: randomness.
-        level: the level.
-        hours: hour of the day by step.
-        days: the fields start, outside and price.
-    """
+    """Draw the demand charge, house, comfort band and weather forecasts of a `Microgrid`."""
     comfortable = float(rng.choice([20.0, 20.5, 21.0]))
     wakes, sleeps = int(rng.integers(5, 8)), int(rng.integers(21, 24))
     awake = (hours >= wakes) & (hours < sleeps)
-    gain = weather.gains(rng, hours)
-    capacity, cop = round(rng.uniform(4.0, 8.0), 1), round(rng.uniform(2.5, 3.5), 1)
-    outside_forecast, outside_updates = weather.forecasts(
-        rng, days["outside"], level.demand_error, level.updates, relative=False
+    forecast, updates = weather.forecasts(
+        rng, outside, level.outside_error, level.updates, False, level.correlation
     )
-    gain_forecast, gain_updates = weather.forecasts(rng, gain, level.sun_error, level.updates)
+    charge = round(rng.uniform(*level.demand_charge), 2)
+    house = House(
+        capacity=round(rng.uniform(4.0, 8.0), 1),
+        loss=round(1.0 / rng.uniform(5.0, 8.0), 3),
+        cop=round(rng.uniform(2.6, 3.4), 1),
+        slope=round(rng.uniform(0.05, 0.1), 2),
+        power=round(rng.uniform(2.5, 4.0), 1),
+        temperature=comfortable,
+        gain=round(rng.uniform(0.2, 0.5), 1),
+        window=round(rng.uniform(0.1, 0.3), 2),
+        high=comfortable + 1.0,
+        price_of_missing=0.0,
+        price_of_extra=0.0,
+    )
+    # A degree is missed at no less than what heat may cost in the coldest hour, nor is one stored
+    # for more than it costs in the mildest.
+    dearest = house.capacity / house.cop_at(min(forecast)) * (max(*price, 0.0) + charge)
+    cheapest = house.capacity / house.cop_at(max(forecast)) * max(min(price), 0.0)
+    priced = house._replace(price_of_missing=round(dearest, 3), price_of_extra=round(cheapest, 3))
     return {
-        "dt": _dt(level),
-        "capacity": capacity,
-        "loss": round(1.0 / rng.uniform(5.0, 8.0), 3),
-        "cop": cop,
-        "power": round(rng.uniform(2.5, 4.0), 1),
-        "temperature": comfortable,
-        "gain": gain,
+        "demand_charge": charge,
+        "house": list(priced),
         "low": np.where(awake, comfortable - 1.0, comfortable - 3.0),
-        "high": comfortable + 1.0,
-        "outside_forecast": outside_forecast,
-        "gain_forecast": gain_forecast,
-        "outside_updates": outside_updates,
-        "gain_updates": gain_updates,
-        "price_of_missing": round(max(*days["price"], 0.0) * capacity / cop, 3),
-        "price_of_extra": round(max(min(days["price"]), 0.0) * capacity / cop, 3),
-        **days,
+        "outside_forecast": forecast,
+        "outside_updates": updates,
     }
 
 
@@ -246,12 +252,13 @@ def _dt(level: EnergyLevel) -> float:
 
 
 def _draw_car(
-    rng: np.random.Generator, hours: weather.Hours, leaving: float
+    rng: np.random.Generator, level: EnergyLevel, hours: weather.Hours
 ) -> tuple[list[float], int]:
     """Draw the `car` of a `Microgrid`, there from evening to morning, and when it departs."""
     home, away = int(rng.integers(17, 21)), int(rng.integers(6, 9))
     arrives = int(np.argmax(np.floor(hours) == home))
     departs = arrives + int(np.argmax(np.floor(hours[arrives:]) == away))
     need = round(rng.uniform(6.0, 12.0), 1)
-    stays = int(rng.geometric(leaving)) if leaving else departs - arrives
-    return [arrives, departs, need, 1.4, 3.7, 2.0], min(departs, arrives + stays)
+    stays = int(rng.geometric(level.leaving)) if level.leaving else departs - arrives
+    car = [arrives, departs, need, level.least_charging, 3.7, 2.0]
+    return car, min(departs, arrives + stays)

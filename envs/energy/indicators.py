@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from operator import mul, sub
 
-from tokengym.envs.energy.house import House
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.site import Site
 from tokengym.envs.energy.step_result import StepResult
@@ -32,8 +31,8 @@ def indicators(plant: Plant, outcomes: Sequence[StepResult]) -> Mapping[str, flo
     if plant.carbon:
         bought = [power if power > 0.0 else 0.0 for power in grid]
         values["carbon"] = dt * sum(map(mul, plant.carbon, bought))
-    if isinstance(plant, House):
-        return values | {"discomfort": dt * sum(safety)}
+    if plant.house:
+        values["discomfort"] = dt * sum(safety)
     if sun := sum(plant.pv[: len(outcomes)]):
         sold = [-power if power < 0.0 else 0.0 for power in grid]
         values["self_consumption"] = sum([kw for kw in map(sub, used, sold) if kw > 0.0]) / sun

@@ -1,23 +1,27 @@
-"""A home microgrid: battery, sun, tariff, grid with caps and outages, optional car.
+"""A home microgrid: battery, sun, tariff, grid with caps and outages, optional car and house.
 
 Units: kW, kWh, hours, money. With Δt the step, c and d the charging and discharging power:
 
     E' = (1 - leak) E + Δt (η c - d / η),  0 <= c, d <= P,  0 <= E' <= capacity
-    imp - exp = load - pv + ev + curtailed + c - d - unserved
+    imp - exp = load - pv + heat + ev + curtailed + c - d - unserved
     imp <= import cap while the grid is up, else 0; exp likewise
     money = Δt (p imp - x exp + κ (c + d) + VOLL unserved) + price of missing E'
+            + demand charge * the highest imp of all steps
 
-One meter: a step buys or sells, never both. Sun is curtailed where that is cheapest,
-which is only where nothing more can be sold or a price is negative.
+One meter: a step buys or sells, never both. Sun is curtailed where that is cheapest, the demand
+charge aside, which is only where nothing more can be sold or a price is negative. `house` has the
+heat balance.
 
 Parameters follow CityLearn (battery, sun, tariff) and pymgrid (cycle cost, lost load).
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
+from tokengym.envs.energy.house import House
 from tokengym.envs.energy.step_result import (
     TOLERANCE,
     Commands,
@@ -25,6 +29,7 @@ from tokengym.envs.energy.step_result import (
     StepResult,
     StoragePlant,
     latest,
+    settled,
 )
 
 LOST_LOAD = 10.0
@@ -36,8 +41,8 @@ _DIGITS = 6
 class Microgrid(StoragePlant):
     """One home over one horizon, with its future. Series have one entry a step.
 
-    Its store is the battery, which charges or discharges at most at `power`: what is missing or
-    extra at the end, and the budget, are in kWh.
+    The battery charges or discharges at most at `power`. The limit is its reserve, in kWh; of a
+    home with a house it is the comfort band instead, in K, and so is the budget.
 
     Attributes:
         capacity: kWh of the battery.
@@ -68,14 +73,21 @@ class Microgrid(StoragePlant):
             missing at departure; empty if there is none.
         departure: the step at whose beginning the car leaves; 0 if there is none.
         leaving: probability that the car leaves before its time after a step at home.
+        demand_charge: money per kW of the highest power bought in a step.
+        house: the heated house, which has its own end prices; `None` if there is none.
+        outside: °C; empty without a house, like the next three.
+        low: least °C at the end of each step.
+        outside_forecast: °C, shown at the start.
+        outside_updates: by step, °C of the few steps after it.
         reserve: kWh that the battery must hold at the end of each step.
+        worst: K by which the comfort band is missed at worst, by step; empty without a house.
     """
 
     SERIES: ClassVar[tuple[str, ...]] = (
         *("load", "pv", "price", "resale", "schedule", "up"),
         *("load_forecast", "pv_forecast", "price_forecast"),
     )
-    rounding: ClassVar[float] = 0.06
+    OPTIONAL_SERIES: ClassVar[tuple[str, ...]] = ("carbon", "outside", "low", "outside_forecast")
 
     capacity: float
     efficiency: float
@@ -104,7 +116,14 @@ class Microgrid(StoragePlant):
     car: tuple[float, ...]
     departure: int
     leaving: float
+    demand_charge: float = 0.0
+    house: House | None = None
+    outside: tuple[float, ...] = ()
+    low: tuple[float, ...] = ()
+    outside_forecast: tuple[float, ...] = ()
+    outside_updates: tuple[tuple[float, ...], ...] = ()
     reserve: tuple[float, ...] = field(init=False)
+    worst: tuple[float, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         """Derive the devices and the reserve in force."""
@@ -113,71 +132,122 @@ class Microgrid(StoragePlant):
         for scheduled, up in zip(self.schedule, self.up, strict=True):
             most = round(most + self.regain, _DIGITS) if up else 0.0
             reserve.append(min(scheduled, most))
-        present = {"BATTERY": True, "EV": bool(self.car)}
+        present = {"BATTERY": True, "EV": bool(self.car), "HEAT": self.house is not None}
+        worst = tuple(self._worst(self.house)) if self.house else ()
+        scale = worst or self.schedule
         derived = {
             "reserve": tuple(reserve),
+            "worst": worst,
             "devices": tuple(device for device, there in present.items() if there),
-            "requirement": (max(self.schedule), sum(self.schedule)),
+            "requirement": (max(scale), sum(scale)),
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
 
+    def _worst(self, house: House) -> Iterator[float]:
+        """Yield the largest distance from the band: heat only adds, so none or all bounds it."""
+        cold = hot = house.temperature
+        for (drift, rise), low in zip(self.warming, self.low, strict=True):
+            cold = house.keep(self.dt) * cold + drift
+            hot = house.keep(self.dt) * hot + drift + rise * house.power
+            yield max(low - cold, hot - house.high, 0.0)
+
     @property
     def initial(self) -> State:
-        """Battery energy at the start, and an uncharged car."""
-        return State(self.energy)
+        """Battery energy and indoor temperature at the start, and an uncharged car."""
+        return State(self.energy, indoor=self.house.temperature if self.house else 0.0)
+
+    @property
+    def rounding(self) -> float:
+        """See the class."""
+        return 0.1 if self.house else 0.06
 
     @property
     def price_of_miss(self) -> float:
         """See the class."""
+        if self.house:
+            return self.house.price_of_missing
         return self.price_of_missing + self.spike
+
+    def closing(self, state: State) -> float:
+        """Charge what is missing in the battery, and in the house, and pay what is extra."""
+        money = super().closing(state)
+        if house := self.house:
+            extra = state.indoor - house.temperature
+            money += settled(extra, house.price_of_missing, house.price_of_extra)
+        return money
 
     def at_home(self, step: int) -> bool:
         """Return whether the car is at home."""
         return bool(self.car) and self.car[0] <= step < self.departure
 
     def required(self, step: int) -> float:
-        """Reserve in force at the end of `step`, kWh."""
-        return self.reserve[step]
+        """Reserve in force at the end of `step`, kWh; of a house the K missed at worst."""
+        return self.worst[step] if self.house else self.reserve[step]
+
+    def lacking(self, step: int, energy: float, indoor: float) -> float:
+        """Return the kWh or K by which the limit is missed if a step ends so; not above 0 if kept.
+
+        Args:
+            step: the step.
+            energy: kWh in the battery.
+            indoor: °C in the house.
+        """
+        if self.house:
+            return max(self.low[step] - indoor, indoor - self.house.high)
+        return self.reserve[step] - energy
+
+    @cached_property
+    def warming(self) -> tuple[tuple[float, float], ...]:
+        """By step the K that the house gains without heating, and those for each kW of it."""
+        house, dt = self.house, self.dt
+        if not house:
+            return ()
+        weather = zip(self.outside, self.pv, strict=True)
+        return tuple((house.drift(dt, out, sun), house.rise(dt, out)) for out, sun in weather)
 
     @cached_property
     def _conditions(self) -> tuple[tuple[float, ...], ...]:
-        """By step load, sun, price, price of what is sold, reserve, and most kW bought and sold."""
+        """By step load, sun, price, price of what is sold, and most kW bought and sold."""
         caps = [(self.import_cap, self.export_cap) if up else (0.0, 0.0) for up in self.up]
-        series = (self.load, self.pv, self.price, self.resale, self.reserve)
+        series = (self.load, self.pv, self.price, self.resale)
         return tuple(zip(*series, *zip(*caps, strict=True), strict=True))
 
     def advance(self, step: int, state: State, commands: Commands) -> StepResult:  # noqa: C901
         """Apply commands during `step`; physics clips them.
 
-        The load comes first, then the car, then charging; the sun is curtailed
+        The load comes first, then the heat pump, the car and charging; the sun is curtailed
         before the battery is held back. So charging never sheds load, and what a step costs is the
         least that the powers of battery and car allow.
         """
         dt = self.dt
-        load, pv, price, resale, reserve, imports, exports = self._conditions[step]
+        load, pv, price, resale, imports, exports = self._conditions[step]
         stored = state.stored * (1.0 - self.leak)
         command = commands[0]
         discharge = 0.0
         if command < 0.0:
             discharge = min(-command, self.power, stored * self.efficiency / dt)
-        ev = 0.0
+        need, heat, ev = load, 0.0, 0.0
+        if self.house:
+            most = min(self.house.power, imports + pv + discharge - load)
+            heat = max(min(commands[-1], most), 0.0)
+            need += heat
         if self.car:
-            ev = self._charging(step, state.charged, commands[-1], imports + pv + discharge - load)
+            ev = self._charging(step, state.charged, commands[1], imports + pv + discharge - need)
         if command < 0.0:
-            discharge = min(discharge, load + ev + exports)
+            discharge = min(discharge, need + ev + exports)
             energy = max(stored - dt * discharge / self.efficiency, 0.0)
             moved = discharge
-            net = load + ev - discharge - pv
+            net = need + ev - discharge - pv
             battery = -discharge
         else:
             room = (self.capacity - stored) / (self.efficiency * dt)
-            battery = min(command, self.power, room, imports + pv - load - ev)
+            battery = min(command, self.power, room, imports + pv - need - ev)
             if battery < 0.0:
                 battery = 0.0
             energy = min(stored + dt * battery * self.efficiency, self.capacity)
             moved = battery
-            net = load + ev + battery - pv
+            net = need + ev + battery - pv
         unserved = bought = sold = 0.0
         exchange = net
         if price < 0.0 or resale < 0.0:
@@ -189,8 +259,15 @@ class Microgrid(StoragePlant):
         else:
             sold = -exchange if -exchange < exports else exports
             money = dt * (self.wear * moved - resale * sold)
-        safety = 0.0
-        if (missed := reserve - energy) > 0.0:
+        peak = state.peak
+        if self.demand_charge and bought > peak:
+            money += self.demand_charge * (bought - peak)
+            peak = bought
+        safety, indoor = 0.0, state.indoor
+        if self.house:
+            drift, rise = self.warming[step]
+            indoor = self.house.keep(dt) * indoor + drift + rise * heat
+        if (missed := self.lacking(step, energy, indoor)) > 0.0:
             charged_for, safety = self.judged(missed)
             money += charged_for
         if unserved > 0.0:
@@ -198,14 +275,16 @@ class Microgrid(StoragePlant):
             safety += dark if dark > TOLERANCE else 0.0
         done: Commands = (battery,)
         charged = 0.0
-        if len(commands) > 1:
+        if self.car:
             charged = state.charged + dt * ev
             done += (ev,)
             if step == self.departure - 1:
                 money += self.car[5] * max(self.car[2] - charged, 0.0)
+        if self.house:
+            done += (heat,)
         used = max(net + pv + sold - bought - unserved, 0.0)
         return StepResult(
-            State(energy, charged),
+            State(energy, charged, (), indoor, peak),
             money,
             safety,
             done,
@@ -230,19 +309,30 @@ class Microgrid(StoragePlant):
             up=self.up[:now] + (1,) * (self.steps - now),
             load_updates=self.load_updates[:now],
             pv_updates=self.pv_updates[:now],
+            **self._weather_as_known(step),
         )
+
+    def _weather_as_known(self, step: int) -> dict[str, Any]:
+        """The fields of a house's weather as shown at `step`."""
+        if not self.house:
+            return {}
+        known = latest(self.outside, self.outside_forecast, self.outside_updates, step)
+        return {"outside": known, "outside_updates": self.outside_updates[: step + 1]}
 
     @property
     def expected(self) -> Self:
         """The microgrid as announced at the start, each price with the mean of its spikes."""
         spikes = [self.spike * chance for chance in self.spike_chance] or [0.0] * self.steps
         price = tuple(map(sum, zip(self.price_forecast, spikes, strict=True)))
-        return replace(self.foreseen(0), price=price, load_updates=(), pv_updates=())
+        none: dict[str, Any] = {f"{name}_updates": () for name in ("load", "pv", "outside")}
+        return replace(self.foreseen(0), price=price, **none)
 
     def _cheapest_exchange(
         self, step: int, least: float, most: float, imports: float, exports: float
     ) -> float:
         """Return the power taken from the grid at least cost, in kW; negative if it is sold.
+
+        The demand charge is left aside: what panels do with the sun follows from this step alone.
 
         Args:
             step: the step.

@@ -8,6 +8,7 @@ no policy that must live through the day reaches it. On the shown forecasts it i
 predictive control.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
-from tokengym.envs.energy.plants import Plant, Storage
+from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.program import Program, Term
 from tokengym.envs.energy.step_result import TOLERANCE, Commands, State
 
@@ -62,7 +63,7 @@ def simulate_rule(plant: Plant, rule: Callable[[int, State], Commands]) -> Simul
     return Simulation(money + plant.closing(state), tuple(safety))
 
 
-def optimum(plant: Storage) -> DispatchPlan | None:
+def optimum(plant: Microgrid) -> DispatchPlan | None:
     """Return the cheapest safe plan, certified by a simulation, or `None` if there is none.
 
     The program relaxes the plant (it may shed load to charge), so its cost is a lower bound; a
@@ -82,7 +83,7 @@ def optimum(plant: Storage) -> DispatchPlan | None:
 
 @lru_cache(maxsize=_PLANS_KEPT)
 def plan(
-    plant: Storage,
+    plant: Microgrid,
     first: int,
     state: State,
     unsafe: float | None = None,
@@ -107,10 +108,7 @@ def plan(
     left = max(plant.budget - spent, 0.0)
     # With a budget to spend, safety costs are free up to it.
     per_unit = 0.0 if unsafe is None and left else unsafe
-    if isinstance(plant, Microgrid):
-        powers, missed = _microgrid(program, plant, first, state, per_unit, relaxed)
-    else:
-        powers, missed = _house(program, plant, first, state, per_unit)
+    powers, missed = _microgrid(program, plant, first, state, per_unit, relaxed)
     if left and unsafe is None:
         program.row(-math.inf, left, *missed)
     elif left and unsafe is not None:
@@ -127,34 +125,6 @@ def plan(
     return DispatchPlan(commands, solved[1])
 
 
-def _house(
-    program: Program, house: House, first: int, state: State, unsafe: float | None
-) -> tuple[list[list[list[Term]]], list[Term]]:
-    powers = []
-    missed: list[Term] = []
-    before: Term | None = None
-    for step in range(first, house.steps):
-        power = program.variable(house.dt * house.price[step], high=house.power)
-        low, high = house.low[step], house.high
-        warmth = (program.variable(low=-math.inf), 1.0)
-        cold, too_cold = _missed(program, house, unsafe)
-        hot, too_hot = _missed(program, house, unsafe)
-        program.row(low, math.inf, warmth, *cold)
-        program.row(-math.inf, high, warmth, *((over, -1.0) for over, _ in hot))
-        missed.extend([*too_cold, *too_hot])
-        gained = (power, -house.dt * house.cop / house.capacity)
-        drift = house.drift(step)
-        if before is None:
-            drift += house.keep * state.stored
-            program.row(drift, drift, warmth, gained)
-        else:
-            program.row(drift, drift, warmth, gained, (before[0], -house.keep))
-        before = warmth
-        powers.append([[(power, 1.0)]])
-    _close(program, house, before, state.stored, house.temperature)
-    return powers, missed
-
-
 def _microgrid(
     program: Program, grid: Microgrid, first: int, state: State, unsafe: float | None, relaxed: bool
 ) -> tuple[list[list[list[Term]]], list[Term]]:
@@ -163,20 +133,19 @@ def _microgrid(
     powers = []
     missed: list[Term] = []
     before: Term | None = None
+    warmth: Term | None = None
     charged: list[Term] = []
+    met: list[tuple[int, int]] = []
     for step in range(first, grid.steps):
         charge = program.variable(dt * grid.wear, high=grid.power)
         discharge = program.variable(dt * grid.wear, high=grid.power)
         level = program.variable(high=grid.capacity)
         change = ((charge, -dt * grid.efficiency), (discharge, dt / grid.efficiency))
-        if before is None:
-            program.row(keep * state.stored, keep * state.stored, (level, 1.0), *change)
-        else:
-            program.row(0.0, 0.0, (level, 1.0), *change, (before[0], -keep))
-        before = (level, 1.0)
-        short, too_short = _missed(program, grid, unsafe)
-        program.row(grid.reserve[step], math.inf, before, *short)
-        missed.extend(too_short)
+        before = _follows(program, (level, 1.0), change, before, keep, state.stored)
+        if not grid.house:
+            short, too_short = _missed(program, grid, unsafe)
+            program.row(grid.reserve[step], math.inf, before, *short)
+            missed.extend(too_short)
         if burns:
             # A battery cannot charge and discharge at once, as would pay at a negative price.
             charges = program.variable(high=1.0, whole=True)
@@ -189,27 +158,122 @@ def _microgrid(
         devices: list[list[Term]] = [[(charge, 1.0), (discharge, -1.0)]]
         curtailed = program.variable(high=grid.pv[step])
         balance.append((curtailed, 1.0))
+        met.append((exchange[0][0], curtailed))
         if grid.car:
             devices.append([])
             if grid.at_home(step):
                 ev = _switched(program, grid.car[3], grid.car[4])
-                balance.append((ev, 1.0))
                 charged.append((ev, dt))
                 devices[-1].append((ev, 1.0))
+        if grid.house:
+            heat = program.variable(high=grid.house.power)
+            devices.append([(heat, 1.0)])
+            warmth, too_far = _warm(program, grid, step, heat, warmth, state.indoor, unsafe)
+            missed.extend(too_far)
         surplus = grid.pv[step] - grid.load[step]
+        balance.extend(itertools.chain.from_iterable(devices[1:]))
         program.row(surplus, surplus, *balance)
         powers.append(devices)
-    _close(program, grid, before, state.stored, grid.energy)
+    _close(program, before, state.stored, grid.energy, grid)
+    if grid.house:
+        _close(program, warmth, state.indoor, grid.house.temperature, grid.house)
+    if grid.demand_charge:
+        _charge_for_peak(program, grid, first, state.peak, met, relaxed)
     if grid.car and first < grid.departure:
-        _, _, need, least, _, late = grid.car
-        program.row(need - state.charged, math.inf, *charged, (program.variable(late), 1.0))
-        if charged:
-            program.row(-math.inf, need + least * dt - state.charged, *charged)
+        _meet_need(program, grid, state.charged, charged)
     return powers, missed
 
 
+def _follows(
+    program: Program,
+    store: Term,
+    change: Sequence[Term],
+    before: Term | None,
+    keep: float,
+    start: float,
+    gain: float = 0.0,
+) -> Term:
+    """Let a store be what is kept of it, `start` at first, plus `gain` and minus the terms."""
+    if before is None:
+        program.row(gain + keep * start, gain + keep * start, store, *change)
+    else:
+        program.row(gain, gain, store, *change, (before[0], -keep))
+    return store
+
+
+def _charge_for_peak(
+    program: Program,
+    grid: Microgrid,
+    first: int,
+    peak: float,
+    met: Sequence[tuple[int, int]],
+    relaxed: bool,
+) -> None:
+    """Charge for what the highest import exceeds `peak` by.
+
+    To keep imports low, panels do not use sun at a negative price: there it is left unused, unless
+    the connection gives no more in its place.
+
+    Args:
+        program: the program.
+        grid: the home.
+        first: the first step that is planned.
+        peak: the highest import before it, kW.
+        met: by step what is bought and what of the sun is curtailed, variables.
+        relaxed: see `plan`.
+    """
+    higher = program.variable(grid.demand_charge)
+    for step, (bought, curtailed) in enumerate(met, first):
+        program.row(-math.inf, peak, (bought, 1.0), (higher, -1.0))
+        if not relaxed and grid.price[step] < 0.0 >= grid.resale[step]:
+            unused = program.variable(high=1.0, whole=True)
+            program.row(0.0, math.inf, (curtailed, 1.0), (unused, -grid.pv[step]))
+            full = grid.import_cap * grid.up[step]
+            program.row(full, math.inf, (bought, 1.0), (unused, full))
+
+
+def _meet_need(program: Program, grid: Microgrid, charged: float, later: Sequence[Term]) -> None:
+    """Charge for what the car lacks when it leaves, and let it take no more than it can."""
+    _, _, need, least, _, late = grid.car
+    program.row(need - charged, math.inf, *later, (program.variable(late), 1.0))
+    if later:
+        program.row(-math.inf, need + least * grid.dt - charged, *later)
+
+
+def _warm(
+    program: Program,
+    grid: Microgrid,
+    step: int,
+    heat: int,
+    before: Term | None,
+    indoor: float,
+    unsafe: float | None,
+) -> tuple[Term, list[Term]]:
+    """Add the temperature after a step, kept in its band; return it and what the band is missed by.
+
+    Args:
+        program: the program.
+        grid: a home with a house.
+        step: the step.
+        heat: the heat pump's power, a variable.
+        before: the temperature before the step, if that is a variable.
+        indoor: °C before the first step that is planned.
+        unsafe: see `plan`.
+    """
+    assert grid.house
+    drift, rise = grid.warming[step]
+    warmth = (program.variable(low=-math.inf), 1.0)
+    cold, too_cold = _missed(program, grid, unsafe)
+    hot, too_hot = _missed(program, grid, unsafe)
+    program.row(grid.low[step], math.inf, warmth, *cold)
+    program.row(-math.inf, grid.house.high, warmth, *((over, -1.0) for over, _ in hot))
+    keep = grid.house.keep(grid.dt)
+    _follows(program, warmth, [(heat, -rise)], before, keep, indoor, drift)
+    return warmth, [*too_cold, *too_hot]
+
+
 def _missed(
-    program: Program, plant: Storage, unsafe: float | None
+    program: Program, plant: Microgrid, unsafe: float | None
 ) -> tuple[list[Term], list[Term]]:
     """What a limit is missed by, as terms of its row; and those of them that are safety costs."""
     within = [(program.variable(plant.price_of_miss, high=plant.slack), 1.0)]
@@ -241,16 +305,28 @@ def _exchange(
 def _switched(program: Program, least: float, most: float) -> int:
     """A power that is either 0 or between `least` and `most`."""
     power = program.variable(high=most)
+    if least == 0.0:
+        return power
     running = program.variable(high=1.0, whole=True)
     program.row(0.0, math.inf, (power, 1.0), (running, -least))
     program.row(-math.inf, 0.0, (power, 1.0), (running, -most))
     return power
 
 
-def _close(program: Program, plant: Storage, last: Term | None, now: float, start: float) -> None:
-    """Charge for less stored energy than at the start, pay for more."""
-    missing = program.variable(plant.price_of_missing)
-    extra = program.variable(-plant.price_of_extra)
+def _close(
+    program: Program, last: Term | None, now: float, start: float, priced: Microgrid | House
+) -> None:
+    """Charge for less in store than at the start, pay for more, at the prices of battery or house.
+
+    Args:
+        program: the program.
+        last: what is stored at the end, a variable; `None` where no step is planned.
+        now: what is stored now.
+        start: what was stored at the start.
+        priced: what has the prices.
+    """
+    missing = program.variable(priced.price_of_missing)
+    extra = program.variable(-priced.price_of_extra)
     if last is None:
         program.row(now - start, now - start, (extra, 1.0), (missing, -1.0))
     else:

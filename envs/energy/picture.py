@@ -27,7 +27,7 @@ from tokengym.envs.core.play import PlayedEpisode, replay
 from tokengym.envs.core.world import World
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.plants import Plant, Storage, plant_from
+from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.site import Site
 from tokengym.envs.energy.step_result import TOLERANCE, Commands
 from tokengym.envs.energy.world import EnergyWorld
@@ -44,9 +44,9 @@ class PlayedDay:
 
     Attributes:
         plant: the plant with all that came to pass.
-        stored: battery energy in kWh, or indoor temperature in °C, at the start and after each
-            step: n + 1 numbers.
+        stored: battery energy in kWh at the start and after each step: n + 1 numbers.
         car: kWh charged into the car, n + 1 numbers.
+        indoor: °C in the house, n + 1 numbers.
         done: the powers that physics allowed, kW per device, by step.
         missed: the safety cost by step: kWh, or K.
         malformed: steps whose reply was not understood.
@@ -57,6 +57,7 @@ class PlayedDay:
     plant: Plant
     stored: tuple[float, ...]
     car: tuple[float, ...]
+    indoor: tuple[float, ...]
     done: tuple[Commands, ...]
     missed: tuple[float, ...]
     malformed: tuple[int, ...]
@@ -90,10 +91,12 @@ def replay_day(world: World, record: PlayedEpisode) -> PlayedDay:
         money.append(step.turn.metrics["money_cost"])
         if not step.turn.metrics["well_formed"]:
             malformed.append(number)
-    stored, car = (tuple(map(attrgetter(name), states)) for name in ("stored", "charged"))
+    stored, car, indoor = (
+        tuple(map(attrgetter(name), states)) for name in ("stored", "charged", "indoor")
+    )
     spent = tuple(itertools.accumulate(money))
     return PlayedDay(
-        plant, stored, car, tuple(done), tuple(missed), tuple(malformed), tuple(grid), spent
+        plant, stored, car, indoor, tuple(done), tuple(missed), tuple(malformed), tuple(grid), spent
     )
 
 
@@ -101,27 +104,31 @@ def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
     """Return the picture of a Record: panels over the same hours."""
     day = replay_day(world, record)
     plant = day.plant
-    made = figure(11.0, 12.0, f"{title}\n{_verdict(day)}", margins=_MARGINS)
-    ratios = (3, 3, 1.5, 3) if isinstance(plant, Site) else (3, 2, 1.5, 2, 1.5, 3)
+    ratios: tuple[float, ...] = (3, 2, 1.5, 2, 1.5, 3)
+    if isinstance(plant, Site):
+        ratios = (3, 3, 1.5, 3)
+    elif plant.house:
+        ratios = (3, 2, 1.5, 2, 1.5, 2, 2, 3)
+    tall = 12.0 if len(ratios) < 7 else 16.0
+    made = figure(11.0, tall, f"{title}\n{_verdict(day)}", margins=_MARGINS)
     heights = {"height_ratios": ratios, "hspace": 0.12}
     panels: list[Axes] = list(made.subplots(len(ratios), 1, sharex=True, gridspec_kw=heights))
     if isinstance(plant, Site):
         _days(panels[0], plant, day)
         _generators(panels[1], plant, day)
+        _cost(panels[2], day)
         _energy(panels[3], plant, day)
-    elif isinstance(plant, Microgrid):
+    else:
         _outages(panels, plant, day.edges)
         _powers(panels[0], plant, day)
         _battery(panels[1], plant, day)
-        _charge(panels[5], plant, day)
-    else:
-        _weather(panels[0], plant, day)
-        _heating(panels[1], plant, day)
-        _indoors(panels[5], plant, day)
-    if not isinstance(plant, Site):
         _price(panels[2], plant, day)
         _exchange(panels[3], day)
-    _cost(panels[-2], day)
+        _cost(panels[4], day)
+        _charge(panels[5], plant, day)
+        if plant.house:
+            _weather(panels[6], plant, day)
+            _indoors(panels[7], plant, plant.house, day)
     for axes in panels:
         axes.grid(color=PALE, lw=0.6)
         axes.set_axisbelow(True)
@@ -137,7 +144,7 @@ def _verdict(day: PlayedDay) -> str:
     broken = [missed for missed in day.missed if missed]
     if not broken:
         return f"{cost}, every limit kept"
-    unit = "K" if isinstance(day.plant, House) else "kWh"
+    unit = "K" if isinstance(day.plant, Microgrid) and day.plant.house else "kWh"
     return (
         f"{cost}, limit broken in {len(broken)} of {len(day.missed)} steps, "
         f"by up to {max(broken):.2f} {unit}"
@@ -171,6 +178,8 @@ def _powers(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
     _line(axes, day, plant.load_forecast, GREY, "load, first forecast", ls=":")
     if plant.car:
         _line(axes, day, day.power("EV"), PURPLE, "car charging", lw=1.8)
+    if plant.house:
+        _line(axes, day, day.power("HEAT"), RED, "heat pump", lw=1.8)
     cut = [step for step in range(len(day.missed)) if _unserved(day, plant, step)]
     if cut:
         middles = [edges[step] + plant.dt / 2 for step in cut]
@@ -181,8 +190,9 @@ def _powers(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
 
 
 def _unserved(day: PlayedDay, plant: Microgrid, step: int) -> bool:
-    """Return whether a violation has load not served, beyond the reserve's shortfall."""
-    _, short = plant.judged(plant.reserve[step] - day.stored[step + 1])
+    """Return whether a violation has load not served, beyond what reserve or band lack."""
+    missed = plant.lacking(step, day.stored[step + 1], day.indoor[step + 1])
+    _, short = plant.judged(missed)
     return day.missed[step] > short + TOLERANCE
 
 
@@ -222,22 +232,18 @@ def _misread(axes: Axes, day: PlayedDay) -> None:
         axes.plot(middles, zeros, "x", color=BLACK, ms=6, label=label, clip_on=False)
 
 
-def _price(axes: Axes, plant: Storage, day: PlayedDay) -> None:
+def _price(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
     bought = [100.0 * price for price in plant.price]
-    sold: list[float] = []
+    sold = [100.0 * price for price in plant.resale]
     _line(axes, day, bought, BLUE, "buy", lw=1.8)
-    if isinstance(plant, Microgrid):
-        sold = [100.0 * price for price in plant.resale]
-        _line(axes, day, sold, GREEN, "sell", lw=1.5, ls="--")
+    _line(axes, day, sold, GREEN, "sell", lw=1.5, ls="--")
     axes.set_ylim(bottom=min(0.0, *bought, *sold))
     axes.set_ylabel("price (ct/kWh)")
 
 
 def _exchange(axes: Axes, day: PlayedDay) -> None:
     _bars(axes, day, [max(power, 0.0) for power in day.grid], BLUE, "bought from the grid")
-    sold = [min(power, 0.0) for power in day.grid]
-    if isinstance(day.plant, Microgrid):
-        _bars(axes, day, sold, GREEN, "sold to the grid")
+    _bars(axes, day, [min(power, 0.0) for power in day.grid], GREEN, "sold to the grid")
     axes.axhline(0.0, color=BLACK, lw=0.8)
     axes.set_ylabel("grid (kW)")
 
@@ -253,8 +259,9 @@ def _cost(axes: Axes, day: PlayedDay) -> None:
 def _charge(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
     edges = day.edges
     axes.axhline(plant.capacity, color=GREY, ls="--", lw=1.2, label="capacity")
-    axes.stairs(plant.reserve, edges, fill=True, color=RED, alpha=0.22)
-    _line(axes, day, plant.reserve, RED, "reserve to keep", lw=1.2)
+    if not plant.house:
+        axes.stairs(plant.reserve, edges, fill=True, color=RED, alpha=0.22)
+        _line(axes, day, plant.reserve, RED, "reserve to keep", lw=1.2)
     now = edges[: len(day.stored)]
     axes.plot(now, day.stored, "-o", color=BLUE, ms=3, lw=1.8, label="in the battery")
     if plant.car:
@@ -335,37 +342,28 @@ def _energy(axes: Axes, plant: Site, day: PlayedDay) -> None:
     axes.set_ylabel("energy (kWh)")
 
 
-def _weather(axes: Axes, plant: House, day: PlayedDay) -> None:
+def _weather(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
     _line(axes, day, plant.outside, BLACK, "outside", lw=1.8)
     _line(axes, day, plant.outside_forecast, GREY, "first forecast", ls=":", lw=1.5)
     axes.set_ylabel("outside (°C)")
 
 
-def _heating(axes: Axes, plant: House, day: PlayedDay) -> None:
-    _bars(axes, day, day.power("HEAT"), ORANGE, "heat pump, electric")
-    _line(axes, day, plant.gain, GREEN, "heat from sun\nand people", lw=1.5)
-    axes.axhline(plant.power, color=GREY, ls="--", lw=1.2, label="heat pump at most")
-    _misread(axes, day)
-    axes.set_ylim(bottom=0.0)
-    axes.set_ylabel("power (kW)")
-
-
-def _indoors(axes: Axes, plant: House, day: PlayedDay) -> None:
+def _indoors(axes: Axes, plant: Microgrid, house: House, day: PlayedDay) -> None:
     edges = day.edges
-    highs = [plant.high] * plant.steps
+    highs = [house.high] * plant.steps
     axes.stairs(
         highs, edges, baseline=list(plant.low), fill=True, color=GREEN, alpha=0.2, label="band"
     )
     _line(axes, day, plant.low, GREEN, "", lw=1.2)
-    axes.axhline(plant.high, color=GREEN, lw=1.2)
-    now = edges[: len(day.stored)]
-    axes.plot(now, day.stored, "-o", color=BLUE, ms=3, lw=1.8, label="indoors")
+    axes.axhline(house.high, color=GREEN, lw=1.2)
+    now = edges[: len(day.indoor)]
+    axes.plot(now, day.indoor, "-o", color=BLUE, ms=3, lw=1.8, label="indoors")
     broken = [step for step, missed in enumerate(day.missed) if missed]
-    reached = [day.stored[step + 1] for step in broken]
+    reached = [day.indoor[step + 1] for step in broken]
     limits = [
-        plant.high if indoor > plant.high else plant.low[step]
+        house.high if indoor > house.high else plant.low[step]
         for step, indoor in zip(broken, reached, strict=True)
     ]
     _violations(axes, [edges[step + 1] for step in broken], reached, limits, "outside the band")
-    axes.set_ylim(min(*plant.low, *day.stored) - 0.6, max(plant.high, *day.stored) + 0.6)
+    axes.set_ylim(min(*plant.low, *day.indoor) - 0.6, max(house.high, *day.indoor) + 0.6)
     axes.set_ylabel("indoors (°C)")

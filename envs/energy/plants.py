@@ -1,4 +1,4 @@
-"""The plants: a home microgrid or a heated house, immutable and with their whole future."""
+"""The plants: a home microgrid or an off-grid site, immutable and with their whole future."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,12 +12,10 @@ from tokengym.envs.energy.site import Site
 
 _FORESEEN_KEPT = 512
 
-Storage = Microgrid | House
-"""Plants whose store is commanded, and whose cheapest plan is a program; see `oracle`."""
-Plant = Storage | Site
+Plant = Microgrid | Site
 """All are a `StoragePlant` with `required`, the scale of a step's safety cost; `advance` applies
 commands, which physics clips and safety never does; `foreseen` is the plant as a Turn shows it. A
-`Storage` has `expected`, the plant if all comes as the first one says, by which a Task is scaled.
+`Microgrid` has `expected`, the plant if all comes as the first one says, by which a Task is scaled.
 """
 
 
@@ -28,11 +26,12 @@ def plant_from(instance: Mapping[str, Any]) -> Plant:
         TaskError: if its series differ in length or a parameter is no number.
         KeyError, TypeError: if a field is missing or unknown.
     """
-    kind = House if "cop" in instance else Site if "generators" in instance else Microgrid
+    kind = Site if "generators" in instance else Microgrid
     fields = {name: _frozen(value) for name, value in instance.items() if name != "source"}
     lengths = {name: len(fields[name]) for name in kind.SERIES}
-    if "carbon" in fields:
-        lengths["carbon"] = len(fields["carbon"])
+    lengths |= {name: len(fields[name]) for name in kind.OPTIONAL_SERIES if name in fields}
+    if "house" in fields:
+        fields["house"] = House(*fields["house"])
     if len(set(lengths.values())) != 1:
         raise TaskError(f"damaged plant: its series must have equal lengths, got {lengths}")
     plant = kind(**fields)

@@ -10,7 +10,6 @@ from typing import Any
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.templates import templates
 from tokengym.envs.energy.grammar import expected
-from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.site import Site
@@ -113,10 +112,7 @@ def fresh_forecasts(plant: Plant, step: int) -> dict[str, tuple[float, ...]]:
     """Return the forecasts made at a step, by name; empty at levels without fresh forecasts."""
     if isinstance(plant, Site):
         return {}
-    if isinstance(plant, House):
-        made = {"outside": plant.outside_updates, "gain": plant.gain_updates}
-    else:
-        made = {"load": plant.load_updates, "sun": plant.pv_updates}
+    made = {"load": plant.load_updates, "sun": plant.pv_updates, "outside": plant.outside_updates}
     return {name: updates[step] for name, updates in made.items() if updates and updates[step]}
 
 

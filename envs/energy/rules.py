@@ -8,112 +8,118 @@ from collections.abc import Callable
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import Simulation, simulate_rule
-from tokengym.envs.energy.plants import Storage
 from tokengym.envs.energy.step_result import Commands, State, rounded_down, rounded_up
 
-Rule = Callable[[Storage, int, State], Commands]
+Rule = Callable[[Microgrid, int, State], Commands]
 
 _SHARE_OF_POWER = 0.9
 _MARGIN = 0.05
+_TARIFF_STEPS = 3
+"""Different prices that a time-of-use tariff has at most."""
+_HOURS_TO_WARM = 4
+"""How far ahead rules of thumb look for a comfort band that rises."""
 _LEAST_SCALE = 0.05
 
 
-def hold(plant: Storage, step: int, state: State) -> Commands:
+def hold(plant: Microgrid, step: int, state: State) -> Commands:
     """The reference: 0 kW, but charge in time for the reserve and serve the load in an outage.
 
     A car is charged as soon as it can be; a house is held in the middle of its comfort band.
     """
-    if isinstance(plant, House):
-        return (_heat_to(plant, step, state.stored, plant.high - 1.0),)
     battery = max(_missing(plant, step, state, plant.steps), 0.0)
-    return _with_others(plant, step, state, battery)
+    heat = _heat_to(plant, step, state, lambda house: house.high - 1.0)
+    return _with_others(plant, step, state, battery, heat)
 
 
-def self_consumption(plant: Storage, step: int, state: State) -> Commands:
+def self_consumption(plant: Microgrid, step: int, state: State) -> Commands:
     """Store the sun's surplus and cover deficits, down to the reserve of this step.
 
     It never buys to charge, so that a reserve that rises can catch it short. A house is heated to
     the lower edge of its comfort band.
     """
-    if isinstance(plant, House):
-        return (_heat_to(plant, step, state.stored, plant.low[step]),)
-    surplus = plant.pv[step] - plant.load[step]
+    heat = _heat_to(plant, step, state, lambda house: plant.low[step])
+    surplus = plant.pv[step] - plant.load[step] - heat
     least = min(_missing(plant, step, state, 1), 0.0)
-    return _with_others(plant, step, state, max(surplus, least))
+    return _with_others(plant, step, state, max(surplus, least), heat)
 
 
-def time_of_use(plant: Storage, step: int, state: State) -> Commands:
+def time_of_use(plant: Microgrid, step: int, state: State) -> Commands:
     """Charge at the lowest price, cover deficits at the highest, keep the next step's reserve.
 
-    A house is heated to the top of its band before the price rises, and coasts at the highest.
+    The lowest and the highest price are quarters of the day where prices are hourly. A house is
+    heated to the top of its band at the lowest, else to what the next hours ask for.
     """
     price = plant.price[step]
-    if isinstance(plant, House):
-        later = plant.price[step + 1 : step + 3]
-        warm = plant.high - _MARGIN if later and max(later) > price else plant.low[step]
-        return (_heat_to(plant, step, state.stored, warm),)
+    cheap = price <= cheap_and_dear(plant)[0]
     least = _missing(plant, step, state, 2)
-    deficit = plant.load[step] - plant.pv[step]
-    if price == min(plant.price_forecast):
+    heat = _heat_to(plant, step, state, lambda house: _warm_by_price(plant, house, step))
+    deficit = plant.load[step] - plant.pv[step] + heat
+    if cheap:
         battery = plant.power
     elif _is_dear(plant, step):
         battery = -deficit
     else:
         battery = max(-deficit, 0.0)
-    return _with_others(plant, step, state, max(battery, least), waits=True)
+    return _with_others(plant, step, state, max(battery, least), heat, waits=True)
 
 
-def peak_shaving(plant: Storage, step: int, state: State) -> Commands:
+def peak_shaving(plant: Microgrid, step: int, state: State) -> Commands:
     """Store the sun's surplus, cover deficits at the highest price, recharge below the reserve.
 
     It asks for no more than this step's conditions and the highest price. Below the reserve it
     charges at full power, since a reserve that rose may take more than one step. A house is heated
     as by `time_of_use`.
     """
-    if isinstance(plant, House):
-        return time_of_use(plant, step, state)
     missing = _missing(plant, step, state, 1)
-    surplus = plant.pv[step] - plant.load[step]
+    heat = _heat_to(plant, step, state, lambda house: _warm_by_price(plant, house, step))
+    surplus = plant.pv[step] - plant.load[step] - heat
     if missing > 0.0:
         battery = plant.power
     elif surplus >= 0.0:
         battery = surplus
     else:
         battery = max(surplus, missing) if _is_dear(plant, step) else 0.0
-    return _with_others(plant, step, state, battery, waits=True)
+    return _with_others(plant, step, state, battery, heat, waits=True)
 
 
-def backward_pass(plant: Storage, step: int, state: State) -> Commands:
+def backward_pass(plant: Microgrid, step: int, state: State) -> Commands:
     """Store now only what cannot be had later as cheaply, and keep what dearer steps need.
 
     One pass from the end back to the next step says how much to store at the price of now, another
-    how much to keep rather than use now. A car that leaves on time charges in the cheapest steps
-    that it needs.
+    how much to keep rather than use now; a third how warm a house must be. A car that leaves on
+    time charges in the cheapest steps that it needs.
 
     Source: the warehouse problem of Cahn, Bulletin of the American Mathematical Society 54 (1948).
     """
-    if isinstance(plant, House):
-        return (_heat_to(plant, step, state.stored, _warmth_wanted(plant, step)),)
+    heat = _heat_to(plant, step, state, lambda house: _warmth_wanted(plant, house, step))
     price = plant.price[step]
     lost, worn = plant.efficiency**2, 2.0 * plant.wear
     target = _energy_wanted(plant, step, dear=price / lost + worn, cheap=price)
     kept = _energy_wanted(plant, step, dear=price, cheap=(price - worn) * lost)
     stored = state.stored * (1.0 - plant.leak)
-    deficit = plant.load[step] - plant.pv[step]
+    deficit = plant.load[step] - plant.pv[step] + heat
     usable = max(stored - kept, 0.0) * plant.efficiency / plant.dt
     lacking = (target - stored) / (plant.efficiency * plant.dt)
     battery = max(-deficit if deficit < 0.0 else -min(deficit, usable), lacking, -plant.power)
     battery = max(min(battery, plant.power), _missing(plant, step, state, 2))
-    commands = _with_others(plant, step, state, battery, waits=plant.leaving > 0.0)
-    if not plant.up[step]:
-        return commands
-    others = list(commands[1:])
-    if plant.car and not (plant.leaving or _charges_now(plant, step, state)):
-        others[-1] = 0.0
-    return (commands[0], *others)
+    commands = _with_others(plant, step, state, battery, heat, waits=plant.leaving > 0.0)
+    idle = plant.car and not (plant.leaving or _charges_now(plant, step, state))
+    if idle and plant.up[step]:
+        return (commands[0], 0.0, *commands[2:])
+    return commands
 
 
-def reference(plant: Storage) -> Simulation:
+def cheap_and_dear(grid: Microgrid) -> tuple[float, float]:
+    """Return the announced prices up to which power is cheap, and from which it is dear.
+
+    Of a tariff of a few steps the lowest and the highest, else those of a quarter of the steps.
+    """
+    known = sorted(grid.price_forecast)
+    part = len(known) // 4 if len(set(known)) > _TARIFF_STEPS else 1
+    return known[part - 1], known[-part]
+
+
+def reference(plant: Microgrid) -> Simulation:
     """Run the safe hold through the plant; it reads only the plant and the state as shown."""
     return simulate_rule(
         plant, lambda step, state: hold(plant.foreseen(step), step, plant.seen(step, state))
@@ -149,16 +155,24 @@ def _energy_wanted(grid: Microgrid, step: int, *, dear: float, cheap: float) -> 
     return wanted
 
 
-def _warmth_wanted(house: House, step: int) -> float:
+def _warmth_wanted(grid: Microgrid, house: House, step: int) -> float:
     """Return the °C to reach with a step, so that later dearer ones need no more heat."""
-    most = house.power * house.dt / house.kwh_per_kelvin
-    wanted = house.temperature
-    for later in reversed(range(step + 1, house.steps)):
-        wanted = max(wanted, house.low[later]) - house.drift(later)
-        if house.price[later] * house.keep ** (later - step) <= house.price[step]:
-            wanted -= most
-        wanted = min(wanted / house.keep, house.high)
-    return min(max(wanted, house.low[step]), house.high - _MARGIN)
+    wanted, keep = house.temperature, house.keep(grid.dt)
+    price = grid.price[step] / grid.warming[step][1]
+    for later in reversed(range(step + 1, grid.steps)):
+        drift, rise = grid.warming[later]
+        wanted = max(wanted, grid.low[later]) - drift
+        if grid.price[later] / rise * keep ** (later - step) <= price:
+            wanted -= rise * house.power
+        wanted = min(wanted / keep, house.high)
+    return min(max(wanted, grid.low[step]), house.high - _MARGIN)
+
+
+def _warm_by_price(grid: Microgrid, house: House, step: int) -> float:
+    """Return the °C to reach with a step: the top of the band where power is cheap."""
+    if grid.price[step] <= cheap_and_dear(grid)[0]:
+        return house.high - _MARGIN
+    return max(grid.low[step : step + _HOURS_TO_WARM])
 
 
 def _charges_now(grid: Microgrid, step: int, state: State) -> bool:
@@ -187,15 +201,15 @@ def _missing(grid: Microgrid, step: int, state: State, ahead: int) -> float:
 
 
 def _is_dear(grid: Microgrid, step: int) -> bool:
-    """Return whether a price is the highest that was announced, or a spike."""
-    known = grid.price_forecast
-    return grid.price[step] >= max(known) and grid.price[step] > min(known)
+    """Return whether a price is among the highest that were announced, or a spike."""
+    cheap, dear = cheap_and_dear(grid)
+    return grid.price[step] >= dear and grid.price[step] > cheap
 
 
 def _with_others(
-    grid: Microgrid, step: int, state: State, battery: float, *, waits: bool = False
+    grid: Microgrid, step: int, state: State, battery: float, heat: float, *, waits: bool = False
 ) -> Commands:
-    """Add the car to a battery command; in an outage, serve the load first.
+    """Add car and heat pump to a battery command; in an outage, serve the load first.
 
     The car is charged at once, or `waits` while power is dear.
     """
@@ -207,11 +221,16 @@ def _with_others(
         idle = not grid.up[step] or (waits and _is_dear(grid, step))
         most = 0.0 if idle else grid.car[4]
         commands.append(min(max(missing / grid.dt, grid.car[3]), most) if missing > 0.01 else 0.0)
-    return tuple(commands)
+    return (*commands, heat) if grid.house else tuple(commands)
 
 
-def _heat_to(house: House, step: int, temperature: float, target: float) -> float:
-    """Return the power in kW that ends the step at `target` °C, rounded up to hundredths."""
-    free = house.keep * temperature + house.drift(step)
-    power = (target - free) * house.capacity / (house.dt * house.cop)
-    return min(max(rounded_up(power), 0.0), house.power)
+def _heat_to(grid: Microgrid, step: int, state: State, target: Callable[[House], float]) -> float:
+    """Return the power in kW that ends the step at a target in °C, rounded up to hundredths.
+
+    0 without a house.
+    """
+    if not grid.house:
+        return 0.0
+    drift, rise = grid.warming[step]
+    free = grid.house.keep(grid.dt) * state.indoor + drift
+    return min(max(rounded_up((target(grid.house) - free) / rise), 0.0), grid.house.power)

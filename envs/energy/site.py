@@ -70,7 +70,6 @@ class Site(StoragePlant):
     """
 
     SERIES: ClassVar[tuple[str, ...]] = ("loads", "suns", "chances")
-    rounding: ClassVar[float] = 0.0
     most_score: ClassVar[float] = 1.5
 
     capacity: float
@@ -104,6 +103,11 @@ class Site(StoragePlant):
     def pv(self) -> tuple[float, ...]:
         """Sun of the day that comes, kW."""
         return self.suns[self.day]
+
+    @property
+    def rounding(self) -> float:
+        """Nothing: a running unit keeps the floor."""
+        return 0.0
 
     @property
     def initial(self) -> State:

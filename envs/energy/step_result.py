@@ -1,4 +1,4 @@
-"""What both plants share: parameters, states, commands, a step's outcome, rounding, forecasts."""
+"""What all plants share: parameters, states, commands, a step's outcome, rounding, forecasts."""
 
 import math
 from abc import ABC, abstractmethod
@@ -17,14 +17,18 @@ class State(NamedTuple):
     """What a plant carries from step to step.
 
     Attributes:
-        stored: kWh in the battery, or °C indoors.
+        stored: kWh in the battery.
         charged: kWh that the car has charged; 0 without a car.
         running: by generator 0 if it stands still, else 1 and the hours that it must go on running.
+        indoor: °C in the house; 0 without one.
+        peak: most kW bought in a step so far; 0 without a demand charge.
     """
 
     stored: float
     charged: float = 0.0
     running: tuple[int, ...] = ()
+    indoor: float = 0.0
+    peak: float = 0.0
 
 
 class StepResult(NamedTuple):
@@ -51,30 +55,29 @@ class StepResult(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class StoragePlant(ABC):
-    """A plant with one store, of energy or of warmth, over one horizon.
+    """A plant with a battery over one horizon.
 
     Attributes:
         start: minute of the day at the first step.
         dt: hours a step.
-        power: most kW that charge the store.
+        power: most kW that charge the battery.
         price: money per kWh bought, by step.
-        price_of_missing: money per unit stored less than at the start, after the last step.
-        price_of_extra: money paid per unit stored more than at the start.
+        price_of_missing: money per kWh stored less than at the start, after the last step.
+        price_of_extra: money paid per kWh stored more than at the start.
         carbon: kg of CO2 per kWh bought, by step; empty if not known.
         budget: units by which the limit may be missed, summed over the steps.
         most_score: score from which a safe episode earns 1.
         rounding: units that commands in tenths of a kW may miss the limit by.
-        slack: units by which each step may miss the limit, at `price_of_miss`: what rounding
-            causes, or 0 with a budget.
+        slack: units by which each step may miss the limit, at `price_of_miss`: `rounding`, or 0
+            with a budget.
         price_of_miss: money per unit missed within the slack: more than any plan could gain by it,
             but for negative prices and load that cannot be served.
         devices: names of the devices, in the order of the commands.
         requirement: the scale of violations: the largest of what `required` returns, and its sum.
     """
 
+    OPTIONAL_SERIES: ClassVar[tuple[str, ...]] = ("carbon",)
     most_score: ClassVar[float] = 1.0
-    rounding: ClassVar[float]
-
     start: int
     dt: float
     power: float
@@ -92,6 +95,11 @@ class StoragePlant(ABC):
         return len(self.price)
 
     @property
+    @abstractmethod
+    def rounding(self) -> float:
+        """See the class."""
+
+    @property
     def slack(self) -> float:
         """See the class."""
         return 0.0 if self.budget else self.rounding
@@ -107,9 +115,9 @@ class StoragePlant(ABC):
         """The state at the start."""
 
     def closing(self, state: State) -> float:
-        """Charge what is missing in the store at the highest price, pay extra at the lowest."""
+        """Charge what is missing in store at the highest price, pay extra at the lowest."""
         extra = state.stored - self.initial.stored
-        return -self.price_of_extra * extra if extra > 0.0 else -self.price_of_missing * extra
+        return settled(extra, self.price_of_missing, self.price_of_extra)
 
     def judged(self, missed: float) -> tuple[float, float]:
         """Return the money and the safety cost of missing a step's limit by `missed` units."""
@@ -121,8 +129,19 @@ class StoragePlant(ABC):
 
     def seen(self, step: int, state: State) -> State:
         """The state as shown: in hundredths, rounded down."""
-        stored, charged, running = state
-        return State(rounded_down(stored), rounded_down(charged) if charged else 0.0, running)
+        stored, charged, running, indoor, peak = state
+        return State(
+            rounded_down(stored),
+            rounded_down(charged) if charged else 0.0,
+            running,
+            rounded_down(indoor) if indoor else 0.0,
+            rounded_down(peak) if peak else 0.0,
+        )
+
+
+def settled(extra: float, price_of_missing: float, price_of_extra: float) -> float:
+    """Return what the end charges for `extra` units in store, fewer than at the start if < 0."""
+    return -price_of_extra * extra if extra > 0.0 else -price_of_missing * extra
 
 
 def rounded_down(value: float) -> float:

@@ -1,4 +1,4 @@
-"""Synthetic days: demand, sun, temperature, tariff, outages, and forecasts with errors.
+"""Synthetic days: demand, sun, temperature, prices, outages, and forecasts with errors.
 
 Powers are on a grid of 0.1 kW and prices on one of 0.01, so that an observation shows them exactly.
 """
@@ -48,11 +48,6 @@ def outdoors(rng: np.random.Generator, hours: Hours) -> Hours:
     return (mean + swing * wave + drift).round(1)
 
 
-def gains(rng: np.random.Generator, hours: Hours) -> Hours:
-    """Heat from people and windows in kW."""
-    return (rng.uniform(0.1, 0.3) + 0.3 * sun(rng, hours, rng.uniform(1.0, 3.0))).round(1)
-
-
 def tariff(rng: np.random.Generator, hours: Hours) -> Hours:
     """Time-of-use price per kWh: night, day and an evening peak (0.21 to 0.59, as CityLearn's)."""
     night, day, peak = rng.uniform((0.21, 0.27, 0.46), (0.25, 0.34, 0.59)).round(2)
@@ -60,6 +55,20 @@ def tariff(rng: np.random.Generator, hours: Hours) -> Hours:
     ends = begins + int(rng.integers(4, 6))
     price: Hours = np.where((hours >= 7.0) & (hours < 23.0), day, night)
     price[(hours >= begins) & (hours < ends)] = peak
+    return price
+
+
+def day_ahead(rng: np.random.Generator, hours: Hours) -> Hours:
+    """Day-ahead price per kWh: two humps, a dip at noon, on some days a spike or prices below 0."""
+    mean = rng.uniform(0.06, 0.12)
+    spikes, glut = rng.random() < 0.35, rng.random() < 0.35
+    evening = rng.uniform(2.0, 4.0) if spikes else rng.uniform(0.4, 1.5)
+    noon = rng.uniform(1.0, 2.2) if glut else rng.uniform(0.1, 0.8)
+    shape = 1.0 + rng.uniform(0.2, 0.6) * _bump(hours, rng.normal(8.0, 0.5), 1.5)
+    shape += evening * _bump(hours, rng.normal(19.0, 0.7), 1.5)
+    shape -= noon * _bump(hours, rng.normal(13.0, 0.7), 2.2)
+    shape -= rng.uniform(0.1, 0.4) * _bump(hours, 3.0, 2.5)
+    price: Hours = (mean * shape + rng.normal(0.0, 0.004, len(hours))).round(3)
     return price
 
 

@@ -1,4 +1,4 @@
-"""The energy world: a battery (or a heat pump) run at least cost above a safety floor."""
+"""The energy world: the devices of a home or site run at least cost above a safety floor."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -19,11 +19,11 @@ from tokengym.envs.energy.data import TimeSeries
 from tokengym.envs.energy.devices import check_devices, check_number, series_from
 from tokengym.envs.energy.dispatch import solve_site
 from tokengym.envs.energy.grammar import expected, forms, read_commands
-from tokengym.envs.energy.house import House
 from tokengym.envs.energy.indicators import indicators
 from tokengym.envs.energy.levels import LEVELS
+from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import is_broken, optimum, plan
-from tokengym.envs.energy.plants import Plant, Storage, foreseen, plant_from
+from tokengym.envs.energy.plants import Plant, foreseen, plant_from
 from tokengym.envs.energy.rules import reference, scale_of
 from tokengym.envs.energy.site import Site
 from tokengym.envs.energy.step_result import TOLERANCE, Commands, State, StepResult, rounded_up
@@ -60,17 +60,17 @@ class EnergyWorld(World[CompiledEnergyTask]):
 
     Description:
         A home with a battery, sun on its roof, a time-of-use tariff and a capped grid connection;
-        at some levels outages, price spikes or a car; at `comfort` a heated house in its
-        place, at `commit` an off-grid site with two generators. The dynamics are those of
-        `microgrid`, `house` and `site`; `levels` defines the levels.
+        at some levels outages, price spikes or a car; at `household` a car, a heat pump,
+        day-ahead prices and a demand charge, at `commit` an off-grid site with two generators.
+        The dynamics are those of `microgrid`, `house` and `site`; `levels` defines the levels.
     Observation:
         First the rules, the constants and a table of forecasts, whose error grows with lead time,
-        with tariff and reserve; then each step what is new: the energy (rounded down to 0.01 kWh)
-        or indoor temperature, the present load, sun, prices and reserve, and fresh forecasts of the
-        next steps. Every other number is shown with all its digits. A Turn also reports commands
-        that physics clipped and by how much the floor was missed.
+        with tariff and reserve; then each step what is new: the energy (rounded down to 0.01 kWh),
+        likewise indoor temperature and highest import, the present load, sun, prices and reserve,
+        and fresh forecasts of the next steps. Every other number is shown with all its digits. A
+        Turn also reports commands that physics clipped and by how much the floor was missed.
     Action:
-        `BATTERY kW` (+ charges), likewise `EV kW`, `HEAT kW`, or `BIG kW` and `SMALL kW`, in
+        `BATTERY kW` (+ charges), likewise `EV kW` and `HEAT kW`, or `BIG kW` and `SMALL kW`, in
         the grammar of `tokengym.envs.core.grammar`. The last line that names a device counts for
         it; a device not named is idle. A malformed reply is 0 kW and costs.
     Reward:
@@ -98,8 +98,8 @@ class EnergyWorld(World[CompiledEnergyTask]):
         CityLearn (parameters of battery, sun and tariff), pymgrid (wear, lost load),
         Safety-Gymnasium (`info["cost"]`).
     Version history:
-        v1: `commit` replaces `genset`; the return is affine in cost, outages last as stated, tenths
-            of a kW break nothing.
+        v1: `commit` replaces `genset`, `household` replaces `ev` and `comfort`; the return is
+            affine in cost, outages last as stated, tenths of a kW break nothing.
         v0: first version.
 
     Args:
@@ -114,7 +114,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
             it added to the best that was left, and what a malformed reply costs. At most 0; the
             sum, reported at the end as `total_credit`, is minus the regret if no reply was
             malformed. `adapters.exact_credit` makes it the reward.
-        cost_budget: kWh (of a house, K) by which the limit may be missed over the whole episode;
+        cost_budget: kWh (of a house K) by which the limit may be missed over the whole episode;
             one that misses no more counts as safe. The optimum is that of the same budget.
         data: days of a user's own instead of synthetic ones: a `TimeSeries`, or the files that
             `data.read` reads. Windows do not overlap, and each belongs to one split.
@@ -135,7 +135,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         DataError: if the data cannot be used, naming file, line and reason.
     """
 
-    expected_form: ClassVar[str] = "BATTERY 1.5"  # a house: HEAT 1.5
+    expected_form: ClassVar[str] = "BATTERY 1.5"
 
     def __init__(
         self,
@@ -205,8 +205,6 @@ class EnergyWorld(World[CompiledEnergyTask]):
         level = LEVELS[self.level]
         if level.days:
             return generator.draw_site(rng, level)
-        if level.house:
-            return self._budgeted(generator.draw_house(rng, level))
         return self._budgeted(generator.draw_microgrid(rng, level, self._devices))
 
     def _draw_window(self, rng: np.random.Generator, start: int) -> Mapping[str, Any]:
@@ -214,12 +212,8 @@ class EnergyWorld(World[CompiledEnergyTask]):
         assert series is not None
         hours, days = series.hours(level, start), series.days(level, start)
         if "price" not in days:
-            tariff = generator.draw_tariff(rng, hours)
-            days |= {"price": tariff["price"]} if level.house else tariff
-        if level.house:
-            drawn = generator.draw_heated_house(rng, level, hours, days)
-        else:
-            drawn = generator.draw_home(rng, level, hours, days, self._devices)
+            days |= generator.draw_tariff(rng, level, hours)
+        drawn = generator.draw_home(rng, level, hours, days, self._devices)
         return self._budgeted({**drawn, "source": f"{series.digest}:{start}"})
 
     def _budgeted(self, drawn: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -236,12 +230,11 @@ class EnergyWorld(World[CompiledEnergyTask]):
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
         """Return the instance without the future, of which only forecasts are shown."""
-        announced = ("price",) if LEVELS[self.level].house else ()
-        later = ("load", "pv", "up", "price", "outside", "gain", "departure", "day")
+        later = ("load", "pv", "up", "price", "outside", "departure", "day")
         return {
             name: value
             for name, value in instance.items()
-            if name in announced or not (name in later or name.endswith("_updates"))
+            if not (name in later or name.endswith("_updates"))
         }
 
     def _solve(
@@ -276,12 +269,12 @@ class EnergyWorld(World[CompiledEnergyTask]):
         }
 
     @staticmethod
-    def _why_unsafe(plant: Storage) -> str:
-        if isinstance(plant, House):
-            return "the safe hold leaves the comfort band: the weather is too cold or too warm"
+    def _why_unsafe(plant: Microgrid) -> str:
         needs = max(load - pv for load, pv in zip(plant.load, plant.pv, strict=True))
         if needs > plant.import_cap:
             return f"the load exceeds the connection of {plant.import_cap:g} kW (import_cap_kw)"
+        if plant.house:
+            return "the safe hold leaves the comfort band: the weather is too cold or too warm"
         return "the safe hold misses the reserve: the battery is too weak for it (battery_kw)"
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:

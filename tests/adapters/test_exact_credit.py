@@ -41,13 +41,13 @@ def play(env: ExactCredit, index: int, policy: Callable[[], str]) -> tuple[list[
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.sampled_from(["small", "comfort"]), st.integers(0, 2**16), st.sampled_from([1500, 9999]))
+@given(st.sampled_from(["small", "day"]), st.integers(0, 2**16), st.sampled_from([1500, 9999]))
 def test_what_it_pays_is_minus_the_regret_even_where_the_budget_ends_the_day(
     level: str, seed: int, budget: int
 ) -> None:
     env, world = made(level, credit=True, token_budget=budget, prompt="terse")
-    device, rng = "HEAT" if level == "comfort" else "BATTERY", np.random.default_rng(seed)
-    rewards, info = play(env, seed % 3, lambda: f"{device} {rng.uniform(-4.0, 4.0):.2f}")
+    rng = np.random.default_rng(seed)
+    rewards, info = play(env, seed % 3, lambda: f"BATTERY {rng.uniform(-4.0, 4.0):.2f}")
     metrics = info["metrics"]
     spent = metrics["total_money_cost"] + UNSAFE * metrics["total_cost"]
     answer = world.task("train", seed % 3).answer
@@ -57,7 +57,7 @@ def test_what_it_pays_is_minus_the_regret_even_where_the_budget_ends_the_day(
     spent += worth * metrics["malformed_replies"]
     assert sum(rewards) == pytest.approx(answer["optimum"] - spent, abs=1e-8)
     assert 0.0 <= info["return"] <= 1.0
-    if budget == 1500 and level == "comfort":
+    if budget == 1500 and level == "day":
         assert info["stop_reason"] == "token_budget"
 
 

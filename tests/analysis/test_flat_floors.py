@@ -24,7 +24,7 @@ def test_every_world_has_a_flat_floor_to_compare_with() -> None:
     assert [name for name in WORLDS if floor_of(name).option] == ["tokengym/Energy-v1"]
 
 
-@pytest.mark.parametrize("level", ["small", "comfort"])
+@pytest.mark.parametrize("level", ["small", "household"])
 def test_energys_rule_pays_what_its_option_pays(level: str) -> None:
     graded, flat = make_world("energy", level), make_world("energy", level, flat_floor=True)
     rules = baselines("energy")
@@ -43,7 +43,7 @@ def test_energys_rule_pays_what_its_option_pays(level: str) -> None:
         fallen = np.array([run.metrics["safety_floor_mass"] > 0.0 for run in runs[0]])
         assert floor_of("tokengym/Energy-v1").flattened(earned, fallen).tolist() == paid.tolist()
         kept_for_little |= bool((~fallen & (earned < SAFE_RETURN)).any())
-    assert kept_for_little or level == "comfort"
+    assert kept_for_little or level == "household"
 
 
 @given(st.sampled_from(WORLDS), st.lists(st.floats(-1, 1.5), min_size=2, max_size=8))

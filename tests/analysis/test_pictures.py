@@ -42,7 +42,7 @@ STOCK = [level for level in spec("warehouse").levels if level.startswith("stock"
 FULL = [level for level in spec("warehouse").levels if level.startswith("full")]
 PLAYERS = ["oracle", "random", "nonsense"]
 KINDS = [
-    *(("energy", level) for level in ("small", "outages", "commit", "ev", "comfort")),
+    *(("energy", level) for level in ("small", "outages", "commit", "household")),
     *(
         ("warehouse", level)
         for level in (
@@ -63,7 +63,7 @@ KINDS = [
 DRAWN = [
     *((name, level, "random") for name, level in KINDS),
     *((name, level, "oracle") for name, level in KINDS if level in ("small", "pick_small", "full")),
-    *((name, level, "nonsense") for name, level in KINDS if level in ("comfort", "stock")),
+    *((name, level, "nonsense") for name, level in KINDS if level in ("household", "stock")),
 ]
 MAP = MapLayout(("......", ".xx.x.", ".xx.x.", "......", "..gg.."))
 
@@ -117,10 +117,13 @@ def test_a_day_shows_the_states_the_plant_goes_through(level: str, who: str) -> 
     assert len(shown.stored) == len(shown.edges) == plant.steps + 1
     for step, done in enumerate(shown.done):
         # What physics allowed is what physics does: commanded as such, it leads on just the same.
-        state = State(shown.stored[step], shown.car[step], state.running)
+        stores = shown.stored, shown.car, shown.indoor
+        stored, car, indoor = (values[step] for values in stores)
+        state = State(stored, car, state.running, indoor, state.peak)
         outcome = plant.advance(step, state, done)
         state = outcome.state
-        assert state[:2] == pytest.approx((shown.stored[step + 1], shown.car[step + 1]))
+        found = state.stored, state.charged, state.indoor
+        assert found == pytest.approx([values[step + 1] for values in stores])
         assert outcome.safety == pytest.approx(shown.missed[step], abs=1e-6)
         assert outcome.grid == pytest.approx(shown.grid[step])
     assert sum(shown.missed) == pytest.approx(record.metrics["total_cost"])

@@ -247,10 +247,13 @@ def test_figures_have_intervals_over_the_episodes_on_record() -> None:
     assert low < float(revision[0]) < high
 
 
+HOUSEHOLD = TimeSeries(
+    0, 60, load=(0.5,) * 96, pv=(0.2,) * 96, outside=(5.0,) * 96, carbon=(0.2,) * 96
+)
 PLAYED: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
     "energy": [
         ("small", "random", {"credit": True}),
-        ("comfort", "random", {"data": TimeSeries(0, 60, outside=(5.0,) * 96, carbon=(0.2,) * 96)}),
+        ("household", "random", {"data": HOUSEHOLD}),
     ],
     "warehouse": [
         (level, "random", {})

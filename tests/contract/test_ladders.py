@@ -25,7 +25,7 @@ LEVELS = [
     for level in spec(name).levels
 ]
 TASKS = 4
-_SLOW = {"soma", "commit", "commit_6", "ev", "operations"}
+_SLOW = {"soma", "commit", "commit_6", "operations", "household"}
 """Levels of which one Task is enough."""
 _SURE = 4.5
 """Standard errors that chance explains."""
@@ -161,7 +161,7 @@ def _twins(world: World, task: Task, other: Task) -> Iterator[Task]:
         theirs = json.loads(other.instance_json)
         if "day" in instance:
             instance["day"] = (instance["day"] + 1) % len(instance["chances"])
-        for name in ("load", "pv", "outside", "gain"):
+        for name in ("load", "pv", "outside"):
             if name in instance:
                 half = len(instance[name]) // 2
                 instance[name][half:] = theirs[name][half:]

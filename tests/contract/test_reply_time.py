@@ -13,7 +13,7 @@ from tokengym.testing import Subject
 
 CASES = [
     ("forecast", "easy"),
-    ("energy", "ev"),
+    ("energy", "household"),
     ("warehouse", "pick"),
     ("warehouse", "stock"),
     ("disruption", "L2"),

@@ -25,7 +25,7 @@ PROMPTS = {"forecast": 5_000, "disruption": 5_000, "energy": 100, "warehouse": 1
 COMPARED = {"forecast": 1_500, "disruption": 450, "energy": 320, "warehouse": 300}
 """Instances drawn to count first texts, and to compare what splits hold."""
 LONG = (
-    *("day", "soma", "outages", "commit", "commit_6", "ev"),
+    *("day", "soma", "outages", "commit", "commit_6"),
     *("inventory_4", "lease"),
 )
 """Levels compared with the thorough profile only: drawn like another one, and slowly."""

@@ -90,7 +90,7 @@ def oracle_return(world: EnergyWorld, task: Task) -> float:
 # Good files
 
 
-@pytest.mark.parametrize("level", ["small", "day", "ev", "operations"])
+@pytest.mark.parametrize("level", ["small", "day", "operations"])
 def test_tasks_drawn_from_a_plain_file_show_its_numbers_and_reach_their_optimum(
     level: str, plain: Path, world_of: WorldOf
 ) -> None:
@@ -154,9 +154,13 @@ def test_citylearn_weather_heats_a_house(
 ) -> None:
     rows: Rows = [[3.0 + hour % 24 / 4] for hour in range(DAYS * 24)]
     weather = write(tmp_path / "weather.csv", ["Outdoor Drybulb Temperature [C]"], rows)
-    assert read([weather, citylearn[1]]).start == 23 * 60
-    world = world_of("comfort", data=[weather, citylearn[1]])
-    assert oracle_return(world, world.task("train", 0)) == 1.0
+    series = read([weather, *citylearn])
+    world = world_of("household", data=[weather, *citylearn])
+    task = world.task("train", 0)
+    at = int(task.instance["source"].partition(":")[2])
+    assert tuple(task.instance["outside"]) == series.outside[at : at + 24]
+    assert tuple(task.instance["price"]) == series.price[at : at + 24]
+    assert oracle_return(world, task) == 1.0
 
 
 def test_a_load_beyond_a_home_needs_a_connection_to_match(
@@ -215,7 +219,7 @@ def test_windows_do_not_overlap_and_leave_room_for_the_hours_before(plain: Path)
     from tokengym.envs.energy.levels import LEVELS
 
     series = read(plain)
-    for name in ("small", "day", "ev"):
+    for name in ("small", "day", "operations"):
         level = LEVELS[name]
         starts = list(series.windows(level))
         gaps = np.diff(starts)
@@ -313,7 +317,7 @@ def test_a_level_is_refused_data_without_its_columns(
     plain: Path, world_of: WorldOf, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match="'outside'"):
-        world_of("comfort", data=plain)
+        world_of("household", data=plain)
     short = write(tmp_path / "short.csv", PLAIN, plain_rows(1))
     with pytest.raises(DataError, match="0 windows of 24 steps"):
         world_of("day", data=short)

@@ -30,4 +30,4 @@ def test_the_report_names_files_gaps_and_the_levels_that_fit(
     rows = {line.split()[1]: line for line in shown.output.splitlines() if line.startswith("│")}
     assert rows["day"].split()[3:8:2] == ["13", "3", "3"]
     assert "give resample=True" in rows["soma"]
-    assert "the column 'outside'" in rows["comfort"]
+    assert "the column 'outside'" in rows["household"]

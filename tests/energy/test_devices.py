@@ -61,7 +61,7 @@ def test_a_value_that_makes_no_sense_is_refused_by_name(
     with pytest.raises(OptionError, match=reason.replace("+", re.escape("+"))):
         world_of("small", **options)
     with pytest.raises(OptionError, match="battery_kwh is for levels with a battery"):
-        world_of("comfort", battery_kwh=10)
+        world_of("commit", battery_kwh=10)
 
 
 def test_why_no_instance_is_usable_is_said(tmp_path: Path, world_of: WorldOf) -> None:
@@ -79,13 +79,13 @@ def test_free_energy_is_played_only_where_something_can_be_saved(
         assert task.answer["optimum"] < task.answer["reference"]
 
 
-@pytest.mark.parametrize("level", ["small", "comfort"])
+@pytest.mark.parametrize("level", ["small", "household"])
 def test_a_budget_may_be_spent_to_the_last_and_no_more(level: str, world_of: WorldOf) -> None:
     world, strict = world_of(level, cost_budget=1.5), world_of(level)
     task, rng = world.task("train", 1), np.random.default_rng(0)
     assert task.instance["budget"] == 1.5
     assert "budget" not in strict.task("train", 0).instance
-    unit = "degrees" if level == "comfort" else "kWh"
+    unit = "degrees" if level == "household" else "kWh"
     turn = world.start(task)
     assert f"Up to 1.5 {unit} may be missed in all" in turn.text
     while not turn.done:
@@ -95,7 +95,7 @@ def test_a_budget_may_be_spent_to_the_last_and_no_more(level: str, world_of: Wor
     assert turn.metrics["safety_floor_mass"] == 0.0
     assert "in all, of 1.5 allowed." in turn.text
     # With all of it used up, one more miss breaks the limit.
-    assert play(world, task, lambda *_: "BATTERY -9\nHEAT 9").returns["operator"] < 0.24
+    assert play(world, task, lambda *_: "BATTERY -9").returns["operator"] < 0.24
 
 
 @pytest.mark.parametrize("budget", [0.0, 2.0])

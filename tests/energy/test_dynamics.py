@@ -6,7 +6,6 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.step_result import TOLERANCE, State
@@ -29,7 +28,7 @@ def run(plant: Plant, commanded: list[tuple[float, ...]]) -> list[State]:
 
 
 @quick
-@given(levels.filter(lambda name: name != "comfort"), indices, st.data())
+@given(levels, indices, st.data())
 def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
     plant_of: PlantOf, level: str, index: int, data: st.DataObject
 ) -> None:
@@ -37,11 +36,11 @@ def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
     assert isinstance(grid, Microgrid)
     step = data.draw(st.integers(0, grid.steps - 1))
     charged = data.draw(st.floats(0.0, 12.0)) if grid.car else 0.0
-    state = State(data.draw(st.floats(0.0, grid.capacity)), charged)
+    state = State(data.draw(st.floats(0.0, grid.capacity)), charged, (), 20.0, 1.0)
     commands = tuple(data.draw(powers) for _ in grid.devices)
     outcome = grid.advance(step, state, commands)
     done = dict(zip(grid.devices, outcome.done, strict=True))
-    battery, ev = done["BATTERY"], done.get("EV", 0.0)
+    battery, ev, heat = done["BATTERY"], done.get("EV", 0.0), done.get("HEAT", 0.0)
 
     assert -1e-12 <= outcome.state.stored <= grid.capacity + 1e-12
     assert abs(battery) <= grid.power + 1e-12
@@ -53,8 +52,10 @@ def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
     assert math.isclose(outcome.state.charged, state.charged + grid.dt * ev, abs_tol=1e-9)
 
     # The least money that balances the power, given what the devices did.
-    needed = grid.load[step] + ev + battery - grid.pv[step]
+    needed = grid.load[step] + heat + ev + battery - grid.pv[step]
     up = grid.up[step]
+    if needed < 0.0 and grid.resale[step] < 0.0:
+        needed = 0.0  # the sun is left unused
     bought = min(max(needed, 0.0), grid.import_cap * up)
     unserved = max(needed, 0.0) - bought
     sold = min(max(-needed, 0.0), grid.export_cap * up)
@@ -66,18 +67,21 @@ def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
         + LOST_LOAD * unserved
     )
     missed = max(grid.reserve[step] - outcome.state.stored, 0.0)
-    money += (grid.price_of_missing + grid.spike) * min(missed, 0.06)
+    if grid.house:
+        indoor = outcome.state.indoor
+        missed = max(grid.low[step] - indoor, indoor - grid.house.high, 0.0)
+    money += grid.price_of_miss * min(missed, grid.slack) + grid.demand_charge * max(bought - 1, 0)
     if grid.car and step == grid.departure - 1:
         money += grid.car[5] * max(grid.car[2] - outcome.state.charged, 0.0)
     assert math.isclose(outcome.money, money, rel_tol=1e-9, abs_tol=1e-9)
 
     critical = max(unserved - (1 - grid.critical) * grid.load[step], 0.0)
-    safety = max(missed - 0.06, 0.0) + grid.dt * critical
+    safety = max(missed - grid.slack, 0.0) + grid.dt * critical
     assert abs(outcome.safety - safety) <= TOLERANCE
 
 
 @quick
-@given(levels.filter(lambda name: name != "comfort"), indices, st.data())
+@given(levels, indices, st.data())
 def test_charging_never_sheds_load(
     plant_of: PlantOf, level: str, index: int, data: st.DataObject
 ) -> None:
@@ -89,19 +93,19 @@ def test_charging_never_sheds_load(
     outcome = grid.advance(step, state, commands)
     done = dict(zip(grid.devices, outcome.done, strict=True))
     available = grid.import_cap * grid.up[step] + grid.pv[step]
-    drawn = done["BATTERY"] + done.get("EV", 0.0)
+    drawn = sum(done.values())
     assert drawn <= max(available - grid.load[step], 0.0) + 1e-9
 
 
 @quick
-@given(st.sampled_from(["ev", "operations"]), indices, st.data())
+@given(st.sampled_from(["operations", "household"]), indices, st.data())
 def test_switched_devices_run_within_their_range_or_not_at_all(
     plant_of: PlantOf, level: str, index: int, data: st.DataObject
 ) -> None:
     grid = plant_of(level, index)
     assert isinstance(grid, Microgrid)
     step = data.draw(st.integers(0, grid.steps - 1))
-    outcome = grid.advance(step, grid.initial, (data.draw(powers), data.draw(powers)))
+    outcome = grid.advance(step, grid.initial, tuple(data.draw(powers) for _ in grid.devices))
     power = outcome.done[1]
     least, most = grid.car[3], grid.car[4]
     assert power == 0.0 or least - 1e-9 <= power <= most + 1e-9
@@ -114,18 +118,20 @@ def test_switched_devices_run_within_their_range_or_not_at_all(
 def test_a_house_follows_its_heat_balance(
     plant_of: PlantOf, index: int, data: st.DataObject
 ) -> None:
-    house = plant_of("comfort", index)
-    assert isinstance(house, House)
-    step = data.draw(st.integers(0, house.steps - 1))
+    grid = plant_of("household", index)
+    assert isinstance(grid, Microgrid)
+    assert grid.house
+    house, step = grid.house, data.draw(st.integers(0, grid.steps - 1))
     indoor, wanted = data.draw(st.floats(10.0, 30.0)), data.draw(powers)
-    outcome = house.advance(step, State(indoor), (wanted,))
+    outcome = grid.advance(step, State(grid.energy, indoor=indoor), (0.0, 0.0, wanted))
     power = min(max(wanted, 0.0), house.power)
-    flow = house.loss * (house.outside[step] - indoor) + house.cop * power + house.gain[step]
-    expected = indoor + house.dt * flow / house.capacity
-    assert math.isclose(outcome.state.stored, expected, abs_tol=1e-9)
-    missed = max(house.low[step] - expected, expected - house.high, 0.0)
-    money = house.dt * house.price[step] * power + house.price_of_missing * min(missed, 0.1)
-    assert math.isclose(outcome.money, money, abs_tol=1e-9)
+    assert outcome.done[-1] == power
+    cop = max(house.cop + house.slope * grid.outside[step], 1.0)
+    flow = house.loss * (grid.outside[step] - indoor) + cop * power
+    flow += house.gain + house.window * grid.pv[step]
+    expected = indoor + grid.dt * flow / house.capacity
+    assert math.isclose(outcome.state.indoor, expected, abs_tol=1e-9)
+    missed = max(grid.low[step] - expected, expected - house.high, 0.0)
     assert abs(outcome.safety - max(missed - 0.1, 0.0)) <= TOLERANCE
 
 
@@ -134,11 +140,13 @@ def test_a_house_follows_its_heat_balance(
 def test_no_run_of_a_house_misses_its_band_by_more_than_the_declared_worst(
     plant_of: PlantOf, index: int, wanted: list[float]
 ) -> None:
-    house = plant_of("comfort", index)
-    states = run(house, [(power,) for power in wanted])
+    grid = plant_of("household", index)
+    assert isinstance(grid, Microgrid)
+    assert grid.house
+    states = run(grid, [(power, power, power) for power in wanted])
     for step, state in enumerate(states[1:]):
-        missed = max(house.low[step] - state.stored, state.stored - house.high)
-        assert missed <= house.required(step) + 1e-9
+        missed = max(grid.low[step] - state.indoor, state.indoor - grid.house.high)
+        assert missed <= grid.required(step) + 1e-9
 
 
 @quick
@@ -147,9 +155,12 @@ def test_the_end_charges_dearest_for_missing_and_pays_cheapest_for_extra(
     plant_of: PlantOf, level: str, index: int
 ) -> None:
     plant = plant_of(level, index)
-    stored = plant.initial.stored
-    assert plant.closing(plant.initial) == 0.0
-    assert plant.closing(State(stored - 1.0)) > -plant.closing(State(stored + 1.0)) > 0.0
+    start = plant.initial
+    assert plant.closing(start) == 0.0
+    for name in ("stored", "indoor") if start.indoor else ("stored",):
+        less, more = (start._replace(**{name: getattr(start, name) + d}) for d in (-1.0, 1.0))
+        # Where energy is free, nothing is paid for more of it.
+        assert plant.closing(less) > -plant.closing(more) >= 0.0
 
 
 @quick

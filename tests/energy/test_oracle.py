@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.energy.credit import CostToGo
-from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import UNSAFE, optimum, plan, simulate, simulate_rule
 from tokengym.envs.energy.rules import reference
@@ -24,10 +23,10 @@ from tokengym.envs.registry import baselines, spec
 
 WorldOf = Callable[..., EnergyWorld]
 TaskOf = Callable[[str, int], Task]
-PlantOf = Callable[[str, int], Any]  # a home's or a house's
+PlantOf = Callable[[str, int], Any]
 
 LEVELS = [level for level in spec("energy").levels if not level.startswith("commit")]
-CONVEX = [level for level in LEVELS if level not in ("ev", "operations")]
+CONVEX = [level for level in LEVELS if level not in ("operations", "household")]
 quick = settings(deadline=None, max_examples=40)
 
 
@@ -57,7 +56,7 @@ def test_following_the_plan_in_tenths_of_a_kw_breaks_nothing_and_loses_little(
         planned, state = [], plant.initial
         for step, commands in enumerate(answer["plan"]):
             state = plant.advance(step, state, tuple(commands)).state
-            planned.append(state.stored)
+            planned.append(state)
         run = simulate_rule(plant, partial(towards, plant, planned, answer["plan"], decimals))
         assert not any(run.safety)
         lost.append((run.money - answer["optimum"]) / (answer["reference"] - answer["optimum"]))
@@ -65,22 +64,25 @@ def test_following_the_plan_in_tenths_of_a_kw_breaks_nothing_and_loses_little(
 
 
 def towards(
-    plant: Microgrid | House,
-    planned: list[float],
+    plant: Microgrid,
+    planned: list[State],
     commands: list[list[float]],
     decimals: int,
     step: int,
     state: State,
 ) -> tuple[float, ...]:
     """The commands to what was planned to be stored, from what is shown, to so many decimals."""
-    stored = plant.seen(step, state).stored
-    if isinstance(plant, House):
-        power = (planned[step] - plant.keep * stored - plant.drift(step)) * plant.kwh_per_kelvin
-    else:
-        change = planned[step] - (1.0 - plant.leak) * stored
-        power = change / plant.efficiency if change > 0.0 else change * plant.efficiency
-    others = (round(other, decimals) for other in commands[step][1:])
-    return (round(power / plant.dt, decimals), *others)
+    seen = plant.seen(step, state)
+    change = planned[step].stored - (1.0 - plant.leak) * seen.stored
+    power = change / plant.efficiency if change > 0.0 else change * plant.efficiency
+    powers = [power / plant.dt, *commands[step][1:]]
+    if plant.at_home(step):
+        powers[1] = (planned[step].charged - seen.charged) / plant.dt
+    if plant.house:
+        drift, rise = plant.warming[step]
+        warm = planned[step].indoor - drift - plant.house.keep(plant.dt) * seen.indoor
+        powers[-1] = warm / rise
+    return tuple(round(power, decimals) for power in powers)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -91,7 +93,7 @@ def test_a_miss_within_the_tolerance_costs_more_than_it_gains(
     for index in range(6):
         plant = plant_of(level, index)
         strict = replace(plant, budget=1e-12)
-        assert (plant.slack, strict.slack) == (0.1 if level == "comfort" else 0.06, 0.0)
+        assert (plant.slack, strict.slack) == (0.1 if level == "household" else 0.06, 0.0)
         kept = optimum(strict)
         assert kept is not None
         assert kept.cost == pytest.approx(task_of(level, index).answer["optimum"], abs=1e-8)
@@ -166,10 +168,7 @@ def test_the_value_function_is_the_program_from_any_state_and_step(
 ) -> None:
     plant = plant_of(level, index)
     step = data.draw(st.integers(0, plant.steps - 1))
-    if isinstance(plant, House):
-        stored = plant.temperature + 4.0 * share - 3.0
-    else:
-        stored = share * plant.capacity
+    stored = share * plant.capacity
     solved = plan(plant, step, State(stored), UNSAFE)
     assert solved is not None
     assert math.isclose(CostToGo(plant).at(step, State(stored)), solved.cost, abs_tol=1e-6)
@@ -183,9 +182,8 @@ def test_the_credits_of_an_episode_sum_to_minus_its_regret(
     world, task = world_of(level, credit=True), task_of(level, index)
     rng, turn = np.random.default_rng(seed), world.start(task)
     credits = []
-    device = "HEAT" if level == "comfort" else "BATTERY"
     while not turn.done:
-        turn = world.reply(f"{device} {rng.uniform(-4.0, 4.0):.2f}")
+        turn = world.reply(f"BATTERY {rng.uniform(-4.0, 4.0):.2f}")
         credits.append(turn.metrics["credit"])
     spent = turn.metrics["total_money_cost"] + UNSAFE * turn.metrics["total_cost"]
     assert math.isclose(sum(credits), task.answer["optimum"] - spent, abs_tol=1e-8)
@@ -232,7 +230,7 @@ def test_a_malformed_reply_is_debited_what_its_loss_of_return_is_worth(
 def test_credit_is_refused_where_the_cost_to_go_is_not_convex(
     world_of: WorldOf, plant_of: PlantOf
 ) -> None:
-    for level in ("commit", "ev", "operations"):
+    for level in ("commit", "operations", "household"):
         with pytest.raises(OptionError, match="convex"):
             world_of(level, credit=True)
     grid = plant_of("small", 0)

@@ -45,7 +45,7 @@ def test_the_split_depends_on_what_is_shown_first_alone(
         instance = task_of(level, index).instance
         hidden = {
             name: [instance[name][0], *(value + 0.1 for value in instance[name][1:])]
-            for name in ("load", "pv", "outside", "gain")
+            for name in ("load", "pv", "outside")
             if name in instance
         }
         if "day" in instance:
@@ -54,8 +54,7 @@ def test_the_split_depends_on_what_is_shown_first_alone(
         if instance.get("departure"):
             later["departure"] = instance["car"][0] + 1
         assert world.split_of({**instance, **hidden, **later}) == "train"
-    shown = {"comfort": "outside_forecast", "commit": "chances", "commit_6": "chances"}
-    name = shown.get(level, "load_forecast")
+    name = "chances" if level.startswith("commit") else "load_forecast"
     moved = {
         world.split_of({**instance, name: [value + step for value in instance[name]]})
         for step in range(40)

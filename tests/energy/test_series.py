@@ -8,7 +8,7 @@ from tokengym.envs.energy import weather
 from tokengym.envs.energy.generator import draw_microgrid
 from tokengym.envs.energy.levels import LEVELS
 
-HOMES = [name for name, level in LEVELS.items() if not level.house and not level.days]
+HOMES = [name for name, level in LEVELS.items() if not level.days]
 STEPS = 40
 
 

@@ -31,7 +31,7 @@ def alike(world: EnergyWorld, first: Task, donors: list[Task]) -> list[Task]:
         instance, theirs = dict(first.instance), donor.instance
         if "day" in instance:
             instance["day"] = number % len(instance["chances"])
-        for name in ("load", "pv", "outside", "gain", "up"):
+        for name in ("load", "pv", "outside", "up"):
             if name in instance:
                 instance[name] = [instance[name][0], *theirs[name][1:]]
         if instance.get("spike"):

@@ -39,7 +39,9 @@ def play(world: EnergyWorld, task: Task, replies: Sequence[str]) -> list[Turn]:
 def command(level: str, power: float) -> str:
     if level.startswith("commit"):
         return f"BIG {power:.2f}\nSMALL {3.0 - power:.2f}"
-    return f"{'HEAT' if level == 'comfort' else 'BATTERY'} {power:.2f}"
+    if level == "household":
+        return f"BATTERY {power:.2f}\nEV {power / 2:.2f}\nHEAT {power / 4 + 0.5:.2f}"
+    return f"BATTERY {power:.2f}"
 
 
 # What an episode earns
@@ -72,7 +74,7 @@ def test_a_violation_scores_below_the_floor_and_a_safe_episode_never_does(
         assert last["normalized_score"] <= 1.0 + 1e-6 or level.startswith("commit")
 
 
-@pytest.mark.parametrize("level", ["small", "day", "outages", "ev"])
+@pytest.mark.parametrize("level", ["small", "day", "outages", "household"])
 def test_a_sensible_policy_in_tenths_can_break_the_floor_and_a_planner_in_tenths_does_not(
     level: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:
@@ -170,9 +172,9 @@ def test_a_reply_cut_off_is_zero_power_and_reported(world_of: WorldOf, task_of: 
 def test_each_device_is_read_on_its_own_line_and_idle_where_not_named(
     world_of: WorldOf, task_of: TaskOf
 ) -> None:
-    one, other = world_of("ev"), world_of("ev")
-    one.start(task_of("ev", 0))
-    other.start(task_of("ev", 0))
+    one, other = world_of("household"), world_of("household")
+    one.start(task_of("household", 0))
+    other.start(task_of("household", 0))
     assert one.reply("EV 1\nBATTERY 0.5") == other.reply("BATTERY 0.5\nEV 1")
     assert one.reply("EV 1") == other.reply("EV 1\nBATTERY 0")
 
@@ -199,8 +201,8 @@ def test_what_is_shown_does_not_depend_on_what_is_yet_to_come(
     task = task_of(level, 0)
     now = 2 if level.startswith("commit") else spec("energy").turn_limits[level] // 2
     instance = dict(task.instance)
-    for name in ("load", "pv", "outside", "gain", "price"):
-        if name in instance and not (level == "comfort" and name == "price"):  # a known tariff
+    for name in ("load", "pv", "outside", "price"):
+        if name in instance:
             tail = [value + 1.0 for value in instance[name][now + 1 :]]
             instance[name] = [*instance[name][: now + 1], *tail]
     if "day" in instance:
@@ -214,7 +216,7 @@ def test_what_is_shown_does_not_depend_on_what_is_yet_to_come(
         instance["day"] = twins[0]
     if instance.get("departure", 0) > now:
         instance["departure"] = now + 1
-    for name in ("load", "pv", "outside", "gain"):
+    for name in ("load", "pv", "outside"):
         name += "_updates"
         if instance.get(name):
             tail = [[value + 1.0 for value in row] for row in instance[name][now + 1 :]]
@@ -250,7 +252,7 @@ def test_a_terse_day_is_short_whatever_is_sensibly_replied(
                 reply = baselines("energy")[name](world, turn, rng)
                 turn = world.reply(reply)
                 read += len(reply.encode()) + len(turn.text.encode()) + 2
-            assert read <= (4800 if level == "operations" else 4000)
+            assert read <= {"operations": 4800, "household": 7000}.get(level, 4000)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -295,7 +297,7 @@ def test_the_energy_shown_is_never_more_than_there_is(
 
 
 def test_the_oracle_is_all_that_reads_the_answer(world_of: WorldOf, task_of: TaskOf) -> None:
-    task = task_of("ev", 0)
+    task = task_of("household", 0)
     blind = Task.create(
         world=task.world,
         level=task.level,
@@ -309,7 +311,7 @@ def test_the_oracle_is_all_that_reads_the_answer(world_of: WorldOf, task_of: Tas
             continue
         said = []
         for seen in (task, blind):
-            world, rng = world_of("ev"), np.random.default_rng(1)
+            world, rng = world_of("household"), np.random.default_rng(1)
             turn, replies = world.start(seen), []
             while not turn.done:
                 replies.append(policy(world, turn, rng))

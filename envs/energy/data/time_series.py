@@ -94,7 +94,7 @@ class TimeSeries(Immutable):
                 f"the level has steps of {level.minutes} minutes, the data {self.minutes}: "
                 f"{advice}give resample=True"
             )
-        for name in ("outside",) if level.house else ("load", "pv"):
+        for name in ("load", "pv", "outside") if level.house else ("load", "pv"):
             if not getattr(self, name):
                 raise DataError(f"the level needs the column {name!r}, which the data do not have")
         starts = []
@@ -125,7 +125,7 @@ class TimeSeries(Immutable):
         """Return the series of the window that begins at entry `at`, as fields of a plant.
 
         Prices are left out where the data have none, and sales then have none either; sales of
-        data with prices alone pay nothing.
+        data with prices alone pay nothing. Outages are for levels whose limit is a reserve.
         """
         window = slice(at, at + level.steps)
         days: dict[str, Any] = {"start": self.minute_at(at)}
@@ -134,7 +134,7 @@ class TimeSeries(Immutable):
         if self.carbon:
             days["carbon"] = np.array(self.carbon[window])
         if level.house:
-            return days | {"outside": np.array(self.outside[window])}
+            days["outside"] = np.array(self.outside[window])
         before = slice(at - level.history, at)
         days |= {
             "load": np.array(self.load[window]),
@@ -143,7 +143,7 @@ class TimeSeries(Immutable):
         }
         if self.price:
             days["resale"] = np.array(self.resale[window] or (0.0,) * level.steps)
-        if self.up:
+        if self.up and not level.house:
             days["up"] = np.array(self.up[window])
             begun = sum(a > b for a, b in zip(self.up, self.up[1:], strict=False))
             days["chance"] = [round(begun / len(self.up), 4)] * level.steps if begun else []

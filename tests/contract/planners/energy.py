@@ -20,7 +20,7 @@ class Operator:
     """Answers one episode, text by text. `reply` raises where a text contradicts the books."""
 
     def __init__(self) -> None:
-        self.plant: _Home | _House | Site | None = None
+        self.plant: _Home | Site | None = None
 
     def reply(self, text: str) -> str:
         """Read a Turn and return a command for each device."""
@@ -41,13 +41,13 @@ class Operator:
         assert ("The limit was always kept." in text) == (not self.plant.missed)
 
 
-def read(text: str) -> "_Home | _House | Site":
+def read(text: str) -> "_Home | Site":
     """Read an opening; returns who keeps the books of its plant."""
-    return (Site if "BIG" in text else _House if "indoor" in text else _Home)(text)
+    return (Site if "BIG" in text else _Home)(text)
 
 
-class _Plant:
-    """What homes and houses have in common.
+class _Home:
+    """A home: its battery, and maybe a car and a house.
 
     Attributes:
         t: number of the step.
@@ -64,36 +64,28 @@ class _Plant:
         ]
         self.steps = int(find(r"for (\d+) (?:hours|steps)", text))
         assert len(self.table) == self.steps
-        self.lost, self.won = (
-            find(rf"each (?:kWh|degree) {word} {_NUMBER} ct", text)
-            for word in ("less than at the start costs", "more pays")
-        )
+        self.lost, self.won = end_prices("kWh", text)
         self.slack, self.slack_cost = pair(
             rf"miss of up to {_NUMBER} (?:kWh|degrees) does not count; it only costs {_NUMBER} ct",
             text,
         )
         self.t, self.cost = -1, 0.0
         self.missed: list[float] = []
+        self._read_battery(text)
+        self._read_car(text)
+        self.house = "HEAT runs" in text
+        if self.house:
+            self._read_house(text)
+        # What the most that was bought in an hour costs per kW, and what it is so far.
+        self.peak_cost = find(rf"the most that is bought in any hour costs {_NUMBER} ct", text, 0.0)
+        self.peak = 0.0
 
     def miss(self, missed: float) -> None:
         """Pay for what a limit is missed by, and note what counts."""
         self.cost += self.slack_cost * min(max(missed, 0.0), self.slack)
         self.missed += [missed - self.slack] if missed - self.slack > 1e-6 else []
 
-    def look(self, text: str) -> None:
-        """Take over what a text says of the present step and the next ones."""
-        self.t += 1
-        now = re.findall(r"Now it is (\S+): (.+?)\.(?:\s|$)", text)[-1][1]
-        self.table[self.t] |= {k: float(v) for k, v in re.findall(rf"(\w+) {_NUMBER}(?:,|$)", now)}
-        fresh = re.findall(r"New forecasts: (.+)\.", text)
-        for ahead, part in enumerate(fresh[-1].split("; ") if fresh else (), 1):
-            numbers = {k: float(v) for k, v in re.findall(rf"(\w+) {_NUMBER}(?:,|$)", part)}
-            self.table[self.t + ahead] |= numbers
-
-
-class _Home(_Plant):
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
+    def _read_battery(self, text: str) -> None:
         self.capacity = find(rf"battery holds at most {_NUMBER} kWh", text)
         self.power = find(rf"takes or gives at most {_NUMBER} kW", text)
         self.eta = find(rf"it stores {_NUMBER} kWh", text)
@@ -106,7 +98,14 @@ class _Home(_Plant):
         self.unserved = find(rf"not served costs {_NUMBER} ct", text, 1000.0)
         self.critical = find(rf"at least {_NUMBER}% of the load must", text, 100.0) / 100.0
         self.regain = find(rf"comes back by {_NUMBER} kWh each", text, math.inf)
-        self.ev = pair(rf"the car: 0 kW, or from {_NUMBER} to {_NUMBER} kW", text)
+        self.burns = "never both" in text
+        self.energy = self.start = find(rf"Now it is \S+ the battery holds {_NUMBER} kWh", text)
+        self.most_reserve = math.inf
+        self.schedule = [row.get("reserve", 0.0) for row in self.table]
+
+    def _read_car(self, text: str) -> None:
+        self.car = 0.0
+        self.ev = pair(rf"charges the car: (?:0 kW, or )?from {_NUMBER} to {_NUMBER} kW", text)
         if self.ev:
             self.need, self.takes = pair(rf"needs {_NUMBER} kWh and takes at most {_NUMBER}", text)
             self.late = find(rf"when it leaves costs {_NUMBER} ct", text)
@@ -124,15 +123,33 @@ class _Home(_Plant):
             )[0]
             window = range(hours.index(first), hours.index(last) + 1)
             self.spikes = dict.fromkeys(window, float(chance) / 100.0)
-        self.burns = "never both" in text
-        self.energy = self.start = find(rf"Now it is \S+ the battery holds {_NUMBER} kWh", text)
-        self.car = 0.0
-        self.most_reserve = math.inf
-        self.schedule = [row["reserve"] for row in self.table]
         self.chances = Chances(self) if self.spike else None
 
+    def _read_house(self, text: str) -> None:
+        self.heats = find(rf"HEAT runs the heat pump: from 0 to {_NUMBER} kW", text)
+        self.high = find(rf"and {_NUMBER} degrees\.", text)
+        rise = rf"\(COP \* HEAT \+ {_NUMBER} \+ {_NUMBER} \* sun - {_NUMBER} \* "
+        rise += rf"\(indoor - outside\)\) / {_NUMBER} degrees"
+        self.gain, self.window, self.loss, self.mass = map(float, re.findall(rise, text)[0])
+        self.cop = pair(rf"COP = {_NUMBER} \+ {_NUMBER} \* outside, but at least {_NUMBER}", text)
+        self.indoor = self.warm = find(rf"indoor {_NUMBER},", text)
+        self.colder, self.warmer = end_prices("degree", text)
+
+    def rise(self, indoor: float, heat: float, row: dict[str, float]) -> float:
+        """Degrees that a step adds."""
+        cop = max(self.cop[0] + self.cop[1] * row["outside"], self.cop[2])
+        flow = cop * heat + self.gain + self.window * row["sun"]
+        return self.dt * (flow - self.loss * (indoor - row["outside"])) / self.mass
+
     def look(self, text: str) -> None:
-        super().look(text)
+        """Take over what a text says of the present step and the next ones."""
+        self.t += 1
+        now = re.findall(r"Now it is (\S+): (.+?)\.(?:\s|$)", text)[-1][1]
+        self.table[self.t] |= {k: float(v) for k, v in re.findall(rf"(\w+) {_NUMBER}(?:,|$)", now)}
+        fresh = re.findall(r"New forecasts: (.+)\.", text)
+        for ahead, part in enumerate(fresh[-1].split("; ") if fresh else (), 1):
+            numbers = {k: float(v) for k, v in re.findall(rf"(\w+) {_NUMBER}(?:,|$)", part)}
+            self.table[self.t + ahead] |= numbers
         shown = re.findall(rf"the battery holds {_NUMBER} kWh", text)[-1]
         assert abs(float(shown) - floored(self.energy)) < 1e-9, (shown, self.energy)
         car = re.findall(rf"the car {_NUMBER} kWh", text)
@@ -145,7 +162,11 @@ class _Home(_Plant):
         self.up = "The grid is down" not in text
         self.most_reserve = self.most_reserve + self.regain if self.up else 0.0
         reserve = min(self.schedule[self.t], self.most_reserve)
-        assert abs(self.table[self.t]["reserve"] - reserve) < 1e-9
+        row = self.table[self.t]
+        assert abs(row.get("reserve", 0.0) - reserve) < 1e-9
+        if self.house:
+            assert abs(row["indoor"] - floored(self.indoor)) < 1e-9
+            assert abs(row["peak"] - floored(self.peak)) < 1e-9
 
     def sale_at(self, row: dict[str, float]) -> float:
         return row.get("sale", self.sale)
@@ -155,6 +176,7 @@ class _Home(_Plant):
         if self.chances:
             return self.chances.best()
         program, dt = Program(), self.dt
+        program.add("higher", self.peak_cost)
         for t in range(self.t, self.steps):
             row = self.table[t]
             up = self.up or t > self.t
@@ -188,11 +210,15 @@ class _Home(_Plant):
             else:
                 program.row(0, 0, **{f"e{t}": 1.0, f"e{t - 1}": self.leak - 1}, **change)
             program.row(reserve, math.inf, **{f"e{t}": 1.0, f"short{t}": 1.0})
+            program.row(-math.inf, self.peak, **{f"buy{t}": 1.0, "higher": -1.0})
             balance = {f"buy{t}": 1.0, f"out{t}": 1.0, f"dark{t}": 1.0, f"d{t}": 1.0}
             balance |= {f"c{t}": -1.0, f"sell{t}": -1.0, f"lost{t}": -1.0}
             if self.ev and t in self.home:
                 switched(program, f"v{t}", 0.0, *self.ev)
                 balance[f"v{t}"] = -1.0
+            if self.house:
+                self._plan_heat(program, t, row)
+                balance[f"p{t}"] = -1.0
             program.row(-math.inf, row["sun"], **{f"lost{t}": 1.0})
             net = row["load"] - row["sun"]
             program.row(net, net, **balance)
@@ -200,6 +226,11 @@ class _Home(_Plant):
         program.add("less", self.lost)
         program.add("more", -self.won)
         program.row(self.start, self.start, **{last: 1.0, "less": 1.0, "more": -1.0})
+        if self.house:
+            program.add("colder", self.colder)
+            program.add("warmer", -self.warmer)
+            ends = {f"i{self.steps - 1}": 1.0, "colder": 1.0, "warmer": -1.0}
+            program.row(self.warm, self.warm, **ends)
         if self.ev and self.t < self.home.stop:
             terms = {f"v{t}": dt for t in self.home if t >= self.t}
             program.add("late", self.late)
@@ -210,7 +241,25 @@ class _Home(_Plant):
         commands = {"BATTERY": round(best[f"c{t}"] - best[f"d{t}"], 6)}
         if self.ev:
             commands["EV"] = round(best.get(f"v{t}", 0.0), 6)
+        if self.house:
+            commands["HEAT"] = round(best[f"p{t}"], 6)
         return commands
+
+    def _plan_heat(self, program: Program, t: int, row: dict[str, float]) -> None:
+        program.add(f"p{t}", high=self.heats)
+        program.add(f"i{t}", low=-math.inf)
+        program.add(f"cold{t}", _UNSAFE)
+        program.add(f"hot{t}", _UNSAFE)
+        program.row(row["low"], math.inf, **{f"i{t}": 1.0, f"cold{t}": 1.0})
+        program.row(-math.inf, self.high, **{f"i{t}": 1.0, f"hot{t}": -1.0})
+        drift = self.rise(0.0, 0.0, row)
+        each = self.rise(0.0, 1.0, row) - drift
+        kept = self.dt * self.loss / self.mass - 1.0
+        if t == self.t:
+            drift -= kept * self.indoor
+            program.row(drift, drift, **{f"i{t}": 1.0, f"p{t}": -each})
+        else:
+            program.row(drift, drift, **{f"i{t}": 1.0, f"p{t}": -each, f"i{t - 1}": kept})
 
     def advance(self, done: dict[str, float]) -> None:
         """Keep the books as the prompt says they are kept."""
@@ -220,16 +269,19 @@ class _Home(_Plant):
         kept = self.energy * (1 - self.leak)
         gives = min(max(-wanted, 0.0), self.power, kept * self.eta / dt)
         given = row["sun"]
-        ev = 0.0
+        heat, ev = 0.0, 0.0
+        if self.house:
+            heat = max(min(done["HEAT"], self.heats, buys + given + gives - load), 0.0)
+            self.indoor += self.rise(self.indoor, heat, row)
         if self.ev and self.t in self.home:
-            free = min(buys + given + gives - load, (self.takes - self.car) / dt)
+            free = min(buys + given + gives - load - heat, (self.takes - self.car) / dt)
             ev = within(min(done["EV"], free), self.ev)
-        gives = min(gives, load + ev + sells)
+        gives = min(gives, load + heat + ev + sells)
         room = (self.capacity - kept) / (self.eta * dt)
-        takes = max(min(wanted, self.power, room, buys + given - load - ev), 0.0)
+        takes = max(min(wanted, self.power, room, buys + given - load - heat - ev), 0.0)
         self.energy = min(max(kept + dt * (takes * self.eta - gives / self.eta), 0), self.capacity)
         self.car += dt * ev
-        need = load + ev + takes - gives - given
+        need = load + heat + ev + takes - gives - given
         if self.burns:
             # Of all ways to leave sun unused, the cheapest.
             low, high = max(need, -sells), min(need + given, buys)
@@ -241,7 +293,12 @@ class _Home(_Plant):
         self.cost += dt * (row["price"] * bought - self.sale_at(row) * sold)
         self.cost += dt * self.wear * (takes + gives)
         self.cost += dt * self.unserved * unserved
-        self.miss(row["reserve"] - self.energy)
+        self.cost += self.peak_cost * max(bought - self.peak, 0.0)
+        self.peak = max(self.peak, bought)
+        if self.house:
+            self.miss(max(row["low"] - self.indoor, self.indoor - self.high))
+        else:
+            self.miss(row["reserve"] - self.energy)
         dark = dt * (unserved - (1 - self.critical) * load)
         self.missed += [dark] if dark > 1e-6 else []
         if self.ev and self.t == self.away - 1 and self.t in self.home:
@@ -250,60 +307,15 @@ class _Home(_Plant):
     def close(self) -> None:
         more = self.energy - self.start
         self.cost -= self.won * more if more > 0 else self.lost * more
+        if self.house:
+            more = self.indoor - self.warm
+            self.cost -= self.warmer * more if more > 0 else self.colder * more
 
 
-class _House(_Plant):
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.power = find(rf"in kW: from 0 to {_NUMBER}\.", text)
-        self.high = find(rf"and {_NUMBER} degrees\.", text)
-        rise = rf"\({_NUMBER} \* HEAT \+ gain - {_NUMBER} \* \(indoor - outside\)\) / {_NUMBER} deg"
-        self.cop, self.loss, self.capacity = map(float, re.findall(rise, text)[0])
-        self.indoor = self.start = find(rf"indoor {_NUMBER},", text)
-
-    def look(self, text: str) -> None:
-        super().look(text)
-        assert abs(self.table[self.t]["indoor"] - floored(self.indoor)) < 1e-9
-
-    def rise(self, indoor: float, heat: float, row: dict[str, float]) -> float:
-        flow = self.cop * heat + row["gain"] - self.loss * (indoor - row["outside"])
-        return self.dt * flow / self.capacity
-
-    def plan(self) -> dict[str, float]:
-        """Plan to the end on what is known, and return the first power."""
-        program = Program()
-        for t in range(self.t, self.steps):
-            row = self.table[t]
-            program.add(f"p{t}", self.dt * row["price"], high=self.power)
-            program.add(f"i{t}", low=-math.inf)
-            program.add(f"cold{t}", _UNSAFE)
-            program.add(f"hot{t}", _UNSAFE)
-            program.row(row["low"], math.inf, **{f"i{t}": 1.0, f"cold{t}": 1.0})
-            program.row(-math.inf, self.high, **{f"i{t}": 1.0, f"hot{t}": -1.0})
-            heat = -self.dt * self.cop / self.capacity
-            if t == self.t:
-                free = self.indoor + self.rise(self.indoor, 0.0, row)
-                program.row(free, free, **{f"i{t}": 1.0, f"p{t}": heat})
-            else:
-                drift = self.rise(0.0, 0.0, row)
-                keep = self.dt * self.loss / self.capacity - 1.0
-                program.row(drift, drift, **{f"i{t}": 1.0, f"p{t}": heat, f"i{t - 1}": keep})
-        program.add("less", self.lost)
-        program.add("more", -self.won)
-        last = f"i{self.steps - 1}"
-        program.row(self.start, self.start, **{last: 1.0, "less": 1.0, "more": -1.0})
-        return {"HEAT": round(program.solve()[f"p{self.t}"], 6)}
-
-    def advance(self, done: dict[str, float]) -> None:
-        """Keep the books as the prompt says they are kept."""
-        row, heat = self.table[self.t], min(max(done["HEAT"], 0.0), self.power)
-        self.indoor += self.rise(self.indoor, heat, row)
-        self.cost += self.dt * row["price"] * heat
-        self.miss(max(row["low"] - self.indoor, self.indoor - self.high))
-
-    def close(self) -> None:
-        more = self.indoor - self.start
-        self.cost -= self.won * more if more > 0 else self.lost * more
+def end_prices(unit: str, text: str) -> tuple[float, float]:
+    """Return what each unit less at the end costs, and what each more pays."""
+    less = find(rf"ach {unit} less than at the start costs {_NUMBER} ct", text)
+    return less, find(rf"each {unit} more pays {_NUMBER} ct", text)
 
 
 def find(pattern: str, text: str, default: float | None = None) -> float:
