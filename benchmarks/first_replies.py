@@ -45,6 +45,8 @@ def limited(seconds: float) -> Iterator[None]:
         late.append(1)
         signal.raise_signal(signal.SIGINT)
 
+    # A shell's background jobs are started with interrupts ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, max(seconds, 1.0))
     try:
