@@ -20,7 +20,7 @@ from tokengym.envs.warehouse.data import Records, read
 from tokengym.envs.warehouse.games import GAMES
 from tokengym.envs.warehouse.games.game import Compiled, Session
 from tokengym.envs.warehouse.games.picking.clauses import split_of_words
-from tokengym.envs.warehouse.levels import LEVELS
+from tokengym.envs.warehouse.levels import LEVELS, LeaseLevel, Level, PickLevel, StockLevel
 from tokengym.rewards.control import bounded_score, control_score
 from tokengym.rewards.form import FormAccount
 
@@ -28,8 +28,6 @@ ROLE = "lead"
 
 _LEAST_GAP = 0.05
 _MOST_DRAWS = 10_000
-_FORESEEN = ("stock", "lease")
-"""Modes whose objective counts the decisions to come as optimal."""
 _IN_FORM: Mapping[str, float] = MappingProxyType({"well_formed": 1.0, "form": 1.0})
 
 
@@ -72,8 +70,8 @@ class WarehouseWorld(World[Compiled]):
             0 for the best one. Their sum is the return less the optimum.
 
     Raises:
-        OptionError: if the level is unknown, or has no exact credit: only those that keep stock or
-            lease have.
+        OptionError: if the level is unknown, or has no exact credit: levels that keep stock or
+            lease have, and those that pick drawn orders which are all shown at once.
         DataError: if the data cannot be used, naming file, line and reason.
     """
 
@@ -89,8 +87,11 @@ class WarehouseWorld(World[Compiled]):
         credit: bool = False,
     ) -> None:
         super().__init__(spec, level, prompt=prompt)
-        if credit and LEVELS[self.level].mode not in _FORESEEN:
-            raise OptionError(f"credit=True needs a level of stock or lease, got {self.level!r}")
+        if credit and not _foreseen(LEVELS[self.level], drawn=data is None):
+            raise OptionError(
+                "credit=True needs a level of stock or lease, or drawn orders to pick that are all "
+                f"shown at once, got {self.level!r}"
+            )
         self._credits, self._within_reach = credit, 1.0
         self._records = data if data is None or isinstance(data, Records) else read(data)
         self._game = GAMES[LEVELS[self.level].mode]
@@ -229,18 +230,20 @@ class WarehouseWorld(World[Compiled]):
         self._session = self.compiled.open()
         self._account = FormAccount(self._session.replies)
         if self._credits:
-            self._within_reach = sum(self._terms().values())
+            self._within_reach = self._best_return()
         return Turn(ROLE, self.compiled.opening)
 
-    @property
-    def _score(self) -> float:
-        compiled = self.compiled
-        return control_score(self.session.objective, compiled.reference, compiled.optimum)
+    def _score(self, objective: float) -> float:
+        return control_score(objective, self.compiled.reference, self.compiled.optimum)
 
-    def _terms(self) -> dict[str, float]:
-        """Return what is paid if the episode ends now, or goes on without further loss."""
-        account = self._account
-        return {"score": account.earned(bounded_score(self._score)), "form": account.form}
+    def _terms(self, objective: float) -> dict[str, float]:
+        """Return what is paid for an objective at the end, if no more form is lost."""
+        account, value = self._account, bounded_score(self._score(objective))
+        return {"score": account.earned(value), "form": account.form}
+
+    def _best_return(self) -> float:
+        """Return the return if all replies to come are the best."""
+        return sum(self._terms(self.session.within_reach).values())
 
     def _respond(self, text: str, complete: bool) -> Turn:
         session = self.session
@@ -250,19 +253,26 @@ class WarehouseWorld(World[Compiled]):
             self._account.note_malformed(nearness)
             metrics = {"well_formed": 0.0, "form": nearness}
         if self._credits:
-            before, self._within_reach = self._within_reach, sum(self._terms().values())
+            before, self._within_reach = self._within_reach, self._best_return()
             metrics = {**metrics, "credit": self._within_reach - before}
         if reason is None:
             return Turn(ROLE, text, metrics=metrics)
-        terms = self._terms()
+        terms = self._terms(session.objective)
         metrics = {
             **metrics,
             "objective": session.objective,
-            "normalized_score": self._score,
+            "normalized_score": self._score(session.objective),
             "turns": float(session.turns),
             **session.metrics(),
         }
         return self._end(ROLE, text, {ROLE: terms}, reason, metrics)
+
+
+def _foreseen(level: Level, *, drawn: bool) -> bool:
+    """Return whether the best that is still to be had is known exactly at every turn."""
+    if isinstance(level, PickLevel):
+        return drawn and level.announced
+    return isinstance(level, StockLevel | LeaseLevel)
 
 
 def _solve(

@@ -18,15 +18,15 @@ from tokengym.envs.warehouse.games.picking.rules import PickingState
 from tokengym.envs.warehouse.grammar import Command, Trip, Wait, read_pick
 
 
-def exhaust(state: PickingState, penalties: Mapping[str, float]) -> float:
+def exhaust(state: PickingState, penalties: Mapping[str, float], most: int = MOST_ORDERS) -> float:
     """The best objective over every sequence of trips, routes and waits, by trying them all."""
     best = state.objective - sum(penalties[name] for name in state.open)
     coming = {order.release for order in state.open.values() if order.release > state.now}
     for release in coming:
         twin = copy.deepcopy(state)
         twin.wait(release - twin.now)
-        best = max(best, exhaust(twin, penalties))
-    for count in range(1, len(state.open) + 1):
+        best = max(best, exhaust(twin, penalties, most))
+    for count in range(1, len(state.open) + 1) if most else ():
         for batch in itertools.combinations(state.open.values(), count):
             stops = needs(batch)
             if sum(stops.values()) > state.site.capacity:
@@ -39,7 +39,7 @@ def exhaust(state: PickingState, penalties: Mapping[str, float]) -> float:
                     break
                 walked[shipment.walked] = twin
             if walked:
-                best = max(best, exhaust(walked[min(walked)], penalties))
+                best = max(best, exhaust(walked[min(walked)], penalties, most - 1))
     return best
 
 
@@ -67,6 +67,18 @@ def test_no_plan_beats_the_oracle(data: st.DataObject, pickers: int, scarce: boo
     by_id = {order.id: cost for order, cost in zip(orders, penalties, strict=True)}
     state = PickingState(site, orders, None if stock is None else dict(stock))
     assert math.isclose(plan.value, exhaust(state, by_id), abs_tol=1e-9)
+
+
+@settings(max_examples=30)
+@given(st.data(), st.integers(1, 2), st.integers(1, 3))
+def test_no_plan_of_so_few_trips_beats_the_oracle_s(
+    data: st.DataObject, pickers: int, most: int
+) -> None:
+    site, orders = data.draw(sites(pickers)), data.draw(books(release=0))
+    plan = best_plan(site, orders, most=most)
+    assert len(plan.legs) <= most
+    state = PickingState(site, orders)
+    assert math.isclose(plan.value, exhaust(state, dict.fromkeys(state.open, 0.0), most))
 
 
 @settings(max_examples=20)

@@ -163,6 +163,11 @@ class Session(ABC, Generic[P]):
         """Value so far."""
 
     @property
+    def within_reach(self) -> float:
+        """Value at the end if the decisions to come are the best; of use where that is known."""
+        return self.objective
+
+    @property
     def replies(self) -> int:
         """Replies in an episode that has none but malformed ones."""
         return self.compiled.problem.turns

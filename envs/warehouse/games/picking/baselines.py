@@ -34,9 +34,17 @@ def replan(picking: PickingState, penalties: Mapping[str, float] | None = None) 
     return write_pick(command or nothing)
 
 
-def best_reply(picking: PickingState, penalties: Mapping[str, float] | None = None) -> str:
-    """Return the first reply of the best plan from here on, all releases being known."""
-    return write_pick(best_command(picking, list(picking.open.values()), penalties) or Done())
+def best_reply(
+    picking: PickingState, penalties: Mapping[str, float] | None = None, most: int | None = None
+) -> str:
+    """Return the first reply of the best plan from here on, all releases being known.
+
+    Args:
+        picking: the state.
+        penalties: cost of leaving each order unshipped, by id; `None` for no cost.
+        most: most trips, at least 1; `None` for no limit.
+    """
+    return write_pick(best_command(picking, list(picking.open.values()), penalties, most) or Done())
 
 
 def _oracle(session: PickSession, _rng: np.random.Generator) -> str:
@@ -44,7 +52,7 @@ def _oracle(session: PickSession, _rng: np.random.Generator) -> str:
     plan = session.compiled.problem.plan
     if session.on_plan:
         return write_pick(plan[session.turns] or Done())
-    return best_reply(session.picking)
+    return best_reply(session.picking, most=session.replies_left)
 
 
 def _at_random(picking: PickingState, rng: np.random.Generator) -> str:

@@ -90,6 +90,7 @@ class _Label(NamedTuple):
         trip: the last trip; -1 for none.
         before: the label it goes on from, by its number among those of the set without its orders.
         start: when it leaves.
+        left: trips that may follow, where they are counted; else one more than there are orders.
     """
 
     free: tuple[int, ...]
@@ -97,6 +98,7 @@ class _Label(NamedTuple):
     trip: int
     before: int
     start: int
+    left: int
 
 
 class _Outlook(NamedTuple):
@@ -177,6 +179,7 @@ def best_plan(
     penalties: Sequence[float] | None = None,
     free: Sequence[int] | None = None,
     gone: Sequence[Order] = (),
+    most: int | None = None,
 ) -> Plan:
     """Find the plan of the greatest value, all orders and releases being known.
 
@@ -187,6 +190,7 @@ def best_plan(
         penalties: cost of leaving each order unshipped; `None` for no cost.
         free: when each picker is free, ascending; `None` for 0.
         gone: orders that have left already, for clauses.
+        most: most trips, at least 1; `None` for no limit.
 
     Raises:
         TaskError: if there are too many orders.
@@ -196,10 +200,13 @@ def best_plan(
     trips = feasible_trips(site, orders)
     none = (1 << len(gone)) - 1 << len(orders)
     orders = [*orders, *gone]
-    first = _Label((0,) * site.pickers if free is None else tuple(free), 0.0, -1, -1, -1)
+    trips_left = len(orders) + 1 if most is None else most
+    first = _Label(
+        (0,) * site.pickers if free is None else tuple(free), 0.0, -1, -1, -1, trips_left
+    )
     left = [*(penalties or ()), *[0.0] * len(orders)][: len(orders)]
     outlook = _outlook(site, orders, trips, first.free[-1], left, stock)
-    least = _value_of_some_plan(trips, outlook, first.free, none) - _SLACK
+    least = _value_of_some_plan(trips, outlook, first.free, none, trips_left) - _SLACK
     reached: dict[int, list[_Label]] = {none: [first]}
     best_value, best_set, best_label = -math.inf, none, 0
     # In ascending order: the sets that a set is reached from are parts of it, so they come before.
@@ -207,7 +214,7 @@ def best_plan(
         if shipped not in reached:
             continue
         labels = reached[shipped] = _undominated(reached[shipped])
-        _extend(reached, shipped, trips, outlook, least)
+        _extend(reached, shipped, trips, outlook, least, counted=most is not None)
         lost = sum(cost for i, cost in enumerate(left) if not shipped >> i & 1)
         label = min(range(len(labels)), key=lambda number: labels[number].cost)
         value = 0.0 - labels[label].cost - lost
@@ -301,14 +308,16 @@ def _gain(
     return gain
 
 
-def _value_of_some_plan(trips: Trips, outlook: _Outlook, free: Sequence[int], none: int) -> float:
+def _value_of_some_plan(
+    trips: Trips, outlook: _Outlook, free: Sequence[int], none: int, most: int
+) -> float:
     """Return the value of a good plan, found by keeping a few promising ones trip by trip."""
     shipped_B = np.array([none])
     free_BP = np.array([free])
     value_B = np.zeros(1)
     best = -float(outlook.left_S[none])
     all_T = np.arange(len(trips.sets_T))
-    while True:
+    for _ in range(most):
         sets_BT = shipped_B[:, None] | trips.sets_T
         fits_BT = (shipped_B[:, None] & trips.sets_T == 0) & outlook.stocked_S[sets_BT]
         if not fits_BT.any():
@@ -327,6 +336,7 @@ def _value_of_some_plan(trips: Trips, outlook: _Outlook, free: Sequence[int], no
         free_BP = free_BP[row]
         free_BP[:, 0] = finish_BT[row, trip]
         free_BP.sort(axis=1)
+    return best
 
 
 def _soonest(finish: Ints, free_BP: Ints) -> Ints:
@@ -335,14 +345,20 @@ def _soonest(finish: Ints, free_BP: Ints) -> Ints:
 
 
 def _extend(
-    reached: dict[int, list[_Label]], shipped: int, trips: Trips, outlook: _Outlook, least: float
+    reached: dict[int, list[_Label]],
+    shipped: int,
+    trips: Trips,
+    outlook: _Outlook,
+    least: float,
+    *,
+    counted: bool,
 ) -> None:
     """Add to `reached` where a trip leads from the labels of `shipped`, if `least` is in reach."""
     labels = reached[shipped]
     sets_T = trips.sets_T | shipped
     trip_M = np.flatnonzero((trips.sets_T & shipped == 0) & outlook.stocked_S[sets_T])
     free_KP = np.array([label.free for label in labels])
-    cost_K = np.array([label.cost for label in labels])
+    cost_K = np.array([label.cost if label.left else np.inf for label in labels])
     start_KM = outlook.start_TU[trip_M, free_KP[:, :1]]
     finish_KM = start_KM + trips.lasts_T[trip_M]
     cost_KM = cost_K[:, None] - outlook.gain(shipped, trip_M, finish_KM)
@@ -360,7 +376,8 @@ def _extend(
     ):
         finish, cost, trip, start = made
         free = tuple(sorted((finish, *labels[before].free[1:])))
-        reached.setdefault(target, []).append(_Label(free, cost, trip, before, start))
+        left = labels[before].left - counted
+        reached.setdefault(target, []).append(_Label(free, cost, trip, before, start, left))
 
 
 def _undominated(labels: Sequence[_Label]) -> list[_Label]:
@@ -368,7 +385,10 @@ def _undominated(labels: Sequence[_Label]) -> list[_Label]:
     kept: list[_Label] = []
     for label in sorted(labels):
         if not any(
-            rival.cost <= label.cost and all(map(le, rival.free, label.free)) for rival in kept
+            rival.cost <= label.cost
+            and rival.left >= label.left
+            and all(map(le, rival.free, label.free))
+            for rival in kept
         ):
             kept.append(label)
     return kept
@@ -417,7 +437,10 @@ def commands(legs: Sequence[Leg], free: Sequence[int]) -> list[Command]:
 
 
 def best_command(
-    state: PickingState, orders: Sequence[Order], penalties: Mapping[str, float] | None = None
+    state: PickingState,
+    orders: Sequence[Order],
+    penalties: Mapping[str, float] | None = None,
+    most: int | None = None,
 ) -> Command | None:
     """Return the first command of the best plan for `orders` from here on; `None` to ship none.
 
@@ -425,13 +448,32 @@ def best_command(
         state: the state of picking.
         orders: the orders planned for, their releases being known.
         penalties: cost of leaving each order unshipped, by id; `None` for no cost.
+        most: most trips, at least 1; `None` for no limit.
     """
     costs = None if penalties is None else [penalties[order.id] for order in orders]
-    gone = [order for order in state.orders if order.id in state.gone] if state.site.clauses else ()
-    plan = best_plan(
-        state.site, orders, stock=state.stock, penalties=costs, free=state.free, gone=gone
-    )
+    plan = _best_from(state, orders, costs, most)
     return next(iter(commands(plan.legs, state.free)), None)
+
+
+def value_to_come(state: PickingState, trips: int) -> float:
+    """Return the most that the open orders, all of them released, can add in so many trips."""
+    return _best_from(state, list(state.open.values()), None, trips).value if trips else 0.0
+
+
+def _best_from(
+    state: PickingState, orders: Sequence[Order], costs: Sequence[float] | None, most: int | None
+) -> Plan:
+    """Return the best plan from a state on; more trips than orders are no limit."""
+    gone = state.gone if state.site.clauses else ()
+    return best_plan(
+        state.site,
+        orders,
+        stock=state.stock,
+        penalties=costs,
+        free=state.free,
+        gone=[order for order in state.orders if order.id in gone],
+        most=None if most is None or most >= len(orders) else most,
+    )
 
 
 def solve(instance: Mapping[str, Any], _rng: np.random.Generator, _outcomes: Any) -> dict[str, Any]:

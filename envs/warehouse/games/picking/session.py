@@ -8,6 +8,7 @@ from typing import Any
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
+from tokengym.envs.warehouse.games.picking.oracle import value_to_come
 from tokengym.envs.warehouse.games.picking.orders import Order, Site, read_shift
 from tokengym.envs.warehouse.games.picking.rules import PickingState, Shipment
 from tokengym.envs.warehouse.games.texts import macros
@@ -77,6 +78,17 @@ class PickSession(Session[Shift]):
     def objective(self) -> float:
         """Value earned less the cost of walking."""
         return self.picking.objective
+
+    @property
+    def within_reach(self) -> float:
+        """That and the most that the replies left can add, every order being released."""
+        left = 0 if self.picking.over else self.replies_left
+        return self.objective + value_to_come(self.picking, left)
+
+    @property
+    def replies_left(self) -> int:
+        """Replies up to the limit."""
+        return self.compiled.replies - self.turns
 
     @property
     def replies(self) -> int:
