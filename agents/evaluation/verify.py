@@ -1,7 +1,8 @@
-"""Verifying an evaluation or a training run offline: replayed, each rollout must agree exactly."""
+"""Verifying an evaluation or a training run offline: replayed, each rollout must earn the same."""
 
 import csv
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -114,15 +115,28 @@ def verify_run(run: RunFolder) -> VerifiedRollouts:
 
 
 def changes(where: str, now: Any, recorded: Any) -> Iterator[str]:
-    """Yield in which places JSON values differ from those on record; numbers do by any bit."""
+    """Yield in which places JSON values differ from those on record.
+
+    Numbers, in cells of tables too, are the same but for rounding: processors add in other orders.
+    """
     if isinstance(now, dict) and isinstance(recorded, dict):
         for name in dict.fromkeys((*now, *recorded)):
             yield from changes(f"{where}{name}.", now.get(name), recorded.get(name))
     elif isinstance(now, list) and isinstance(recorded, list) and len(now) == len(recorded):
         for place, pair in enumerate(zip(now, recorded, strict=True)):
             yield from changes(f"{where}{place}.", *pair)
-    elif (new := json.dumps(now)) != (old := json.dumps(recorded)):
+    elif not _same(now, recorded):
+        new, old = json.dumps(now), json.dumps(recorded)
         yield f"{where[:-1]} is {new[:60]}, recorded {old[:60]}"
+
+
+def _same(now: Any, recorded: Any) -> bool:
+    if now == recorded:
+        return True
+    try:
+        return math.isclose(float(now), float(recorded), rel_tol=1e-9, abs_tol=1e-12)
+    except (TypeError, ValueError):
+        return False
 
 
 def _changed_cells(folder: Path, results: Results) -> Iterator[str]:
@@ -176,7 +190,7 @@ class Replays:
             yield f"it cannot be replayed: {error}"
             return
         for name in ("stop_reason", "total"):
-            if getattr(again, name) != getattr(record, name):
+            if not _same(getattr(again, name), getattr(record, name)):
                 yield f"{name} is {getattr(again, name)!r}, recorded {getattr(record, name)!r}"
         if len(again.turns) != len(record.turns):
             yield f"it has {len(again.turns)} turns, recorded {len(record.turns)}"
@@ -184,7 +198,7 @@ class Replays:
             # A later version may report more metrics; those on record must be the same.
             known = replace(now, metrics={name: now.metrics.get(name) for name in then.metrics})
             for name in ("role", "read", "malformed", "reward", "terms", "metrics"):
-                if getattr(known, name) != getattr(then, name):
+                if any(changes("", plain(getattr(known, name)), plain(getattr(then, name)))):
                     yield f"turn {number}: {name} is {getattr(known, name)!r}, recorded differently"
 
 

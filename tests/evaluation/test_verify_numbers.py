@@ -41,10 +41,10 @@ def numbers(data: Any, where: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
 
 
 def edited(number: float | str) -> Any:
-    """Return the next number, as text if it was text."""
+    """Return a number a millionth higher, as text if it was text."""
     if isinstance(number, int):
         return number + 1
-    after = math.nextafter(float(number), math.inf)
+    after = float(number) + 1e-6 * max(abs(float(number)), 1.0)
     return repr(after) if isinstance(number, str) else after
 
 
@@ -83,6 +83,23 @@ def test_each_number_of_the_results_is_named_when_it_is_edited(kept: EvaluationF
     edited = [line.partition(" is ")[0] for line in verify_evaluation(kept).differences]
     assert sorted(edited) == sorted(f"results.{named(where)}" for where in places)
     kept.file.write_text(text)
+
+
+def test_sums_in_another_order_are_the_same(kept: EvaluationFolder) -> None:
+    text = kept.file.read_text()
+    data = json.loads(text)
+    for where in numbers(data["results"]):
+        *above, name = where
+        inner = data["results"]
+        for step in above:
+            inner = inner[step]
+        if isinstance(inner[name], float):
+            inner[name] = math.nextafter(inner[name], math.inf)
+    kept.file.write_text(json.dumps(data))
+    differences = verify_evaluation(kept).differences
+    kept.file.write_text(text)
+    assert json.loads(text) != data
+    assert differences == []
 
 
 def test_each_end_of_skill_is_named_when_it_is_edited(kept: EvaluationFolder) -> None:
