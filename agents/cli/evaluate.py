@@ -106,7 +106,7 @@ def _verify(saved: Path) -> None:
     if verified.differences:
         typer.echo(f"{len(verified.differences)} differences in {verified.rollouts} rollouts")
         raise typer.Exit(1)
-    typer.echo(f"{verified.rollouts} rollouts replayed: all agree exactly")
+    typer.echo(f"{verified.rollouts} rollouts replayed: all agree")
 
 
 def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str, Any]) -> int:
