@@ -20,6 +20,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.disruption.compiled import WRITERS, CompiledDebate, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
 from tokengym.envs.disruption.evidence import (
+    NOTED_LEVELS,
     PAPER_LEVELS,
     evidence_of,
     evidence_of_paper,
@@ -166,9 +167,9 @@ class DisruptionWorld(World[CompiledDebate]):
         super().__init__(
             replace(spec, step_range=ranges, return_range=ranges), level, prompt=prompt
         )
-        if self.level == "private" and challenger == "critic":
+        if self.level in NOTED_LEVELS and data is None and challenger == "critic":
             raise OptionError(
-                "at the level 'private' each Task draws what its challenger is paid for: "
+                f"at the level {self.level!r} each Task draws what its challenger is paid for: "
                 f"challenger must be 'adversary', the default, got {challenger!r}"
             )
         self.target = target

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 from scipy.optimize import minimize
 
-from tests.disruption.test_private_evidence import Belief, worth
+from tests.disruption.test_hidden_evidence import Belief, worth
 from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
 from tokengym.envs.disruption.inference import after, argument_of
