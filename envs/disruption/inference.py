@@ -73,15 +73,11 @@ def message(argument: Argument) -> Message:
     return argument.label, frozenset(argument.claims)
 
 
-class _Said(NamedTuple):
-    """What scripted challengers say: the label they argue for, and the count they do not state."""
+def _say(kind: str, noted: Ints, label: int, names: Names) -> tuple[Ints, Ints]:
+    """Return the label that a kind argues for, and the count that it does not state.
 
-    argued: Ints
-    kept_back: Ints
-
-
-def _say(kind: str, noted: Ints, label: int, names: Names) -> _Said:
-    """Return what a kind says of notes, shape (n, 3); see `said_by`."""
+    Of each of notes of shape (n, 3); see `said_by`.
+    """
     likely = _chances(names, noted, FLOOR)  # (count, n, class)
     beliefs = likely @ label_weights("disruption")
     beliefs /= beliefs.sum(axis=-1, keepdims=True)
@@ -92,7 +88,7 @@ def _say(kind: str, noted: Ints, label: int, names: Names) -> _Said:
     else:
         argued = (likely.prod(axis=0) @ label_weights("disruption")).argmax(axis=-1)
     favour = np.take_along_axis(beliefs, argued[None, :, None], axis=-1)[..., 0]
-    return _Said(argued, np.argsort(-favour, axis=0, kind="stable")[-1])
+    return argued, np.argsort(-favour, axis=0, kind="stable")[-1]
 
 
 def said_by(kind: str, counts: Sequence[int], label: int, names: Names) -> Argument:
@@ -248,14 +244,14 @@ def _chances(names: Names, counts: Ints, least: float) -> Floats:
 def _table(name: str, least: float) -> Floats:
     """Return the distributions of a count by class, and a row of what is in no table."""
     pmf = np.array(FEATURE_TABLE[name].pmf).T
-    return np.maximum(np.concatenate([pmf, np.zeros((1, 3))]), least)
+    return np.asarray(np.maximum(np.concatenate([pmf, np.zeros((1, 3))]), least))
 
 
 @cache
 def possible_counts(names: Names) -> Ints:
     """Enumerate the counts of some years whose probability is not negligible, shape (n, 3)."""
     chances = np.einsum("ci,cj,ck->cijk", *[FEATURE_TABLE[name].pmf for name in names])
-    return np.argwhere(chances.max(axis=0) > _NEGLIGIBLE)
+    return np.asarray(np.argwhere(chances.max(axis=0) > _NEGLIGIBLE))
 
 
 class _Told(NamedTuple):

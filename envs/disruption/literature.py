@@ -320,29 +320,14 @@ def posterior(evidence: Evidence, target: Target) -> Probabilities:
     return normalised(classes @ label_rates(target, *counted(evidence)) / frequencies(target))
 
 
-class Counted(NamedTuple):
-    """Citers of the years that are shown.
-
-    Attributes:
-        citers: n_i, n_j and n_k of all these years.
-        left: share of the five years' citers that is to come.
-    """
-
-    citers: tuple[int, ...]
-    left: float
+def counted(evidence: Evidence) -> tuple[list[int], float]:
+    """Return n_i, n_j and n_k of all years that are shown, and the share of five years to come."""
+    shown = [names for names in SHARES if names[-1] in evidence.facts]
+    citers = [sum(evidence.facts[names[k]] for names in shown) for k in range(3)]
+    return citers, 1.0 - sum(SHARES[names] for names in shown)
 
 
-def counted(evidence: Evidence) -> Counted:
-    """Return the citers of the years that are shown."""
-    citers, left = (0, 0, 0), 1.0
-    for names, share in SHARES.items():
-        if names[-1] in evidence.facts:
-            i, j, k = (evidence.facts[name] for name in names)
-            citers, left = (citers[0] + i, citers[1] + j, citers[2] + k), left - share
-    return Counted(citers, left)
-
-
-def label_rates(target: Target, citers: Sequence[Any] = (0, 0, 0), left: float = 1.0) -> Floats:
+def label_rates(target: Target, citers: Iterable[Any] = (0, 0, 0), left: float = 1.0) -> Floats:
     """Return the probability of each label and of being eligible, given the citers so far.
 
     Args:

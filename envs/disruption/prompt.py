@@ -4,13 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from tokengym.envs.disruption.claims import MOST_QUOTED_CHARACTERS, MOST_QUOTED_WORDS
-from tokengym.envs.disruption.evidence import (
-    FEATURES,
-    KINDS,
-    NEXT_FEATURES,
-    PERIODS,
-    Evidence,
-)
+from tokengym.envs.disruption.evidence import FEATURES, KINDS, NEXT_FEATURES, PERIODS, Evidence
 from tokengym.envs.disruption.grammar import NO_LABEL, Argument
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.texts import Case, Writer, describe, examples, record
@@ -32,10 +26,7 @@ _DISRUPTION = {
         "consolidating if it is among the lowest, and neutral otherwise."
     ),
 }
-_FOLLOWING = (
-    f"{NEXT_FEATURES[0]}, {NEXT_FEATURES[1]} and {NEXT_FEATURES[2]} are the same counts of the "
-    f"{PERIODS[NEXT_FEATURES]} alone."
-)
+_FOLLOWING = f" m_i, m_j and m_k are the same counts of the {PERIODS[NEXT_FEATURES]} alone."
 _NOVELTY = (
     "Each pair of journals that the paper cites together is typical or atypical. The paper is "
     "novel if some of its pairs are atypical and the median pair is not very typical, balanced "
@@ -175,7 +166,7 @@ def _legend(evidence: Evidence) -> list[str]:
 def _questions(case: Case) -> list[str]:
     lines = []
     if "disruption" in case.targets:
-        following = f" {_FOLLOWING}" * (NEXT_FEATURES[0] in case.evidence.notes)
+        following = _FOLLOWING * (NEXT_FEATURES[0] in case.evidence.notes)
         lines.append(f"{_COUNTS} {_DISRUPTION[case.evidence.rule]}{following}")
     if "novelty" in case.targets:
         lines.append(_NOVELTY)

@@ -12,7 +12,13 @@ from tests.disruption.test_inference import kinds_given
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.disruption.claims import Fact
-from tokengym.envs.disruption.evidence import KINDS, NOTED_LEVELS, PERIODS
+from tokengym.envs.disruption.evidence import (
+    CITER_FEATURES,
+    KINDS,
+    NEXT_FEATURES,
+    NOTED_LEVELS,
+    PERIODS,
+)
 from tokengym.envs.disruption.generator import EARLIER, draw_evidence
 from tokengym.envs.disruption.grammar import PredictorAnswer
 from tokengym.envs.disruption.inference import _joint, possible_counts, replies_to
@@ -45,7 +51,7 @@ def of_kind(level: str, kind: str) -> Task:
 
 
 def names_at(level: str) -> tuple[str, ...]:
-    return tasks(level, 60)[0].instance["notes"].keys()
+    return NEXT_FEATURES if level == "L2" else CITER_FEATURES
 
 
 @each_level
@@ -99,7 +105,7 @@ def test_each_kind_is_paid_for_its_aim(level: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_silence_and_falsehood_cost_as_much_as_misleading_can_earn(kind: str, level: str) -> None:
     task, world = of_kind(level, kind), make(level)
-    name = next(iter(names_at(level)))
+    name = names_at(level)[0]
     noted = task.instance["notes"][name]
     for said, silence, false in (
         ("ARGUE nothing", -0.25, 0.0),
@@ -144,7 +150,7 @@ def test_no_text_of_the_predictor_depends_on_what_only_the_challenger_is_shown(l
     for task in tasks(level, 60)[:10]:
         opening = world.start(task).text
         shown = world.reply(answer).text
-        period = PERIODS[tuple(names_at(level))].capitalize()
+        period = PERIODS[names_at(level)].capitalize()
         noted = ", ".join(f"{name} {value}" for name, value in task.instance["notes"].items())
         assert f"{period}: {noted}" in shown
         assert f"{period}: " not in opening
@@ -169,7 +175,7 @@ def test_where_only_novelty_is_asked_nobody_has_notes(level: str) -> None:
     world = make(level, target="novelty")
     task = world.task("test", 0)
     assert "notes" not in world.start(task).text
-    period = PERIODS[tuple(names_at(level))].capitalize()
+    period = PERIODS[names_at(level)].capitalize()
     assert period not in world.reply("LABEL novel\nP 0.3 0.3 0.4").text
 
 
@@ -183,7 +189,7 @@ def worth(own: Belief, final: Belief, truth: Belief) -> float:
 @each_level
 def test_who_models_the_kinds_gains_and_who_believes_everything_loses(level: str) -> None:
     """Over all that may be said of each paper, in shares of the way from blind to reachable."""
-    counts, means, moved = possible_counts(tuple(names_at(level))), [], []
+    counts, means, moved = possible_counts(names_at(level)), [], []
     for seed in range(80):
         evidence = draw_evidence(np.random.default_rng(seed), level)
         own = posterior(evidence, "disruption")
@@ -195,8 +201,8 @@ def test_who_models_the_kinds_gains_and_who_believes_everything_loses(level: str
             true = np.ones(len(counts), dtype=bool)
             for claim in claims:
                 assert isinstance(claim, Fact)
-                true &= counts[:, [*names_at(level)].index(claim.feature)] == claim.value
-            possible = _joint(evidence, counts[true], tuple(names_at(level))).sum(axis=0)
+                true &= counts[:, names_at(level).index(claim.feature)] == claim.value
+            possible = _joint(evidence, counts[true], names_at(level)).sum(axis=0)
             naive = normalised(possible) if possible.any() else own
             blind = worth((1 / 3,) * 3, (1 / 3,) * 3, truth)
             finals = (truth, own, naive)

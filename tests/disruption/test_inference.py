@@ -1,7 +1,7 @@
 """What each kind of challenger says and gives away, against an enumeration of all first years."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -31,9 +31,9 @@ from tokengym.envs.disruption.literature import CHARACTERS, class_posterior, pos
 Floats = npt.NDArray[np.float64]
 
 N, M = ("n_i", "n_j", "n_k"), ("m_i", "m_j", "m_k")
-SHARES = {N: 0.25, M: 0.5625}
+SHARES: Mapping[tuple[str, ...], float] = {N: 0.25, M: 0.5625}
 """Of the citers of five years those of the first, and of the second to fourth."""
-MOST = {N: (18, 18, 28), M: (26, 26, 40)}
+MOST: Mapping[tuple[str, ...], tuple[int, ...]] = {N: (18, 18, 28), M: (26, 26, 40)}
 """Counts from which on they are left out; all of those have a chance of 1e-8."""
 ORDERS = list(itertools.permutations(range(3)))
 noted = st.sampled_from([N, M])
@@ -80,7 +80,7 @@ def belief(axis: int, count: int, names: tuple[str, ...]) -> Floats:
     return np.asarray(weight / weight.sum())
 
 
-def exactly(name: str, count: int) -> Claim:
+def exactly(name: str, count: float) -> Claim:
     return Fact(name, "=", float(count))
 
 
