@@ -104,4 +104,4 @@ def test_no_fitted_model_comes_near_who_models_the_kinds(played: list[Debate]) -
     blind = np.array([worth(third, third, one.truth) for one in others])
     for name, finals in simple.items():
         left = (models - earned(finals)).mean() / (models - blind).mean()
-        assert left >= 0.35, name
+        assert left >= 0.3, name
