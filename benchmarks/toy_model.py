@@ -178,7 +178,7 @@ ROUTES = DemonstrationMix(
     "tokengym/Warehouse-v0", "pick_small", "edd_exact", {"edd_exact": 1, "random": 1}
 )
 TRIPS = replace(ROUTES, policies={"fcfs": 1, "noisy": 2, "random": 2}, edit=without_route)
-REPORTS = DemonstrationMix("tokengym/Disruption-v0", "L2", "logistic", {"logistic": 1, "random": 1})
+REPORTS = DemonstrationMix("tokengym/Disruption-v1", "L2", "logistic", {"logistic": 1, "random": 1})
 CLAIMS = replace(REPORTS, sensible="scripted", policies={"scripted": 1, "noisy": 2, "random": 1})
 DEBATE = replace(CLAIMS, policies={"scripted": 1, "random": 1})
 BELIEFS = replace(REPORTS, edit=in_tenths)

@@ -47,7 +47,7 @@ _TOY: Mapping[str, Mapping[str, Any]] = {
         "learning_rate": 6e-4,
         "evaluation_tasks": 256,
     },
-    "tokengym/Disruption-v0": {
+    "tokengym/Disruption-v1": {
         "max_tokens": 96,
         "groups_per_batch": 8,
         "steps": 100,
@@ -63,7 +63,7 @@ _LEVELS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("tokengym/Energy-v1", "soma"): {"group_size": 4, "groups_per_batch": 6, "evaluation_tasks": 32}
 }
 """By world and level, sizes for any model where the level needs its own."""
-_DESCRIBED = {"tokengym/Disruption-v0": {"target": "both", "reward": "original"}}
+_DESCRIBED = {"tokengym/Disruption-v1": {"target": "both", "reward": "original"}}
 """By world, the options that make it what was first described, where that differs."""
 _DESCRIBED_START = {"warm_start": 14, "warm_start_updates": 16}
 """What teaches a policy the form of such replies, for malformed ones all earn the same."""

@@ -1,12 +1,12 @@
 """Disruption and novelty: citation metrics, paper records, and the adversarial debate over them."""
 
 from tokengym.envs.core.spec import Reachable, WorldSpec
-from tokengym.envs.disruption.evidence import LEVELS
+from tokengym.envs.disruption.evidence import LEVELS, NOTED_LEVELS
 from tokengym.rewards import debate
 from tokengym.rewards.control import FlatFloor
 
 SPEC = WorldSpec(
-    id="tokengym/Disruption-v0",
+    id="tokengym/Disruption-v1",
     summary="Predict whether a paper is disruptive, be challenged, and answer again.",
     entry_point="tokengym.envs.disruption.world:DisruptionWorld",
     render="tokengym.envs.disruption.picture:render_episode",
@@ -21,16 +21,13 @@ SPEC = WorldSpec(
     calibration=("right_final", "confidence"),
     blind="tokengym.envs.disruption.blind:blind",
     reachable={
-        **dict.fromkeys(
-            ("L2", "L0"), Reachable("oracle", "posterior, searched claims", proved=False)
-        ),
+        "L0": Reachable("oracle", "posterior, searched claims", proved=False),
         "examples": Reachable(
             "oracle", "posterior over literatures and labels, searched claims", proved=False
         ),
-        "private": Reachable(
-            "oracle",
-            "posterior over kinds of challengers and papers, searched claims",
-            proved=False,
+        **dict.fromkeys(
+            NOTED_LEVELS,
+            Reachable("oracle", "posterior over challengers and papers, searched claims", False),
         ),
     },
     ladders="tokengym.envs.disruption.ladders:LADDERS",

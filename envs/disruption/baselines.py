@@ -23,6 +23,7 @@ from tokengym.envs.disruption.labels import LABELS, Target, disruption_label
 from tokengym.envs.disruption.literature import (
     ALL_CUES,
     FEATURE_TABLE,
+    ORDERS,
     Probabilities,
     cues_in,
     normalised,
@@ -95,7 +96,7 @@ def _majority(world: DisruptionWorld, rng: np.random.Generator) -> str:
 def _scripted(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """The label the first year's citers would give, at even odds, with the claims that support it.
 
-    Where only the challenger has notes on them, it is taken at its word. Without them, and for
+    Where only the challenger has notes on that year, it is taken at its word. Without them, and for
     novelty, all labels are alike.
     """
     evidence = _heard(world.compiled.evidence, world.argument)
@@ -103,13 +104,27 @@ def _scripted(world: DisruptionWorld, rng: np.random.Generator) -> str:
     return _answer(world, reports, _best_claims(world, reports))
 
 
-def _heard(evidence: Evidence, argument: Argument | None) -> Evidence:
-    """Return the evidence with what a challenger says of its notes, taken at its word."""
+def _heard(
+    evidence: Evidence, argument: Argument | None, columns: Sequence[int] = ORDERS[0]
+) -> Evidence:
+    """Return the evidence with the counts that a challenger states, its columns taken as such."""
     if argument is None or not evidence.notes:
         return evidence
+    meant = dict(zip((evidence.noted_features[k] for k in columns), evidence.notes, strict=True))
     facts = [claim for claim in argument.claims if isinstance(claim, Fact) and claim.op == "="]
-    stated = {fact.feature: int(fact.value) for fact in facts if fact.feature in CITER_FEATURES}
+    stated = {meant[fact.feature]: int(fact.value) for fact in facts if fact.feature in meant}
     return evidence._replace(facts={**evidence.facts, **stated})
+
+
+def _likeliest_columns(evidence: Evidence) -> Sequence[int]:
+    """Return where n_i, n_j and n_k stand if most labels of the record are those of its CD."""
+
+    def right(columns: Sequence[int]) -> int:
+        names = [evidence.noted_features[k] for k in columns]
+        papers = evidence.record
+        return sum(disruption_label(*map(p["notes"].get, names)) == p["label"] for p in papers)
+
+    return max(ORDERS, key=right)
 
 
 def _first_year_report(evidence: Evidence, target: Target) -> Probabilities:
@@ -124,7 +139,8 @@ def _first_year_report(evidence: Evidence, target: Target) -> Probabilities:
 def _logistic(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """Multinomial logistic regression on the evidence, and the claims that fit its report.
 
-    What a challenger says of its notes is evidence too, weighed as it was worth in other debates.
+    What a challenger says of its notes is evidence too, weighed as it was worth in other debates,
+    in the order of the columns that its record bears out best.
     """
     reports = _logistic_reports(world)
     claims = _best_claims(world, reports)
@@ -136,18 +152,22 @@ def _worked(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """The label of the logistic report and one of three degrees of certainty, after its grounds.
 
     In an order and in steps that a small model can follow: the first year's citers, copied as
-    claims, and their difference; then the label. Further decimals would be noise to a model that
-    cannot compute them, and so would be claims chosen by what the judge makes of them.
+    claims, and their difference; once challenged, whether to keep the label; the label. Further
+    decimals would be noise to a model that cannot compute them, and so would be claims chosen by
+    what the judge makes of them.
     """
     facts = world.compiled.evidence.facts
     counts = {name: facts[name] for name in CITER_FEATURES if name in facts}
     reports = tuple(_to_a_degree(report) for report in _logistic_reports(world))
     answer = _answer(world, reports, (), decimals=2)
-    claims = [Fact(name, "=", value).line for name, value in counts.items()][:MOST_CLAIMS]
-    if len(counts) < 2:
-        return "\n".join([*claims, answer])
-    a, b, *_ = counts.values()
-    return "\n".join([*claims, f"{a} - {b} = {a - b}", answer])
+    steps = [Fact(name, "=", value).line for name, value in counts.items()][:MOST_CLAIMS]
+    if len(counts) > 1:
+        a, b, *_ = counts.values()
+        steps.append(f"{a} - {b} = {a - b}")
+    if world.first_answer is not None:
+        kept = world.first_answer.labels == tuple(map(likeliest, reports))
+        steps.append("Keep it." if kept else "Revise it.")
+    return "\n".join([*steps, answer])
 
 
 @with_challenger(challengers.scripted)
@@ -333,7 +353,8 @@ def _features(evidence: Evidence, argument: Argument | None = None) -> list[floa
 
     Then which label a challenger argues for that has notes, whose counts stand among the facts.
     """
-    shown, groups = _heard(evidence, argument).facts, cues_in(evidence.text)
+    columns = _likeliest_columns(evidence)
+    shown, groups = _heard(evidence, argument, columns).facts, cues_in(evidence.text)
     facts = [float(shown.get(name, np.nan)) for name in FEATURES]
     cues = [float(groups.get(cue) == k) for cue in ALL_CUES for k in range(3)]
     label = argument and argument.label

@@ -83,7 +83,8 @@ def compile_task(
         TaskError: if there is no posterior for labels but `outcome`.
     """
     evidence = evidence_of(task.instance)
-    if "disruption" not in targets:  # what the notes are about is not asked for
+    hidden = bool(evidence.private)
+    if not debated or "disruption" not in targets:  # nobody speaks of what the notes are about
         evidence = evidence._replace(private={}, kind="", notes={}, record=())
     if evidence.kind:
         aim = "adversary" if evidence.kind == "adversarial" else "critic"
@@ -96,15 +97,17 @@ def compile_task(
         gold.append(place)
         a, b, c = task.answer["posteriors"][target] if known else peaked(place, 1.0)
         posteriors.append((float(a), float(b), float(c)))
+    own = posteriors
+    if known and hidden:
+        own = [posterior(evidence, target) for target in targets]
+    if not evidence.private:
+        posteriors = own
     rng = generator("disruption replay", task.fingerprint)
     truths = posteriors
     if label != "expected":
         further = outcomes_of_label(label) - 1
         pairs = zip(gold, posteriors, strict=True)
         truths = [_drawn(place, odds, further, rng) for place, odds in pairs]
-    own = posteriors
-    if known and evidence.private:
-        own = [posterior(evidence, target) for target in targets]
     windows = task.answer.get("windows", {})
     case = Case(evidence, targets, debated, aim, task.fingerprint, reward)
     before, _, after = WRITERS[prompt].challenge(case, _MARK).rpartition(_MARK)

@@ -10,20 +10,25 @@ from tokengym.envs.disruption.paper import LABEL_RULES, Paper
 
 PAPER_LEVELS = ("L2", "L0", "private")
 LEVELS = (*PAPER_LEVELS, "examples")
+NOTED_LEVELS = ("L2", "private")
 """L0: title, abstract, year, field. L2: and the reference list, and the first year's citers.
-private: venues and fields alone of the list; the challenger has notes on the first year's citers,
-and what it noted of earlier papers is shown with their labels. examples: the reference list, but of
-a literature of its own, of which further papers are shown with their labels."""
+private: venues and fields alone of the list. examples: the reference list, but of a literature of
+its own, of which further papers are shown with their labels. At L2 and private the challenger has
+notes on the next citers, and what it noted of earlier papers is shown with their labels; L0 and
+examples, where it sees no more than the predictor, are warm-ups."""
 
 KINDS: Mapping[str, int] = {"honest": 1, "adversarial": 1, "careless": 4}
-"""The challengers of `private`, and how many of six are of each kind; `inference` has what they
-say. A careless one has mixed up the columns of its notes."""
+"""The challengers with notes, and how many of six are of each kind; `inference` has what they say.
+A careless one has mixed up the columns of its notes."""
 
 REFERENCE_FEATURES = ("references", "age", "venues", "fields")
 CITER_FEATURES = ("n_i", "n_j", "n_k")
+NEXT_FEATURES = ("m_i", "m_j", "m_k")
+PERIODS = {CITER_FEATURES: "first year", NEXT_FEATURES: "second to fourth year"}
+"""When the citers came that are counted by kind."""
 _SAY_LITTLE = ("venues", "fields")
 """Facts about the reference list that say nothing of disruption."""
-FEATURES = (*REFERENCE_FEATURES, *CITER_FEATURES)
+FEATURES = (*REFERENCE_FEATURES, *CITER_FEATURES, *NEXT_FEATURES)
 """Features a claim can be about; all are integers."""
 
 
@@ -70,6 +75,11 @@ class Evidence(NamedTuple):
     def _with(self, facts: Mapping[str, int]) -> Self:
         shown = {**self.facts, **facts}
         return self._replace(facts=shown, private={}, kind="", notes={}, record=())
+
+    @property
+    def noted_features(self) -> tuple[str, ...]:
+        """The features that the challenger's notes are about, in order."""
+        return NEXT_FEATURES if NEXT_FEATURES[0] in self.notes else CITER_FEATURES
 
     @property
     def text(self) -> str:
@@ -122,16 +132,17 @@ def evidence_of_paper(paper: Paper, level: str) -> Evidence:
         references |= zip(REFERENCE_FEATURES, astuple(paper.references), strict=True)
     if paper.first_year is not None:
         citers |= zip(CITER_FEATURES, astuple(paper.first_year), strict=True)
-    seen, private = share_facts(level, references, citers)
+    seen, private = share_facts(level, references, citers, {})
     about = (paper.title, paper.abstract, paper.publication_year, paper.primary_field)
     return Evidence(*about, seen, paper.label_rule, private)
 
 
 def share_facts(
-    level: str, references: dict[str, int], citers: dict[str, int]
+    level: str, references: dict[str, int], citers: dict[str, int], later: dict[str, int]
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Return the facts that a level shows to both roles, and those for the challenger alone."""
     if level == "private":
         return {name: references[name] for name in _SAY_LITTLE if name in references}, citers
-    shown = {} if level == "L0" else references
-    return (shown | citers if level == "L2" else shown), {}
+    if level == "L2":
+        return references | citers, later
+    return ({} if level == "L0" else references), {}

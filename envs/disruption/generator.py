@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from tokengym.envs.disruption.evidence import (
     CITER_FEATURES,
     KINDS,
+    NEXT_FEATURES,
     REFERENCE_FEATURES,
     Evidence,
     share_facts,
@@ -27,14 +28,14 @@ from tokengym.envs.disruption.literature import (
     ALL_CUES,
     FEATURE_TABLE,
     FIELD_MEDIAN,
-    LATER,
     LONG_CUES,
     ORDERS,
     REACHES,
+    SHARES,
     VARIED,
+    citer_pmfs,
     class_posterior,
     cue_likelihood,
-    first_year_counts,
     frequencies,
 )
 
@@ -51,13 +52,24 @@ _YEARS = (1990, 2015)
 EXAMPLES = 12
 """Labelled papers that the level `examples` shows."""
 EARLIER = 4
-"""Earlier papers whose notes the level `private` shows."""
+"""Earlier papers whose notes are shown."""
 # Lists: looking up one number in a short array takes longer than all the rest of a draw.
 _CUMULATIVE = {
     name: [list(accumulate(pmf.tolist())) for pmf in feature.pmf]
     for name, feature in FEATURE_TABLE.items()
 }
-_LATER_CUMULATIVE = [[list(accumulate(pmf.tolist())) for pmf in row] for row in LATER]
+_PARTS = (*SHARES.values(), 1.0 - sum(SHARES.values()))
+_CITERS = [
+    [list(accumulate(pmf.tolist())) for share in _PARTS for pmf in citer_pmfs(c, share)]
+    for c in range(3)
+]
+"""By class, the cumulative chances of n_i, n_j and n_k in each part of the five years."""
+_COUNTED = {name: place for place, name in enumerate(chain.from_iterable(SHARES))}
+_EQUAL = (1.0, 2.0, 3.0)
+"""Cumulative chances of classes that are equally likely."""
+
+Years = dict[str, int]
+"""Citers by kind of the years that are counted apart, such as `n_i` and `m_i`."""
 
 
 def draw_evidence(rng: np.random.Generator, level: str) -> Evidence:
@@ -88,36 +100,32 @@ def draw_paper(
         level: what is shown of it.
         orders: by cue or feature, which distribution each class has in the place of its own.
     """
-    while True:
-        character, reach = int(rng.integers(3)), int(rng.integers(3))
-        seen = _draw_seen(rng, character)
-        counts = _accepted_counts(rng, character, seen)
-        scores = None if counts is None else _accepted_scores(rng, reach)
-        if counts is not None and scores is not None:
-            evidence = _describe(rng, level, character, reach, seen, orders)
-            return evidence, CitationDraw(*counts, *scores)
+    character, years, counts = _draw_citers(rng, _EQUAL, {})
+    reach, scores = _draw_scores(rng, _EQUAL)
+    evidence = _describe(rng, level, character, reach, years, orders)
+    return evidence, CitationDraw(*counts, *scores)
 
 
 def draw_challenger(rng: np.random.Generator, evidence: Evidence) -> Evidence:
-    """Draw which kind of challenger a paper meets, and what it notes of the first year.
+    """Draw which kind of challenger a paper meets, and what it notes of the citers.
 
     Args:
         rng: the Task's.
-        evidence: with private facts about the first year, or it is returned as it is.
+        evidence: with private facts about citers, or it is returned as it is.
     """
     if not evidence.private:
         return evidence
     kind = list(KINDS)[_pick(rng, list(accumulate(KINDS.values())))]
     mixed_up = int(rng.integers(1, len(ORDERS))) if kind == "careless" else 0
-    columns = [CITER_FEATURES[k] for k in ORDERS[mixed_up]]
+    names = CITER_FEATURES if CITER_FEATURES[0] in evidence.private else NEXT_FEATURES
+    columns = [names[k] for k in ORDERS[mixed_up]]
 
     def noted(facts: Mapping[str, int]) -> dict[str, int]:
-        return {name: facts[column] for name, column in zip(CITER_FEATURES, columns, strict=True)}
+        return {name: facts[column] for name, column in zip(names, columns, strict=True)}
 
-    earlier = [draw_paper(rng, "L2", {}) for _ in range(EARLIER)]
+    earlier = (_draw_citers(rng, _EQUAL, {}) for _ in range(EARLIER))
     record = [
-        {"notes": noted(paper.facts), "label": outcome.labels()["disruption"]}
-        for paper, outcome in earlier
+        {"notes": noted(years), "label": disruption_label(*counts)} for _, years, counts in earlier
     ]
     return evidence._replace(kind=kind, notes=noted(evidence.private), record=record)
 
@@ -144,45 +152,57 @@ def draw_outcome(rng: np.random.Generator, evidence: Evidence) -> CitationDraw:
     evidence = evidence.known
     characters = list(accumulate(class_posterior(evidence, "disruption")))
     reaches = list(accumulate(class_posterior(evidence, "novelty")))
-    first_year = first_year_counts(evidence)
+    _, _, counts = _draw_citers(rng, characters, evidence.facts)
+    _, scores = _draw_scores(rng, reaches)
+    return CitationDraw(*counts, *scores)
+
+
+def _draw_citers(
+    rng: np.random.Generator, characters: Sequence[float], known: Mapping[str, int]
+) -> tuple[int, Years, tuple[int, int, int]]:
+    """Draw a paper's character and citers until it is eligible and balance keeps it.
+
+    Args:
+        rng: the Task's.
+        characters: cumulative chances of the characters.
+        known: citers by kind of the years that are known, among other facts.
+
+    Returns:
+        The character, citers of the years that are counted apart, those of all five years.
+    """
     while True:
         c = _pick(rng, characters)
-        counts = _accepted_counts(rng, c, first_year or _draw_seen(rng, c))
-        if counts is not None:
-            break
+        drawn = [_pick(rng, pmf) for pmf in _CITERS[c]]
+        for name in known:
+            if name in _COUNTED:
+                drawn[_COUNTED[name]] = known[name]
+        i, j, k = (drawn[n] + drawn[n + 3] + drawn[n + 6] for n in range(3))
+        label = disruption_label(i, j, k)
+        if i + j >= LEAST_CITERS and label and _balanced(rng, "disruption", label):
+            return c, dict(zip(_COUNTED, drawn, strict=False)), (i, j, k)
+
+
+def _draw_scores(
+    rng: np.random.Generator, reaches: Sequence[float]
+) -> tuple[int, tuple[float, float]]:
+    """Draw a paper's reach and scores until balance keeps it; likewise."""
     while True:
-        scores = _accepted_scores(rng, _pick(rng, reaches))
-        if scores is not None:
-            return CitationDraw(*counts, *scores)
-
-
-def _draw_seen(rng: np.random.Generator, c: int) -> tuple[int, int, int]:
-    n_i, n_j, n_k = (_pick(rng, _CUMULATIVE[name][c]) for name in CITER_FEATURES)
-    return n_i, n_j, n_k
-
-
-def _accepted_counts(
-    rng: np.random.Generator, c: int, seen: tuple[int, int, int]
-) -> tuple[int, int, int] | None:
-    """Draw the later years; `None` if the paper is not eligible or balance drops it."""
-    n_i, n_j, n_k = (s + _pick(rng, p) for s, p in zip(seen, _LATER_CUMULATIVE[c], strict=True))
-    label = disruption_label(n_i, n_j, n_k)
-    if n_i + n_j < LEAST_CITERS or label is None or not _balanced(rng, "disruption", label):
-        return None
-    return n_i, n_j, n_k
-
-
-def _accepted_scores(rng: np.random.Generator, m: int) -> tuple[float, float] | None:
-    tenth = float(rng.normal(REACHES[m].tenth, 1.0))
-    median = tenth + float(rng.exponential(REACHES[m].gap))
-    label = novelty_label(tenth, median, FIELD_MEDIAN)
-    return (tenth, median) if _balanced(rng, "novelty", label) else None
+        m = _pick(rng, reaches)
+        tenth = float(rng.normal(REACHES[m].tenth, 1.0))
+        median = tenth + float(rng.exponential(REACHES[m].gap))
+        if _balanced(rng, "novelty", novelty_label(tenth, median, FIELD_MEDIAN)):
+            return m, (tenth, median)
 
 
 def _balanced(rng: np.random.Generator, target: Target, label: str) -> bool:
     """Accept a label at the rate that makes all labels as frequent as the rarest."""
+    return rng.random() < _kept(target)[label]
+
+
+@cache
+def _kept(target: Target) -> Mapping[str, float]:
     rates = frequencies(target)
-    return float(rng.random()) * rates[LABELS[target].index(label)] < min(rates)
+    return dict(zip(LABELS[target], (rates.min() / rates).tolist(), strict=True))
 
 
 def _describe(
@@ -190,7 +210,7 @@ def _describe(
     level: str,
     character: int,
     reach: int,
-    seen: tuple[int, int, int],
+    years: Years,
     orders: Mapping[str, Sequence[int]],
 ) -> Evidence:
     field = list(_TOPICS)[int(rng.integers(len(_TOPICS)))]
@@ -205,8 +225,8 @@ def _describe(
             feature = FEATURE_TABLE[name]
             c = orders.get(name, range(3))[classes[feature.target]]
             references[name] = feature.least + _pick(rng, _CUMULATIVE[name][c])
-    citers: dict[str, int] = dict(zip(CITER_FEATURES, seen, strict=True))
-    facts, private = share_facts(level, references, citers)
+    periods = ({name: years[name] for name in names} for names in SHARES)
+    facts, private = share_facts(level, references, *periods)
     year = int(rng.integers(_YEARS[0], _YEARS[1] + 1))
     abstract = f"{first} a view of {topic} {second}."
     return Evidence(
@@ -247,5 +267,4 @@ def _cue_cumulative(name: str, c: int) -> tuple[float, ...]:
 
 def _pick(rng: np.random.Generator, cumulative: Sequence[float]) -> int:
     """Draw a position from cumulative probabilities."""
-    place = bisect_right(cumulative, rng.random() * cumulative[-1])
-    return min(place, len(cumulative) - 1)
+    return bisect_right(cumulative, rng.random() * cumulative[-1], 0, len(cumulative) - 1)

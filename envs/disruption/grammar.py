@@ -128,7 +128,7 @@ def _last_argument(text: str, targets: tuple[Target, ...]) -> Argument | None:
     if words is None:
         return None
     label = words[0].lower()
-    return Argument(None, ()) if label == NO_LABEL else Argument(label, claims)
+    return Argument(None if label == NO_LABEL else label, claims)
 
 
 _known_argument = remembered(_last_argument)

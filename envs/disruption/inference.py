@@ -3,36 +3,42 @@
 An honest challenger says what its notes support, an adversary what speaks against the predictor's
 label, a careless one what an honest one would say if its columns were in order (`evidence.KINDS`).
 What it noted of earlier papers is evidence of its columns; what it says of this one is evidence of
-the kind and of the paper at once: all first years, a finite number, of which each kind would say
-just that.
+the kind and of the paper at once: all counts, a finite number, of which each kind would say just
+that. What no kind would say is read for what it states: all counts of which that is true.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from tokengym.envs.disruption.claims import Claim, Fact
-from tokengym.envs.disruption.evidence import CITER_FEATURES, KINDS, Evidence
+from tokengym.envs.disruption.evidence import KINDS, Evidence
 from tokengym.envs.disruption.grammar import Argument
-from tokengym.envs.disruption.judge import LITERATURE
+from tokengym.envs.disruption.judge import FLOOR
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS
 from tokengym.envs.disruption.literature import (
     FEATURE_TABLE,
     ORDERS,
+    SHARES,
+    TAIL,
     Probabilities,
-    class_likelihood,
     class_posterior,
+    counted,
     frequencies,
     label_rates,
+    label_weights,
     normalised,
 )
-from tokengym.rewards.arrays import Floats, Ints
-from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
+from tokengym.rewards.arrays import Flags, Floats, Ints
 
 _NEGLIGIBLE = 1e-10
-"""First years this improbable in every class are left out of sums."""
+"""Counts this improbable in every class are left out of sums."""
+_NOTHING = Evidence("", "", 0, "", {})
+
+Names = tuple[str, ...]
+"""The features that notes are about: citers of some years by kind."""
 
 
 class Voice(NamedTuple):
@@ -40,21 +46,13 @@ class Voice(NamedTuple):
 
     Attributes:
         kind: one of `KINDS`.
-        columns: positions in `CITER_FEATURES` of what stands in the columns of its notes.
+        columns: positions among the counts of what stands in the columns of its notes.
         share: of all challengers.
     """
 
     kind: str
     columns: tuple[int, ...]
     share: float
-
-    def noted(self, counts: Sequence[int]) -> tuple[int, ...]:
-        """Return what its notes say of a first year."""
-        return tuple(counts[column] for column in self.columns)
-
-    def true(self, notes: Sequence[int]) -> tuple[int, ...]:
-        """Return the first year of which its notes say that."""
-        return tuple(notes[self.columns.index(axis)] for axis in range(3))
 
 
 _COLUMNS = {"honest": ORDERS[:1], "adversarial": ORDERS[:1], "careless": ORDERS[1:]}
@@ -64,6 +62,8 @@ VOICES = tuple(
     for columns in _COLUMNS[kind]
 )
 """Every kind with every order that its columns may have."""
+_ORDERS = np.array([voice.columns for voice in VOICES])
+_BACK = np.argsort(_ORDERS, axis=1)
 
 Message = tuple[str | None, frozenset[Claim]]
 
@@ -73,8 +73,25 @@ def message(argument: Argument) -> Message:
     return argument.label, frozenset(argument.claims)
 
 
-@lru_cache(maxsize=65536)
-def said_by(kind: str, counts: tuple[int, ...], label: int) -> Argument:
+def _say(kind: str, noted: Ints, label: int, names: Names) -> tuple[Ints, Ints]:
+    """Return the label that a kind argues for, and the count that it does not state.
+
+    Of each of notes of shape (n, 3); see `said_by`.
+    """
+    likely = _chances(names, noted, FLOOR)  # (count, n, class)
+    beliefs = likely @ label_weights("disruption")
+    beliefs /= beliefs.sum(axis=-1, keepdims=True)
+    if kind == "adversarial":
+        beliefs = beliefs / beliefs[..., [label]]
+        beliefs[..., label] = 0.0
+        argued = beliefs.max(axis=0).argmax(axis=-1)
+    else:
+        argued = (likely.prod(axis=0) @ label_weights("disruption")).argmax(axis=-1)
+    favour = np.take_along_axis(beliefs, argued[None, :, None], axis=-1)[..., 0]
+    return argued, np.argsort(-favour, axis=0, kind="stable")[-1]
+
+
+def said_by(kind: str, counts: Sequence[int], label: int, names: Names) -> Argument:
     """Return the argument of a scripted challenger: a label, and two counts of its notes.
 
     An honest or careless one argues for the label that is likeliest given all three counts and
@@ -84,31 +101,29 @@ def said_by(kind: str, counts: tuple[int, ...], label: int) -> Argument:
 
     Args:
         kind: one of `KINDS`.
-        counts: n_i, n_j and n_k of the first year by its notes.
+        counts: what its notes say, in the order of `names`.
         label: position of the predictor's label.
+        names: what is counted.
     """
-    beliefs = np.array([_belief(axis, count) for axis, count in enumerate(counts)])
-    if kind == "adversarial":
-        favour = beliefs / beliefs[:, [label]]
-        favour[:, label] = 0.0
-        argued = int(favour.max(axis=0).argmax())
-    else:
-        favour = beliefs
-        argued = int(np.argmax(LITERATURE.believe(_exact(counts, range(3)), "disruption")))
-    axes = np.argsort(-favour[:, argued], kind="stable")[:MOST_CHALLENGER_CLAIMS]
+    (argued,), (kept_back,) = _say(kind, np.array([counts]), label, names)
+    return _argument(int(argued), int(kept_back), counts, names)
+
+
+def _argument(argued: int, kept_back: int, counts: Sequence[int], names: Names) -> Argument:
     # In order of the counts: an order by what they favour would tell the kinds apart.
-    return Argument(DISRUPTION_LABELS[argued], _exact(counts, sorted(axes.tolist())))
+    stated = [k for k in range(3) if k != kept_back]
+    claims = tuple(Fact(names[k], "=", float(counts[k])) for k in stated)
+    return Argument(DISRUPTION_LABELS[argued], claims)
 
 
 def argument_of(evidence: Evidence, label: int) -> Argument:
     """Return what the scripted challenger with its notes argues after a label; see `said_by`."""
-    return said_by(evidence.kind, _counts(evidence.notes), label)
+    names = evidence.noted_features
+    return said_by(evidence.kind, [evidence.notes[name] for name in names], label, names)
 
 
 def after(evidence: Evidence, label: int, argument: Argument) -> Probabilities:
     """Return the posterior of the disruption labels after an argument of a kind unknown.
-
-    An argument that no kind makes says nothing.
 
     Args:
         evidence: what the predictor is shown.
@@ -116,6 +131,35 @@ def after(evidence: Evidence, label: int, argument: Argument) -> Probabilities:
         argument: what the challenger said.
     """
     return normalised(joint_after(evidence, label, argument).sum(axis=0))
+
+
+def joint_after(evidence: Evidence, label: int, argument: Argument) -> Floats:
+    """Return P(one of `VOICES`, label of the paper) after an argument, up to a factor; see `after`.
+
+    Shape (voice, label).
+    """
+    names = evidence.noted_features
+    counts, told = possible_counts(names), _told(label, names)
+    place = told.places.get(message(argument))
+    said = _holding(argument, names) if place is None else told.said == place
+    some = said.any(axis=0)
+    spoken = said[:, some] @ _joint(evidence, counts[some], names)
+    return np.asarray(voices_given(evidence)[:, None] * spoken)
+
+
+def _holding(argument: Argument, names: Names) -> Flags:
+    """Return of which counts each voice's notes bear an argument's claims out, shape (voice, n).
+
+    All, if of none.
+    """
+    counts = possible_counts(names)
+    found = np.ones((len(VOICES), len(counts)), dtype=bool)
+    for claim in argument.claims:
+        if isinstance(claim, Fact) and claim.feature in names:
+            low, high = claim.interval()
+            noted = counts[:, _ORDERS[:, names.index(claim.feature)]].T
+            found &= (noted >= low) & (noted <= high)
+    return found if found.any() else ~found
 
 
 class Replies(NamedTuple):
@@ -139,22 +183,23 @@ def replies_to(evidence: Evidence, label: int) -> Replies:
         evidence: what the predictor is shown.
         label: position of the label it chose.
     """
-    told = _told(label)
-    classes = np.array(class_posterior(evidence, "disruption"))
-    weights_ML = np.einsum("v,vmcl,c->ml", voices_given(evidence), told.joint, classes)
+    names = evidence.noted_features
+    told = _told(label, names)
+    voices_V = voices_given(evidence)[:, None]
+    joint_LN = np.ascontiguousarray(_joint(evidence, possible_counts(names), names).T)
+    heard = [np.bincount(told.said.ravel(), (voices_V * each).ravel()) for each in joint_LN]
+    weights_ML = np.stack(heard, axis=1)
     chances = weights_ML.sum(axis=1)
-    possible = chances > 0.0
-    beliefs = weights_ML[possible] / chances[possible, None]
-    messages = tuple(m for m, heard in zip(told.places, possible, strict=True) if heard)
-    return Replies(messages, chances[possible] / chances.sum(), beliefs)
+    return Replies((*told.places,), chances / chances.sum(), weights_ML / chances[:, None])
 
 
 def voices_given(evidence: Evidence) -> Floats:
     """Return the probability of each of `VOICES` given what it noted of earlier papers."""
+    names = evidence.noted_features
     weights = np.array([voice.share for voice in VOICES])
     for paper in evidence.record:
-        notes, place = _counts(paper["notes"]), DISRUPTION_LABELS.index(paper["label"])
-        weights *= [_joint(voice.true(notes))[:, place].sum() for voice in VOICES]
+        true = np.array([paper["notes"][name] for name in names])[_BACK]
+        weights *= _joint(_NOTHING, true, names)[:, DISRUPTION_LABELS.index(paper["label"])]
         weights /= weights.sum()
     return weights
 
@@ -167,49 +212,46 @@ def paper_given_notes(evidence: Evidence) -> Probabilities:
     Args:
         evidence: with notes.
     """
+    names = evidence.noted_features
+    joint = _joint(evidence, np.array([evidence.notes[name] for name in names])[_BACK], names)
     misleads = evidence.kind == "adversarial"
-    known = sum(
-        weight * _joint(voice.true(_counts(evidence.notes)))
-        for voice, weight in zip(VOICES, voices_given(evidence), strict=True)
-        if (voice.kind == "adversarial") == misleads
-    )
-    return normalised(np.array(class_posterior(evidence, "disruption")) @ known)
+    alike = np.array([(voice.kind == "adversarial") == misleads for voice in VOICES])
+    return normalised((voices_given(evidence) * alike) @ joint)
 
 
-@lru_cache(maxsize=65536)
-def _joint(counts: tuple[int, int, int]) -> Floats:
-    """Return P(first year, label, paper kept | class) up to a factor, shape (class, label)."""
-    shown = Evidence("", "", 0, "", dict(zip(CITER_FEATURES, counts, strict=True)))
-    rates = np.array([label_rates("disruption", c, counts) for c in range(3)])
-    chance = np.array(class_likelihood(shown, "disruption"))
-    return np.asarray(chance[:, None] * rates / np.array(frequencies("disruption")))
+def _joint(evidence: Evidence, counts: Ints, names: Names) -> Floats:
+    """Return P(counts, label, paper kept | what is shown) up to a factor, shape (n, label).
+
+    Args:
+        evidence: what is shown of the paper.
+        counts: of the years that the notes are about, shape (n, 3).
+        names: what is counted.
+    """
+    seen, left = counted(evidence)
+    rates = label_rates("disruption", (counts + seen).T, left - SHARES[names])
+    chances = _chances(names, counts, TAIL).prod(axis=0)
+    weights = chances * class_posterior(evidence, "disruption")
+    return np.asarray(np.einsum("nc,cnl->nl", weights, rates) / frequencies("disruption"))
 
 
-def _counts(notes: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(notes[name] for name in CITER_FEATURES)
-
-
-def _exact(counts: Sequence[int], axes: Sequence[int]) -> tuple[Claim, ...]:
-    return tuple(Fact(CITER_FEATURES[axis], "=", float(counts[axis])) for axis in axes)
+def _chances(names: Names, counts: Ints, least: float) -> Floats:
+    """Return how likely each class makes each count, at least `least`, shape (count, n, class)."""
+    tables = zip((_table(name, least) for name in names), counts.T, strict=True)
+    return np.array([table[np.minimum(column, len(table) - 1)] for table, column in tables])
 
 
 @cache
-def _belief(axis: int, count: int) -> Probabilities:
-    """Return what the judge believes given one count."""
-    return LITERATURE.believe(_exact((count,) * 3, [axis]), "disruption")
+def _table(name: str, least: float) -> Floats:
+    """Return the distributions of a count by class, and a row of what is in no table."""
+    pmf = np.array(FEATURE_TABLE[name].pmf).T
+    return np.asarray(np.maximum(np.concatenate([pmf, np.zeros((1, 3))]), least))
 
 
-def joint_after(evidence: Evidence, label: int, argument: Argument) -> Floats:
-    """Return P(one of `VOICES`, label of the paper) after an argument, up to a factor; see `after`.
-
-    Shape (voice, label).
-    """
-    told = _told(label)
-    place = told.places.get(message(argument))
-    said = told.joint.sum(axis=1) if place is None else told.joint[:, place]
-    classes = np.array(class_posterior(evidence, "disruption"))
-    weights: Floats = voices_given(evidence)[:, None] * np.einsum("c,vcl->vl", classes, said)
-    return weights
+@cache
+def possible_counts(names: Names) -> Ints:
+    """Enumerate the counts of some years whose probability is not negligible, shape (n, 3)."""
+    chances = np.einsum("ci,cj,ck->cijk", *[FEATURE_TABLE[name].pmf for name in names])
+    return np.asarray(np.argwhere(chances.max(axis=0) > _NEGLIGIBLE))
 
 
 class _Told(NamedTuple):
@@ -217,39 +259,25 @@ class _Told(NamedTuple):
 
     Attributes:
         places: position of each message.
-        joint: P(message, label, paper kept | voice, class) up to a factor, shape (voice, m, class,
-            label).
+        said: position of what is said of each of `possible_counts`, shape (voice, n).
     """
 
     places: Mapping[Message, int]
-    joint: Floats
+    said: Ints
 
 
 @cache
-def _told(label: int) -> _Told:
-    counts, joint = first_years()
-    rows = [tuple(row) for row in counts.tolist()]
-    places: dict[Message, int] = {}
-    told = []
+def _told(label: int, names: Names) -> _Told:
+    counts, base = possible_counts(names), 1 + int(possible_counts(names).max())
+    codes = []
     for voice in VOICES:
-        against = label if voice.kind == "adversarial" else 0  # others do not heed the label
-        said = [message(said_by(voice.kind, voice.noted(row), against)) for row in rows]
-        told.append([places.setdefault(one, len(places)) for one in said])
-    by_voice = np.zeros((len(VOICES), len(places), 3, 3))
-    for v, found in enumerate(told):
-        np.add.at(by_voice[v], found, joint)
-    return _Told(places, by_voice)
-
-
-@cache
-def first_years() -> tuple[Ints, Floats]:
-    """Enumerate the first years of the literature whose probability is not negligible.
-
-    Returns:
-        n_i, n_j and n_k, shape (n, 3); P(counts, label, paper kept | class) up to a factor, shape
-        (n, class, label).
-    """
-    pmfs = [np.array(FEATURE_TABLE[name].pmf) for name in CITER_FEATURES]
-    chances = np.einsum("ci,cj,ck->cijk", *pmfs)
-    counts = np.argwhere(chances.max(axis=0) > _NEGLIGIBLE)
-    return counts, np.array([_joint((i, j, k)) for i, j, k in counts.tolist()])
+        noted = counts[:, voice.columns]
+        argued, kept_back = _say(voice.kind, noted, label, names)
+        noted[np.arange(len(noted)), kept_back] = 0
+        codes.append(np.ravel_multi_index((argued, kept_back, *noted.T), (3, 3, *[base] * 3)))
+    found, said = np.unique(codes, return_inverse=True)
+    spoken = np.transpose(np.unravel_index(found, (3, 3, *[base] * 3))).tolist()
+    messages = [message(_argument(a, back, stated, names)) for a, back, *stated in spoken]
+    return _Told(
+        dict(zip(messages, range(len(messages)), strict=True)), said.reshape(len(codes), -1)
+    )

@@ -1,8 +1,8 @@
 """A synthetic literature: a paper's two hidden classes determine its features and its labels.
 
 A paper's character is how it is used: n_i ~ Poisson(λ(1-r)), n_j ~ Poisson(λr), n_k ~ Poisson(κ)
-over five years, a quarter of it in the first. Its reach is how it combines venues. Given both, all
-features are independent, so the posterior of the labels given any of them is exact. `generator`
+over five years, spread over them as in `SHARES`. Its reach is how it combines venues. Given both,
+all features are independent, so the posterior of the labels given any of them is exact. `generator`
 accepts papers at rates that make the labels of either target equally frequent.
 """
 
@@ -16,15 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
+from tokengym.envs.disruption.evidence import CITER_FEATURES, NEXT_FEATURES, Evidence
 from tokengym.envs.disruption.labels import LABELS, LEAST_CITERS, Target
-from tokengym.rewards.arrays import Floats, Ints
+from tokengym.rewards.arrays import Floats
 
 Probabilities = tuple[float, float, float]
 
 FIELD_MEDIAN = 1.0
-FIRST_YEAR_SHARE = 0.25
-_TAIL = 1e-14
+SHARES: Mapping[tuple[str, ...], float] = {CITER_FEATURES: 0.25, NEXT_FEATURES: 0.5625}
+"""Shares of the five years' citers by what counts them; the rest comes later."""
+TAIL = 1e-14
 
 
 class Character(NamedTuple):
@@ -144,7 +145,7 @@ PHRASES = tuple(
 def _poisson(mean: float) -> Floats:
     """Probabilities of 0, 1, 2, … up to a tail below 1e-14."""
     values = [math.exp(-mean)]
-    while len(values) < mean or values[-1] > _TAIL:
+    while len(values) < mean or values[-1] > TAIL:
         values.append(values[-1] * mean / len(values))
     return np.array(values) / sum(values)
 
@@ -188,28 +189,30 @@ def _means(character: Character, share: float) -> Probabilities:
     return (share * citers * (1 - cocitation), share * citers * cocitation, share * reference_use)
 
 
+def citer_pmfs(c: int, share: float) -> list[Floats]:
+    """Return the chances of n_i, n_j and n_k of a class in a share of the five years."""
+    return [_poisson(mean) for mean in _means(CHARACTERS[c], share)]
+
+
 FEATURE_TABLE: Mapping[str, Feature] = {
     "references": _feature("disruption", 10, _poisson(8.0), _poisson(14.0), _poisson(11.0)),
     "age": _feature("disruption", 1, _poisson(9.0), _poisson(5.0), _poisson(7.0)),
     "venues": _feature("novelty", 1, _binomial(9, 0.65), _binomial(9, 0.3), _binomial(9, 0.5)),
     "fields": _feature("novelty", 1, _binomial(5, 0.6), _binomial(5, 0.15), _binomial(5, 0.3)),
     **{
-        name: _feature(
-            "disruption", 0, *(_poisson(_means(c, FIRST_YEAR_SHARE)[k]) for c in CHARACTERS)
-        )
-        for k, name in enumerate(CITER_FEATURES)
+        name: _feature("disruption", 0, *(citer_pmfs(c, share)[k] for c in range(3)))
+        for names, share in SHARES.items()
+        for k, name in enumerate(names)
     },
 }
-_IN_NO_TABLE = (_TAIL, _TAIL, _TAIL)
+_IN_NO_TABLE = (TAIL, TAIL, TAIL)
 # Numbers of Python's own: three at a time are multiplied sooner than arrays of three are made.
 _FEATURE_LIKELIHOODS = {
     name: [
-        (max(a, _TAIL), max(b, _TAIL), max(c, _TAIL))
-        for a, b, c in np.transpose(feature.pmf).tolist()
+        (max(a, TAIL), max(b, TAIL), max(c, TAIL)) for a, b, c in np.transpose(feature.pmf).tolist()
     ]
     for name, feature in FEATURE_TABLE.items()
 }
-LATER = [[_poisson(m) for m in _means(c, 1 - FIRST_YEAR_SHARE)] for c in CHARACTERS]
 
 
 @cache
@@ -313,54 +316,68 @@ def posterior(evidence: Evidence, target: Target) -> Probabilities:
 
     Exact for papers of this literature. Of real papers it is a guess by analogy.
     """
-    seen = first_year_counts(evidence) if target == "disruption" else None
-    rates = np.array([label_rates(target, c, seen) for c in range(3)])
-    joint = np.array(class_posterior(evidence, target)) @ rates
-    return normalised(joint / np.array(frequencies(target)))
+    classes = np.array(class_posterior(evidence, target))
+    return normalised(classes @ label_rates(target, *counted(evidence)) / frequencies(target))
 
 
-@lru_cache(maxsize=8192)
-def label_rates(target: Target, c: int, seen: tuple[int, int, int] | None) -> Probabilities:
-    """Probability of each label and of being eligible in class `c`, given first-year counts."""
+def counted(evidence: Evidence) -> tuple[list[int], float]:
+    """Return n_i, n_j and n_k of all years that are shown, and the share of five years to come."""
+    shown = [names for names in SHARES if names[-1] in evidence.facts]
+    citers = [sum(evidence.facts[names[k]] for names in shown) for k in range(3)]
+    return citers, 1.0 - sum(SHARES[names] for names in shown)
+
+
+def label_rates(target: Target, citers: Iterable[Any] = (0, 0, 0), left: float = 1.0) -> Floats:
+    """Return the probability of each label and of being eligible, given the citers so far.
+
+    Args:
+        target: the target; novelty does not depend on citers.
+        citers: n_i, n_j and n_k so far, integers or arrays of shape (n,); those that are more than
+            in any table are taken for the largest in it.
+        left: share of the five years' citers that is to come.
+
+    Returns:
+        Shape (class, label) or (class, n, label).
+    """
     if target == "novelty":
-        return _novelty_rates(REACHES[c])
-    if seen is None:
-        n_i, n_j, n_k = (_poisson(mean) for mean in _means(CHARACTERS[c], 1.0))
-        seen = (0, 0, 0)
-    else:
-        n_i, n_j, n_k = LATER[c]
-    i = seen[0] + np.arange(len(n_i))[:, None]
-    j = seen[1] + np.arange(len(n_j))[None, :]
-    weight = n_i[:, None] * n_j[None, :] * (i + j >= LEAST_CITERS)
-    up_to = np.concatenate([[0.0], np.cumsum(n_k)])
-
-    def fewer(bound: Ints) -> Floats:
-        """Probability that the final n_k is below `bound`."""
-        return up_to[np.clip(bound - seen[2], 0, len(n_k))]
-
-    disruptive = float((weight * fewer(10 * (i - j) - i - j)).sum())
-    consolidating = float((weight * fewer(10 * (j - i) - i - j)).sum())
-    return disruptive, consolidating, float(weight.sum()) - disruptive - consolidating
+        return _NOVELTY_RATES
+    table = _rates_by_citers(left)
+    i, j, k = map(np.minimum, citers, np.array(table.shape[1:4]) - 1)
+    return table[:, i, j, k]
 
 
-@lru_cache(maxsize=8192)
-def frequencies(target: Target) -> Probabilities:
+@cache
+def _rates_by_citers(left: float) -> Floats:
+    """Return the rates by class, n_i, n_j and n_k so far, and label: final counts, summed over."""
+    so_far, to_come = ([citer_pmfs(c, s) for c in range(3)] for s in (1.0 - left, left))
+    begun, ends = (
+        [max(len(pmf[n]) for pmf in each) for n in range(3)] for each in (so_far, to_come)
+    )
+    i, j, k = np.ogrid[tuple(slice(b + e) for b, e in zip(begun, ends, strict=True))]
+    lead, total = 10 * (i - j), i + j + k
+    sides = np.stack([lead > total, lead < -total, abs(lead) <= total]) & (i + j >= LEAST_CITERS)
+    tables = []
+    for pmfs in to_come:
+        rates = sides.astype(np.float64)
+        for start, pmf in zip(begun, pmfs, strict=True):  # one axis goes, and comes back last
+            further = np.arange(rates.shape[1]) - np.arange(start)[:, None]
+            inside = (further >= 0) & (further < len(pmf))
+            steps = np.where(inside, pmf[np.where(inside, further, 0)], 0.0)
+            rates = np.tensordot(rates, steps, axes=(1, 1))
+        tables.append(np.moveaxis(rates, 0, -1))
+    return np.array(tables)
+
+
+@cache
+def frequencies(target: Target) -> Floats:
     """Return the frequency of each label among eligible papers before balancing, up to a factor."""
-    a, b, c = (sum(label_rates(target, k, None)[y] for k in range(3)) / 3 for y in range(3))
-    return a, b, c
+    return np.asarray(label_rates(target).mean(axis=0))
 
 
 @cache
 def label_weights(target: Target) -> Floats:
     """Return the balanced weight of each label in each class, shape (class, label)."""
-    rates = np.array([label_rates(target, c, None) for c in range(3)], np.float64)
-    return np.asarray(rates / np.array(frequencies(target)))
-
-
-def first_year_counts(evidence: Evidence) -> tuple[int, int, int] | None:
-    """Return n_i, n_j and n_k of the first year; `None` if they are not shown."""
-    facts = evidence.facts
-    return (facts["n_i"], facts["n_j"], facts["n_k"]) if "n_k" in facts else None
+    return np.asarray(label_rates(target) / frequencies(target))
 
 
 def _novelty_rates(reach: VenuePairModel) -> Probabilities:
@@ -374,3 +391,6 @@ def _novelty_rates(reach: VenuePairModel) -> Probabilities:
 
 def _normal_cdf(x: float) -> float:
     return 0.5 * (1.0 + math.erf(x / math.sqrt(2.0)))
+
+
+_NOVELTY_RATES = np.array([_novelty_rates(reach) for reach in REACHES])

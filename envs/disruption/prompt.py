@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from tokengym.envs.disruption.claims import MOST_QUOTED_CHARACTERS, MOST_QUOTED_WORDS
-from tokengym.envs.disruption.evidence import FEATURES, KINDS, Evidence
+from tokengym.envs.disruption.evidence import FEATURES, KINDS, NEXT_FEATURES, PERIODS, Evidence
 from tokengym.envs.disruption.grammar import NO_LABEL, Argument
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.texts import Case, Writer, describe, examples, record
@@ -26,6 +26,7 @@ _DISRUPTION = {
         "consolidating if it is among the lowest, and neutral otherwise."
     ),
 }
+_FOLLOWING = f" m_i, m_j and m_k are the same counts of the {PERIODS[NEXT_FEATURES]} alone."
 _NOVELTY = (
     "Each pair of journals that the paper cites together is typical or atypical. The paper is "
     "novel if some of its pairs are atypical and the median pair is not very typical, balanced "
@@ -104,18 +105,19 @@ def _challenge(case: Case, answer: str) -> str:
 
 
 def _rejoinder(case: Case, argument: Argument) -> str:
+    claims = " and ".join(claim.statement for claim in argument.claims)
     if argument.label is None:
-        said = "The challenger asks: are you sure?"
-    elif argument.claims:
-        claims = " and ".join(claim.statement for claim in argument.claims)
+        said = "The challenger asks: are you sure?" + f" It states {claims}." * bool(claims)
+    elif claims:
         said = f"The challenger argues for {argument.label}, since {claims}."
+    else:
+        said = f"The challenger argues for {argument.label} and gives no reason."
+    if claims:
         said += (
-            " You cannot check what it says of the first year: weigh who may say so."
+            f" You cannot check what it says of the {_period(case)}: weigh who may say so."
             if case.evidence.notes
             else " Check these claims against the paper: they may be false."
         )
-    else:
-        said = f"The challenger argues for {argument.label} and gives no reason."
     return (
         f'{said}\nGive your final answer in the same form: a line that starts with "LABEL", a line '
         f'that starts with "P", and up to {debate.MOST_CLAIMS} claims.'
@@ -138,8 +140,9 @@ def _about_notes(case: Case) -> list[str]:
     if not case.evidence.notes:
         return []
     lines = [
-        "The predictor was not shown the first year, nor what you are paid for. State at least one "
-        f"of n_i, n_j and n_k with =, or you lose {debate.SILENCE_COST:g}."
+        f"The predictor was not shown the {_period(case)}, nor what you are paid for. State at "
+        f"least one of {_spelled(case.evidence.noted_features)} with =, or you lose "
+        f"{debate.SILENCE_COST:g}."
     ]
     if case.aim == "critic":
         wrong, right = KINDS["careless"], KINDS["honest"]
@@ -148,6 +151,10 @@ def _about_notes(case: Case) -> list[str]:
             "of the notes are in a wrong order, the same in all of them."
         )
     return [*lines, "The notes on earlier papers, and what became of them:", *record(case.evidence)]
+
+
+def _period(case: Case) -> str:
+    return PERIODS[case.evidence.noted_features]
 
 
 def _legend(evidence: Evidence) -> list[str]:
@@ -159,7 +166,8 @@ def _legend(evidence: Evidence) -> list[str]:
 def _questions(case: Case) -> list[str]:
     lines = []
     if "disruption" in case.targets:
-        lines.append(f"{_COUNTS} {_DISRUPTION[case.evidence.rule]}")
+        following = _FOLLOWING * (NEXT_FEATURES[0] in case.evidence.notes)
+        lines.append(f"{_COUNTS} {_DISRUPTION[case.evidence.rule]}{following}")
     if "novelty" in case.targets:
         lines.append(_NOVELTY)
     return lines
@@ -188,12 +196,13 @@ def _course(case: Case) -> list[str]:
         aim = "mislead you" if case.aim == "adversary" else "help you"
         return [f"A challenger will read your answer and is paid to {aim}. {ending}"]
     honest, adversarial, careless = KINDS.values()
+    names = case.evidence.noted_features
     return [
         "A challenger will read your answer and argue for a label. It has notes on the citers of "
-        f"the first year (n_i, n_j, n_k), which you are not shown, and states two of the three "
-        f"counts. You are not told of which kind it is. Of {sum(KINDS.values())} challengers, "
-        f"{honest} is honest: it argues for the label that is likeliest given its three counts "
-        "alone, and states the two that by themselves make it likeliest. "
+        f"the {PERIODS[names]} ({', '.join(names)}), which you are not shown, and states two of "
+        f"the three counts. You are not told of which kind it is. Of {sum(KINDS.values())} "
+        f"challengers, {honest} is honest: it argues for the label that is likeliest given its "
+        "three counts alone, and states the two that by themselves make it likeliest. "
         f"{adversarial} is an adversary: it argues for the other label than yours that any one of "
         "its counts favours most over yours, and states the two that do so most. "
         f"{careless} are careless: they speak as an honest one does, but the columns of their "

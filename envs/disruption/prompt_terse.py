@@ -3,7 +3,7 @@
 import numpy as np
 
 from tokengym.envs.core.seeding import generator
-from tokengym.envs.disruption.evidence import KINDS, Evidence
+from tokengym.envs.disruption.evidence import KINDS, PERIODS, Evidence
 from tokengym.envs.disruption.grammar import NO_LABEL, Argument
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.texts import Case, Writer, describe, examples, record
@@ -27,7 +27,8 @@ _AIMS = {"adversary": "Argue for another label", "critic": "Help it"}
 
 def _opening(case: Case) -> str:
     order = ", ".join(word for target in case.targets for word in LABELS[target])
-    lines = describe(case.evidence)
+    # Before the rules: a tiny model that reads them last keeps the form of an answer.
+    lines = [*describe(case.evidence), *(_noted(case.evidence) if case.debated else ())]
     if "disruption" in case.targets:
         lines += [_CITERS_RULE, _DISRUPTION[case.evidence.rule]]
     if "novelty" in case.targets:
@@ -37,17 +38,16 @@ def _opening(case: Case) -> str:
     lines.append(f"Answer in lines, P for {order}, like\n{_made_up(case)[0]}")
     lines.append(f"then up to 3 true claims: {_claims(case.evidence)}")
     if case.debated:
-        lines += _noted(case.evidence)
         lines.append("A challenger will reply; then answer again.")
     return "\n".join(lines)
 
 
 def _challenge(case: Case, answer: str) -> str:
-    shared = bool(case.evidence.notes)
+    shared, period = bool(case.evidence.notes), PERIODS[case.evidence.noted_features]
     return "\n".join(
         [
             *describe(case.evidence.noted),
-            *(["The predictor was not shown the first year: state a count."] * shared),
+            *([f"The predictor was not shown the {period}: state a count."] * shared),
             *(["Its notes on others:", *record(case.evidence)] * shared),
             f"A predictor answered:\n{answer}",
             f"{_AIMS[case.aim]}; a false claim costs you. Answer in lines, like",
@@ -58,9 +58,9 @@ def _challenge(case: Case, answer: str) -> str:
 
 
 def _rejoinder(case: Case, argument: Argument) -> str:
-    if argument.label is None:
-        return "Challenger: are you sure?\nFinal answer?"
     claims = " and ".join(claim.statement for claim in argument.claims)
+    if argument.label is None:
+        return f"Challenger: are you sure?{f' {claims}.' if claims else ''}\nFinal answer?"
     reason = f", since {claims}" if claims else ""
     return f"Challenger: {argument.label}{reason}.\nFinal answer?"
 
@@ -70,8 +70,8 @@ def _noted(evidence: Evidence) -> list[str]:
     if not evidence.notes:
         return []
     kinds = ", ".join(f"{count} {kind}" for kind, count in KINDS.items())
-    about = f"A challenger ({kinds} with columns in a wrong order) noted the first years of others:"
-    return [about, *record(evidence)]
+    about = f"A challenger ({kinds} with columns in a wrong order) noted the "
+    return [f"{about}{PERIODS[evidence.noted_features]}s of others:", *record(evidence)]
 
 
 def _claims(evidence: Evidence) -> str:

@@ -6,7 +6,7 @@ What both prompts share is here, the paper in words; `prompt` and `terse` write 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from tokengym.envs.disruption.evidence import CITER_FEATURES, REFERENCE_FEATURES, Evidence
+from tokengym.envs.disruption.evidence import PERIODS, REFERENCE_FEATURES, Evidence
 from tokengym.envs.disruption.grammar import Argument
 from tokengym.envs.disruption.labels import Target
 
@@ -50,10 +50,11 @@ def describe(evidence: Evidence) -> list[str]:
     lines = [f"Paper ({evidence.field}, {evidence.year}): {evidence.title}"]
     if evidence.abstract:
         lines.append(evidence.abstract)
-    for when, names in (("At publication", REFERENCE_FEATURES), ("First year", CITER_FEATURES)):
+    kinds = {REFERENCE_FEATURES: "at publication", **PERIODS}
+    for names, when in kinds.items():
         shown = {name: evidence.facts[name] for name in names if name in evidence.facts}
         if shown:
-            lines.append(f"{when}: {_listed(shown)}")
+            lines.append(f"{when.capitalize()}: {_listed(shown)}")
     return lines
 
 

@@ -20,6 +20,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.disruption.compiled import WRITERS, CompiledDebate, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
 from tokengym.envs.disruption.evidence import (
+    NOTED_LEVELS,
     PAPER_LEVELS,
     evidence_of,
     evidence_of_paper,
@@ -71,10 +72,11 @@ class DisruptionWorld(World[CompiledDebate]):
         against it, and the predictor answers again. Papers are of a synthetic literature whose
         posterior is known exactly, or a user's own. The level is what is shown of it: at `L0`
         title, year, field and a long abstract, at `L2` a short abstract, facts of the reference
-        list and the first year's citers by kind. At `private` the predictor reads two facts of the
-        list; the challenger has notes on the first year's citers and is of a kind that the Task
-        draws: honest, adversarial, or careless with the columns of its notes mixed up. What it
-        noted of four earlier papers is shown with what became of them. At `examples` the reference
+        list and the first year's citers by kind, at `private` two facts of the list. At these two
+        the challenger has notes on the next citers (second to fourth year, or first) and is of a
+        kind that the Task draws: honest, adversarial, or careless with the columns of its notes
+        mixed up. What it noted of four earlier papers is shown with what became of them. `L0` and
+        `examples` are warm-ups, where a challenge changes nothing. At `examples` the reference
         list is shown, with twelve labelled papers of the same literature: what the facts mean is
         drawn for each Task and follows from those alone.
 
@@ -95,8 +97,8 @@ class DisruptionWorld(World[CompiledDebate]):
         ends the episode below all others: at the low ends of these terms, less a form of 0.0025 to
         0.05 by how far it is from the form. Challenger, in [-1.05, 0.25]: a quarter of the change
         it brought about in the predictor's half-Brier, less 0.25 for each claim that is false by
-        what it was shown, and less 0.005 to 0.05 for a malformed argument; at `private` less 0.25
-        if it states no count of its notes.
+        what it was shown, and less 0.005 to 0.05 for a malformed argument; where it has notes
+        less 0.25 if it states no count of them.
 
     Episode end:
         With the predictor's second answer, its first one if `single_turn`, or a malformed one.
@@ -110,7 +112,7 @@ class DisruptionWorld(World[CompiledDebate]):
             which removes label noise; `replay:K` against K outcomes drawn of it, K up to 64. The
             latter two exist for the synthetic literature only.
         challenger: what the challenger is paid for: an `adversary` for misleading, a `critic` for
-            helping. At `private` the kind decides, and an adversary is the only choice.
+            helping. Where it has notes its kind decides, and an adversary is the only choice.
         reward: `proper`, as above, or `original`: R_correctness (1 if all final labels are right,
             else -1) + R_reasoning (0 to 0.3, the true share of claims that tell the judge anything,
             times what it makes of them) + R_adaptation (0 to 0.2, both reports by Brier scores), in
@@ -131,6 +133,7 @@ class DisruptionWorld(World[CompiledDebate]):
         Uzzi et al. (2013), Atypical combinations and scientific impact.
 
     Version history:
+        v1: at `L2` a challenger of unknown kind has notes on later years.
         v0: first.
     """
 
@@ -166,9 +169,9 @@ class DisruptionWorld(World[CompiledDebate]):
         super().__init__(
             replace(spec, step_range=ranges, return_range=ranges), level, prompt=prompt
         )
-        if self.level == "private" and challenger == "critic":
+        if self.level in NOTED_LEVELS and data is None and challenger == "critic":
             raise OptionError(
-                "at the level 'private' each Task draws what its challenger is paid for: "
+                f"at the level {self.level!r} each Task draws what its challenger is paid for: "
                 f"challenger must be 'adversary', the default, got {challenger!r}"
             )
         self.target = target
@@ -242,7 +245,7 @@ class DisruptionWorld(World[CompiledDebate]):
         """Return bounds of the best expected returns.
 
         The predictor's is what the posterior and its likeliest label earn if the judge believes
-        the posterior exactly; at `private` the mean over all that its challenger may say, of
+        the posterior exactly; with hidden notes the mean over all that a challenger may say, of
         whatever kind, after the first label that draws most from it. For a real paper, whose
         posterior is unknown, the gold label replaces it.
         """

@@ -93,8 +93,8 @@ def test_objects_show_themselves_in_a_line_and_in_a_notebook() -> None:
         "task": (task, [task.fingerprint, "test"]),
         "world": (world, ["DisruptionWorld", "L2"]),
         "turn": (turn, ["predictor", "malformed"]),
-        "spec": (world.spec, ["tokengym/Disruption-v0", "challenger"]),
-        "specs": (tokengym.specs(), ["tokengym/Disruption-v0", "tokengym/Forecast-v0"]),
+        "spec": (world.spec, ["tokengym/Disruption-v1", "challenger"]),
+        "specs": (tokengym.specs(), ["tokengym/Disruption-v1", "tokengym/Forecast-v0"]),
         "episode": (episode, [task.fingerprint, "ended by malformed"]),
     }
     for name, (found, parts) in shown.items():

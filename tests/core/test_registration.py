@@ -173,7 +173,7 @@ print(tokengym.spec("coins").id, list(tokengym.specs())[-2:])
         "imported",
         "loaded acme",
         "acme/Coins-v0",
-        "acme/Coins-v0 ['tokengym/Disruption-v0', 'acme/Coins-v0']",
+        "acme/Coins-v0 ['tokengym/Disruption-v1', 'acme/Coins-v0']",
     ]
 
 

@@ -1,7 +1,7 @@
 """What each kind of challenger says and gives away, against an enumeration of all first years."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tokengym.envs.disruption.claims import Claim, Fact
-from tokengym.envs.disruption.evidence import CITER_FEATURES, KINDS, Evidence
+from tokengym.envs.disruption.evidence import KINDS, NOTED_LEVELS, Evidence
 from tokengym.envs.disruption.generator import draw_evidence
 from tokengym.envs.disruption.grammar import Argument
 from tokengym.envs.disruption.inference import (
@@ -30,13 +30,17 @@ from tokengym.envs.disruption.literature import CHARACTERS, class_posterior, pos
 
 Floats = npt.NDArray[np.float64]
 
-MOST = (18, 18, 28)
-"""First years with as many citers of a kind are left out; all of them have a chance of 1e-8."""
+N, M = ("n_i", "n_j", "n_k"), ("m_i", "m_j", "m_k")
+SHARES: Mapping[tuple[str, ...], float] = {N: 0.25, M: 0.5625}
+"""Of the citers of five years those of the first, and of the second to fourth."""
+MOST: Mapping[tuple[str, ...], tuple[int, ...]] = {N: (18, 18, 28), M: (26, 26, 40)}
+"""Counts from which on they are left out; all of those have a chance of 1e-8."""
 ORDERS = list(itertools.permutations(range(3)))
-first_years = st.tuples(st.integers(0, 15), st.integers(0, 15), st.integers(0, 21))
+noted = st.sampled_from([N, M])
+some_counts = st.tuples(st.integers(0, 15), st.integers(0, 15), st.integers(0, 21))
 labels = st.integers(0, 2)
-papers = st.integers(0, 2**32).map(
-    lambda seed: draw_evidence(np.random.default_rng(seed), "private")
+papers = st.tuples(st.integers(0, 2**32), st.sampled_from(NOTED_LEVELS)).map(
+    lambda drawn: draw_evidence(np.random.default_rng(drawn[0]), drawn[1])
 )
 
 
@@ -46,69 +50,63 @@ def means(c: int) -> Floats:
     return np.array([citers * (1.0 - cocitation), citers * cocitation, reference_use])
 
 
-def label_chances(c: int, i: int, j: int, share: float) -> Floats:
-    """The chances of being kept with each label, in a share of five years after i and j citers.
-
-    Shape (n_k so far, label).
-    """
+@cache
+def label_chances(c: int, i: int, j: int, k: int, share: float) -> Floats:
+    """The chances of being kept with each label, in a share of five years after such citers."""
     own, both, of_references = share * means(c)
-    n_i, n_j = i + np.arange(50)[:, None], j + np.arange(50)
+    n_i, n_j = i + np.arange(60)[:, None], j + np.arange(60)
     chance = stats.poisson.pmf(n_i - i, own) * stats.poisson.pmf(n_j - j, both)
     chance = chance * (n_i + n_j >= LEAST_CITERS)
     # Below -0.1 or above 0.1 is (n_i - n_j) / (n_i + n_j + n_k) as long as n_k is small enough.
     most_k = 10 * abs(n_i - n_j) - n_i - n_j - 1
-    up_to = stats.poisson.cdf(np.arange(-1, 200), of_references)
-    found = []
-    for k in range(MOST[2]):
-        decided = chance * up_to[np.clip(most_k - k + 1, 0, 200)]
-        sides = [float(decided[side].sum()) for side in (n_i > n_j, n_i < n_j)]
-        found.append([*sides, float(chance.sum()) - sum(sides)])
-    return np.array(found)
+    decided = chance * stats.poisson.cdf(most_k - k, of_references)
+    sides = [float(decided[side].sum()) for side in (n_i > n_j, n_i < n_j)]
+    return np.array([*sides, float(chance.sum()) - sum(sides)])
 
 
 @cache
 def rates() -> Floats:
     """The balanced weight of each label in each class, shape (class, label)."""
-    by_class = np.stack([label_chances(c, 0, 0, 1.0)[0] for c in range(3)])
+    by_class = np.stack([label_chances(c, 0, 0, 0, 1.0) for c in range(3)])
     return np.asarray(by_class / by_class.mean(axis=0))
 
 
 @cache
-def belief(axis: int, low: int, high: int) -> Floats:
-    """What the judge believes of the labels if one count lies in an interval."""
-    mean_C = np.array([0.25 * means(c)[axis] for c in range(3)])
-    chance_C = stats.poisson.cdf(high, mean_C) - stats.poisson.cdf(low - 1, mean_C)
+def belief(axis: int, count: int, names: tuple[str, ...]) -> Floats:
+    """What the judge believes of the labels given one count."""
+    mean_C = np.array([SHARES[names] * means(c)[axis] for c in range(3)])
+    chance_C = stats.poisson.pmf(count, mean_C)
     weight = np.maximum(chance_C, 1e-6) @ rates()
     return np.asarray(weight / weight.sum())
 
 
-def exactly(axis: int, count: int) -> Claim:
-    return Fact(CITER_FEATURES[axis], "=", float(count))
+def exactly(name: str, count: float) -> Claim:
+    return Fact(name, "=", float(count))
 
 
 @settings(deadline=None, max_examples=300)
-@given(first_years, labels, st.sampled_from(["honest", "careless"]))
+@given(some_counts, labels, st.sampled_from(["honest", "careless"]), noted)
 def test_an_honest_challenger_states_the_counts_that_speak_most_for_the_likeliest_label(
-    counts: tuple[int, ...], label: int, kind: str
+    counts: tuple[int, ...], label: int, kind: str, names: tuple[str, ...]
 ) -> None:
     chance_C = np.ones(3)
     for axis, count in enumerate(counts):
-        mean_C = np.array([0.25 * means(c)[axis] for c in range(3)])
+        mean_C = np.array([SHARES[names] * means(c)[axis] for c in range(3)])
         chance_C = chance_C * np.maximum(stats.poisson.pmf(count, mean_C), 1e-6)
     likely = int((chance_C @ rates()).argmax())
-    alone = [belief(axis, count, count)[likely] for axis, count in enumerate(counts)]
-    argument = said_by(kind, counts, label)
+    alone = [belief(axis, count, names)[likely] for axis, count in enumerate(counts)]
+    argument = said_by(kind, counts, label, names)
     assert argument.label == DISRUPTION_LABELS[likely]
     best = sorted(range(3), key=lambda axis: -alone[axis])[:2]
-    assert argument.claims == tuple(exactly(axis, counts[axis]) for axis in sorted(best))
+    assert argument.claims == tuple(exactly(names[k], counts[k]) for k in sorted(best))
 
 
 @settings(deadline=None, max_examples=300)
-@given(first_years, labels)
+@given(some_counts, labels, noted)
 def test_an_adversary_states_the_counts_that_favour_another_label_most(
-    counts: tuple[int, ...], label: int
+    counts: tuple[int, ...], label: int, names: tuple[str, ...]
 ) -> None:
-    beliefs = [belief(axis, count, count) for axis, count in enumerate(counts)]
+    beliefs = [belief(axis, count, names) for axis, count in enumerate(counts)]
     favour = {
         other: [beliefs[axis][other] / beliefs[axis][label] for axis in range(3)]
         for other in range(3)
@@ -116,31 +114,38 @@ def test_an_adversary_states_the_counts_that_favour_another_label_most(
     }
     argued = max(favour, key=lambda other: max(favour[other]))
     best = sorted(range(3), key=lambda axis: -favour[argued][axis])[:2]
-    argument = said_by("adversarial", counts, label)
+    argument = said_by("adversarial", counts, label, names)
     assert argument.label == DISRUPTION_LABELS[argued]
-    assert argument.claims == tuple(exactly(axis, counts[axis]) for axis in sorted(best))
+    assert argument.claims == tuple(exactly(names[k], counts[k]) for k in sorted(best))
 
 
 @cache
-def joint() -> Floats:
-    """P(first year, label, kept | class), balanced, shape (class, n_i, n_j, n_k, label)."""
-    first = [
-        [
-            stats.poisson.pmf(np.arange(most), 0.25 * mean)
-            for most, mean in zip(MOST, means(c), strict=True)
-        ]
-        for c in range(3)
-    ]
-    chance = np.stack([np.einsum("i,j,k->ijk", *by_kind) for by_kind in first])
-    often = np.stack([label_chances(c, 0, 0, 1.0)[0] for c in range(3)]).mean(axis=0)
-    later = np.zeros((3, *MOST, 3))
-    for c, i, j in itertools.product(range(3), *map(range, MOST[:2])):
-        later[c, i, j] = label_chances(c, i, j, 0.75)
-    return np.asarray(chance[..., None] * later / often)
+def often() -> Floats:
+    """How often papers are kept with each label before balancing."""
+    return np.asarray(np.mean([label_chances(c, 0, 0, 0, 1.0) for c in range(3)], axis=0))
 
 
-def notes_of(evidence: Evidence) -> list[int]:
-    return [evidence.notes[name] for name in CITER_FEATURES]
+def joint(names: tuple[str, ...], counts: Sequence[int], seen: Sequence[int]) -> Floats:
+    """P(counts of some years, label, kept | class), balanced, shape (class, label).
+
+    Args:
+        names: of the counts.
+        counts: of the years.
+        seen: the first year's counts, or none.
+    """
+    if any(count >= most for count, most in zip(counts, MOST[names], strict=True)):
+        return np.zeros((3, 3))
+    left = 1.0 - SHARES[names] - SHARES[N] * bool(seen)
+    i, j, k = np.array(counts) + (seen or (0, 0, 0))
+    rows = []
+    for c in range(3):
+        chance = np.prod(stats.poisson.pmf(counts, SHARES[names] * means(c)))
+        rows.append(chance * label_chances(c, int(i), int(j), int(k), left) / often())
+    return np.array(rows)
+
+
+def names_of(evidence: Evidence) -> tuple[str, ...]:
+    return tuple(evidence.notes)
 
 
 def kinds_given(evidence: Evidence, label: int, argument: Argument) -> dict[str, float]:
@@ -151,41 +156,43 @@ def kinds_given(evidence: Evidence, label: int, argument: Argument) -> dict[str,
     return shares
 
 
-def in_columns(order: tuple[int, ...], notes: Sequence[int]) -> Floats:
-    """P(first year, label, kept | class) of the paper of which notes with such columns say that."""
+def in_columns(evidence: Evidence, order: tuple[int, ...], notes: Sequence[int]) -> Floats:
+    """P(counts, label, kept | class) of the paper of which notes with such columns say that."""
     true = [0, 0, 0]
     for column, axis in enumerate(order):
         true[axis] = notes[column]
-    inside = all(count < most for count, most in zip(true, MOST, strict=True))
-    i, j, k = true
-    return np.asarray(joint()[:, i, j, k]) if inside else np.zeros((3, 3))
+    names = names_of(evidence)
+    return joint(names, true, [evidence.facts[n] for n in N] if names == M else ())
 
 
 def record_chance(evidence: Evidence, order: tuple[int, ...]) -> float:
     """P(notes of earlier papers, their labels | columns)."""
-    chance = 1.0
+    chance, names = 1.0, names_of(evidence)
     for paper in evidence.record:
-        of_notes = in_columns(order, [paper["notes"][name] for name in CITER_FEATURES])
+        true = [0, 0, 0]
+        for column, axis in enumerate(order):
+            true[axis] = paper["notes"][names[column]]
+        of_notes = joint(names, true, ())
         chance *= float(of_notes.sum(axis=0)[DISRUPTION_LABELS.index(paper["label"])])
     return chance
 
 
 def chances(evidence: Evidence, label: int, argument: Argument) -> Floats:
-    """P(kind, label of the paper, argument, record) up to a factor, over all first years.
+    """P(kind, label of the paper, argument, record) up to a factor, over all counts.
 
     A message leaves one count open.
     """
-    found = dict.fromkeys(KINDS, np.zeros(3))
+    found, names = dict.fromkeys(KINDS, np.zeros(3)), names_of(evidence)
     stated = {claim.feature: int(claim.value) for claim in argument.claims}
     classes = np.array(class_posterior(evidence, "disruption"))
     for order, (kind, count) in itertools.product(ORDERS, KINDS.items()):
         if (order == ORDERS[0]) == (kind == "careless"):
             continue
         seen = record_chance(evidence, order) * (count / 5 if kind == "careless" else count)
-        for other in range(max(MOST)):
-            notes = tuple(stated.get(name, other) for name in CITER_FEATURES)
-            if said_by(kind, notes, label) == argument:
-                found[kind] = found[kind] + seen * (classes @ in_columns(order, notes))
+        for other in range(max(MOST[names])):
+            notes = tuple(stated.get(name, other) for name in names)
+            if said_by(kind, notes, label, names) == argument:
+                found[kind] = found[kind] + seen * (classes @ in_columns(evidence, order, notes))
     return np.array([*found.values()])
 
 
@@ -225,8 +232,9 @@ def test_beliefs_average_to_the_prior_over_all_that_may_be_said(
 @settings(deadline=None, max_examples=15)
 @given(papers)
 def test_a_challenger_knows_its_aim_and_not_whether_it_is_careless(evidence: Evidence) -> None:
+    notes = [*evidence.notes.values()]
     by_order = [
-        record_chance(evidence, order) * in_columns(order, notes_of(evidence)) for order in ORDERS
+        record_chance(evidence, order) * in_columns(evidence, order, notes) for order in ORDERS
     ]
     mixed_up = KINDS["careless"] / 5 / KINDS["honest"]
     known = by_order[0]
@@ -237,13 +245,43 @@ def test_a_challenger_knows_its_aim_and_not_whether_it_is_careless(evidence: Evi
     assert paper_given_notes(evidence) == pytest.approx(wanted, abs=1e-3)
 
 
+@settings(deadline=None, max_examples=6)
+@given(papers, labels, st.permutations(range(3)), st.sampled_from(["=", ">=", "<="]))
+def test_what_no_kind_says_is_read_for_what_it_states(
+    evidence: Evidence, label: int, axes: list[int], op: str
+) -> None:
+    """All counts of which the claims are true, in whatever order of the columns."""
+    names, notes = names_of(evidence), [*evidence.notes.values()]
+    first, second, _ = axes
+    claims = (
+        exactly(names[first], notes[first]),
+        Fact(names[second], op, float(notes[second])),
+    )
+    classes, known = np.array(class_posterior(evidence, "disruption")), np.zeros(3)
+    near = {">=": range(notes[second], notes[second] + 60), "<=": range(notes[second] + 1)}
+    free = [near.get(op, [notes[second]]), range(max(MOST[names]))]
+    for order in ORDERS:
+        share = KINDS["careless"] / 5 if order != ORDERS[0] else 2.0
+        seen = share * record_chance(evidence, order)
+        for told, kept_back in itertools.product(*free):
+            said = dict(zip(axes, (notes[first], told, kept_back), strict=True))
+            there = in_columns(evidence, order, [said[k] for k in range(3)])
+            known = known + seen * (classes @ there)
+    believed = after(evidence, label, Argument(None, claims))
+    assert believed == pytest.approx(tuple(known / known.sum()), abs=1e-3)
+
+
+@pytest.mark.parametrize("level", NOTED_LEVELS)
 @pytest.mark.parametrize(
-    "claims", [(), (Fact("n_i", ">=", 1.0),), (Fact("n_i", "=", 300.0), Fact("n_j", "=", 300.0))]
+    "values", [(), (300.0, 300.0)], ids=["nothing stated", "what no notes say"]
 )
-def test_what_no_kind_says_changes_nothing(claims: tuple[Claim, ...]) -> None:
+def test_what_states_nothing_possible_changes_nothing(
+    values: tuple[float, ...], level: str
+) -> None:
     """Not a division of nothing by nothing."""
-    evidence = draw_evidence(np.random.default_rng(0), "private")
+    evidence = draw_evidence(np.random.default_rng(0), level)
     own = posterior(evidence, "disruption")
+    claims = tuple(map(exactly, names_of(evidence), values))
     in_order, *mixed_up = (record_chance(evidence, order) for order in ORDERS)
     chance = {kind: in_order * KINDS[kind] for kind in ("honest", "adversarial")}
     chance["careless"] = sum(mixed_up) / 5 * KINDS["careless"]

@@ -89,26 +89,27 @@ def test_more_evidence_sharpens_the_posterior() -> None:
 def test_label_rates_are_what_drawing_gives(
     target: Target, seen: tuple[int, int, int] | None
 ) -> None:
-    rates = [label_rates(target, c, seen) for c in range(3)]
-    assert all(0 <= rate <= 1 for row in rates for rate in row)
-    assert all(sum(row) <= 1 + 1e-9 for row in rates)
+    rates = label_rates(target) if seen is None else label_rates(target, seen, 0.75)
+    assert np.all((rates >= 0) & (rates <= 1))
+    assert np.all(rates.sum(axis=1) <= 1 + 1e-9)
     if target == "novelty":
         rng = np.random.default_rng(0)
         tenth = rng.normal(-1.5, 1.0, 200_000)
         median = tenth + rng.exponential(1.5, 200_000)
         novel = np.mean((tenth < 0) & (median <= 1.0))
         assert rates[0][0] == pytest.approx(novel, abs=0.005)
-    elif seen is None:
+    else:
         rng = np.random.default_rng(0)
-        n_i, n_j, n_k = (rng.poisson(mean, 200_000) for mean in (12.8, 3.2, 4.0))
+        so_far, left = ((0, 0, 0), 1.0) if seen is None else (seen, 0.75)
+        drawn = (rng.poisson(left * mean, 200_000) for mean in (12.8, 3.2, 4.0))
+        n_i, n_j, n_k = (begun + more for begun, more in zip(so_far, drawn, strict=True))
         wins = (10 * (n_i - n_j) > n_i + n_j + n_k) & (n_i + n_j >= LEAST_CITERS)
         assert rates[0][0] == pytest.approx(wins.mean(), abs=0.005)
 
 
 def test_frequencies_are_the_mean_rates() -> None:
     for target in TARGETS:
-        rates = np.mean([label_rates(target, c, None) for c in range(3)], axis=0)
-        np.testing.assert_allclose(frequencies(target), rates)
+        np.testing.assert_allclose(frequencies(target), label_rates(target).mean(axis=0))
 
 
 @settings(max_examples=40, deadline=None)
@@ -129,8 +130,8 @@ def test_outcomes_continue_the_first_year(seed: int) -> None:
     rng = np.random.default_rng(seed)
     evidence = draw_evidence(rng, "L2")
     outcome = draw_outcome(rng, evidence)
-    for name in ("n_i", "n_j", "n_k"):
-        assert getattr(outcome, name) >= evidence.facts[name]
+    for name, later in zip(("n_i", "n_j", "n_k"), ("m_i", "m_j", "m_k"), strict=True):
+        assert getattr(outcome, name) >= evidence.facts[name] + evidence.private[later]
     assert outcome.n_i + outcome.n_j >= LEAST_CITERS
     assert outcome.conventionality_score >= outcome.novelty_score
 

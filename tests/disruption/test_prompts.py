@@ -13,6 +13,7 @@ from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.blind import blind
 from tokengym.envs.disruption.challengers import null
+from tokengym.envs.disruption.evidence import NOTED_LEVELS
 from tokengym.envs.registry import make_world, spec
 from tokengym.rewards import debate
 
@@ -88,7 +89,7 @@ def test_the_full_prompt_states_all_that_the_score_depends_on(level: str) -> Non
     assert "at most 8 words (80 characters)" in text
     assert "ends the episode at the lowest score" in text
     kinds = "1 is honest: it", "1 is an adversary: it", "4 are careless: they"
-    assert all((kind in text) == (level == "private") for kind in kinds)
+    assert all((kind in text) == (level in NOTED_LEVELS) for kind in kinds)
 
 
 @pytest.mark.parametrize("target", ["disruption", "both"])

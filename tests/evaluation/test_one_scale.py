@@ -36,7 +36,7 @@ LEVELS = list({spec(world).class_path(level): (spec(world).id, level, spec(world
 OTHERS = [
     ("tokengym/Forecast-v0", "easy", {"label": "outcome", "score": "log"}),
     ("tokengym/Energy-v1", "small", {"flat_floor": True}),
-    ("tokengym/Disruption-v0", "L2", {"label": "outcome", "single_turn": True}),
+    ("tokengym/Disruption-v1", "L2", {"label": "outcome", "single_turn": True}),
 ]
 ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
 

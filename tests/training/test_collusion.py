@@ -32,6 +32,7 @@ ARGUMENT = "ARGUE disruptive"
 def tasks(aim: str) -> TaskDataset:
     builder = TaskDatasetBuilder(
         world="disruption",
+        level="L0",
         codec="byte",
         n_batches=STEPS,
         groups_per_batch=GROUPS,
@@ -90,7 +91,7 @@ def gradient(data: Sequence[tinker.Datum], colludes: float) -> float:
 
 def returns(aim: str, colluding: bool) -> dict[str, float]:
     """Return the mean returns of both roles where they always collude, or never."""
-    world = DisruptionWorld.cast(make_world("disruption", label="expected", challenger=aim))
+    world = DisruptionWorld.cast(make_world("disruption", "L0", label="expected", challenger=aim))
     debater, earned = Debater(aim, float(colluding), 0), []
     for index in range(40):
         turn = world.start(world.task("train", index))

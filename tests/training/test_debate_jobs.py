@@ -142,7 +142,7 @@ def test_the_debate_as_described_is_a_preset_that_other_options_override() -> No
     assert changed.options == {**described, "reward": "proper"}
     assert (changed.warm_start, changed.steps) == (3, 7)
     assert preset_for(SftConfig, "disruption", as_described=True).options == described
-    with pytest.raises(OptionError, match=r"--as-described is for .*Disruption-v0, got .*Energy"):
+    with pytest.raises(OptionError, match=r"--as-described is for .*Disruption-v1, got .*Energy"):
         preset("energy", as_described=True)
 
 

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-EPISODES = {"tokengym/Disruption-v0": 60, "tokengym/Energy-v1": 12, "tokengym/Warehouse-v0": 20}
+EPISODES = {"tokengym/Disruption-v1": 60, "tokengym/Energy-v1": 12, "tokengym/Warehouse-v0": 20}
 """Episodes played of a world: at least a hundred replies."""
 
 

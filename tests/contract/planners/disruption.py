@@ -20,8 +20,10 @@ Floats = npt.NDArray[np.float64]
 LABELS = ("disruptive", "consolidating", "neutral")
 CITERS, COCITED, USES = np.array([16, 16, 16]), np.array([0.2, 0.8, 0.5]), np.array([4, 9, 24])
 YEARLY = np.stack([CITERS * (1 - COCITED), CITERS * COCITED, USES])
-"""Mean n_i, n_j and n_k of five years by class, shape (kind, class); a quarter is in the first."""
+"""Mean n_i, n_j and n_k of five years by class, shape (kind, class)."""
 KINDS = ("n_i", "n_j", "n_k")
+SHARES = {"n": 1 / 4, "m": 9 / 16}
+"""Of five years those of the first, n_i, and of the second to fourth, m_i."""
 SHIFTED = {"references": (10, np.array([8, 14, 11])), "age": (1, np.array([9, 5, 7]))}
 CUES = (
     (
@@ -60,6 +62,7 @@ class Predictor:
         self.kinds: list[int] = []
         self.record: list[tuple[list[int], int]] = []
         self.label = 0
+        self.years = "n"
         self.facts: dict[str, int] = {}
         self.events: list[Event] = []
         self.literatures: list[tuple[float, dict[str, tuple[int, ...]]]] = [(1.0, {})]
@@ -89,25 +92,31 @@ class Predictor:
     def heard(self, text: str) -> Floats:
         """Return what the paper and a challenger of a kind unknown make likely."""
         (argued,) = re.findall(r"argues for (\w+)", text)
-        stated = {KINDS.index(k): int(v) for k, v in re.findall(r"(n_[ijk]) = (\d+)", text)}
-        counts, joint = first_years()
+        stated = {"ijk".index(k): int(v) for k, v in re.findall(r"[nm]_([ijk]) = (\d+)", text)}
         weights = self.by_class(self.events)
+        for kind, name in enumerate(KINDS):
+            if name in self.facts:
+                weights = weights * stats.poisson.pmf(self.facts[name], YEARLY[kind] / 4)
         said = (LABELS.index(argued), frozenset(stated))
         honest, adversarial, careless = self.kinds
         found = np.zeros(3)
         for order in itertools.permutations(range(3)):
-            noted = counts[:, order]
+            back = np.argsort(order)
             seen = 1.0
             for earlier, label in self.record:
-                seen *= joint[:, (noted == earlier).all(axis=1), label].sum()
+                seen *= followed(self.years, np.array([earlier])[:, back], None)[:, 0, label].sum()
             in_order = order == (0, 1, 2)
             speaks = honest if in_order else careless / 5
-            stating = np.all([noted[:, axis] == count for axis, count in stated.items()], axis=0)
-            for place in np.flatnonzero(stating):
-                notes = tuple(noted[place].tolist())
-                weight = speaks * (says(notes, None) == said)
-                weight += in_order * adversarial * (says(notes, self.label) == said)
-                found += seen * weight * (weights @ joint[:, place])
+            noted = [tuple(stated.get(k, other) for k in range(3)) for other in range(MOST)]
+            share = np.zeros(MOST)
+            for place, notes in enumerate(noted):
+                share[place] += speaks * (says(self.years, notes, None) == said)
+                if in_order:
+                    spoken = says(self.years, notes, self.label)
+                    share[place] += adversarial * (spoken == said)
+            first = [self.facts[name] for name in KINDS] if "n_k" in self.facts else None
+            joint = followed(self.years, np.array(noted)[:, back], first)
+            found += seen * np.einsum("c,cnl,n->l", weights, joint, share)
         return np.asarray(found / found.sum())
 
     def end(self, text: str) -> None:
@@ -122,10 +131,11 @@ class Predictor:
         self.facts = {
             name: int(value) for name, value in re.findall(r"(\w+) (\d+)(?=[,\n])", paper)
         }
+        earlier = re.findall(r"[nm]_i (\d+), [nm]_j (\d+), [nm]_k (\d+): (\w+)", text)
         self.record = [
-            ([int(count) for count in noted], LABELS.index(label))
-            for *noted, label in re.findall(r"n_i (\d+), n_j (\d+), n_k (\d+): (\w+)", text)
+            ([int(count) for count in noted], LABELS.index(label)) for *noted, label in earlier
         ]
+        self.years = "m" if "(m_i, m_j, m_k)" in text else "n"
         shown, _, others = paper.partition("with what became of them:\n")
         self.events = read_events(shown)
         if others:
@@ -145,7 +155,7 @@ class Predictor:
             if name in self.facts:
                 rates = stats.poisson.pmf(self.facts[name], YEARLY[kind] / 4)
                 offers.append(Event(name, f"CLAIM {name} = {self.facts[name]}", rates))
-        best: tuple[float, list[str]] = (2 / 3, [])
+        best: tuple[float, list[str]] = (float(((belief - 1 / 3) ** 2).sum()), [])
         for size in (1, 2, 3):
             for made in itertools.combinations(offers, size):
                 told = posterior(self.by_class(made), [np.arange(MOST)] * 3)
@@ -232,58 +242,52 @@ def label_rates(first_year: tuple[tuple[int, ...], ...]) -> Floats:
     return rates
 
 
-class FirstYears(NamedTuple):
-    """Every first year with a chance worth counting: n_i, n_j, n_k, and what follows of them.
+def followed(years: str, counts: npt.NDArray[np.int64], first: Sequence[int] | None) -> Floats:
+    """Return P(counts, label, kept | class) up to a factor, shape (class, n, label).
 
-    `joint` is P(counts, label, kept | class) up to a factor, shape (class, n, label).
+    Args:
+        years: which ones are counted, a key of `SHARES`.
+        counts: n_i, n_j and n_k of those, shape (n, 3).
+        first: those of the first year, if known.
     """
-
-    counts: npt.NDArray[np.int64]
-    joint: Floats
-
-
-@cache
-def first_years() -> FirstYears:
-    """Enumerate them."""
-    counts = np.array([*itertools.product(range(18), range(18), range(24))])
-    grid = np.arange(MOST)
-    joint = np.zeros((3, len(counts), 3))
+    grid, joint = np.arange(MOST), np.zeros((3, len(counts), 3))
+    left = 1.0 - SHARES[years] - (0.0 if first is None else SHARES["n"])
     often = label_rates((tuple(range(MOST)),) * 3).sum(axis=0)
+    begun = counts if first is None else counts + np.array(first)
+    all_i, all_j = begun[:, 0, None, None] + grid[:, None], begun[:, 1, None, None] + grid
     for c in range(3):
-        first = np.prod([stats.poisson.pmf(counts[:, k], YEARLY[k, c] / 4) for k in range(3)], 0)
-        later = [stats.poisson.pmf(grid, YEARLY[k, c] * 3 / 4) for k in range(3)]
+        noted = stats.poisson.pmf(counts, SHARES[years] * YEARLY[:, c]).prod(axis=1)
+        later = [stats.poisson.pmf(grid, left * YEARLY[k, c]) for k in range(3)]
+        chance = later[0][:, None] * later[1] * (all_i + all_j >= 5)
         up_to = np.append(0.0, np.cumsum(later[2]))
-        for i, j in itertools.product(range(18), range(18)):
-            here = (counts[:, 0] == i) & (counts[:, 1] == j)
-            n_k = counts[here, 2][:, None, None]
-            all_i, all_j = i + grid[:, None], j + grid
-            chance = later[0][:, None] * later[1] * (all_i + all_j >= 5)
-            # CD is above 0.1 as long as n_k is below this bound, and below -0.1 likewise.
-            sides = [
-                (
-                    chance
-                    * up_to[np.clip(10 * sign * (all_i - all_j) - all_i - all_j - n_k, 0, MOST)]
-                ).sum(axis=(1, 2))
-                for sign in (1, -1)
-            ]
-            rest = chance.sum() - sides[0] - sides[1]
-            joint[c, here] = first[here, None] * np.stack([*sides, rest], axis=1) / often
-    return FirstYears(counts, joint)
+        # CD is above 0.1 as long as n_k is below this bound, and below -0.1 likewise.
+        n_k = begun[:, 2, None, None]
+        sides = [
+            (
+                chance * up_to[np.clip(10 * sign * (all_i - all_j) - all_i - all_j - n_k, 0, MOST)]
+            ).sum(axis=(1, 2))
+            for sign in (1, -1)
+        ]
+        rest = chance.sum(axis=(1, 2)) - sides[0] - sides[1]
+        joint[c] = noted[:, None] * np.stack([*sides, rest], axis=1) / often
+    return joint
 
 
 @cache
-def alone(kind: int, count: int) -> tuple[float, ...]:
+def alone(years: str, kind: int, count: int) -> tuple[float, ...]:
     """What one count says of the labels by itself."""
-    first = [np.arange(MOST)] * 3
-    return tuple(posterior(stats.poisson.pmf(count, YEARLY[kind] / 4), first).tolist())
+    any_first = [np.arange(MOST)] * 3
+    rates = stats.poisson.pmf(count, SHARES[years] * YEARLY[kind])
+    return tuple(posterior(rates, any_first).tolist())
 
 
 @cache
-def says(counts: tuple[int, ...], against: int | None) -> tuple[int, frozenset[int]]:
+def says(years: str, counts: tuple[int, ...], against: int | None) -> tuple[int, frozenset[int]]:
     """Which label notes argue for, against a label or honestly, and which counts are stated."""
-    beliefs = np.array([alone(kind, count) for kind, count in enumerate(counts)])
+    beliefs = np.array([alone(years, kind, count) for kind, count in enumerate(counts)])
     if against is None:
-        events = [stats.poisson.pmf(count, YEARLY[k] / 4) for k, count in enumerate(counts)]
+        share = SHARES[years]
+        events = [stats.poisson.pmf(count, share * YEARLY[k]) for k, count in enumerate(counts)]
         argued = int(posterior(np.prod(events, axis=0), [np.arange(MOST)] * 3).argmax())
         favour = beliefs[:, argued]
     else:

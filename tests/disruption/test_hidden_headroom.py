@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 from scipy.optimize import minimize
 
-from tests.disruption.test_private_evidence import Belief, worth
+from tests.disruption.test_hidden_evidence import Belief, worth
 from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
 from tokengym.envs.disruption.inference import after, argument_of
@@ -104,4 +104,4 @@ def test_no_fitted_model_comes_near_who_models_the_kinds(played: list[Debate]) -
     blind = np.array([worth(third, third, one.truth) for one in others])
     for name, finals in simple.items():
         left = (models - earned(finals)).mean() / (models - blind).mean()
-        assert left >= 0.35, name
+        assert left >= 0.3, name

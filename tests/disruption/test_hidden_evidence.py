@@ -1,4 +1,4 @@
-"""Laws of the level `private`: who may speak, what it costs, and what a Bayesian makes of it."""
+"""Laws of levels with hidden evidence: who may speak, what it costs, what Bayesians make of it."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,12 +12,18 @@ from tests.disruption.test_inference import kinds_given
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.disruption.claims import Fact
-from tokengym.envs.disruption.evidence import CITER_FEATURES, KINDS
+from tokengym.envs.disruption.evidence import (
+    CITER_FEATURES,
+    KINDS,
+    NEXT_FEATURES,
+    NOTED_LEVELS,
+    PERIODS,
+)
 from tokengym.envs.disruption.generator import EARLIER, draw_evidence
 from tokengym.envs.disruption.grammar import PredictorAnswer
-from tokengym.envs.disruption.inference import first_years, replies_to
+from tokengym.envs.disruption.inference import _joint, possible_counts, replies_to
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS, Target
-from tokengym.envs.disruption.literature import class_posterior, normalised, posterior
+from tokengym.envs.disruption.literature import normalised, posterior
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.envs.registry import baselines, make_world
 from tokengym.rewards import debate
@@ -28,24 +34,29 @@ ONE: tuple[Target, ...] = ("disruption",)
 Belief = Sequence[float]
 
 
-def make(
-    prompt: str = "full", label: str = "expected", target: str = "disruption"
-) -> DisruptionWorld:
-    options = {"label": label, "prompt": prompt, "target": target}
-    return DisruptionWorld.cast(make_world("disruption", "private", **options))
+each_level = pytest.mark.parametrize("level", NOTED_LEVELS)
+
+
+def make(level: str, label: str = "expected", target: str = "disruption") -> DisruptionWorld:
+    return DisruptionWorld.cast(make_world("disruption", level, label=label, target=target))
 
 
 @cache
-def tasks(count: int) -> list[Task]:
-    return make().first_tasks("test", count)
+def tasks(level: str, count: int) -> list[Task]:
+    return make(level).first_tasks("test", count)
 
 
-def of_kind(kind: str) -> Task:
-    return next(task for task in tasks(40) if task.instance["kind"] == kind)
+def of_kind(level: str, kind: str) -> Task:
+    return next(task for task in tasks(level, 60) if task.instance["kind"] == kind)
 
 
-def test_kinds_and_notes_are_drawn_as_the_prompt_says() -> None:
-    drawn = [task.instance for task in make().first_tasks("train", 400)]
+def names_at(level: str) -> tuple[str, ...]:
+    return NEXT_FEATURES if level == "L2" else CITER_FEATURES
+
+
+@each_level
+def test_kinds_and_notes_are_drawn_as_the_prompt_says(level: str) -> None:
+    drawn = [task.instance for task in make(level).first_tasks("train", 400)]
     for kind, count in KINDS.items():
         share = count / sum(KINDS.values())
         found = np.mean([instance["kind"] == kind for instance in drawn])
@@ -59,23 +70,26 @@ def test_kinds_and_notes_are_drawn_as_the_prompt_says() -> None:
     assert np.mean(other) > 0.75
 
 
-def test_notes_of_earlier_papers_are_in_the_columns_of_the_challenger() -> None:
+@each_level
+def test_notes_of_earlier_papers_are_in_the_columns_of_the_challenger(level: str) -> None:
     """Where columns are in order, only the citing ones part the labels as CD does."""
     leads: dict[bool, list[float]] = {True: [], False: []}
-    for task in make().first_tasks("train", 400):
+    one, both, _ = names_at(level)
+    for task in make(level).first_tasks("train", 400):
         assert len(task.instance["record"]) == EARLIER
         for paper in task.instance["record"]:
-            lead = paper["notes"]["n_i"] - paper["notes"]["n_j"]
+            lead = paper["notes"][one] - paper["notes"][both]
             side = {"disruptive": 1, "consolidating": -1, "neutral": 0}[paper["label"]]
             leads[task.instance["kind"] != "careless"].append(lead * side)
     # Of five wrong orders one exchanges n_i and n_j; none but that says the opposite of CD.
     assert np.mean(leads[True]) > 1.0
-    assert abs(np.mean(leads[False])) < 0.5
+    assert abs(np.mean(leads[False])) < 0.3 * np.mean(leads[True])
 
 
-def test_each_kind_is_paid_for_its_aim() -> None:
+@each_level
+def test_each_kind_is_paid_for_its_aim(level: str) -> None:
     for kind in KINDS:
-        task, world = of_kind(kind), make(label="outcome")
+        task, world = of_kind(level, kind), make(level, label="outcome")
         place = DISRUPTION_LABELS.index(task.answer["labels"]["disruption"])
         world.start(world.adopt(task))
         world.reply(REPORT)
@@ -83,37 +97,42 @@ def test_each_kind_is_paid_for_its_aim() -> None:
         better = " ".join("1" if k == place else "0" for k in range(3))
         last = world.reply(f"LABEL neutral\nP {better}")
         assert (last.terms["challenger"]["change"] < 0) == (kind == "adversarial")
-    with pytest.raises(OptionError, match="private"):
-        make_world("disruption", "private", challenger="critic")
+    with pytest.raises(OptionError, match=level):
+        make_world("disruption", level, challenger="critic")
 
 
+@each_level
 @pytest.mark.parametrize("kind", KINDS)
-def test_silence_and_falsehood_cost_as_much_as_misleading_can_earn(kind: str) -> None:
-    task, world = of_kind(kind), make()
-    noted = task.instance["notes"]["n_i"]
+def test_silence_and_falsehood_cost_as_much_as_misleading_can_earn(kind: str, level: str) -> None:
+    task, world = of_kind(level, kind), make(level)
+    name = names_at(level)[0]
+    noted = task.instance["notes"][name]
     for said, silence, false in (
         ("ARGUE nothing", -0.25, 0.0),
         ("ARGUE neutral", -0.25, 0.0),
         ("", -0.25, 0.0),
-        (f"ARGUE neutral\nCLAIM n_i >= {noted}", -0.25, 0.0),
+        (f"ARGUE neutral\nCLAIM {name} >= {noted}", -0.25, 0.0),
         ("ARGUE neutral\nCLAIM references = 3", -0.25, -0.25),
-        (f"ARGUE neutral\nCLAIM n_i = {noted}", 0.0, 0.0),
-        (f"ARGUE neutral\nCLAIM n_i = {noted + 1}", 0.0, -0.25),
+        (f"ARGUE nothing\nCLAIM {name} = {noted}", 0.0, 0.0),
+        (f"ARGUE neutral\nCLAIM {name} = {noted}", 0.0, 0.0),
+        (f"ARGUE neutral\nCLAIM {name} = {noted + 1}", 0.0, -0.25),
     ):
         world.start(task)
         world.reply(REPORT)
         turn = world.reply(said)
-        assert ("n_i" in turn.text) == ("n_i" in said)  # what it says is passed on, true or not
+        assert (name in turn.text) == (name in said)  # what it says is passed on, true or not
         paid = world.reply(REPORT).terms["challenger"]
         assert (paid["silence"], paid["false_claims"]) == (silence, false), said
 
 
-def test_the_predictor_may_repeat_what_it_was_told_at_its_own_risk() -> None:
-    world = make()
+@each_level
+def test_the_predictor_may_repeat_what_it_was_told_at_its_own_risk(level: str) -> None:
+    world = make(level)
     for kind in ("honest", "careless"):
-        task = of_kind(kind)
-        claim = f"CLAIM n_j = {task.instance['notes']['n_j']}"
-        true = task.instance["notes"]["n_j"] == task.instance["private"]["n_j"]
+        task = of_kind(level, kind)
+        _, name, _ = names_at(level)
+        claim = f"CLAIM {name} = {task.instance['notes'][name]}"
+        true = task.instance["notes"][name] == task.instance["private"][name]
         for argument, told in ((f"ARGUE neutral\n{claim}", True), ("ARGUE neutral", False)):
             world.start(task)
             world.reply(REPORT)
@@ -124,35 +143,40 @@ def test_the_predictor_may_repeat_what_it_was_told_at_its_own_risk() -> None:
             assert (last.terms["predictor"]["reasoning"] != 0.0) == holds
 
 
-def test_no_text_of_the_predictor_depends_on_what_only_the_challenger_is_shown() -> None:
-    world = make()
+@each_level
+def test_no_text_of_the_predictor_depends_on_what_only_the_challenger_is_shown(level: str) -> None:
+    world = make(level)
     answer = PredictorAnswer((2,), ((0.2, 0.3, 0.5),), ()).write(ONE)
-    for task in tasks(10):
+    for task in tasks(level, 60)[:10]:
         opening = world.start(task).text
         shown = world.reply(answer).text
-        noted = ", ".join(f"{name} {task.instance['notes'][name]}" for name in CITER_FEATURES)
-        assert f"First year: {noted}" in shown
-        assert "First year: n_i" not in opening
+        period = PERIODS[names_at(level)].capitalize()
+        noted = ", ".join(f"{name} {value}" for name, value in task.instance["notes"].items())
+        assert f"{period}: {noted}" in shown
+        assert f"{period}: " not in opening
         assert ("In 4 of 5 debates" in shown) == (task.instance["kind"] != "adversarial")
         for kind in KINDS:
-            changed = {**task.instance, "kind": kind, "notes": {"n_i": 9, "n_j": 9, "n_k": 9}}
+            changed = {**task.instance, "kind": kind, "notes": dict.fromkeys(names_at(level), 9)}
             other = dataclasses.replace(task, instance_json=canonical_json(changed))
             assert world.start(other).text == opening
 
 
-def test_what_the_challenger_is_shown_does_not_decide_the_split() -> None:
-    world = make()
-    for task in tasks(10):
+@each_level
+def test_what_the_challenger_is_shown_does_not_decide_the_split(level: str) -> None:
+    world = make(level)
+    for task in tasks(level, 60)[:10]:
         for kind in KINDS:
-            changed = {**task.instance, "kind": kind, "notes": {"n_i": 9, "n_j": 9, "n_k": 9}}
-            assert world.split_of({**changed, "private": {"n_i": 7}}) == "test"
+            changed = {**task.instance, "kind": kind, "notes": dict.fromkeys(names_at(level), 9)}
+            assert world.split_of({**changed, "private": {"x": 7}}) == "test"
 
 
-def test_where_only_novelty_is_asked_nobody_has_notes() -> None:
-    world = make(target="novelty")
+@each_level
+def test_where_only_novelty_is_asked_nobody_has_notes(level: str) -> None:
+    world = make(level, target="novelty")
     task = world.task("test", 0)
     assert "notes" not in world.start(task).text
-    assert "First year" not in world.reply("LABEL novel\nP 0.3 0.3 0.4").text
+    period = PERIODS[names_at(level)].capitalize()
+    assert period not in world.reply("LABEL novel\nP 0.3 0.3 0.4").text
 
 
 def worth(own: Belief, final: Belief, truth: Belief) -> float:
@@ -162,14 +186,13 @@ def worth(own: Belief, final: Belief, truth: Belief) -> float:
     return right + debate.calibration(before, after)
 
 
-def test_who_models_the_kinds_gains_and_who_believes_everything_loses() -> None:
+@each_level
+def test_who_models_the_kinds_gains_and_who_believes_everything_loses(level: str) -> None:
     """Over all that may be said of each paper, in shares of the way from blind to reachable."""
-    counts, joint = first_years()
-    means = []
-    for seed in range(60):
-        evidence = draw_evidence(np.random.default_rng(seed), "private")
+    counts, means, moved = possible_counts(names_at(level)), [], []
+    for seed in range(80):
+        evidence = draw_evidence(np.random.default_rng(seed), level)
         own = posterior(evidence, "disruption")
-        classes = np.array(class_posterior(evidence, "disruption"))
         replies = replies_to(evidence, int(np.argmax(own)))
         earned = np.zeros(4)
         for (_, claims), chance, truth in zip(*replies, strict=True):
@@ -178,17 +201,33 @@ def test_who_models_the_kinds_gains_and_who_believes_everything_loses() -> None:
             true = np.ones(len(counts), dtype=bool)
             for claim in claims:
                 assert isinstance(claim, Fact)
-                true &= counts[:, CITER_FEATURES.index(claim.feature)] == claim.value
-            possible = joint[true].sum(axis=0)
-            naive = normalised(classes @ possible) if possible.any() else own
+                true &= counts[:, names_at(level).index(claim.feature)] == claim.value
+            possible = _joint(evidence, counts[true], names_at(level)).sum(axis=0)
+            naive = normalised(possible) if possible.any() else own
             blind = worth((1 / 3,) * 3, (1 / 3,) * 3, truth)
             finals = (truth, own, naive)
             earned += chance * np.array([*(worth(own, f, truth) for f in finals), blind])
         means.append(earned)
+        flips = replies.beliefs.argmax(axis=1) != np.argmax(own)
+        far = np.abs(replies.beliefs - own).max(axis=1) > 0.1
+        moved.append([replies.chances @ flips, replies.chances @ far])
     models, ignores, believes, blind = np.array(means).T
     gain, loss = models - ignores, ignores - believes
     assert lowest(gain) > 0.10 * (models - blind).mean()
     assert lowest(loss) > 0.0
+    flipped, changed = np.array(moved).T
+    assert lowest(flipped) > 0.10
+    assert lowest(changed) > 0.40
+
+
+@pytest.mark.parametrize("level", ["L0", "examples"])
+def test_a_challenge_changes_nothing_at_the_warm_ups(level: str) -> None:
+    world, rng = make(level), np.random.default_rng(0)
+    for task in world.first_tasks("test", 10):
+        first = BASELINES["oracle"](world, world.start(task), rng)
+        turn = world.reply(first)
+        turn = world.reply(BASELINES["scripted"](world, turn, rng))
+        assert BASELINES["oracle"](world, turn, rng) == first
 
 
 def lowest(found: npt.NDArray[np.float64]) -> float:
@@ -196,11 +235,12 @@ def lowest(found: npt.NDArray[np.float64]) -> float:
     return float(found.mean() - 1.96 * found.std(ddof=1) / np.sqrt(len(found)))
 
 
-def test_beliefs_about_the_paper_and_the_kind_are_calibrated() -> None:
+@each_level
+def test_beliefs_about_the_paper_and_the_kind_are_calibrated(level: str) -> None:
     """Against drawn outcomes and drawn kinds: a simulation of the whole debate."""
-    world = make(label="outcome")
+    world = make(level, label="outcome")
     stated, came_true = [], []
-    for task in make().first_tasks("train", 700):
+    for task in make(level).first_tasks("train", 700):
         rng = np.random.default_rng(0)
         turn = world.start(world.adopt(task))
         for _ in range(2):
