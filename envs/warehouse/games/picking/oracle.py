@@ -456,7 +456,7 @@ def best_command(
 
 
 def value_to_come(state: PickingState, trips: int) -> float:
-    """Return the most that the open orders, all of them released, can add in so many trips."""
+    """Return the most that open orders, all of them released, add in at most `trips` trips."""
     return _best_from(state, list(state.open.values()), None, trips).value if trips else 0.0
 
 
