@@ -56,7 +56,6 @@ OWN = {
 _DOCUMENTED = {
     "standardised by group": "--estimator group_standardised",
     "centred by group, then over the tokens": "--estimator reinforce_plus_plus",
-    "rewards of each turn alone": "--credit exact",
     "with a KL penalty": "--kl",
 }
 _GROUP, _RANK, _MAX_TOKENS = 4, 4, 6

@@ -211,8 +211,8 @@ class Algorithm(Settings):
     Attributes:
         estimator: from rewards to advantages; functions of `tokengym.rewards.advantages`, by name.
         credit: `episode`, one advantage for all tokens of a rollout, from its return; `turn`, one
-            for each turn, from the returns to go; `exact`, one for each turn, from the credit that
-            the world knows exactly and reports as the metric `credit`.
+            for each turn, from the returns to go; `exact`, one for each turn, from the credit to go
+            that the world knows exactly and reports as the metric `credit`.
         filter: what becomes of dead groups. `keep`: they are sent like the others. `drop`: they are
             not sent. `resample`: not sent, and groups of further Tasks are sampled in their place.
         min_spread: largest spread that counts as none, in the unit of what is compared.

@@ -49,7 +49,7 @@ def test_every_estimator_and_credit_of_our_loop_is_what_it_says(own: ProbedTrain
         ),
         ("REINFORCE++", "all groups"): (Kind.CHOICE, f"{batch}, summed over tokens"),
         ("by turn", "all groups"): (Kind.FOLLOWS, f"returns to go, {turn}"),
-        ("exact credit", "all groups"): (Kind.CHOICE, f"rewards of each turn alone, {turn}"),
+        ("exact credit", "all groups"): (Kind.FOLLOWS, f"returns to go, {turn}"),
         ("ties dropped", "all groups"): (Kind.FOLLOWS, PLAIN),
     }
     plain, standard = (

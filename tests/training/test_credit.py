@@ -102,13 +102,22 @@ def test_returns_that_tie_may_differ_by_turn_and_are_live_then() -> None:
     assert spreads(Algorithm(credit="turn"), table).tolist() == [1.0]
 
 
-def test_exact_credit_is_compared_turn_by_turn_and_looks_no_further() -> None:
+def test_exact_credit_is_compared_at_each_turn_with_what_later_turns_lost() -> None:
     turns = [([1], [2], 0.0), ([1], [2], 0.5)]
     drawn = [rollout(turns, credits) for credits in ([0.0, -4.0], [-2.0, 0.0])]
     table = turn_table([TrajectoryGroup(drawn, [0.0, 0.0], [{}, {}])])
     found = advantages(Algorithm(credit="exact"), table)
-    assert found.tolist() == [[[1.0, -2.0], [-1.0, 2.0]]]
+    assert found.tolist() == [[[-1.0, -2.0], [1.0, 2.0]]]
     assert spreads(Algorithm(credit="exact"), table).tolist() == [4.0]
+
+
+def test_putting_a_bad_answer_off_earns_no_exact_credit() -> None:
+    """Credited alone the first turn that waits, at .01, would beat the one that answers, at .1."""
+    answers = rollout([([1], [2], 0.7)], [-0.1])
+    waits = rollout([([1], [2], 0.0), ([1], [2], 0.7)], [-0.01, -0.1])
+    table = turn_table([TrajectoryGroup([answers, waits], [0.0, 0.0], [{}, {}])])
+    at_once, later = advantages(Algorithm(credit="exact"), table)[0, :, 0]
+    assert at_once > later
 
 
 def test_a_group_that_ties_teaches_through_remax_unless_the_greedy_rollout_ties_too() -> None:
@@ -141,7 +150,7 @@ def test_one_rollout_has_no_spread_however_many_its_neighbours_have(choices: Alg
 
     one, several = group([3.0]), group([0.0], [1.0], [5.0])
     # Both earn 2 from the first turn on, and only one of them has a second.
-    lonely = group([2.0], [2.0, 0.0]) if choices.credit == "exact" else group([2.0], [1.0, 1.0])
+    lonely = group([2.0], [1.0, 1.0])
     table = turn_table([one, several, lonely], [3.0, 1.0, 2.0])
     assert spreads(choices, table).tolist() == [0.0, 5.0, 0.0]
     found = advantages(choices, table)
