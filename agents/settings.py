@@ -9,10 +9,24 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from types import EllipsisType
-from typing import Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from functools import cache
+from types import EllipsisType, MappingProxyType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from tokengym.envs.core.errors import OptionError as OptionError  # the service takes it from here
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -135,7 +149,8 @@ class Settings:
                 setting.check(value)
 
 
-def settings_of(group: type[Settings]) -> dict[str, Setting]:
+@cache  # a job asks some hundred times
+def settings_of(group: type[Settings]) -> Mapping[str, Setting]:
     """Return the settings of a class by name, in order; fields that are no options are left out.
 
     Each belongs to the class that declares it.
@@ -154,7 +169,7 @@ def settings_of(group: type[Settings]) -> dict[str, Setting]:
         owner = next(kind for kind in group.__mro__ if item.name in inspect.get_annotations(kind))
         said = {"name": item.name, "kind": kind, "default": default, "flag": flag}
         settings[item.name] = Setting(**{**item.metadata, **said, "group": owner})
-    return settings
+    return MappingProxyType(settings)
 
 
 def typed_words(settings: Settings) -> list[str]:
@@ -175,16 +190,23 @@ def read_plain(kind: type[T], data: Mapping[str, Any]) -> T:
     Raises:
         OptionError: if a field is missing, of a wrong type or not allowed, or of settings unknown.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        return TypeAdapter(kind).validate_json(json.dumps(data), strict=True)
+        return _adapter(kind).validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         # Of an error that a class raised, without pydantic's words before it.
         reason = str(first.get("ctx", {}).get("error", first["msg"]))
         raise OptionError(f"{where}: {reason}" if where else reason) from error
+
+
+@cache  # to make one takes longer than to read a folder with it
+def _adapter(kind: type[T]) -> "TypeAdapter[T]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def plain(value: Any) -> Any:
