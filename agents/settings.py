@@ -149,15 +149,19 @@ class Settings:
                 setting.check(value)
 
 
-@cache  # a job asks some hundred times
 def settings_of(group: type[Settings]) -> Mapping[str, Setting]:
     """Return the settings of a class by name, in order; fields that are no options are left out.
 
     Each belongs to the class that declares it.
     """
+    return _settings_of(group)
+
+
+@cache  # a job asks some hundred times
+def _settings_of(group: Any) -> Mapping[str, Setting]:
     hints = get_type_hints(group)
     settings = {}
-    for item in fields(group):  # type: ignore[arg-type]
+    for item in fields(group):
         if not item.metadata:
             continue
         kind = hints[item.name]
@@ -193,17 +197,18 @@ def read_plain(kind: type[T], data: Mapping[str, Any]) -> T:
     from pydantic import ValidationError
 
     try:
-        return _adapter(kind).validate_json(json.dumps(data), strict=True)
+        found: T = _adapter(kind).validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         # Of an error that a class raised, without pydantic's words before it.
         reason = str(first.get("ctx", {}).get("error", first["msg"]))
         raise OptionError(f"{where}: {reason}" if where else reason) from error
+    return found
 
 
 @cache  # to make one takes longer than to read a folder with it
-def _adapter(kind: type[T]) -> "TypeAdapter[T]":
+def _adapter(kind: Any) -> "TypeAdapter[Any]":
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
