@@ -11,22 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from types import EllipsisType, MappingProxyType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Literal,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from tokengym.envs.core.errors import OptionError as OptionError  # the service takes it from here
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -154,7 +141,7 @@ def settings_of(group: type[Settings]) -> Mapping[str, Setting]:
 
     Each belongs to the class that declares it.
     """
-    return _settings_of(group)
+    return _settings_of(cast("Any", group))  # mypy takes no class for hashable
 
 
 @cache  # a job asks some hundred times
@@ -197,7 +184,7 @@ def read_plain(kind: type[T], data: Mapping[str, Any]) -> T:
     from pydantic import ValidationError
 
     try:
-        found: T = _adapter(kind).validate_json(json.dumps(data), strict=True)
+        found: T = _adapter(cast("Any", kind)).validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -208,7 +195,7 @@ def read_plain(kind: type[T], data: Mapping[str, Any]) -> T:
 
 
 @cache  # to make one takes longer than to read a folder with it
-def _adapter(kind: Any) -> "TypeAdapter[Any]":
+def _adapter(kind: Any) -> Any:
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
