@@ -9,7 +9,8 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from types import EllipsisType
+from functools import cache
+from types import EllipsisType, MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from tokengym.envs.core.errors import OptionError as OptionError  # the service takes it from here
@@ -135,14 +136,19 @@ class Settings:
                 setting.check(value)
 
 
-def settings_of(group: type[Settings]) -> dict[str, Setting]:
+def settings_of(group: type[Settings]) -> Mapping[str, Setting]:
     """Return the settings of a class by name, in order; fields that are no options are left out.
 
     Each belongs to the class that declares it.
     """
+    return _settings_of(cast("Any", group))  # mypy takes no class for hashable
+
+
+@cache  # a job asks some hundred times
+def _settings_of(group: Any) -> Mapping[str, Setting]:
     hints = get_type_hints(group)
     settings = {}
-    for item in fields(group):  # type: ignore[arg-type]
+    for item in fields(group):
         if not item.metadata:
             continue
         kind = hints[item.name]
@@ -154,7 +160,7 @@ def settings_of(group: type[Settings]) -> dict[str, Setting]:
         owner = next(kind for kind in group.__mro__ if item.name in inspect.get_annotations(kind))
         said = {"name": item.name, "kind": kind, "default": default, "flag": flag}
         settings[item.name] = Setting(**{**item.metadata, **said, "group": owner})
-    return settings
+    return MappingProxyType(settings)
 
 
 def typed_words(settings: Settings) -> list[str]:
@@ -175,16 +181,24 @@ def read_plain(kind: type[T], data: Mapping[str, Any]) -> T:
     Raises:
         OptionError: if a field is missing, of a wrong type or not allowed, or of settings unknown.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        return TypeAdapter(kind).validate_json(json.dumps(data), strict=True)
+        found: T = _adapter(cast("Any", kind)).validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         # Of an error that a class raised, without pydantic's words before it.
         reason = str(first.get("ctx", {}).get("error", first["msg"]))
         raise OptionError(f"{where}: {reason}" if where else reason) from error
+    return found
+
+
+@cache  # to make one takes longer than to read a folder with it
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def plain(value: Any) -> Any:

@@ -231,8 +231,9 @@ class _Extremes:
     @property
     def changed(self) -> _Group | None:
         """The group that gained or lost most, which a page lists first; `None` if none changed."""
-        ends = self._ends.get((False, "change"))
-        return max(ends, key=lambda end: abs(end[0]))[1] if ends else None
+        ends = self._ends.get((False, "change"), [])
+        most = max(ends, key=lambda end: abs(end[0]), default=None)
+        return most[1] if most is not None and most[0] else None
 
 
 def _chosen(sizes: Mapping[_Group, int], extremes: Sequence[_Group], room: int) -> set[_Group]:

@@ -1,4 +1,7 @@
-"""Laws of form in every world: decoration changes nothing, and a malformed reply always costs."""
+"""Laws of form in every grammar: decoration changes nothing, and a malformed reply always costs.
+
+That it costs at every level is a law of `tokengym.testing`, see `test_worlds.py`.
+"""
 
 from collections.abc import Callable
 from functools import cache, partial
@@ -6,15 +9,12 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
+from tests.contract.grammars import OF_EACH_GRAMMAR
 from tokengym.envs.core.odd_replies import LINE_DECORATIONS, WHOLE_DECORATIONS
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import spec
 from tokengym.testing import Subject
-
-WORLDS = ("energy", "forecast", "warehouse", "disruption")
-CASES = [(world, level) for world in WORLDS for level in spec(world).levels]
 
 LINES = (*LINE_DECORATIONS.values(), "* {}")
 """Decorations of every line of a reply."""
@@ -52,9 +52,10 @@ PROSE = (
 )
 
 subject = cache(Subject)
+each_grammar = pytest.mark.parametrize("case", OF_EACH_GRAMMAR, ids="-".join)
 
 
-@pytest.mark.parametrize("case", CASES, ids="-".join)
+@each_grammar
 def test_decorated_replies_of_the_oracle_earn_what_bare_ones_do(case: tuple[str, str]) -> None:
     under_test = subject(case)
     oracle = under_test.policies["oracle"]
@@ -72,7 +73,7 @@ def first_word(reply: str) -> str:
     return reply[: reply.index("(") + 1] if reply.endswith(")") else reply.split()[0].rstrip(":")
 
 
-@pytest.mark.parametrize("case", CASES, ids="-".join)
+@each_grammar
 def test_withdrawn_replies_of_the_oracle_are_malformed_at_every_turn(case: tuple[str, str]) -> None:
     under_test = subject(case)
     role = under_test.spec.roles[0]
@@ -90,7 +91,7 @@ def test_withdrawn_replies_of_the_oracle_are_malformed_at_every_turn(case: tuple
         assert not any(well_formed(record, role)), form
 
 
-@pytest.mark.parametrize("case", CASES, ids="-".join)
+@each_grammar
 def test_malformed_replies_earn_less_than_any_well_formed_ones(case: tuple[str, str]) -> None:
     under_test = subject(case)
     role = under_test.spec.roles[0]
@@ -104,7 +105,7 @@ def test_malformed_replies_earn_less_than_any_well_formed_ones(case: tuple[str, 
     assert compared
 
 
-@pytest.mark.parametrize("case", CASES, ids="-".join)
+@each_grammar
 def test_malformed_replies_seldom_tie(case: tuple[str, str]) -> None:
     under_test = subject(case)
     role = under_test.spec.roles[0]
@@ -113,7 +114,7 @@ def test_malformed_replies_seldom_tie(case: tuple[str, str]) -> None:
     assert len({record.returns[role] for record in records}) >= 6
 
 
-@pytest.mark.parametrize("case", CASES, ids="-".join)
+@each_grammar
 def test_neither_repetition_nor_length_pays(case: tuple[str, str]) -> None:
     under_test = subject(case)
     role = under_test.spec.roles[0]
@@ -123,7 +124,7 @@ def test_neither_repetition_nor_length_pays(case: tuple[str, str]) -> None:
             assert episode(under_test, always(longer)).returns[role] <= once
 
 
-@pytest.mark.parametrize("case", CASES, ids="-".join)
+@each_grammar
 def test_replies_cut_off_are_graded_below_whole_ones(case: tuple[str, str]) -> None:
     under_test = subject(case)
     role, form = under_test.spec.roles[0], under_test.make().expected_form

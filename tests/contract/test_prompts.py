@@ -5,19 +5,15 @@
 
 import itertools
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.contract.grammars import GOLDEN, LEVELS
 from tokengym.envs.core.world import PROMPTS
-from tokengym.envs.registry import baselines, make_world, spec
+from tokengym.envs.registry import baselines, make_world
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "prompts"
-WORLDS = ("energy", "forecast", "warehouse", "disruption")
-CASES = [
-    (world, level, style) for world in WORLDS for level in spec(world).levels for style in PROMPTS
-]
+CASES = [(*case, style) for case in LEVELS for style in PROMPTS]
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)
@@ -30,7 +26,7 @@ def test_prompts_read_as_they_did(case: tuple[str, str, str]) -> None:
     assert found == golden.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("case", [case[:2] for case in CASES if case[2] == "full"], ids="-".join)
+@pytest.mark.parametrize("case", LEVELS, ids="-".join)
 def test_a_full_prompt_shows_no_reply_that_could_be_copied(case: tuple[str, str]) -> None:
     """A model that learns from rewards alone copies a reply that it is shown."""
     world = make_world(*case)

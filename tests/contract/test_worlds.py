@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import pytest
 
+from tests.contract import grammars
 from tokengym.envs.core.play import Policy, play
-from tokengym.envs.registry import specs
+from tokengym.envs.registry import spec, specs
 from tokengym.testing import LAWS, Law, Subject
 
 CASES = [(row.id, level) for row in specs().values() for level in row.levels]
@@ -28,6 +29,18 @@ BAD_REPLIES = [
 ]
 
 FIRST = [(row.id, row.levels[0]) for row in specs().values()]
+OF_EACH_GRAMMAR = [(spec(world).id, level) for world, level in grammars.OF_EACH_GRAMMAR]
+OF_REPLIES = {
+    *("no_replies_break_an_episode", "repeating_the_prompt_breaks_nothing"),
+    "cut_off_replies_are_malformed",
+}
+"""Laws of what a grammar reads."""
+OF_EVERY_WORLD = {
+    *("an_index_is_one_task_in_every_process", "unknown_splits_are_refused"),
+    *("wrong_indices_are_refused", "foreign_tasks_are_refused"),
+    *("replies_need_an_episode", "other_roles_are_refused"),
+}
+"""Laws of what all levels share: the first one of a world tells."""
 LARGER = {
     *(("tokengym/Warehouse-v0", f"pick{size}") for size in ("", "_online")),
     *(("tokengym/Warehouse-v0", level) for level in ("stock_large", "full_volatile")),
@@ -44,8 +57,10 @@ def subject(case: tuple[str, str]) -> Subject:
 
 def cases_of(law: Law) -> list[tuple[str, str]]:
     """The levels at which a law is checked: every one, unless that costs much and shows little."""
-    if not law.per_level or law.name == "an_index_is_one_task_in_every_process":
+    if not law.per_level or law.name in OF_EVERY_WORLD:
         return FIRST
+    if law.name in OF_REPLIES:
+        return OF_EACH_GRAMMAR
     if law.name == "gymnasium_accepts_the_env":
         return [case for case in CASES if case not in LARGER]
     return CASES
@@ -79,7 +94,7 @@ def test_an_index_is_one_task_in_every_process_at_every_level() -> None:
     assert shown.stdout.strip() == str(drawn), shown.stderr
 
 
-@pytest.mark.parametrize("case", CASES, ids=named)
+@pytest.mark.parametrize("case", OF_EACH_GRAMMAR, ids=named)
 def test_no_bad_reply_is_taken_for_a_good_one(case: tuple[str, str]) -> None:
     under_test = subject(case)
     world, role = under_test.make(), under_test.spec.roles[0]

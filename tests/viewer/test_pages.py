@@ -264,6 +264,18 @@ def embedded(path: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize(("after", "pictures"), [(1, 2), (0, 0)])
+def test_the_task_that_changed_most_has_pictures_and_none_where_nothing_changed(
+    tmp_path: Path, after: int, pictures: int
+) -> None:
+    run = write_run(tmp_path / "run", "forecast")
+    for name in ("before", "after"):
+        run.rollouts.path(evaluation_segment(name)).unlink(missing_ok=True)
+    evaluate(run, "forecast", {"before": 0, "after": after})
+    write_page([run.folder], tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text().count("data:image/png") == pictures
+
+
 @pytest.mark.parametrize("megabytes", [5.0, 0.25])
 def test_the_data_of_a_page_are_those_of_the_run_with_its_extremes(
     tmp_path: Path, megabytes: float
