@@ -248,8 +248,12 @@ def _oracle(world: DisruptionWorld, rng: np.random.Generator) -> str:
     if compiled.evidence.notes and compiled.known and first is not None and argument is not None:
         place = world.targets.index("disruption")
         reports[place] = after(compiled.evidence, first.labels[place], argument)
-    claims = _best_claims(world, reports)
-    return _answer(world, reports, claims, decimals=6)
+    return stated(world, reports)
+
+
+def stated(world: DisruptionWorld, reports: Sequence[Probabilities]) -> str:
+    """Write an answer that states a report for each target, with the claims that serve it best."""
+    return _answer(world, reports, _best_claims(world, reports), decimals=6)
 
 
 def _answer(

@@ -133,6 +133,17 @@ def after(evidence: Evidence, label: int, argument: Argument) -> Probabilities:
     return normalised(joint_after(evidence, label, argument).sum(axis=0))
 
 
+def at_face_value(evidence: Evidence, argument: Argument) -> Probabilities | None:
+    """Return the posterior of who believes what an argument states, whoever makes it.
+
+    `None` if no likely counts bear it out.
+    """
+    names = evidence.noted_features
+    in_order = next(place for place, voice in enumerate(VOICES) if voice.kind == "honest")
+    counts = possible_counts(names)[_holding(argument, names)[in_order]]
+    return normalised(_joint(evidence, counts, names).sum(axis=0)) if len(counts) else None
+
+
 def joint_after(evidence: Evidence, label: int, argument: Argument) -> Floats:
     """Return P(one of `VOICES`, label of the paper) after an argument, up to a factor; see `after`.
 

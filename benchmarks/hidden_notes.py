@@ -1,0 +1,119 @@
+"""What listening to a challenger is worth where it has notes that the predictor does not see.
+
+    python -m benchmarks.hidden_notes --tasks 200 --markdown docs/worlds/disruption.md
+
+Predictors that state exact posteriors, given what they take from the challenge, on test Tasks,
+scored against the exact posterior. `off script` is a challenger that argues for a random label and
+states two random counts of its notes.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tokengym.agents.analysis.markdown import markdown_table, write_block
+from tokengym.envs.core.play import Policy, play
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+from tokengym.envs.disruption.baselines import stated
+from tokengym.envs.disruption.inference import at_face_value
+from tokengym.envs.disruption.labels import DISRUPTION_LABELS
+from tokengym.envs.disruption.world import CHALLENGER, PREDICTOR, DisruptionWorld
+from tokengym.envs.registry import baselines, make_world
+from tokengym.rewards.arrays import Floats
+from tokengym.rewards.estimates import mean_estimate
+
+BLOCK, LEVELS = "hidden_notes.py", ("L2", "private")
+ORACLE, LOGISTIC = "models the kinds and their columns (`oracle`)", "regression (`logistic`)"
+DEAF, GULLIBLE = "exact, but ignores what it is told", "exact, but takes it at face value"
+
+
+def _ignores(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+    debate = DisruptionWorld.cast(world)
+    return stated(debate, debate.compiled.own)
+
+
+def _believes(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+    debate = DisruptionWorld.cast(world)
+    own, argument = debate.compiled.own, debate.argument
+    told = at_face_value(debate.compiled.evidence, argument) if argument else None
+    return stated(debate, own if told is None else (told,))
+
+
+def _off_script(world: World, _turn: Turn, rng: np.random.Generator) -> str:
+    evidence = DisruptionWorld.cast(world).compiled.evidence
+    names = evidence.noted_features
+    two = [names[place] for place in rng.choice(len(names), 2, replace=False)]
+    lines = [f"CLAIM {name} = {evidence.notes[name]}" for name in two]
+    return "\n".join([f"ARGUE {rng.choice(DISRUPTION_LABELS)}", *lines])
+
+
+def measure(level: str, count: int) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Return the rows of a level, and sentences on what is paired by Task."""
+    world, known = make_world("disruption", level, label="expected"), baselines("disruption")
+    tasks = world.first_tasks("test", count)
+    oracle = known["oracle"]
+    sides: dict[str, Policy] = {
+        ORACLE: oracle,
+        LOGISTIC: known["logistic"],
+        DEAF: _ignores,
+        GULLIBLE: _believes,
+        "states thirds (`null`)": known["null"],
+    }
+
+    def earned(policy: Policy, challenger: Policy) -> Floats:
+        roles = {PREDICTOR: policy, CHALLENGER: challenger}
+        return np.array([play(world, task, roles, seed=0).returns[PREDICTOR] for task in tasks])
+
+    scripted = {name: earned(policy, known["scripted"]) for name, policy in sides.items()}
+    off = {name: earned(sides[name], _off_script) for name in (ORACLE, LOGISTIC, DEAF)}
+    rows = [
+        (name, str(mean_estimate(values)), str(mean_estimate(off[name])) if name in off else "")
+        for name, values in scripted.items()
+    ]
+    roles = {PREDICTOR: oracle, CHALLENGER: known["scripted"]}
+    replies = [play(world, task, roles, seed=0).replies for task in tasks]
+    moved = [(_report(said[0]), _report(said[2])) for said in replies]
+    flips = np.mean([first[0] != last[0] for first, last in moved])
+    shifts = np.mean([np.abs(last[1] - first[1]).max() > 0.1 for first, last in moved])
+    return rows, [
+        f"At `{level}`, paired by Task, modelling the kinds earns "
+        f"{mean_estimate(scripted[ORACLE] - scripted[DEAF])} more than ignoring what is said, and "
+        f"believing everything {mean_estimate(scripted[DEAF] - scripted[GULLIBLE])} less. The "
+        f"challenge changes the oracle's label in {flips:.0%} of debates, and a probability of its "
+        f"report by more than 0.1 in {shifts:.0%}."
+    ]
+
+
+def _report(reply: str) -> tuple[str, Floats]:
+    label, report, *_ = reply.splitlines()
+    return label, np.array(report.split()[1:], float)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure both levels, and print or write the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tasks", type=int, default=200, help="test Tasks of each level")
+    parser.add_argument("--markdown", type=Path, help="a page with a block for the table")
+    chosen = parser.parse_args(arguments)
+    found = {level: measure(level, chosen.tasks) for level in LEVELS}
+    header = ["predictor"]
+    for level in LEVELS:
+        header += [f"`{level}`", f"`{level}`, off script"]
+    sides = zip(*(rows for rows, _ in found.values()), strict=True)
+    table = markdown_table(
+        header, [(pair[0][0], *(cell for row in pair for cell in row[1:])) for pair in sides]
+    )
+    shown = "\n\n".join([table, *(" ".join(notes) for _, notes in found.values())])
+    if chosen.markdown is None:
+        print(shown)
+    else:
+        write_block(chosen.markdown, BLOCK, shown)
+
+
+if __name__ == "__main__":
+    main()
