@@ -37,6 +37,12 @@ FORMS = {
     " async def score(state, target):\n  "
     "said = any(state.output.completion == one for one in target)\n  "
     "return type('Score', (), {'value': 'IC'[said]})\n return score",
+    "a rubric of verifiers": "class r:\n weights = (0.75, 0.25)\n"
+    " def __init__(self): self.parser, self.funcs = str.strip, [self.right, self.same]\n"
+    " async def right(self, parser, completion, answer):\n  "
+    "return float(parser(completion[-1]['content']) == answer)\n"
+    " def same(self, answer, **said):\n  "
+    "return float(said['completion'][-1]['content'] == answer)",
     "a rubric": "class r:\n def forward(self, action, observation):\n  "
     "return float(eval(observation['prompt']) == int(action.content or 0))",
     "an object": "class R:\n def __call__(self, response, solution):\n  "

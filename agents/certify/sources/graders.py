@@ -235,11 +235,29 @@ def _function(made: Any) -> Callable[..., Any]:
         return Verification(made)
     if isinstance(made, type):
         made = made()
+    if hasattr(made, "funcs") and hasattr(made, "weights"):
+        return _of_rubric(made)
     run = made if callable(made) else None
     run = run or next((getattr(made, one) for one in _METHODS if hasattr(made, one)), None)
     if run is None:
         raise OptionError(f"{made!r} is no function, and has none of {list(_METHODS)}")
     return _function(run()) if _is_factory(run) else run
+
+
+def _of_rubric(rubric: Any) -> Callable[..., Any]:
+    """Return what a rubric of verifiers' scores: its functions, weighed, told its parser."""
+
+    async def score(completion: Any, answer: Any, state: Any, **row: Any) -> float:
+        said = {"completion": completion, "answer": answer, "state": state, "parser": rubric.parser}
+        told, total = {**row, "prompt": state["prompt"], **said}, 0.0
+        for run, weight in zip(rubric.funcs, rubric.weights, strict=True):
+            named = inspect.signature(run).parameters
+            spread = any(one.kind is one.VAR_KEYWORD for one in named.values())
+            result = run(**(told if spread else {name: told[name] for name in named}))
+            total += weight * (await result if inspect.isawaitable(result) else result)
+        return total
+
+    return score
 
 
 def _is_factory(run: Callable[..., Any]) -> bool:
