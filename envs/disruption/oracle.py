@@ -1,5 +1,6 @@
 """The optimum of the debate: the claims that serve a report best, and bounds of the returns."""
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
@@ -35,7 +36,7 @@ def best_total(first: Sequence[Probabilities], final: Sequence[Any], reward: str
     after = sum(debate.half_brier(p, p) for p in final) * share
     surest = [np.max(p, axis=0) for p in final]
     if reward == "original":
-        return sum(debate.original(np.prod(surest, axis=0), 1.0, after, before, after).values())
+        return sum(debate.original(math.prod(surest), 1.0, after, before, after).values())
     right = sum(debate.RIGHT_LABEL * (2.0 * p - 1.0) for p in surest) * share
     return right + debate.reasoning(after) + debate.calibration(before, after)
 

@@ -87,5 +87,5 @@ def test_the_cost_grows_with_the_rollouts_and_bounds_what_is_sampled() -> None:
 
 
 def test_a_group_of_one_is_refused_before_anything_is_served() -> None:
-    with pytest.raises(OptionError, match="from 2 on"):
+    with pytest.raises(OptionError, match="sizes above 1, got 2 and"):
         study({"model": FORECAST.model, "base_url": None}, 2, (1, 4))

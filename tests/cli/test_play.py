@@ -58,7 +58,8 @@ KNOWS = {
     "warehouse:pick_small": "reads only what lead is shown (exact search)",
     "warehouse:inventory_4": "may use the Task's hidden answer",
     "energy:small": "may use the Task's hidden answer",
-    "disruption:L2": "reads only what predictor is shown (posterior, searched claims)",
+    "disruption:L2": "reads only what predictor is shown "
+    "(posterior over challengers and papers, searched claims)",
     "disruption:L2 challenger": "may use the Task's hidden answer",
 }
 """By level, and role if not the first, what the oracle knows."""

@@ -145,12 +145,14 @@ def resume(reader: Reader, arguments: list[str]) -> str:
 
 
 def evaluate(reader: Reader, arguments: list[str]) -> str:
-    """As it stands, with a few Tasks of models; an endpoint is a server of the tests."""
+    """As it stands, with a few Tasks of models or of many; an endpoint is one of the tests."""
     of_run = "runs/first" in arguments
     few = ["--tasks", "2", "--rollouts", "1"] if of_run or str(MODEL_DIR) in arguments else []
     key = reader.service.api_key if of_run and reader.service is not None else ""
     with serving(Endpoint(lambda body: ("Probability: 0.4", "stop", None))) as endpoint:
         words = [re.sub(r"(openai:.*@).*", rf"\g<1>{endpoint.url}", word) for word in arguments]
+        if "--tasks" in words and int(words[(at := words.index("--tasks") + 1)]) > 100:
+            words[at] = "8"
         return reader.run_tokengym("evaluate", *words, *few, key=key)
 
 
@@ -247,7 +249,7 @@ def python(reader: Reader, arguments: list[str]) -> str:
     """
     if (reader.folder / arguments[0]).is_file():
         return reader.run_python(*arguments)
-    if str(MODEL_DIR) in arguments:
+    if str(MODEL_DIR) in arguments and arguments[0] != "-m":
         return reader.run_python(str(ROOT / arguments[0]), *arguments[1:])
     script = ["-m", arguments[1]] if arguments[0] == "-m" else [str(ROOT / arguments[0])]
     shown = reader.run_python(*script, "--help")

@@ -111,11 +111,11 @@ def _earned_otherwise(data: dict[str, Any]) -> None:
 
 
 def _reported_otherwise(data: dict[str, Any]) -> None:
-    data["turns"][-1]["metrics"]["normalized_score"] *= 1 + 2**-52
+    data["turns"][-1]["metrics"]["normalized_score"] *= 1 + 1e-6
 
 
 @pytest.mark.parametrize("change", [_said_otherwise, _earned_otherwise, _reported_otherwise])
-def test_a_changed_bit_is_found(
+def test_a_changed_figure_is_found(
     done: tuple[Results, Path], tmp_path: Path, change: Callable[[dict[str, Any]], None]
 ) -> None:
     _, folder = done
