@@ -3,6 +3,9 @@
 Written from prompts and 60 train Tasks alone.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# An outsider's code is kept as it was written.
+
 import itertools
 import re
 from typing import NamedTuple
@@ -194,7 +197,7 @@ def final_belief(facts, notes, challenge, mine):
             by_kind = kinds * poisson(counts, MEANS).prod(-1)
             for kind in range(3):
                 shares = label_shares(labels_of(start + counts + fifth[kind]))
-                belief[(slice(None), *truth)] += chance * by_kind[kind] * shares
+                belief[:, truth[0], truth[1]] += chance * by_kind[kind] * shares
     return belief / belief.sum()
 
 
@@ -295,7 +298,8 @@ def expected_gain(claims, belief):
 
 def best_claims(candidates, belief):
     """Up to three claims, added one at a time while the expected gain grows."""
-    chosen, gain = [], 0.0
+    gain = 0.0
+    chosen: list[Claim] = []
     for _ in range(3):
         taken = {c.subject for c in chosen}
         options = [
