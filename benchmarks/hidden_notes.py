@@ -23,7 +23,7 @@ from tokengym.envs.disruption.labels import DISRUPTION_LABELS
 from tokengym.envs.disruption.world import CHALLENGER, PREDICTOR, DisruptionWorld
 from tokengym.envs.registry import baselines, make_world
 from tokengym.rewards.arrays import Floats
-from tokengym.rewards.estimates import mean_estimate
+from tokengym.rewards.estimates import Estimate, mean_estimate
 
 BLOCK, LEVELS = "hidden_notes.py", ("L2", "private")
 ORACLE, LOGISTIC = "models the kinds and their columns (`oracle`)", "regression (`logistic`)"
@@ -50,6 +50,10 @@ def _off_script(world: World, _turn: Turn, rng: np.random.Generator) -> str:
     return "\n".join([f"ARGUE {rng.choice(DISRUPTION_LABELS)}", *lines])
 
 
+def _mean(values: Floats) -> Estimate:
+    return mean_estimate(values.tolist())
+
+
 def measure(level: str, count: int) -> tuple[list[tuple[str, ...]], list[str]]:
     """Return the rows of a level, and sentences on what is paired by Task."""
     world, known = make_world("disruption", level, label="expected"), baselines("disruption")
@@ -69,8 +73,8 @@ def measure(level: str, count: int) -> tuple[list[tuple[str, ...]], list[str]]:
 
     scripted = {name: earned(policy, known["scripted"]) for name, policy in sides.items()}
     off = {name: earned(sides[name], _off_script) for name in (ORACLE, LOGISTIC, DEAF)}
-    rows = [
-        (name, str(mean_estimate(values)), str(mean_estimate(off[name])) if name in off else "")
+    rows: list[tuple[str, ...]] = [
+        (name, str(_mean(values)), str(_mean(off[name])) if name in off else "")
         for name, values in scripted.items()
     ]
     roles = {PREDICTOR: oracle, CHALLENGER: known["scripted"]}
@@ -80,8 +84,8 @@ def measure(level: str, count: int) -> tuple[list[tuple[str, ...]], list[str]]:
     shifts = np.mean([np.abs(last[1] - first[1]).max() > 0.1 for first, last in moved])
     return rows, [
         f"At `{level}`, paired by Task, modelling the kinds earns "
-        f"{mean_estimate(scripted[ORACLE] - scripted[DEAF])} more than ignoring what is said, and "
-        f"believing everything {mean_estimate(scripted[DEAF] - scripted[GULLIBLE])} less. The "
+        f"{_mean(scripted[ORACLE] - scripted[DEAF])} more than ignoring what is said, and "
+        f"believing everything {_mean(scripted[DEAF] - scripted[GULLIBLE])} less. The "
         f"challenge changes the oracle's label in {flips:.0%} of debates, and a probability of its "
         f"report by more than 0.1 in {shifts:.0%}."
     ]

@@ -24,7 +24,10 @@ A careless one has mixed up the columns of its notes."""
 REFERENCE_FEATURES = ("references", "age", "venues", "fields")
 CITER_FEATURES = ("n_i", "n_j", "n_k")
 NEXT_FEATURES = ("m_i", "m_j", "m_k")
-PERIODS = {CITER_FEATURES: "first year", NEXT_FEATURES: "second to fourth year"}
+PERIODS: Mapping[tuple[str, ...], str] = {
+    CITER_FEATURES: "first year",
+    NEXT_FEATURES: "second to fourth year",
+}
 """When the citers came that are counted by kind."""
 _SAY_LITTLE = ("venues", "fields")
 """Facts about the reference list that say nothing of disruption."""

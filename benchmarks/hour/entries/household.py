@@ -3,6 +3,9 @@
 Written from prompts and 60 train Tasks alone.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs
+# An outsider's code is kept as it was written.
+
 import re
 import time
 from typing import NamedTuple
@@ -163,7 +166,7 @@ class Game:
     """All that the texts and replies so far tell."""
 
     def __init__(self, texts, replies):
-        self.rules = {}
+        self.rules: dict[str, float] = {}
         for names, pattern in RULES.items():
             self.rules.update(zip(names.split(), find_all(pattern, texts[0])[0], strict=True))
         table = np.array(find_all(TABLE_ROW, texts[0]))
