@@ -31,6 +31,7 @@ collect_ignore = (
         *("analysis", "docs", "models", "probe", "service", "tinker", "training", "viewer"),
         *(
             "benchmarks/test_estimators.py",
+            "benchmarks/test_first_replies.py",
             "certify/test_action.py",
             "evaluation/test_endpoint.py",
             "evaluation/test_endpoint_faults.py",
