@@ -2,8 +2,8 @@
 
     python -m benchmarks.hidden_notes --tasks 200 --markdown docs/worlds/disruption.md
 
-Predictors that state exact posteriors, given what they take from the challenge, on test Tasks,
-scored against the exact posterior. `off script` is a challenger that argues for a random label and
+Predictors that take different things from the challenge play test Tasks, and are scored against
+the exact posterior. `off script` is a challenger that argues for a random label and
 states two random counts of its notes.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tokengym.agents.analysis.markdown import markdown_table, write_block
-from tokengym.envs.core.play import Policy, play
+from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.baselines import stated
@@ -50,6 +50,10 @@ def _off_script(world: World, _turn: Turn, rng: np.random.Generator) -> str:
     return "\n".join([f"ARGUE {rng.choice(DISRUPTION_LABELS)}", *lines])
 
 
+def _earned(records: Sequence[PlayedEpisode]) -> Floats:
+    return np.array([record.returns[PREDICTOR] for record in records])
+
+
 def _mean(values: Floats) -> Estimate:
     return mean_estimate(values.tolist())
 
@@ -58,28 +62,26 @@ def measure(level: str, count: int) -> tuple[list[tuple[str, ...]], list[str]]:
     """Return the rows of a level, and sentences on what is paired by Task."""
     world, known = make_world("disruption", level, label="expected"), baselines("disruption")
     tasks = world.first_tasks("test", count)
-    oracle = known["oracle"]
     sides: dict[str, Policy] = {
-        ORACLE: oracle,
+        ORACLE: known["oracle"],
         LOGISTIC: known["logistic"],
         DEAF: _ignores,
         GULLIBLE: _believes,
         "states thirds (`null`)": known["null"],
     }
 
-    def earned(policy: Policy, challenger: Policy) -> Floats:
-        roles = {PREDICTOR: policy, CHALLENGER: challenger}
-        return np.array([play(world, task, roles, seed=0).returns[PREDICTOR] for task in tasks])
+    def debates(name: str, challenger: Policy) -> list[PlayedEpisode]:
+        roles = {PREDICTOR: sides[name], CHALLENGER: challenger}
+        return [play(world, task, roles, seed=0) for task in tasks]
 
-    scripted = {name: earned(policy, known["scripted"]) for name, policy in sides.items()}
-    off = {name: earned(sides[name], _off_script) for name in (ORACLE, LOGISTIC, DEAF)}
+    played = {name: debates(name, known["scripted"]) for name in sides}
+    scripted = {name: _earned(records) for name, records in played.items()}
+    off = {name: _earned(debates(name, _off_script)) for name in (ORACLE, LOGISTIC, DEAF)}
     rows: list[tuple[str, ...]] = [
         (name, str(_mean(values)), str(_mean(off[name])) if name in off else "")
         for name, values in scripted.items()
     ]
-    roles = {PREDICTOR: oracle, CHALLENGER: known["scripted"]}
-    replies = [play(world, task, roles, seed=0).replies for task in tasks]
-    moved = [(_report(said[0]), _report(said[2])) for said in replies]
+    moved = [(_report(one.replies[0]), _report(one.replies[2])) for one in played[ORACLE]]
     flips = np.mean([first[0] != last[0] for first, last in moved])
     shifts = np.mean([np.abs(last[1] - first[1]).max() > 0.1 for first, last in moved])
     return rows, [
