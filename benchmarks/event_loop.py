@@ -32,7 +32,6 @@ LEVELS = (
     ("forecast", "easy"),
     ("energy", "small"),
     ("energy", "commit"),
-    ("warehouse", "pick_small"),
     ("warehouse", "pick"),
     ("warehouse", "stock"),
     ("disruption", "L2"),

@@ -175,7 +175,7 @@ ENERGY = DemonstrationMix(
     "tokengym/Energy-v1", "small", "time_of_use", {"time_of_use": 3, "random": 1}
 )
 ROUTES = DemonstrationMix(
-    "tokengym/Warehouse-v0", "pick_small", "edd_exact", {"edd_exact": 1, "random": 1}
+    "tokengym/Warehouse-v0", "pick", "edd_exact", {"edd_exact": 1, "random": 1}
 )
 TRIPS = replace(ROUTES, policies={"fcfs": 1, "noisy": 2, "random": 2}, edit=without_route)
 REPORTS = DemonstrationMix("tokengym/Disruption-v1", "L2", "logistic", {"logistic": 1, "random": 1})

@@ -68,7 +68,7 @@ GUARDED = {
     ("forecast", "easy"): Ratios(0.98, 0.019, 0.44),
     ("energy", "small"): Ratios(0.68, 0.044, 0.54),
     ("disruption", "L2"): Ratios(0.33, 0.019, 0.041),
-    ("warehouse", "pick_small"): Ratios(0.66, 0.017, 0.41),
+    ("warehouse", "pick"): Ratios(0.66, 0.017, 0.41),
 }
 """As measured when they were last made faster or slower."""
 

@@ -32,7 +32,7 @@ SPEC = WorldSpec(
     planners=("restarts", "replan", "unread_replan"),
     only_at=dict.fromkeys(("unread", "unread_replan"), ("pick_clauses",)),
     reachable={
-        **dict.fromkeys(("pick_small", "pick", "pick_clauses"), _exact("exact search")),
+        **dict.fromkeys(("pick", "pick_clauses"), _exact("exact search")),
         "pick_online": _replan("exact search over the orders known so far"),
         "batch": Reachable("oracle", "column generation over all batches", proved=False),
         **dict.fromkeys(("stock", "stock_large", "lease"), _exact("stochastic DP")),
@@ -43,6 +43,7 @@ SPEC = WorldSpec(
     },
     ladders="tokengym.envs.warehouse.ladders:LADDERS",
     retired={
+        "pick_small": "pick",
         "pick_large": "pick",
         "stock_small": "stock",
         "inventory_0": "inventory_4",

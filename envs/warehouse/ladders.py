@@ -69,7 +69,6 @@ def _dollars(*rungs: Rung) -> Ladder:
 
 LADDERS: Mapping[str, Ladder] = MappingProxyType(
     {
-        "pick_small": _dollars(*_PICK, _SEARCH),
         "pick": _dollars(*_PICK, _SEARCH),
         "pick_clauses": _dollars(*_CLAUSES, _SEARCH),
         "pick_online": _dollars(*_PICK, _REPLAN, _FORESIGHT),

@@ -191,7 +191,6 @@ Level = PickLevel | BatchLevel | StockLevel | ShopLevel | BuyingLevel | LeaseLev
 
 LEVELS: Mapping[str, Level] = MappingProxyType(
     {
-        "pick_small": PickLevel(6, (3, 4), 2, 1, 3, 3, 5, 10, decay=20.0),
         "pick": PickLevel(12, (8, 8), 3, 2, 7, 5, 8, 14),
         "pick_clauses": PickLevel(12, (8, 8), 3, 2, 7, 5, 8, 14, clauses=True),
         "pick_online": PickLevel(24, (10, 10), 3, 2, 8, 5, 10, 13, spread=3, announced=False),

@@ -36,7 +36,7 @@ class WarehouseWorld(World[Compiled]):
 
     Modes, by level:
 
-    - `pick_small`, `pick`: ship a book of orders in trips. The optimum is exact.
+    - `pick`: ship a book of orders in trips. The optimum is exact.
       `pick_clauses`: three terms in words change what a good plan is; its wordings, and which
       clauses come together, are of one split alone. The optimum is exact.
       `pick_online`: orders are shown on their release only; the optimum knows them and is a bound.
@@ -59,7 +59,7 @@ class WarehouseWorld(World[Compiled]):
 
     Args:
         spec: the world's declaration.
-        level: `pick_small` by default.
+        level: `pick` by default.
         data: a user's own records instead of synthetic ones: an `OrderBook` for levels that pick,
             `BatchingInstances` for `batch`, a `SalesHistory` for levels that keep stock, an
             `InventoryBench` for those that buy, or the files that `data.read` reads. Windows do

@@ -72,7 +72,7 @@ def test_dead_groups_of_smaller_sizes_are_the_share_of_choices_and_larger_ones_p
 
 def test_what_is_predicted_from_the_first_rollouts_is_what_the_others_show() -> None:
     """Held out: of groups of 32 that a scripted policy played, eight are seen."""
-    world = make_world("warehouse", "pick_small")
+    world = make_world("warehouse", "pick")
     policy = baselines(world.spec)["noisy"]
     drawn = world.first_tasks("test", 30)
     role = world.spec.roles[0]

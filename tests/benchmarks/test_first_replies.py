@@ -26,13 +26,13 @@ def test_what_takes_longer_is_interrupted_even_where_interrupts_are_ignored() ->
 
 
 def test_each_level_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
-    of = ["--level", "forecast:easy", "--level", "warehouse:pick_small", "--minutes", "5"]
+    of = ["--level", "forecast:easy", "--level", "warehouse:pick", "--minutes", "5"]
     first_replies.main([TOY_MODEL, *of, "--tasks", "2", "--rollouts", "2"])
     header, *rows = table_rows(capsys.readouterr().out)
     assert tuple(header) == first_replies.HEADER
     assert [row[:2] for row in rows] == [
         ["forecast:easy", "2 x 2"],
-        ["warehouse:pick_small", "2 x 2"],
+        ["warehouse:pick", "2 x 2"],
     ]
     for row in rows:
         low, mean, high = 0.0, float(row[3]), float(row[5])

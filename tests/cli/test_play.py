@@ -55,7 +55,7 @@ def test_luck_is_told_from_what_the_replies_are_worth() -> None:
 KNOWS = {
     "forecast:easy": "reads only what forecaster is shown (exact posterior)",
     "forecast:twins": "reads only what forecaster is shown (exact posterior)",
-    "warehouse:pick_small": "reads only what lead is shown (exact search)",
+    "warehouse:pick": "reads only what lead is shown (exact search)",
     "warehouse:inventory_4": "may use the Task's hidden answer",
     "energy:small": "may use the Task's hidden answer",
     "disruption:L2": "reads only what predictor is shown "

@@ -6,7 +6,7 @@ from tokengym.envs.registry import baselines, make_world, spec
 
 REACHABLE = {
     **{("energy", level): False for level in ("small", "operations", "household")},
-    **{("warehouse", level): True for level in ("pick_small", "pick_clauses", "stock", "lease")},
+    **{("warehouse", level): True for level in ("pick", "pick_clauses", "stock", "lease")},
     **{("warehouse", level): False for level in ("pick_online", "inventory_lost", "full")},
     ("warehouse", "full_volatile"): False,
     ("forecast", "easy"): True,

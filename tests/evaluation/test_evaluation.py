@@ -131,8 +131,8 @@ def test_a_changed_figure_is_found(
     found = verify_evaluation(EvaluationFolder(copy))
     assert found.rollouts == 48
     assert {line.partition(", ")[0] for line in found.differences} == {
-        "warehouse:pick_small noisy",
-        "warehouse:pick_small oracle",
+        "warehouse:pick noisy",
+        "warehouse:pick oracle",
     }
 
 

@@ -38,7 +38,7 @@ def orders(folder: Path) -> World:
     rows += [f"W{n},{7 * n},{7 * n + 12},{('nut', 'bolt')[n % 2]},1,4.5" for n in range(150)]
     (folder / "orders.csv").write_text("\n".join(rows) + "\n")
     (folder / "slots.csv").write_text("sku,aisle,row,qty\nnut,1,1,40\nbolt,3,1,40\n")
-    return make_world("warehouse", "pick_small", data=[folder / "orders.csv", folder / "slots.csv"])
+    return make_world("warehouse", "pick", data=[folder / "orders.csv", folder / "slots.csv"])
 
 
 @pytest.mark.parametrize("made", [questions, papers, home, orders])

@@ -91,15 +91,15 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     sizes = {"steps": 2, "groups_per_batch": 4, "group_size": 2, "evaluation_tasks": 2}
-    worlds = [("forecast", "hard"), ("warehouse", "pick_small")]
+    worlds = [("forecast", "hard"), ("warehouse", "pick")]
     config = mixed_preset(TrainConfig, worlds, mix="even", **sizes, **served)
     _, shown = run_job(config, tmp_path)
-    tags = ["forecast-hard", "warehouse-pick_small"]
+    tags = ["forecast-hard", "warehouse-pick"]
     run = RunFolder(tmp_path)
     assert run.config == replace(config, renderer="qwen3_instruct")
     found = read_trained(run)
     assert list(found) == tags
-    assert "before (warehouse-pick_small): " in shown
+    assert "before (warehouse-pick): " in shown
 
     rows = metrics(tmp_path)
     returns = {tag: [row.get(f"env/{tag}/reward/total") for row in rows] for tag in tags}
@@ -111,11 +111,11 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
     played = run.rollouts.read(evaluation_segment("after"))
     assert sorted({f"{one.world}:{one.level}" for one in played}) == [
         "tokengym/Forecast-v0:hard",
-        "tokengym/Warehouse-v0:pick_small",
+        "tokengym/Warehouse-v0:pick",
     ]
 
     report = run_report(run)
-    titles = ["tokengym/Forecast-v0 (hard)", "tokengym/Warehouse-v0 (pick_small)"]
+    titles = ["tokengym/Forecast-v0 (hard)", "tokengym/Warehouse-v0 (pick)"]
     assert report.title == ", ".join(titles)
     assert {f"Return on held-out Tasks: {titles[1]}"} <= {table.title for table in report.tables}
     assert all(line in (tmp_path / "report.html").read_text() for line in report.lines[:1])

@@ -74,8 +74,8 @@ def test_the_lines_of_an_order_are_put_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("level", "mapped"),
     [
-        ("pick_small", False),
-        ("pick_small", True),
+        ("pick", False),
+        ("pick", True),
         ("pick", False),
         ("pick_clauses", False),
         ("pick_online", True),
@@ -103,10 +103,10 @@ def test_a_user_s_orders_are_played_window_by_window(
 
 def test_a_window_in_which_the_reference_is_optimal_can_be_played(tmp_path: Path) -> None:
     """Each order fills a trip and none is late in any order: there is nothing to gain."""
-    rows = [f"W-{number},0,900,nut,3,5" for number in range(12)]
+    rows = [f"W-{number},0,900,nut,7,5" for number in range(24)]
     header = "order_id,release_min,due_min,sku,qty,value"
     orders = write(tmp_path, "orders.csv", "\n".join([header, *rows]))
-    world = make_world("warehouse", "pick_small", data=[orders, write(tmp_path, "s.csv", SLOTS)])
+    world = make_world("warehouse", "pick", data=[orders, write(tmp_path, "s.csv", SLOTS)])
     task = world.task("train", 0)
     assert task.answer["optimum"] >= task.answer["reference"] + 0.05
     for name in ("oracle", "fcfs"):
@@ -118,7 +118,7 @@ def test_the_same_files_give_the_same_tasks_and_others_others(tmp_path: Path) ->
     slots = write(tmp_path, "slots.csv", SLOTS)
     one = [write(tmp_path, "one.csv", orders_csv(60)), slots]
     two = [write(tmp_path, "two.csv", orders_csv(60).replace("4.5", "4.6")), slots]
-    tasks = [make_world("warehouse", "pick_small", data=d).task() for d in (one, one[::-1], two)]
+    tasks = [make_world("warehouse", "pick", data=d).task() for d in (one, one[::-1], two)]
     assert tasks[0] == tasks[1] != tasks[2]
 
 
@@ -303,9 +303,9 @@ def test_data_that_do_not_suit_the_level_are_refused(tmp_path: Path) -> None:
         ("pick", demand, "levels that keep stock only"),
         ("stock_large", few, "the level keeps 3 items, got 2"),
         ("stock", write(tmp_path, "short.csv", demand_csv(LEAST_HISTORY + 25)), "2 windows of 10"),
-        ("pick_small", [slots, slots], "data are"),
-        ("pick_small", slots, "data are"),
-        ("pick_small", tmp_path / "nowhere.csv", "cannot be read"),
+        ("pick", [slots, slots], "data are"),
+        ("pick", slots, "data are"),
+        ("pick", tmp_path / "nowhere.csv", "cannot be read"),
     ]:
         with pytest.raises(DataError, match=reason):
             make_world("warehouse", level, data=data)
@@ -313,7 +313,7 @@ def test_data_that_do_not_suit_the_level_are_refused(tmp_path: Path) -> None:
 
 def test_an_order_larger_than_a_trip_becomes_several(tmp_path: Path) -> None:
     slots = write(tmp_path, "slots.csv", SLOTS)
-    heavy = write(tmp_path, "orders.csv", orders_csv(9) + "X,0,9,nut,7,1\nX,0,9,bolt,7,1\n")
+    heavy = write(tmp_path, "orders.csv", orders_csv(24) + "X,0,9,nut,7,1\nX,0,9,bolt,7,1\n")
     book = read_orders(heavy, slots)
     parts = [order for order in book.trips(6) if order.id == "X"]
     assert [order.lines for order in parts] == [
@@ -323,19 +323,19 @@ def test_an_order_larger_than_a_trip_becomes_several(tmp_path: Path) -> None:
     ]
     assert [order.value for order in parts] == [0.86, 0.86, 0.28]
     assert all(order.units == sum(n for _, n in order.lines) for order in parts)
-    world = make_world("warehouse", "pick_small", data=[heavy, slots])
+    world = make_world("warehouse", "pick", data=[heavy, slots])
     orders = [order for task in world.first_tasks("train", 9) for order in task.instance["orders"]]
-    assert max(sum(n for _, n in order["lines"]) for order in orders) <= 3
+    assert max(sum(n for _, n in order["lines"]) for order in orders) == 7
 
 
 def test_size_counts_windows(tmp_path: Path) -> None:
     slots = write(tmp_path, "slots.csv", SLOTS)
     orders = write(tmp_path, "orders.csv", orders_csv(43))
-    world = WarehouseWorld.cast(make_world("warehouse", "pick_small", data=[orders, slots]))
-    assert [world.size(split) for split in SPLITS] == [6, 2, 2]
+    world = WarehouseWorld.cast(make_world("warehouse", "pick", data=[orders, slots]))
+    assert [world.size(split) for split in SPLITS] == [3, 1, 1]
     assert world.records == read([orders, slots])
     windows = [t.instance["window"] for split in SPLITS for t in world.first_tasks(split, 99)]
-    assert windows == list(range(0, 40, 4))
+    assert windows == list(range(0, 40, 8))
     demand = write(tmp_path, "demand.csv", demand_csv(LEAST_HISTORY + 35))
     sold = make_world("warehouse", "stock", data=demand)
     assert [sold.size(split) for split in SPLITS] == [3, 3, 3]

@@ -14,7 +14,7 @@ from tokengym.envs.warehouse.baselines import demonstrate
 WORKED = baselines("warehouse")["worked"]
 
 
-@pytest.mark.parametrize("level", ["pick_small", "pick", "stock", "lease", "full"])
+@pytest.mark.parametrize("level", ["pick", "stock", "lease", "full"])
 def test_demonstrations_are_nearly_as_good_as_the_best_rule(level: str) -> None:
     world = make_world("warehouse", level)
     found = {}
@@ -37,7 +37,7 @@ def test_the_warehouse_names_its_demonstrations() -> None:
 
 @given(index=st.integers(0, 2**31))
 def test_who_reads_the_prompt_finds_every_sum_of_the_arithmetic(index: int) -> None:
-    world = make_world("warehouse", "pick_small", prompt="terse")
+    world = make_world("warehouse", "pick", prompt="terse")
     record = play(world, world.task("train", index), WORKED)
     opening = record.turns[0].text
     (capacity,) = map(int, re.findall(r"carry (\d+) units", opening))
@@ -66,7 +66,7 @@ def test_who_reads_the_prompt_finds_every_sum_of_the_arithmetic(index: int) -> N
         left -= set(taken)
 
 
-@pytest.mark.parametrize("level", ["pick_small", "pick_online", "stock", "lease", "full"])
+@pytest.mark.parametrize("level", ["pick", "pick_online", "stock", "lease", "full"])
 def test_arithmetic_earns_what_the_rule_without_it_earns(level: str) -> None:
     world = make_world("warehouse", level)
     for task in world.first_tasks("train", 3):

@@ -69,7 +69,7 @@ def test_a_copy_of_the_terse_prompt_s_example_earns_what_doing_nothing_does(leve
 
 
 @pytest.mark.parametrize("style", PROMPTS)
-@pytest.mark.parametrize("level", ["pick_small", "pick", "pick_clauses", "pick_online"])
+@pytest.mark.parametrize("level", ["pick", "pick_clauses", "pick_online"])
 def test_the_number_of_replies_is_announced(level: str, style: str) -> None:
     world = world_of(level, prompt=style)
     turn = world.start(task_of(level, 0))
@@ -150,7 +150,7 @@ SENSIBLE: list[Rule] = [
 
 @pytest.mark.parametrize("level", ["pick", "pick_online"])
 def test_sensible_rules_that_differ_seldom_earn_the_same(level: str) -> None:
-    """In a book of three or four orders they make the same trips: `pick_small` is left out."""
+    """In a book of three or four orders they would make the same trips."""
     drawn, rng = LEVELS[level], np.random.default_rng(0)
     assert isinstance(drawn, PickLevel)
     ties = []
