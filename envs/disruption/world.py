@@ -72,13 +72,14 @@ class DisruptionWorld(World[CompiledDebate]):
         against it, and the predictor answers again. Papers are of a synthetic literature whose
         posterior is known exactly, or a user's own. The level is what is shown of it: at `L0`
         title, year, field and a long abstract, at `L2` a short abstract, facts of the reference
-        list and the first year's citers by kind, at `private` two facts of the list. At these two
-        the challenger has notes on the next citers (second to fourth year, or first) and is of a
-        kind that the Task draws: honest, adversarial, or careless with the columns of its notes
-        mixed up. What it noted of four earlier papers is shown with what became of them. `L0` and
-        `examples` are warm-ups, where a challenge changes nothing. At `examples` the reference
-        list is shown, with twelve labelled papers of the same literature: what the facts mean is
-        drawn for each Task and follows from those alone.
+        list, the number of authors, and the first year's citers by kind with the percentile of the
+        citations within field and year, at `private` two facts of the list. At these two the
+        challenger has notes on the next citers (second to fourth year, or first) and is of a kind
+        that the Task draws: honest, adversarial, or careless with the columns of its notes mixed
+        up. What it noted of four earlier papers is shown with what became of them. `L0` and
+        `examples` are warm-ups, where a challenge changes nothing. At `examples` the reference list
+        is shown, with twelve labelled papers of the same literature: what the facts mean is drawn
+        for each Task and follows from those alone.
 
     Observation:
         The predictor reads the evidence, then the challenge; the challenger reads the evidence and
@@ -133,7 +134,8 @@ class DisruptionWorld(World[CompiledDebate]):
         Uzzi et al. (2013), Atypical combinations and scientific impact.
 
     Version history:
-        v1: at `L2` a challenger of unknown kind has notes on later years.
+        v1: at `L2` a challenger of unknown kind has notes on later years; authors and the citation
+            percentile are shown.
         v0: first.
     """
 
