@@ -135,17 +135,29 @@ def evidence_of(instance: Mapping[str, Any]) -> Evidence:
     return evidence
 
 
-def evidence_of_paper(paper: Paper, level: str) -> Evidence:
-    """Return the evidence that `level` shows of `paper`, without facts that the record lacks."""
-    references: dict[str, int] = {}
+def evidence_of_paper(paper: Paper, level: str, above: int | None = None) -> Evidence:
+    """Return the evidence that `level` shows of `paper`, without facts that the record lacks.
+
+    Args:
+        paper: the record.
+        level: one of `PAPER_LEVELS`.
+        above: see `Evidence.citations`, if known.
+    """
+    published: dict[str, int] = {}
     citers: dict[str, int] = {}
+    citations: dict[str, int] = {}
     if paper.references is not None:
-        references |= zip(REFERENCE_FEATURES, astuple(paper.references), strict=True)
+        published |= zip(REFERENCE_FEATURES, astuple(paper.references), strict=True)
+    if paper.authors is not None:
+        published["authors"] = paper.authors
     if paper.first_year is not None:
         citers |= zip(CITER_FEATURES, astuple(paper.first_year), strict=True)
-    seen, private = share_facts(level, references, citers, {})
+        if level == "L2":
+            citations = {"count": paper.first_year.citations}
+            citations |= {} if above is None else {"above": above}
+    seen, private = share_facts(level, published, citers, {})
     about = (paper.title, paper.abstract, paper.publication_year, paper.primary_field)
-    return Evidence(*about, seen, paper.label_rule, private)
+    return Evidence(*about, seen, paper.label_rule, private, citations=citations)
 
 
 def share_facts(

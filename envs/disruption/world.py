@@ -18,7 +18,12 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.compiled import WRITERS, CompiledDebate, compile_task
-from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
+from tokengym.envs.disruption.data.dataset import (
+    cited_above_in,
+    labelled,
+    load_papers,
+    split_of_paper,
+)
 from tokengym.envs.disruption.evidence import (
     NOTED_LEVELS,
     PAPER_LEVELS,
@@ -214,6 +219,8 @@ class DisruptionWorld(World[CompiledDebate]):
     def task_from_paper(self, paper: Paper, index: int = 0, split: str | None = None) -> Task:
         """Make a Task of a real paper; facts of the tier that the record lacks are not shown.
 
+        Its citations are ranked among those of `data`, where that has enough of its field and year.
+
         Args:
             paper: a record with a label for every target of this world.
             index: a number of your own, >= 0.
@@ -230,7 +237,8 @@ class DisruptionWorld(World[CompiledDebate]):
             if labels[target] is None:
                 raise DataError(f"paper {paper.openalex_id} has no {target}_label to predict")
         split = split_of_paper(paper) if split is None else split
-        evidence = evidence_of_paper(paper, self.level)
+        above = None if self._papers is None else cited_above_in(self._papers, paper)
+        evidence = evidence_of_paper(paper, self.level, above)
         rng = generator("disruption challenger", evidence.text, evidence.year)
         instance = instance_of(draw_challenger(rng, evidence))
         answer = {
