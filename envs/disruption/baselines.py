@@ -41,6 +41,8 @@ _RIDGE = 1.0
 _LOGIT_NOISE = 1.2
 _FALSE_SHARE = 0.2
 _DEGREES = (0.5, 0.7, 0.9)
+_CLAIMED = tuple(name for name in FEATURES if name != "authors")
+"""What `random` claims something of; its recorded replies were drawn from these names."""
 
 
 class Sample(NamedTuple):
@@ -275,7 +277,7 @@ def _best_claims(world: DisruptionWorld, reports: Sequence[Probabilities]) -> tu
 def _random_claims(rng: np.random.Generator, most: int) -> tuple[Claim, ...]:
     return tuple(
         Fact(
-            FEATURES[int(rng.integers(len(FEATURES)))],
+            _CLAIMED[int(rng.integers(len(_CLAIMED)))],
             (">=", "<=", "=")[int(rng.integers(3))],
             float(rng.integers(20)),
         )
@@ -353,7 +355,7 @@ def _logistic_reports(world: DisruptionWorld) -> tuple[Probabilities, ...]:
 
 
 def _features(evidence: Evidence, argument: Argument | None = None) -> list[float]:
-    """Seven facts (NaN if not shown) and whether the text uses each class's phrases of each cue.
+    """Every fact (NaN if not shown) and whether the text uses each class's phrases of each cue.
 
     Then which label a challenger argues for that has notes, whose counts stand among the facts.
     """

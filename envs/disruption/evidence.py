@@ -11,7 +11,8 @@ from tokengym.envs.disruption.paper import LABEL_RULES, Paper
 PAPER_LEVELS = ("L2", "L0", "private")
 LEVELS = (*PAPER_LEVELS, "examples")
 NOTED_LEVELS = ("L2", "private")
-"""L0: title, abstract, year, field. L2: and the reference list, and the first year's citers.
+"""L0: title, abstract, year, field. L2: and the reference list, the authors, and the first year's
+citers, with their percentile within field and year.
 private: venues and fields alone of the list. examples: the reference list, but of a literature of
 its own, of which further papers are shown with their labels. At L2 and private the challenger has
 notes on the next citers, and what it noted of earlier papers is shown with their labels; L0 and
@@ -22,6 +23,7 @@ KINDS: Mapping[str, int] = {"honest": 1, "adversarial": 1, "careless": 4}
 A careless one has mixed up the columns of its notes."""
 
 REFERENCE_FEATURES = ("references", "age", "venues", "fields")
+PUBLICATION_FEATURES = (*REFERENCE_FEATURES, "authors")
 CITER_FEATURES = ("n_i", "n_j", "n_k")
 NEXT_FEATURES = ("m_i", "m_j", "m_k")
 PERIODS: Mapping[tuple[str, ...], str] = {
@@ -31,7 +33,7 @@ PERIODS: Mapping[tuple[str, ...], str] = {
 """When the citers came that are counted by kind."""
 _SAY_LITTLE = ("venues", "fields")
 """Facts about the reference list that say nothing of disruption."""
-FEATURES = (*REFERENCE_FEATURES, *CITER_FEATURES, *NEXT_FEATURES)
+FEATURES = (*PUBLICATION_FEATURES, *CITER_FEATURES, *NEXT_FEATURES)
 """Features a claim can be about; all are integers."""
 
 
@@ -51,6 +53,10 @@ class Evidence(NamedTuple):
         record: the `notes` that the challenger made of earlier papers, and the `label` of each.
         examples: labelled papers of the same literature: `abstract`, `facts` and `labels` of each;
             if there are none, the literature is the usual one.
+        citations: the first year's where they are shown: their `count`, n_i + n_j, and `above`,
+            the percentage of the papers of its field and year that have fewer, rounded down, where
+            it is known. No feature: nothing can be claimed of it, and no judge or posterior reads
+            it, since given n_i and n_j it says nothing more.
     """
 
     title: str
@@ -64,6 +70,7 @@ class Evidence(NamedTuple):
     notes: Mapping[str, int] = {}
     record: Sequence[Mapping[str, Any]] = ()
     examples: Sequence[Mapping[str, Any]] = ()
+    citations: Mapping[str, int] = {}
 
     @property
     def known(self) -> Self:
@@ -120,6 +127,7 @@ def evidence_of(instance: Mapping[str, Any]) -> Evidence:
             for facts in (evidence.known.facts, *noted)
             for k, v in facts.items()
         )
+        and all(isinstance(v, int) for v in evidence.citations.values())
         and (evidence.kind in KINDS if evidence.notes else not evidence.kind)
     )
     if not well_typed:
@@ -127,25 +135,37 @@ def evidence_of(instance: Mapping[str, Any]) -> Evidence:
     return evidence
 
 
-def evidence_of_paper(paper: Paper, level: str) -> Evidence:
-    """Return the evidence that `level` shows of `paper`, without facts that the record lacks."""
-    references: dict[str, int] = {}
+def evidence_of_paper(paper: Paper, level: str, above: int | None = None) -> Evidence:
+    """Return the evidence that `level` shows of `paper`, without facts that the record lacks.
+
+    Args:
+        paper: the record.
+        level: one of `PAPER_LEVELS`.
+        above: see `Evidence.citations`, if known.
+    """
+    published: dict[str, int] = {}
     citers: dict[str, int] = {}
+    citations: dict[str, int] = {}
     if paper.references is not None:
-        references |= zip(REFERENCE_FEATURES, astuple(paper.references), strict=True)
+        published |= zip(REFERENCE_FEATURES, astuple(paper.references), strict=True)
+    if paper.authors is not None:
+        published["authors"] = paper.authors
     if paper.first_year is not None:
         citers |= zip(CITER_FEATURES, astuple(paper.first_year), strict=True)
-    seen, private = share_facts(level, references, citers, {})
+        if level == "L2":
+            citations = {"count": paper.first_year.citations}
+            citations |= {} if above is None else {"above": above}
+    seen, private = share_facts(level, published, citers, {})
     about = (paper.title, paper.abstract, paper.publication_year, paper.primary_field)
-    return Evidence(*about, seen, paper.label_rule, private)
+    return Evidence(*about, seen, paper.label_rule, private, citations=citations)
 
 
 def share_facts(
-    level: str, references: dict[str, int], citers: dict[str, int], later: dict[str, int]
+    level: str, published: dict[str, int], citers: dict[str, int], later: dict[str, int]
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Return the facts that a level shows to both roles, and those for the challenger alone."""
     if level == "private":
-        return {name: references[name] for name in _SAY_LITTLE if name in references}, citers
+        return {name: published[name] for name in _SAY_LITTLE if name in published}, citers
     if level == "L2":
-        return references | citers, later
-    return ({} if level == "L0" else references), {}
+        return published | citers, later
+    return ({} if level == "L0" else published), {}

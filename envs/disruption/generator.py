@@ -13,6 +13,7 @@ from tokengym.envs.disruption.evidence import (
     CITER_FEATURES,
     KINDS,
     NEXT_FEATURES,
+    PUBLICATION_FEATURES,
     REFERENCE_FEATURES,
     Evidence,
     share_facts,
@@ -33,6 +34,7 @@ from tokengym.envs.disruption.literature import (
     REACHES,
     SHARES,
     VARIED,
+    cited_above,
     citer_pmfs,
     class_posterior,
     cue_likelihood,
@@ -219,14 +221,15 @@ def _describe(
     classes: Mapping[Target, int] = {"disruption": character, "novelty": reach}
     first = _draw_cue(rng, "aim", classes, orders)
     second = _draw_cue(rng, "mix", classes, orders)
-    references: dict[str, int] = {}
+    published: dict[str, int] = {}
     if level != "L0":
-        for name in REFERENCE_FEATURES:
+        for name in PUBLICATION_FEATURES if level == "L2" else REFERENCE_FEATURES:
             feature = FEATURE_TABLE[name]
             c = orders.get(name, range(3))[classes[feature.target]]
-            references[name] = feature.least + _pick(rng, _CUMULATIVE[name][c])
+            published[name] = feature.least + _pick(rng, _CUMULATIVE[name][c])
     periods = ({name: years[name] for name in names} for names in SHARES)
-    facts, private = share_facts(level, references, *periods)
+    facts, private = share_facts(level, published, *periods)
+    count = years["n_i"] + years["n_j"]
     year = int(rng.integers(_YEARS[0], _YEARS[1] + 1))
     abstract = f"{first} a view of {topic} {second}."
     return Evidence(
@@ -236,6 +239,7 @@ def _describe(
         field=field,
         facts=facts,
         private=private,
+        citations={"count": count, "above": cited_above(count)} if level == "L2" else {},
     )
 
 

@@ -57,6 +57,11 @@ class FirstYear:
     n_j: int
     n_k: int
 
+    @property
+    def citations(self) -> int:
+        """Papers that cite the paper itself."""
+        return self.n_i + self.n_j
+
 
 @dataclass(frozen=True, slots=True)
 class Paper:
@@ -87,6 +92,7 @@ class Paper:
             By shares a novel paper is at least as novel as conventional, a conventional one at
             least as conventional as novel, and a balanced one either.
         label_rule: `threshold` (±0.1 on CD) or `percentile` (rank within field and year).
+        authors: how many wrote it, >= 1, if known.
 
     Raises:
         DataError: if a value is out of range, a text too long, or a label disagrees with its score.
@@ -109,6 +115,7 @@ class Paper:
     label_rule: LabelRule = "threshold"
     cd_by_window: tuple[tuple[int, float], ...] = ()
     novelty_scale: NoveltyScale | None = None
+    authors: int | None = None
 
     def __post_init__(self) -> None:
         """Clean the texts; refuse values out of range and labels that disagree with the scores."""
@@ -142,6 +149,8 @@ class Paper:
             for name in facts.__slots__ if facts is not None else ():
                 self._check_count(name, getattr(facts, name), MOST_CITATIONS)
         self._check_count("cited_by_count", self.cited_by_count, MOST_CITATIONS)
+        if self.authors is not None:
+            self._check_count("authors", self.authors, MOST_CITATIONS, 1)
         for name in ("cd_index", "novelty_score", "conventionality_score", "field_median"):
             value = getattr(self, name)
             if value is not None and not _is_number(value):
@@ -156,9 +165,11 @@ class Paper:
         if years != sorted(set(years)):
             raise self._error(f"windows of cd_by_window must ascend, got {years}")
 
-    def _check_count(self, name: str, value: object, most: int) -> None:
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-            raise self._error(f"{name} must be a whole number from 0 to {most}, got {value!r:.60}")
+    def _check_count(self, name: str, value: object, most: int, least: int = 0) -> None:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise self._error(
+                f"{name} must be a whole number from {least} to {most}, got {value!r:.60}"
+            )
 
     def _check_disruption(self) -> None:
         score, label = self.cd_index, self.disruption_label

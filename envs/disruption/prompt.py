@@ -34,10 +34,11 @@ _NOVELTY = (
     "is atypical."
 )
 
-_REFERENCES = {
+_LEGEND = {
     "references": "references: length of its reference list",
     "age": "age: median age of the references in years",
     "venues": "venues and fields: different journals and different fields among the references",
+    "authors": "authors: size of the team that wrote it",
 }
 
 # Described, not shown: a model that learns from rewards alone copies an answer it is shown.
@@ -55,7 +56,7 @@ def _opening(case: Case) -> str:
         f'{count}: {words}. On the second line write "P" and the probabilities of {order}. They '
         f"are numbers from 0 to 1 and sum to 1{each}.",
         "",
-        *describe(case.evidence),
+        *describe(case.evidence, _cited),
         *_legend(case.evidence),
         *_questions(case),
         *_examples(case),
@@ -83,7 +84,7 @@ def _challenge(case: Case, answer: str) -> str:
         f"one word, the label you argue for: {words}; or {NO_LABEL}, which only asks whether the "
         "predictor is sure.",
         "",
-        *describe(evidence),
+        *describe(evidence, _cited),
         *_examples(case),
         *_legend(evidence),
         *_about_notes(case),
@@ -124,6 +125,13 @@ def _rejoinder(case: Case, argument: Argument) -> str:
     )
 
 
+def _cited(count: int, above: int | None) -> str:
+    times = f"Cited {count} time{'s' * (count != 1)} in the first year (n_i + n_j)"
+    if above is None:
+        return f"{times}."
+    return f"{times}, more often than {above} % of the papers of its field and year."
+
+
 def _examples(case: Case) -> list[str]:
     """Show the labelled papers that say what facts and words mean."""
     if not case.evidence.examples:
@@ -158,8 +166,8 @@ def _period(case: Case) -> str:
 
 
 def _legend(evidence: Evidence) -> list[str]:
-    """Explain the facts about the reference list."""
-    shown = [words for name, words in _REFERENCES.items() if name in evidence.facts]
+    """Explain the facts known at publication."""
+    shown = [words for name, words in _LEGEND.items() if name in evidence.facts]
     return [f"{'; '.join(shown)}."] if shown else []
 
 

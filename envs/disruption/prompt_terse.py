@@ -28,7 +28,7 @@ _AIMS = {"adversary": "Argue for another label", "critic": "Help it"}
 def _opening(case: Case) -> str:
     order = ", ".join(word for target in case.targets for word in LABELS[target])
     # Before the rules: a tiny model that reads them last keeps the form of an answer.
-    lines = [*describe(case.evidence), *(_noted(case.evidence) if case.debated else ())]
+    lines = [*describe(case.evidence, _cited), *(_noted(case.evidence) if case.debated else ())]
     if "disruption" in case.targets:
         lines += [_CITERS_RULE, _DISRUPTION[case.evidence.rule]]
     if "novelty" in case.targets:
@@ -46,7 +46,7 @@ def _challenge(case: Case, answer: str) -> str:
     shared, period = bool(case.evidence.notes), PERIODS[case.evidence.noted_features]
     return "\n".join(
         [
-            *describe(case.evidence.noted),
+            *describe(case.evidence.noted, _cited),
             *([f"The predictor was not shown the {period}: state a count."] * shared),
             *(["Its notes on others:", *record(case.evidence)] * shared),
             f"A predictor answered:\n{answer}",
@@ -63,6 +63,10 @@ def _rejoinder(case: Case, argument: Argument) -> str:
         return f"Challenger: are you sure?{f' {claims}.' if claims else ''}\nFinal answer?"
     reason = f", since {claims}" if claims else ""
     return f"Challenger: {argument.label}{reason}.\nFinal answer?"
+
+
+def _cited(count: int, above: int | None) -> str:
+    return f"Cited {count}" if above is None else f"Cited {count}, above {above} %"
 
 
 def _noted(evidence: Evidence) -> list[str]:

@@ -6,7 +6,13 @@ What both prompts share is here, the paper in words; `prompt` and `terse` write 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from tokengym.envs.disruption.evidence import PERIODS, REFERENCE_FEATURES, Evidence
+from tokengym.envs.disruption.evidence import (
+    CITER_FEATURES,
+    PERIODS,
+    PUBLICATION_FEATURES,
+    REFERENCE_FEATURES,
+    Evidence,
+)
 from tokengym.envs.disruption.grammar import Argument
 from tokengym.envs.disruption.labels import Target
 
@@ -45,16 +51,23 @@ class Writer(NamedTuple):
     rejoinder: Callable[[Case, Argument], str]
 
 
-def describe(evidence: Evidence) -> list[str]:
-    """Return the paper as its level shows it, one line per kind of fact."""
+def describe(evidence: Evidence, cited: Callable[[int, int | None], str]) -> list[str]:
+    """Return the paper as its level shows it, one line per kind of fact.
+
+    Args:
+        evidence: what is shown.
+        cited: writes the first year's citations and which percentage of papers has fewer, if known.
+    """
     lines = [f"Paper ({evidence.field}, {evidence.year}): {evidence.title}"]
     if evidence.abstract:
         lines.append(evidence.abstract)
-    kinds = {REFERENCE_FEATURES: "at publication", **PERIODS}
+    kinds = {PUBLICATION_FEATURES: "at publication", **PERIODS}
     for names, when in kinds.items():
         shown = {name: evidence.facts[name] for name in names if name in evidence.facts}
         if shown:
             lines.append(f"{when.capitalize()}: {_listed(shown)}")
+        if names == CITER_FEATURES and evidence.citations:
+            lines.append(cited(evidence.citations["count"], evidence.citations.get("above")))
     return lines
 
 

@@ -18,7 +18,12 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.compiled import WRITERS, CompiledDebate, compile_task
-from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
+from tokengym.envs.disruption.data.dataset import (
+    cited_above_in,
+    labelled,
+    load_papers,
+    split_of_paper,
+)
 from tokengym.envs.disruption.evidence import (
     NOTED_LEVELS,
     PAPER_LEVELS,
@@ -72,13 +77,14 @@ class DisruptionWorld(World[CompiledDebate]):
         against it, and the predictor answers again. Papers are of a synthetic literature whose
         posterior is known exactly, or a user's own. The level is what is shown of it: at `L0`
         title, year, field and a long abstract, at `L2` a short abstract, facts of the reference
-        list and the first year's citers by kind, at `private` two facts of the list. At these two
-        the challenger has notes on the next citers (second to fourth year, or first) and is of a
-        kind that the Task draws: honest, adversarial, or careless with the columns of its notes
-        mixed up. What it noted of four earlier papers is shown with what became of them. `L0` and
-        `examples` are warm-ups, where a challenge changes nothing. At `examples` the reference
-        list is shown, with twelve labelled papers of the same literature: what the facts mean is
-        drawn for each Task and follows from those alone.
+        list, the number of authors, and the first year's citers by kind with the percentile of the
+        citations within field and year, at `private` two facts of the list. At these two the
+        challenger has notes on the next citers (second to fourth year, or first) and is of a kind
+        that the Task draws: honest, adversarial, or careless with the columns of its notes mixed
+        up. What it noted of four earlier papers is shown with what became of them. `L0` and
+        `examples` are warm-ups, where a challenge changes nothing. At `examples` the reference list
+        is shown, with twelve labelled papers of the same literature: what the facts mean is drawn
+        for each Task and follows from those alone.
 
     Observation:
         The predictor reads the evidence, then the challenge; the challenger reads the evidence and
@@ -133,7 +139,8 @@ class DisruptionWorld(World[CompiledDebate]):
         Uzzi et al. (2013), Atypical combinations and scientific impact.
 
     Version history:
-        v1: at `L2` a challenger of unknown kind has notes on later years.
+        v1: at `L2` a challenger of unknown kind has notes on later years; authors and the citation
+            percentile are shown.
         v0: first.
     """
 
@@ -212,6 +219,8 @@ class DisruptionWorld(World[CompiledDebate]):
     def task_from_paper(self, paper: Paper, index: int = 0, split: str | None = None) -> Task:
         """Make a Task of a real paper; facts of the tier that the record lacks are not shown.
 
+        Its citations are ranked among those of `data`, where that has enough of its field and year.
+
         Args:
             paper: a record with a label for every target of this world.
             index: a number of your own, >= 0.
@@ -228,7 +237,8 @@ class DisruptionWorld(World[CompiledDebate]):
             if labels[target] is None:
                 raise DataError(f"paper {paper.openalex_id} has no {target}_label to predict")
         split = split_of_paper(paper) if split is None else split
-        evidence = evidence_of_paper(paper, self.level)
+        above = None if self._papers is None else cited_above_in(self._papers, paper)
+        evidence = evidence_of_paper(paper, self.level, above)
         rng = generator("disruption challenger", evidence.text, evidence.year)
         instance = instance_of(draw_challenger(rng, evidence))
         answer = {

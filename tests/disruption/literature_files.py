@@ -56,6 +56,7 @@ def literature(count: int = 1500, seed: int = 0) -> list[Work]:
                 field=["Biology", "Physics"][k // 2 % 2],
                 cited_by_count=int(rng.integers(100)),
                 references=tuple(f"W{r + 1}" for r in cited[-1]),
+                authors=k % 4,
             )
         )
     return works
@@ -100,6 +101,7 @@ def as_openalex(work: Work) -> dict[str, Any]:
         "primary_topic": {"field": {"display_name": work.field}},
         "cited_by_count": work.cited_by_count,
         "referenced_works": [f"https://openalex.org/{r}" for r in work.references],
+        "authorships": [{"author_position": "first"}] * work.authors,
     }
 
 

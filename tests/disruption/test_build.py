@@ -101,7 +101,7 @@ def test_sciscinet_tables_give_the_same_index_and_their_own_novelty(
 ) -> None:
     rows = [
         {"paperid": w.id, "year": w.year, "disruption": 0.0, "Atyp_10pct_Z": k % 5 - 2.0,
-         "Atyp_Median_Z": k % 5 + 1.0 if k % 7 else None}
+         "Atyp_Median_Z": k % 5 + 1.0 if k % 7 else None, "team_size": 9 if k % 2 else None}
         for k, w in enumerate(WORKS)
     ]  # fmt: skip
     edges = [(w.id, r) for w in WORKS for r in w.references]
@@ -115,6 +115,9 @@ def test_sciscinet_tables_give_the_same_index_and_their_own_novelty(
         assert paper.cd_index == known.cd_index
         assert (paper.title, paper.first_year) == (known.title, known.first_year)
         assert paper.novelty_score == (k % 5 - 2.0 if k % 7 else None)
+        assert paper.authors == (
+            9 if k % 2 else known.authors
+        )  # the texts' where the table is mute
 
 
 def test_labelled_papers_are_split_and_balanced_too(

@@ -26,7 +26,7 @@ from tokengym.envs.disruption.inference import (
     said_by,
 )
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS, LEAST_CITERS
-from tokengym.envs.disruption.literature import CHARACTERS, class_posterior, posterior
+from tokengym.envs.disruption.literature import CHARACTERS, CUES, class_posterior, posterior
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,6 +35,12 @@ SHARES: Mapping[tuple[str, ...], float] = {N: 0.25, M: 0.5625}
 """Of the citers of five years those of the first, and of the second to fourth."""
 MOST: Mapping[tuple[str, ...], tuple[int, ...]] = {N: (18, 18, 28), M: (26, 26, 40)}
 """Counts from which on they are left out; all of those have a chance of 1e-8."""
+PUBLISHED = {
+    "references": (10, (8.0, 14.0, 11.0)),
+    "age": (1, (9.0, 5.0, 7.0)),
+    "authors": (1, (1.25, 3.25, 2.25)),
+}
+"""Least value of what is known at publication, and by class the mean of what comes on top."""
 ORDERS = list(itertools.permutations(range(3)))
 noted = st.sampled_from([N, M])
 some_counts = st.tuples(st.integers(0, 15), st.integers(0, 15), st.integers(0, 21))
@@ -117,6 +123,24 @@ def test_an_adversary_states_the_counts_that_favour_another_label_most(
     argument = said_by("adversarial", counts, label, names)
     assert argument.label == DISRUPTION_LABELS[argued]
     assert argument.claims == tuple(exactly(names[k], counts[k]) for k in sorted(best))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32))
+def test_the_posterior_is_that_of_all_that_is_shown(seed: int) -> None:
+    evidence = draw_evidence(np.random.default_rng(seed), "L2")
+    facts, weight_C = evidence.facts, np.ones(3)
+    for name, (least, mean_C) in PUBLISHED.items():
+        weight_C = weight_C * stats.poisson.pmf(facts[name] - least, mean_C)
+    for axis, name in enumerate(N):
+        mean = np.array([SHARES[N] * means(c)[axis] for c in range(3)])
+        weight_C = weight_C * stats.poisson.pmf(facts[name], mean)
+    used = [evidence.abstract.startswith(phrases) for phrases in CUES["aim"].phrases]
+    weight_C = weight_C * np.where(used, 0.5, 0.25)
+    counts = [facts[name] for name in N]
+    rates_CL = np.stack([label_chances(c, *counts, 0.75) for c in range(3)]) / often()
+    wanted = weight_C @ rates_CL
+    assert posterior(evidence, "disruption") == pytest.approx(wanted / wanted.sum(), abs=1e-6)
 
 
 @cache

@@ -1,11 +1,13 @@
 """Laws of the synthetic literature: balanced labels, and posteriors that are the truth."""
 
+import math
 from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from tests.contract.planners.disruption import Predictor
 from tokengym.envs.disruption.citations import CitationGraph
@@ -116,12 +118,46 @@ def test_frequencies_are_the_mean_rates() -> None:
 @given(seed=st.integers(0, 2**32), tier=st.sampled_from(TIERS))
 def test_each_tier_shows_more_and_the_numbers_fit(seed: int, tier: str) -> None:
     evidence = draw_evidence(np.random.default_rng(seed), tier)
-    assert len(evidence.facts) == {"L0": 0, "L2": 7}[tier]
+    assert len(evidence.facts) == {"L0": 0, "L2": 8}[tier]
     assert tuple(evidence.facts) == FEATURES[: len(evidence.facts)]
     for name, value in evidence.facts.items():
         assert value >= FEATURE_TABLE[name].least
     if tier != "L0":
         assert evidence.facts["venues"] <= evidence.facts["references"]
+
+
+def test_small_teams_disrupt_and_large_ones_develop() -> None:
+    sizes: dict[str, list[int]] = {label: [] for label in LABELS["disruption"]}
+    for seed in range(600):
+        evidence, outcome = draw_paper(np.random.default_rng(seed), "L2", {})
+        sizes[outcome.labels()["disruption"]].append(evidence.facts["authors"])
+    small, large, between = (np.mean(drawn) for drawn in sizes.values())
+    assert small + 0.4 < between < large - 0.4
+    assert min(map(min, sizes.values())) == 1
+
+
+@given(seed=st.integers(0, 2**32), level=st.sampled_from(LEVELS))
+def test_citations_follow_from_the_first_year_and_are_ranked_among_all_papers(
+    seed: int, level: str
+) -> None:
+    """Of which each has Poisson(4), of whichever class."""
+    evidence = draw_evidence(np.random.default_rng(seed), level)
+    if level != "L2":
+        assert evidence.citations == {}
+        return
+    count = evidence.facts["n_i"] + evidence.facts["n_j"]
+    fewer = float(stats.poisson.cdf(count - 1, 4.0))
+    assert evidence.citations == {"count": count, "above": min(99, math.floor(100 * fewer))}
+
+
+def test_citations_change_no_belief_and_no_outcome() -> None:
+    for seed in range(40):
+        evidence = draw_evidence(np.random.default_rng(seed), "L2")
+        untold = evidence._replace(citations={})
+        for target in TARGETS:
+            assert posterior(evidence, target) == posterior(untold, target)
+        drawn = [draw_outcome(np.random.default_rng(seed), one) for one in (evidence, untold)]
+        assert drawn[0] == drawn[1]
 
 
 @settings(max_examples=40, deadline=None)

@@ -59,6 +59,8 @@ SHARES = {"novelty_score": 0.82, "conventionality_score": 0.35, "novelty_label":
             {"references": ReferenceFacts(-1, 0, 0, 0)},
             "count must be a whole number from 0 to .*, got -1",
         ),
+        ({"authors": 0}, "authors must be a whole number from 1 to .*, got 0"),
+        ({"authors": 2.5}, "authors must be a whole number from 1 to .*, got 2.5"),
         ({"first_year": FirstYear(0, -2, 0)}, "n_j must be a whole number from 0 to .*, got -2"),
     ],
 )

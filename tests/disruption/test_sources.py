@@ -4,7 +4,9 @@ import csv
 import dataclasses
 import io
 import json
+import math
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,7 @@ from tokengym.envs.registry import make_world
 
 PAPER = Paper(
     "W1", "Title", "Abstract é", 2003, 12, 0.31, -0.4, 1.2, "disruptive", "balanced", "Biology",
-    ReferenceFacts(9, 4, 3, 2), FirstYear(1, 0, 2), 0.5,
+    ReferenceFacts(9, 4, 3, 2), FirstYear(1, 0, 2), 0.5, authors=3,
 )  # fmt: skip
 
 
@@ -62,6 +64,7 @@ def literature(count: int = 400, seed: int = 0) -> list[Work]:
                 field=["Biology", "Physics"][k % 2],
                 cited_by_count=int(rng.integers(100)),
                 references=tuple(f"W{r + 1}" for r in cited),
+                authors=k % 4,
             )
         )
     return works
@@ -149,12 +152,25 @@ def test_ids_lose_their_address() -> None:
 
 def test_papers_are_read_back(tmp_path: Path) -> None:
     bare = dataclasses.replace(
-        PAPER, openalex_id="W2", references=None, first_year=None, field_median=None
+        PAPER, openalex_id="W2", references=None, first_year=None, field_median=None, authors=None
     )
     path = tmp_path / "papers.jsonl"
     assert write_papers(path, [PAPER, bare]) == 2
     assert list(read_papers(path)) == [PAPER, bare]
     assert [entry.name for entry in tmp_path.iterdir()] == ["papers.jsonl"]
+
+
+@pytest.mark.parametrize(("written", "authors"), [(4, 4), (4.0, 4), ("NA", None), (None, None)])
+def test_authors_are_read_as_other_tools_write_them_or_not_at_all(
+    tmp_path: Path, written: Any, authors: int | None
+) -> None:
+    path, fields = tmp_path / "papers.jsonl", dataclasses.asdict(PAPER)
+    old = {name: value for name, value in fields.items() if name != "authors"}
+    path.write_text(
+        "".join(f"{json.dumps(one)}\n" for one in ({**fields, "authors": written}, old))
+    )
+    known = dataclasses.replace(PAPER, authors=authors)
+    assert list(read_papers(path)) == [known, dataclasses.replace(PAPER, authors=None)]
 
 
 @pytest.mark.parametrize(
@@ -193,6 +209,7 @@ def test_assembled_papers_are_eligible_and_carry_the_librarys_scores() -> None:
             int(first.n_i[k]), int(first.n_j[k]), int(first.n_k[k])
         )
         assert (paper.novelty_score is None) == (paper.novelty_label is None)
+        assert paper.authors == (works[k].authors or None)
     assert papers == label_works(works, last_year=2009)
     assert {paper.novelty_label for paper in papers} >= {"novel", "conventional"}
 
@@ -234,9 +251,17 @@ def test_rows_of_sciscinet_tables_are_read_and_bad_ones_named_or_skipped(tmp_pat
     # One of two scores, or a 10th percentile above the median, is no score.
     np.testing.assert_equal(read["tenth"], [np.nan, -2.0, np.nan, np.nan])
     np.testing.assert_equal(read["median"], [np.nan, -1.0, np.nan, np.nan])
+    assert read["team"].tolist() == [0, 0, 0, 0]
     cites = read_citations(citations, 0, skipped)
     assert (cites["citing"].tolist(), cites["cited"].tolist()) == ([2, 5], [1, 9])
     assert len(skipped) == 2
+
+
+def test_team_sizes_of_sciscinet_are_read_where_there_are_any(tmp_path: Path) -> None:
+    sizes = {"W1": 3, "W2": None, "W3": 0, "W4": -2, "W5": 12}
+    write_tables(tmp_path, [{**row(w, 2000), "team_size": n} for w, n in sizes.items()], [])
+    read = read_scores(tmp_path / "sciscinet_papers.parquet", 0)
+    assert read["team"].tolist() == [3, 0, 0, 0, 12]
 
 
 @pytest.mark.parametrize(
@@ -300,6 +325,48 @@ def test_a_world_plays_the_papers_of_a_file_split_by_split(tmp_path: Path) -> No
     assert env.infos["predictor"]["task"] in {
         world.task("train", index).fingerprint for index in range(world.size() or 0)
     }
+
+
+@pytest.mark.parametrize("style", ["full", "terse"])
+def test_citations_are_ranked_within_field_and_year_where_there_are_enough_papers(
+    tmp_path: Path, style: str
+) -> None:
+    """Strictly fewer citations, of all papers of the file, in whole percent rounded down."""
+    rng, path = np.random.default_rng(0), tmp_path / "papers.jsonl"
+    groups = {("Biology", 2003): 45, ("Physics", 2003): 20, ("Biology", 2004): 19, ("", 2003): 30}
+    papers = [
+        dataclasses.replace(
+            PAPER, openalex_id=f"{field} {year} {k}", title=f"{field} {year} number {k}",
+            abstract="", primary_field=field, publication_year=year,
+            first_year=FirstYear(int(rng.poisson(3)), int(rng.poisson(1)), 2) if k else None,
+        )
+        for (field, year), size in groups.items()
+        for k in range(size + 1)
+    ]  # fmt: skip
+    write_papers(path, papers)
+    world, ranked = make_world("disruption", data=path, prompt=style), 0
+    known = {paper.openalex_id: paper for paper in papers}
+    for split in ("train", "validation", "test"):
+        for index in range(world.size(split) or 0):
+            task = world.task(split, index)
+            own = known[task.answer["source"]]
+            peers = [
+                one.first_year.n_i + one.first_year.n_j
+                for one in papers
+                if one.first_year
+                and (one.primary_field, one.publication_year)
+                == (own.primary_field, own.publication_year)
+            ]
+            stated = re.search(r"(?:more often than|above) (\d+) %", world.start(task).text)
+            if own.first_year is None or not own.primary_field or len(peers) < 20:
+                assert stated is None
+                continue
+            count = own.first_year.n_i + own.first_year.n_j
+            fewer = sum(other < count for other in peers) / len(peers)
+            assert stated is not None
+            assert int(stated[1]) == math.floor(100 * fewer + 1e-9)
+            ranked += 1
+    assert ranked == 45 + 20
 
 
 def test_files_that_cannot_be_played_are_refused(tmp_path: Path) -> None:

@@ -316,7 +316,7 @@ PAPER = Paper(
     primary_field="Biology",
 )
 FULL = dataclasses.replace(
-    PAPER, references=ReferenceFacts(31, 7, 12, 3), first_year=FirstYear(4, 1, 2)
+    PAPER, references=ReferenceFacts(31, 7, 12, 3), first_year=FirstYear(4, 1, 2), authors=40
 )
 
 
@@ -345,13 +345,29 @@ def test_a_tier_shows_of_a_paper_what_it_may_and_what_there_is() -> None:
     }
     references = {"references", "age", "venues", "fields"}
     assert shown["L0", True] == shown["L2", False] == set()
-    assert shown["L2", True] == references | {"n_i", "n_j", "n_k"}
+    assert shown["L2", True] == references | {"authors", "n_i", "n_j", "n_k"}
     assert shown["private", True] == {"venues", "fields"}
     assert make("private").task_from_paper(FULL).instance["private"] == {
         "n_i": 4,
         "n_j": 1,
         "n_k": 2,
     }
+
+
+@pytest.mark.parametrize(
+    ("style", "stated"),
+    [("full", "Cited 5 times in the first year (n_i + n_j).\n"), ("terse", "\nCited 5\n")],
+)
+def test_what_is_unknown_of_a_paper_is_not_shown(style: str, stated: str) -> None:
+    """Its authors, and among which papers its citations are to be ranked."""
+    world = make(prompt=style)
+    text = world.start(world.task_from_paper(FULL)).text
+    assert ", authors 40\n" in text
+    assert stated in text
+    assert " %" not in text
+    unsigned = dataclasses.replace(FULL, authors=None)
+    assert "authors" not in world.start(world.task_from_paper(unsigned)).text
+    assert "Cited" not in world.start(world.task_from_paper(PAPER)).text
 
 
 def test_the_question_states_the_rule_that_the_label_is_by() -> None:
@@ -380,6 +396,7 @@ def test_a_damaged_or_unfit_task_is_refused() -> None:
         ({**task.instance, "year": "old"}, task.answer),
         ({"title": "x"}, task.answer),
         ({**task.instance, "rule": "guess"}, task.answer),
+        ({**task.instance, "citations": {"count": "many"}}, task.answer),
         (task.instance, {}),
         (task.instance, {"labels": {"disruption": "great"}}),
     ):

@@ -10,6 +10,7 @@ The columns, and what later steps derive from them:
     leaks: whether the text speaks of its own citations or scores.
     starts, references: references of record k are `references[starts[k]:starts[k + 1]]`.
     tenth, median: novelty scores, NaN if undefined.
+    team: how many wrote it, 0 if unknown.
     cd, disruption, novel: CD index and the positions of the labels in `LABELS`, -1 if undefined.
     citing, cited: the two ends of a citation.
     old, new: a merged id, and the id it was finally merged into.
@@ -37,12 +38,12 @@ from tokengym.envs.intake.near import content_words, hash_words, normal_form
 
 TEXT_COLUMNS = ("article", "venue", "field", "title", "abstract", "leaks")
 WORK_COLUMNS = ("year", *TEXT_COLUMNS)
-SCORE_COLUMNS = ("year", "tenth", "median")
+SCORE_COLUMNS = ("year", "tenth", "median", "team")
 PAPER_COLUMNS = ("year", "field", "title", "abstract", "leaks", "cd", "disruption", "novel")
 
 DTYPES: Mapping[str, type[np.generic]] = {
     **dict.fromkeys(("id", "year", "venue", "starts", "references"), np.int64),
-    **dict.fromkeys(("citing", "cited", "old", "new"), np.int64),
+    **dict.fromkeys(("citing", "cited", "old", "new", "team"), np.int64),
     **dict.fromkeys(("title", "abstract"), np.uint64),
     **dict.fromkeys(("article", "leaks"), np.bool_),
     **dict.fromkeys(("tenth", "median", "cd"), np.float64),

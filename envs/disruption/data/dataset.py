@@ -1,9 +1,11 @@
 """A user's own papers, read from files and folders and divided into splits."""
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from tokengym.envs.intake.report import Guard, IntakeReport, note_empty
 
 _LEAST_ABSTRACT = 12
 """Blanks in an abstract that is long enough to tell papers apart."""
+LEAST_PEERS = 20
+"""Papers of a field and year that a percentile is stated among: each is 5 % or less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +116,33 @@ def _group(papers: Iterable[Paper]) -> list[int]:
 def _files(path: Path) -> list[tuple[str | None, Path]]:
     """List files with the split that a manifest gives each."""
     return [*check_files(path)] if path.is_dir() else [(None, path)]
+
+
+def cited_above_in(papers: PaperSet, paper: Paper) -> int | None:
+    """Return the percentage of a set's papers that a paper's first-year citations exceed.
+
+    Of the papers of its field and year in all splits, labelled or not, whose first year is known:
+    those with fewer citations, n_i + n_j, among all of them, rounded down.
+
+    Returns:
+        0 to 100; `None` if there are fewer than `LEAST_PEERS`, or its field or first year is
+        unknown.
+    """
+    peers = _first_years(papers).get((paper.primary_field, paper.publication_year), [])
+    if paper.first_year is None or not paper.primary_field or len(peers) < LEAST_PEERS:
+        return None
+    return 100 * bisect_left(peers, paper.first_year.citations) // len(peers)
+
+
+@lru_cache(maxsize=8)
+def _first_years(papers: PaperSet) -> Mapping[tuple[str, int], Sequence[int]]:
+    """Return the first-year citations of papers by field and year, ascending."""
+    found: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for paper in chain.from_iterable(papers.papers.values()):
+        if paper.first_year is not None:
+            key = paper.primary_field, paper.publication_year
+            found[key].append(paper.first_year.citations)
+    return {key: sorted(counts) for key, counts in found.items()}
 
 
 @lru_cache(maxsize=64)

@@ -16,7 +16,7 @@ from tokengym.envs.intake.rows import read_objects, refuse
 
 _FIELDS = dataclasses.fields(Paper)
 _KNOWN = {field.name for field in _FIELDS}
-_COUNTS = ("publication_year", "cited_by_count")
+_COUNTS = ("publication_year", "cited_by_count", "authors")
 _REQUIRED = {field.name for field in _FIELDS if field.default is dataclasses.MISSING}
 _OPTIONAL = {field.name for field in _FIELDS if "None" in str(field.type)}
 
@@ -65,7 +65,7 @@ def _check_names(fields: Mapping[str, Any], required: Iterable[str], known: Iter
 
 def _with_whole(fields: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Return fields with numbers such as 3.0 whole, as tools write a column that has gaps."""
-    whole = {n: int(v) for n in names if isinstance(v := fields[n], float) and v.is_integer()}
+    whole = {n: int(v) for n in names if isinstance(v := fields.get(n), float) and v.is_integer()}
     return {**fields, **whole}
 
 

@@ -17,7 +17,7 @@ from tokengym.envs.intake.text import clean, clean_line
 _WORK_ID = re.compile(r"W([0-9]{1,18})")
 _COUNTS = {"publication_year": LAST_YEAR, "cited_by_count": MOST_CITATIONS}
 _READ = frozenset({"id", "title", "abstract_inverted_index", "type", "primary_location", *_COUNTS})
-_READ |= {"primary_topic", "referenced_works", "is_retracted", "is_paratext"}
+_READ |= {"primary_topic", "referenced_works", "is_retracted", "is_paratext", "authorships"}
 FETCHED_AS = "fetched_as"
 """Field of a record that was fetched for the citations of others, see `fetch_works`."""
 _MISSPELT = 0.9
@@ -42,6 +42,7 @@ class Work:
         withheld: why it is no paper to judge, `retracted`, `paratext`, or as what it was fetched
             for other works; empty if it is one.
         counted: whether it was fetched for other works, and is never judged.
+        authors: how many wrote it, 0 if unknown.
     """
 
     id: str
@@ -55,6 +56,7 @@ class Work:
     references: tuple[str, ...]
     withheld: str = ""
     counted: bool = False
+    authors: int = 0
 
 
 def find_snapshot_parts(root: Path) -> list[Path]:
@@ -186,6 +188,7 @@ def _parse_work(fields: Mapping[str, Any]) -> Work | None:
         references=tuple(map(shorten_id, references)),
         withheld=fetched_as or ("retracted" if retracted else "paratext" if paratext else ""),
         counted=bool(fetched_as),
+        authors=len(_field(fields, "authorships", list)),
     )
 
 

@@ -28,7 +28,7 @@ EXPANSIONS = ("citers", "references")
 """What may be fetched of the works that a filter matches: who cites them, and what they cite."""
 FIELDS = (
     "id,title,abstract_inverted_index,publication_year,type,primary_location,primary_topic,"
-    "cited_by_count,referenced_works,is_retracted,is_paratext"
+    "cited_by_count,referenced_works,is_retracted,is_paratext,authorships"
 )
 _RETRIED = frozenset({403, 408, 429, 500, 502, 503, 504})
 _LONGEST_WAIT = 60.0

@@ -9,13 +9,14 @@ import numpy.typing as npt
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.openalex import shorten_id
-from tokengym.envs.disruption.paper import LAST_YEAR
+from tokengym.envs.disruption.paper import LAST_YEAR, MOST_CITATIONS
 from tokengym.envs.intake.parquet import open_parquet
 from tokengym.envs.intake.rows import refuse
 from tokengym.rewards.arrays import Ints
 
 _CITATIONS = ("citing_paperid", "cited_paperid")
-_SCORES = ("year", "Atyp_10pct_Z", "Atyp_Median_Z")
+_SCORES = ("year", "Atyp_10pct_Z", "Atyp_Median_Z", "team_size")
+_OPTIONAL = frozenset({"team_size"})
 _ID = r"(?s)^(?:.*/)?[Ww](?P<digits>[0-9]{1,18})$"
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -46,14 +47,17 @@ def read_scores(path: Path, row_group: int, skipped: list[str] | None = None) ->
         skipped: collects what is wrong with damaged rows and row groups, which are then skipped.
 
     Returns:
-        `id`, the digits of the work's id, `year`, and `tenth` and `median`, the 10th percentile of
-        the z-scores of its venue pairs and their median; NaN unless both are known and in order.
+        `id`, the digits of the work's id, `year`, `tenth` and `median`, the 10th percentile of the
+        z-scores of its venue pairs and their median, NaN unless both are known and in order, and
+        `team`, how many wrote it, 0 if unknown.
 
     Raises:
         DataError: if the table or a row is damaged and `skipped` is `None`; it names the columns
             that are missing.
     """
-    (ids,), (number, year, tenth, median) = _read(path, ("paperid",), _SCORES, row_group, skipped)
+    (ids,), (number, year, tenth, median, team) = _read(
+        path, ("paperid",), _SCORES, row_group, skipped
+    )
     in_range = (year >= 0) & (year <= LAST_YEAR) & (year == np.floor(year))
     good = (number >= 0) & in_range
     for k in np.flatnonzero(~good & ~np.isnan(year)).tolist():
@@ -61,7 +65,9 @@ def read_scores(path: Path, row_group: int, skipped: list[str] | None = None) ->
         wrong = f"the year of a work: {year[k]:g} of {short}" if number[k] >= 0 else None
         refuse(f"{path}: not {wrong or f'the id of a work: {short!r}'}", skipped)
     scores = np.where(tenth <= median, (tenth, median), np.nan)[:, good]
-    return {"id": number[good], "year": year[good], "tenth": scores[0], "median": scores[1]}
+    team = np.where((team >= 1) & (team <= MOST_CITATIONS), team, 0.0)[good]
+    found = {"id": number[good], "year": year[good], "tenth": scores[0], "median": scores[1]}
+    return {**found, "team": np.floor(team)}
 
 
 def read_citations(path: Path, row_group: int, skipped: list[str] | None = None) -> Columns:
@@ -83,12 +89,19 @@ def _read(
     """Return the texts of columns of ids; their digits, -1 of no work's id, and other numbers."""
     try:
         with open_parquet(path) as table:
-            missing = sorted({*ids, *scores} - set(table.schema_arrow.names))
+            held = set(table.schema_arrow.names)
+            missing = sorted({*ids, *scores} - held - _OPTIONAL)
             if missing:
                 raise DataError(f"{path} lacks the columns {missing}")
-            found = table.read_row_group(row_group, columns=[*ids, *scores])
+            columns = [name for name in (*ids, *scores) if name in held]
+            found = table.read_row_group(row_group, columns=columns)
             texts = [found[name].cast("string") for name in ids]
-            numbers = [found[name].cast("float64").to_numpy() for name in scores]
+            numbers = [
+                found[name].cast("float64").to_numpy()
+                if name in held
+                else np.full(len(found), np.nan)
+                for name in scores
+            ]
             return texts, [*map(_parse_ids, texts), *numbers]
     except DataError as error:
         refuse(str(error), skipped, error)

@@ -61,6 +61,7 @@ class Corpus:
         field: a number of the field, -1 if unknown, shape (n,).
         own: 10th percentile and median of the pairs' z-scores, each of shape (n,), where a source
             gives them; otherwise they are estimated by shuffles.
+        team: how many wrote it, 0 if unknown, shape (n,), where a table of the source says so.
     """
 
     graph: CitationGraph
@@ -68,15 +69,17 @@ class Corpus:
     venue: npt.NDArray[np.integer[Any]]
     field: npt.NDArray[np.integer[Any]]
     own: Sequence[Floats] = ()
+    team: Ints | None = None
 
     @classmethod
     def open(cls, numbered: Done, graph: Done) -> Self:
         """Map the results of `number_papers` and `build_graph` into memory."""
-        names = ("tenth", "median") if "tenth.npy" in numbered.files else ()
-        article, venue, field, *own = load_columns(
+        names = ("team", "tenth", "median") if "tenth.npy" in numbered.files else ()
+        article, venue, field, *scores = load_columns(
             numbered.path, "article", "venue", "field", *names
         )
-        return cls(CitationGraph.open(graph.path), article, venue, field, own)
+        team = scores[0] if scores else None
+        return cls(CitationGraph.open(graph.path), article, venue, field, scores[1:], team)
 
     def score(
         self,
@@ -153,6 +156,7 @@ class Scored(NamedTuple):
         first_year: citers of the first year by kind, shape (k, 3).
         novelty: 10th percentile and median of the pairs' z-scores, NaN if undefined, shape (k, 2).
         usual: median conventionality of its field and year, NaN where `novelty` is, shape (k,).
+        team: how many wrote it, 0 where the source's tables do not say, shape (k,).
     """
 
     number: Ints
@@ -166,6 +170,7 @@ class Scored(NamedTuple):
     first_year: Ints
     novelty: Floats
     usual: Floats
+    team: Ints
 
     def make_paper(self, k: int, work: Work, rule: LabelRule) -> Paper:
         """Join the k-th entry and the work it was computed for."""
@@ -192,6 +197,7 @@ class Scored(NamedTuple):
                 for years, value in zip(WINDOWS, self.by_window[k].tolist(), strict=True)
                 if not np.isnan(value)
             ),
+            authors=int(self.team[k]) or work.authors or None,
         )
 
 
@@ -265,6 +271,7 @@ def score_year(
         first_year=np.stack([early.n_i, early.n_j, early.n_k], axis=1),
         novelty=novelty,
         usual=usual,
+        team=np.zeros_like(number) if corpus.team is None else corpus.team[number],
     )
 
 

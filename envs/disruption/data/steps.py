@@ -17,7 +17,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.task import canonical_json
 from tokengym.envs.intake.files import sha256
 
-FORMAT = 6
+FORMAT = 7
 """Goes up whenever a step gives another result from the same arguments."""
 
 _DONE = "done.json"

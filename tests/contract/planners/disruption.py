@@ -24,7 +24,11 @@ YEARLY = np.stack([CITERS * (1 - COCITED), CITERS * COCITED, USES])
 KINDS = ("n_i", "n_j", "n_k")
 SHARES = {"n": 1 / 4, "m": 9 / 16}
 """Of five years those of the first, n_i, and of the second to fourth, m_i."""
-SHIFTED = {"references": (10, np.array([8, 14, 11])), "age": (1, np.array([9, 5, 7]))}
+SHIFTED = {
+    "references": (10, np.array([8, 14, 11])),
+    "age": (1, np.array([9, 5, 7])),
+    "authors": (1, np.array([1.25, 3.25, 2.25])),
+}
 CUES = (
     (
         0.5,
