@@ -137,6 +137,7 @@ class DisruptionWorld(World[CompiledDebate]):
     References:
         Funk and Owen-Smith (2017), A dynamic network measure of technological change.
         Uzzi et al. (2013), Atypical combinations and scientific impact.
+        Wu, Wang and Evans (2019), Large teams develop and small teams disrupt science.
 
     Version history:
         v1: at `L2` a challenger of unknown kind has notes on later years; authors and the citation
