@@ -220,7 +220,7 @@ STAGES = (
     TrainingStage(((FORECAST, 60), (ENERGY, 1), (TOURS, 2), (VERDICTS, 2)), 500, 2048, 1.2e-3),
     TrainingStage(((FORECAST, 8), (ENERGY, 0.5), (TOURS, 5), (VERDICTS, 8)), 250, 4096, 8e-4, 0.0),
     # The debate's version 1 shows more: two replies in five were out of form.
-    TrainingStage(((FORECAST, 6), (ENERGY, 0.5), (TOURS, 3), (VERDICTS, 9)), 300, 4096, 1e-3, 0.0),
+    TrainingStage(((FORECAST, 6), (ENERGY, 0.5), (TOURS, 3), (VERDICTS, 9)), 600, 2048, 1e-3, 0.0),
 )
 
 
