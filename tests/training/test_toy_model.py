@@ -26,9 +26,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 EPISODES = {"tokengym/Disruption-v1": 60, "tokengym/Energy-v1": 12, "tokengym/Warehouse-v0": 20}
 """Episodes played of a world: at least a hundred replies."""
-MALFORMED = {"tokengym/Disruption-v1": 0.5}
-"""Share of replies out of form where it is larger than usual: it was taught on version 0 of the
-debate, whose prompts show no record of the challenger."""
 
 
 def in_session(config: TrainConfig, measure: Callable[[TrainingSession], Awaitable[T]]) -> T:
@@ -69,7 +66,7 @@ def test_its_replies_are_in_form(world_id: str, served: dict[str, Any]) -> None:
     settings = preset(world_id, evaluation_tasks=EPISODES[world_id], **served)
     # At most one in twenty in the long run; of a hundred replies, chance may make it eight.
     found = in_session(settings, untrained).result.malformed.value
-    assert found <= MALFORMED.get(world_id, 0.08)
+    assert found <= 0.08
 
 
 def test_it_forecasts_in_form_and_no_better_than_the_best_constant(served: dict[str, Any]) -> None:
