@@ -18,6 +18,7 @@ from tokengym.envs.disruption.generator import (
     draw_outcome,
     draw_paper,
 )
+from tokengym.envs.disruption.judge import LITERATURE
 from tokengym.envs.disruption.labels import LABELS, LEAST_CITERS, Target
 from tokengym.envs.disruption.literature import (
     FEATURE_TABLE,
@@ -27,6 +28,7 @@ from tokengym.envs.disruption.literature import (
     order_posterior,
     posterior,
 )
+from tokengym.envs.disruption.oracle import true_claims
 from tokengym.envs.registry import make_world
 
 TIERS = ("L0", "L2")
@@ -156,6 +158,7 @@ def test_citations_change_no_belief_and_no_outcome() -> None:
         untold = evidence._replace(citations={})
         for target in TARGETS:
             assert posterior(evidence, target) == posterior(untold, target)
+        assert true_claims(evidence, LITERATURE) == true_claims(untold, LITERATURE)
         drawn = [draw_outcome(np.random.default_rng(seed), one) for one in (evidence, untold)]
         assert drawn[0] == drawn[1]
 
