@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.rewards.arrays import Floats, Ints
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.calibration import (
     ExpectedError,
     MurphyDecomposition,
@@ -145,7 +145,12 @@ def _bootstrap(
     return skill, bootstrap_estimate(area, np.concatenate(areas), len(labels))
 
 
-def _areas(p_N: Floats, y_N: Floats, counts_DE: Ints, event_N: npt.NDArray[np.intp]) -> Floats:
+def _areas(
+    p_N: Floats,
+    y_N: Floats,
+    counts_DE: npt.NDArray[np.intp],
+    event_N: npt.NDArray[np.intp],
+) -> Floats:
     """Return the area under the curve of each draw of events that has yes and no."""
     order_N = np.argsort(p_N)
     last_V = np.flatnonzero(np.diff(p_N[order_N], append=np.inf))
