@@ -15,6 +15,7 @@ from tokengym.rewards.arrays import Floats, Ints
 
 _NULL_SAMPLES = 1000
 _BAND_SAMPLES = 400
+_SIMULATED_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True)
@@ -205,14 +206,14 @@ def expected_error(
     forecasts_N, outcomes_N = _check_arrays(forecasts, outcomes, exact=False)
     bin_N = _bin_of(forecasts_N, bins)
     # Σ_b |Σ_{i in b} (p_i - y_i)| / N is the same number as Σ_b n_b |mean p - mean y| / N.
-    nulls = np.array(
-        [
-            _error(bin_N, forecasts_N - (rng.random(len(forecasts_N)) < forecasts_N))
-            for _ in range(_NULL_SAMPLES)
-        ]
-    )
-    error = _error(bin_N, forecasts_N - outcomes_N)
-    return ExpectedError(error, float(nulls.mean()), float(np.quantile(nulls, level)))
+    rows = max(1, _SIMULATED_AT_ONCE // len(forecasts_N))
+    drawn = []
+    for first in range(0, _NULL_SAMPLES, rows):
+        size = (min(rows, _NULL_SAMPLES - first), len(forecasts_N))
+        drawn.append(_errors(bin_N, forecasts_N - (rng.random(size) < forecasts_N)))
+    nulls_R = np.concatenate(drawn)
+    (error,) = _errors(bin_N, (forecasts_N - outcomes_N)[None])
+    return ExpectedError(float(error), float(nulls_R.mean()), float(np.quantile(nulls_R, level)))
 
 
 def auc(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> float | None:
@@ -282,5 +283,9 @@ def _diagram(bin_N: Ints, forecasts_N: Floats, outcomes_N: Floats) -> Reliabilit
     )
 
 
-def _error(bin_N: Ints, miss_N: Floats) -> float:
-    return float(np.abs(np.bincount(bin_N, miss_N)).sum() / len(miss_N))
+def _errors(bin_N: Ints, miss_RN: Floats) -> Floats:
+    rows, bins = len(miss_RN), int(bin_N.max()) + 1
+    at_RN = bin_N + bins * np.arange(rows)[:, None]
+    miss_RB = np.bincount(at_RN.ravel(), miss_RN.ravel(), rows * bins).reshape(rows, bins)
+    errors_R: Floats = np.abs(miss_RB).sum(axis=1) / len(bin_N)
+    return errors_R

@@ -25,6 +25,7 @@ BINS = 10
 """Bins of the calibration error and of Murphy's decomposition."""
 
 _DRAWS = 1000
+_PICKS_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True)
@@ -118,30 +119,49 @@ def _bootstrap(
 ) -> tuple[Estimate, Estimate | None]:
     """Return skill and area under the curve, with intervals over draws of events.
 
-    There is no area without outcomes. The draws are made one by one: all at once would take a
-    gigabyte of 100,000 events.
+    There is no area without outcomes.
     """
     labels, size = np.unique(event_N), int(event_N.max()) + 1
     loss_E, base_E = (np.bincount(event_N, of, size) for of in (loss_N, base_N))
-    rank_N = np.unique(p_N, return_inverse=True)[1]
+    # All draws at once would take a gigabyte of 100,000 events.
+    rows = max(1, _PICKS_AT_ONCE // max(len(labels), len(p_N)))
     skills, areas = [], []
-    for _ in range(_DRAWS):
-        picks = labels[rng.integers(len(labels), size=len(labels))]
-        counts_E = np.bincount(picks, minlength=size)
-        base = float(counts_E @ base_E)
-        if base > 0.0:
-            skills.append(1.0 - float(counts_E @ loss_E) / base)
-        if y_N is None:
-            continue
-        # By distinct forecast the weight of yes and of no; a draw weighs questions by its events.
-        weight_N = counts_E[event_N].astype(np.float64)
-        yes_V = np.bincount(rank_N, weight_N * y_N)
-        no_V = np.bincount(rank_N, weight_N * (1.0 - y_N))
-        total = yes_V.sum() * no_V.sum()
-        if total > 0.0:
-            areas.append(float(yes_V @ (np.cumsum(no_V) - 0.5 * no_V) / total))
+    for first in range(0, _DRAWS, rows):
+        draws = min(rows, _DRAWS - first)
+        picks_DL = labels[rng.integers(len(labels), size=(draws, len(labels)))]
+        at_DL = picks_DL + size * np.arange(draws)[:, None]
+        counts_DE = np.bincount(at_DL.ravel(), minlength=draws * size).reshape(draws, size)
+        base_D = counts_DE @ base_E
+        some_D = base_D > 0.0
+        skills.append(1.0 - (counts_DE @ loss_E)[some_D] / base_D[some_D])
+        if y_N is not None:
+            areas.append(_areas(p_N, y_N, counts_DE, event_N))
     base = float(base_N.sum())
     value = 1.0 - float(loss_N.sum()) / base if base > 0.0 else float("nan")
-    skill = bootstrap_estimate(value, np.array(skills), len(labels))
+    skill = bootstrap_estimate(value, np.concatenate(skills), len(labels))
     area = None if y_N is None else auc(p_N, y_N)
-    return skill, area if area is None else bootstrap_estimate(area, np.array(areas), len(labels))
+    if area is None:
+        return skill, None
+    return skill, bootstrap_estimate(area, np.concatenate(areas), len(labels))
+
+
+def _areas(
+    p_N: Floats,
+    y_N: Floats,
+    counts_DE: npt.NDArray[np.intp],
+    event_N: npt.NDArray[np.intp],
+) -> Floats:
+    """Return the area under the curve of each draw of events that has yes and no."""
+    order_N = np.argsort(p_N)
+    last_V = np.flatnonzero(np.diff(p_N[order_N], append=np.inf))
+    weights_DN = counts_DE[:, event_N[order_N]]
+    # Up to each distinct forecast the weight of yes and of no.
+    yes_DV, no_DV = (
+        np.cumsum(weights_DN * of_N, axis=1)[:, last_V]
+        for of_N in (y_N[order_N], 1.0 - y_N[order_N])
+    )
+    here_DV, ties_DV = (np.diff(upto_DV, axis=1, prepend=0.0) for upto_DV in (yes_DV, no_DV))
+    above_D = (here_DV * (no_DV - 0.5 * ties_DV)).sum(axis=1)
+    total_D = yes_DV[:, -1] * no_DV[:, -1]
+    areas_D: Floats = above_D[total_D > 0.0] / total_D[total_D > 0.0]
+    return areas_D

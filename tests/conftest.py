@@ -45,6 +45,46 @@ collect_ignore = (
 )
 
 
+LEVELS = {
+    (world, level)
+    for row in registry.specs().values()
+    for world in (row.id, row.short_name)
+    for level in row.levels
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    said = "of tests that repeat over levels, run the first of each world, unless `every_level`"
+    parser.addoption("--one-level", action="store_true", help=said)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--one-level"):
+        return
+    seen: set[object] = set()
+    kept, left = [], []
+    for item in items:
+        tested = but_for_the_level(item)
+        again = tested in seen and item.get_closest_marker("every_level") is None
+        (left if again else kept).append(item)
+        seen.add(tested)
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
+
+
+def but_for_the_level(item: pytest.Item) -> object:
+    """Return what an item tests: its function, and its parameters other than the level."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    rest = [(name, of_world(value)) for name, value in parameters.items() if name != "level"]
+    return (item.nodeid.partition("[")[0], *rest)
+
+
+def of_world(value: object) -> object:
+    """Return the world of a pair of world and level; of anything else what it reads like."""
+    pair = value[:2] if isinstance(value, tuple) else ()
+    return pair[0] if all(isinstance(one, str) for one in pair) and pair in LEVELS else repr(value)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if collect_ignore:
         terminalreporter.line(f"not run without the extra `tinker`: {', '.join(collect_ignore)}")
@@ -87,6 +127,8 @@ def pytest_collection_finish() -> None:
 # Where CI is set, a change is judged by the same examples each time it is tested.
 settings.register_profile("shared", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.register_profile("thorough", deadline=None, max_examples=1000, derandomize=False)
+# Where the same laws are tested once more, in other versions of what the package needs.
+settings.register_profile("few", deadline=None, max_examples=5, derandomize="CI" in os.environ)
 settings.load_profile("shared")
 
 # The cookbook leaves sessions open. Their heartbeats outlive a test and its service, and would

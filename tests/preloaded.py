@@ -73,6 +73,20 @@ _OUT_OF_THE_WAY = 256
 """Least number of a received file before it takes its place."""
 
 
+def play_baselines() -> None:
+    """Play each baseline once, at the first level: what it learns from samples stays in forks.
+
+    The regression of the debate takes seconds to fit, and every job measures the baselines.
+    """
+    from tokengym.envs import baselines, make_world, play, specs
+
+    for world_id in specs():
+        world = make_world(world_id)
+        task = world.task("train", 0)
+        for policy in baselines(world_id).values():
+            play(world, task, policy)
+
+
 def start() -> tuple[subprocess.Popen[bytes], Path]:
     """Start a process that forks; it ends when its standard input is closed.
 
@@ -170,6 +184,7 @@ if __name__ == "__main__":
     for name in (*MODULES, *_OF_TESTS):
         with contextlib.suppress(ImportError):  # an extra that is not installed
             importlib.import_module(name)
+    play_baselines()
     # What is imported stays: the collector need not look through it, nor write on its pages.
     gc.freeze()
     _serve(Path(sys.argv[1]))

@@ -180,7 +180,7 @@ def _naive_bayes(world: DisruptionWorld, rng: np.random.Generator) -> str:
     cue's groups, and of the labels, one more paper each has been seen, or three.
     """
     evidence = world.compiled.evidence
-    sample = _sample(world.level)
+    sample = _sample(world.level, False)
     if evidence.examples:
         shown = [Evidence("", e["abstract"], 0, "", e["facts"]) for e in evidence.examples]
         sample = Sample.of([*map(_features, shown)], [e["labels"] for e in evidence.examples])
@@ -286,7 +286,7 @@ def _random_claims(rng: np.random.Generator, most: int) -> tuple[Claim, ...]:
 
 
 @cache
-def _sample(tier: str, argued: bool = False) -> Sample:
+def _sample(tier: str, argued: bool) -> Sample:
     """Draw a sample from a separate stream: none of its papers is a Task.
 
     Args:
@@ -305,7 +305,7 @@ def _sample(tier: str, argued: bool = False) -> Sample:
 
 @cache
 def _frequencies(target: Target, tier: str) -> Probabilities:
-    return normalised(np.bincount(_sample(tier).labels[target], minlength=3))
+    return normalised(np.bincount(_sample(tier, False).labels[target], minlength=3))
 
 
 class Regression(NamedTuple):

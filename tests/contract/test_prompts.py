@@ -16,6 +16,7 @@ from tokengym.envs.registry import baselines, make_world
 CASES = [(*case, style) for case in LEVELS for style in PROMPTS]
 
 
+@pytest.mark.every_level
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_prompts_read_as_they_did(case: tuple[str, str, str]) -> None:
     golden = GOLDEN / f"{'-'.join(case)}.txt"
