@@ -1,7 +1,9 @@
 """Foreign code that hangs, dies, prints or eats memory does so in a process of its own."""
 
 import json
+import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +28,9 @@ def reward(prompt, reply, row):
         begun = time.process_time()
         while time.process_time() < begun + 0.4:
             pass
+    if reply == "fork" and os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
     if reply == "exit":
         sys.exit(3)
     if reply == "input":
@@ -90,6 +95,15 @@ def test_a_process_that_hangs_or_dies_is_told_and_started_again(
 ) -> None:
     with pytest.raises(SourceFailure, match=words):
         total(sandbox, reply)
+    assert total(sandbox, "1").total == 1.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
+def test_what_a_reply_forked_ends_with_its_process(sandbox: Sandbox) -> None:
+    total(sandbox, "fork")
+    begun = time.monotonic()
+    sandbox.close()
+    assert time.monotonic() - begun < 30
     assert total(sandbox, "1").total == 1.0
 
 
