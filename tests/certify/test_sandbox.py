@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.certify.synthetic import QUICK
-from tokengym.agents.certify.certificate import certify_target
+from tests.certify.synthetic import QUICK, Products
+from tokengym.agents.certify.certificate import certify, certify_target
 from tokengym.agents.certify.finding import Severity, Status
 from tokengym.agents.certify.sandbox import Limits, Sandbox
 from tokengym.agents.certify.source import Place, SourceFailure, Stopwatch, Trace, play, say
@@ -141,6 +141,15 @@ def test_a_fresh_process_has_other_hashes(sandbox: Sandbox) -> None:
         assert total(other, "hash").total != total(sandbox, "hash").total
     finally:
         other.close()
+
+
+def test_a_fresh_process_that_does_not_open_decides_nothing() -> None:
+    class Closed(Products):
+        def fresh(self) -> Products:
+            raise SourceFailure("opening: no answer in 180 s")
+
+    (found,) = certify(Closed(), settings=QUICK, only=["semantic.replayability"]).findings
+    assert (found.status, found.found) == (Status.UNTOLD, "opening: no answer in 180 s")
 
 
 def test_the_network_is_out_of_reach_where_the_system_offers_that(sandbox: Sandbox) -> None:
