@@ -8,6 +8,7 @@ import json
 import os
 import queue
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -112,10 +113,12 @@ class Sandbox(Source):
         """End the process."""
         if self._process is not None:
             self._ended, self._spent = self.spent(), 0.0
+            if sys.platform != "win32":  # with what it forked, which keeps its pipes open
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
             self._process.kill()
-            for pipe in (self._process.stdin, self._process.stdout):
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()  # type: ignore[union-attr]
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()  # type: ignore[union-attr]
             self._process.wait()
             self._process = None
 
@@ -128,6 +131,7 @@ class Sandbox(Source):
             stderr=subprocess.DEVNULL,
             text=True,
             env={**os.environ, "PYTHONHASHSEED": str(random.randrange(1, 2**32))},
+            start_new_session=True,
         )
         threading.Thread(
             target=_forward, args=(self._process.stdout, self._answers), daemon=True
@@ -171,7 +175,7 @@ class Sandbox(Source):
 
 
 def _forward(lines: Any, answers: "queue.SimpleQueue[str]") -> None:
-    with contextlib.suppress(ValueError):  # closed while it was read
+    with lines:  # closed here alone: to close a pipe waits for whoever reads it
         for line in lines:
             answers.put(line)
     answers.put("")

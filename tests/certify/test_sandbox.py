@@ -1,14 +1,16 @@
 """Foreign code that hangs, dies, prints or eats memory does so in a process of its own."""
 
 import json
+import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.certify.synthetic import QUICK
-from tokengym.agents.certify.certificate import certify_target
+from tests.certify.synthetic import QUICK, Products
+from tokengym.agents.certify.certificate import certify, certify_target
 from tokengym.agents.certify.finding import Severity, Status
 from tokengym.agents.certify.sandbox import Limits, Sandbox
 from tokengym.agents.certify.source import Place, SourceFailure, Stopwatch, Trace, play, say
@@ -26,6 +28,9 @@ def reward(prompt, reply, row):
         begun = time.process_time()
         while time.process_time() < begun + 0.4:
             pass
+    if reply == "fork" and os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
     if reply == "exit":
         sys.exit(3)
     if reply == "input":
@@ -93,6 +98,15 @@ def test_a_process_that_hangs_or_dies_is_told_and_started_again(
     assert total(sandbox, "1").total == 1.0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
+def test_what_a_reply_forked_ends_with_its_process(sandbox: Sandbox) -> None:
+    total(sandbox, "fork")
+    begun = time.monotonic()
+    sandbox.close()
+    assert time.monotonic() - begun < 30
+    assert total(sandbox, "1").total == 1.0
+
+
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
@@ -127,6 +141,15 @@ def test_a_fresh_process_has_other_hashes(sandbox: Sandbox) -> None:
         assert total(other, "hash").total != total(sandbox, "hash").total
     finally:
         other.close()
+
+
+def test_a_fresh_process_that_does_not_open_decides_nothing() -> None:
+    class Closed(Products):
+        def fresh(self) -> Products:
+            raise SourceFailure("opening: no answer in 180 s")
+
+    (found,) = certify(Closed(), settings=QUICK, only=["semantic.replayability"]).findings
+    assert (found.status, found.found) == (Status.UNTOLD, "opening: no answer in 180 s")
 
 
 def test_the_network_is_out_of_reach_where_the_system_offers_that(sandbox: Sandbox) -> None:

@@ -335,6 +335,22 @@ def test_an_environment_of_verifiers_pays_what_the_world_behind_it_does(world: s
     assert trace.texts[:-1] == expected.texts[:-1]
 
 
+def test_an_environment_of_verifiers_knows_the_answers_of_reasoning_gym(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("verifiers.legacy", reason="needs the extra `verifiers` (verifiers<0.4)")
+    pytest.importorskip("reasoning_gym", reason="needs the extra `reasoning-gym`")
+    (tmp_path / "sums.py").write_text(
+        "import verifiers as vf\n\n\ndef load_environment():\n    return vf.ReasoningGymEnv("
+        "'chain_sum', num_train_examples=4, num_eval_examples=2)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    source = open_source("verifiers:sums", {"reply_template": "<answer>{}</answer>"})
+    for place in (Place("train", 0, 1), Place("test", 0, 1)):
+        right = source.facts.form.format(*source.start(place).reference)
+        assert play(source, place, say(right)).total == 1.0
+
+
 APP = """
 from openenv.core.env_server import create_app
 from tokengym.agents.adapters.openenv import ReplyAction, TurnObservation, WorldEnvironment

@@ -146,7 +146,10 @@ def episode_isolation(bench: Bench) -> Verdict:
 def replayability(bench: Bench) -> Verdict:
     """Recorded replies earn the same in another process."""
     alone = _steady(bench)
-    other = bench.source.fresh()
+    try:
+        other = bench.source.fresh()
+    except SourceFailure as failure:  # it opened before, as on a machine that is busy by now
+        raise Untold(str(failure)) from failure
     if other is None:
         raise Inapplicable("the source has no process of its own")
     done = f"replayed {len(alone)} episodes in a new process, with another seed of Python's hashes"

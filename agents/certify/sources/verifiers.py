@@ -36,9 +36,12 @@ class Verifiers(Source):
     def start(self, place: Place) -> Episode:
         """Let the environment begin a rollout, up to its first request for a reply."""
         row = {**self._rows[place.split or "train"][place.index], "example_id": place.index}
+        # Where the data are reasoning-gym's, a row's answer is its place among them.
+        data = getattr(self._env, "rg_dataset", None)
+        answer = row.get("answer") if data is None else data[int(row["answer"])]["answer"]
 
         def run(model: str) -> Any:
             return self._env.run_rollout(row, self._client, model, {})
 
         prompt, reply = self._server.begin(run, lambda rollout: rollout["reward"])
-        return Episode(prompt, reply, (row["answer"],) if row.get("answer") else ())
+        return Episode(prompt, reply, (answer,) if answer else ())
