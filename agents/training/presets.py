@@ -36,10 +36,10 @@ _TOY: Mapping[str, Mapping[str, Any]] = {
     },
     "tokengym/Warehouse-v0": {
         "max_tokens": 48,
-        "groups_per_batch": 12,
-        "steps": 100,
+        "groups_per_batch": 4,
+        "steps": 40,
         "learning_rate": 2e-3,
-        "evaluation_tasks": 256,
+        "evaluation_tasks": 128,
     },
     "tokengym/Forecast-v0": {
         "max_tokens": 12,

