@@ -62,7 +62,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--one-level"):
         return
     seen: set[object] = set()
-    kept, left = [], []
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
     for item in items:
         tested = but_for_the_level(item)
         again = tested in seen and item.get_closest_marker("every_level") is None
