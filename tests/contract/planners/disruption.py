@@ -155,13 +155,15 @@ class Predictor:
     def claims(self, belief: Floats) -> list[str]:
         """Choose up to three claims that bring the judge near to a belief."""
         offers = list(self.events)
-        for kind, name in enumerate(KINDS):
+        counts = {name: (0, YEARLY[kind] / 4) for kind, name in enumerate(KINDS)}
+        for name, (least, means) in {**SHIFTED, **counts}.items():
             if name in self.facts:
-                rates = stats.poisson.pmf(self.facts[name], YEARLY[kind] / 4)
-                offers.append(Event(name, f"CLAIM {name} = {self.facts[name]}", rates))
+                offers += about(name, self.facts[name], least, means)
         best: tuple[float, list[str]] = (float(((belief - 1 / 3) ** 2).sum()), [])
         for size in (1, 2, 3):
             for made in itertools.combinations(offers, size):
+                if len({event.name for event in made}) < size:
+                    continue  # the judge hears one claim about each thing
                 told = posterior(self.by_class(made), [np.arange(MOST)] * 3)
                 loss = float(((told - belief) ** 2).sum())
                 if loss < best[0]:
@@ -191,6 +193,20 @@ def read_events(paper: str) -> list[Event]:
             rates = np.asarray(stats.poisson.pmf(int(value) - least, means))
             events.append(Event(name, f"CLAIM {name} = {value}", rates))
     return events
+
+
+def about(name: str, value: int, least: int, means: Floats) -> list[Event]:
+    """Return the claims that a fact is its value, at least it, and at most it."""
+    drawn = stats.poisson(means)
+    rates = {
+        "=": drawn.pmf(value - least),
+        ">=": drawn.sf(value - least - 1),
+        "<=": drawn.cdf(value - least),
+    }
+    return [
+        Event(name, f"CLAIM {name} {sign} {value}", np.asarray(rate))
+        for sign, rate in rates.items()
+    ]
 
 
 def in_literature(events: Sequence[Event], orders: Mapping[str, tuple[int, ...]]) -> list[Floats]:
