@@ -140,9 +140,11 @@ class Sandbox(Source):
         doing, what = f"opening {self._target}", {"target": self._target, "options": self._options}
         try:
             said = self._ask(doing, _SETTING_UP, path=sys.path, **what, **limits)
-        except RemoteError as error:
-            self.close()
-            raise SourceFailure(f"{doing}: {error}") from error
+        except BaseException as error:
+            self.close()  # on Ctrl-C too, which does not reach a session of its own
+            if isinstance(error, RemoteError):
+                raise SourceFailure(f"{doing}: {error}") from error
+            raise
         self.isolated, self.facts = said["isolated"], read_plain(Facts, said["facts"])
 
     def _ask(self, doing: str, seconds: float = 0.0, **request: Any) -> dict[str, Any]:

@@ -2,7 +2,10 @@
 
 import json
 import os
+import shutil
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,6 +108,48 @@ def test_what_a_reply_forked_ends_with_its_process(sandbox: Sandbox) -> None:
     sandbox.close()
     assert time.monotonic() - begun < 30
     assert total(sandbox, "1").total == 1.0
+
+
+OPENING = """
+import os, pathlib, signal, threading, time
+
+def interrupted():
+    while not pathlib.Path("opening").exists():
+        time.sleep(0.05)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupted).start()
+from tokengym.agents.certify.sandbox import Limits, Sandbox
+Sandbox("spins.py:reward", {"prompts": "prompts.jsonl"}, Limits())
+"""
+SPINS = """
+import os, pathlib
+pathlib.Path("opening").write_text(str(os.getpid()))
+while True:
+    pass
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_a_source_that_is_interrupted_while_it_opens_leaves_no_process(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "spins.py").write_text(SPINS)
+    shutil.copy(folder / "prompts.jsonl", tmp_path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", OPENING],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "KeyboardInterrupt" in done.stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "opening").read_text()), 0)
 
 
 @pytest.mark.parametrize(
