@@ -152,7 +152,11 @@ class LikeOpenAlex(Handler):
                 return 400, {"message": "Maximum number of values exceeded for filter"}
             matching = [work for work in matching if matches(work, name, value)]
         begin = 0 if query["cursor"] == "*" else int(query["cursor"])
-        results = [as_openalex(work) for work in matching[begin : begin + 100]]
+        selected = query["select"].split(",")
+        results = [
+            {name: value for name, value in as_openalex(work).items() if name in selected}
+            for work in matching[begin : begin + 100]
+        ]
         following = str(begin + 100) if results else None
         return 200, {
             "meta": {"count": len(matching), "next_cursor": following},
@@ -212,6 +216,7 @@ def test_works_around_those_that_match_are_fetched_and_only_counted(
     } | {one for id in matching for one in BY_ID[id].references}
     assert {*matching, *around} <= {*ids}
     assert {work.id for work in fetched if not work.counted} == matching
+    assert all(w.authors == (0 if w.counted else BY_ID[w.id].authors) for w in fetched)
     calls = Handler.calls
     run(*words)
     assert Handler.calls == calls

@@ -89,6 +89,14 @@ def test_the_newest_copy_of_a_work_counts(tmp_path: Path) -> None:
     assert read == {"W1": old[0], "W2": new[0], "W3": old[2]}
 
 
+@pytest.mark.parametrize(("listed", "known"), [(0, 0), (1, 1), (99, 99), (100, 0), (249, 249)])
+def test_a_list_of_authors_that_a_page_may_have_cut_off_says_nothing(
+    tmp_path: Path, listed: int, known: int
+) -> None:
+    write_snapshot(tmp_path, [dataclasses.replace(literature(5)[0], authors=listed)])
+    assert [work.authors for work in read_snapshot(tmp_path)] == [known]
+
+
 def test_merged_ids_are_followed_to_the_end(tmp_path: Path) -> None:
     table = io.StringIO()
     writer = csv.writer(table)

@@ -18,6 +18,8 @@ _WORK_ID = re.compile(r"W([0-9]{1,18})")
 _COUNTS = {"publication_year": LAST_YEAR, "cited_by_count": MOST_CITATIONS}
 _READ = frozenset({"id", "title", "abstract_inverted_index", "type", "primary_location", *_COUNTS})
 _READ |= {"primary_topic", "referenced_works", "is_retracted", "is_paratext", "authorships"}
+MOST_AUTHORS = 100
+"""Authorships after which a page of the API cuts off a work's list."""
 FETCHED_AS = "fetched_as"
 """Field of a record that was fetched for the citations of others, see `fetch_works`."""
 _MISSPELT = 0.9
@@ -42,7 +44,7 @@ class Work:
         withheld: why it is no paper to judge, `retracted`, `paratext`, or as what it was fetched
             for other works; empty if it is one.
         counted: whether it was fetched for other works, and is never judged.
-        authors: how many wrote it, 0 if unknown.
+        authors: how many wrote it, 0 if unknown: lists of the API end after `MOST_AUTHORS`.
     """
 
     id: str
@@ -176,6 +178,7 @@ def _parse_work(fields: Mapping[str, Any]) -> Work | None:
     paratext = _field(fields, "is_paratext", bool) or kind == "paratext"
     retracted = _field(fields, "is_retracted", bool)
     fetched_as = _field(fields, FETCHED_AS, str)
+    authors = len(_field(fields, "authorships", list))
     return Work(
         id=short,
         title=clean_line(_field(fields, "title", str) or _field(fields, "display_name", str)),
@@ -188,7 +191,7 @@ def _parse_work(fields: Mapping[str, Any]) -> Work | None:
         references=tuple(map(shorten_id, references)),
         withheld=fetched_as or ("retracted" if retracted else "paratext" if paratext else ""),
         counted=bool(fetched_as),
-        authors=len(_field(fields, "authorships", list)),
+        authors=0 if authors == MOST_AUTHORS else authors,
     )
 
 

@@ -28,8 +28,11 @@ EXPANSIONS = ("citers", "references")
 """What may be fetched of the works that a filter matches: who cites them, and what they cite."""
 FIELDS = (
     "id,title,abstract_inverted_index,publication_year,type,primary_location,primary_topic,"
-    "cited_by_count,referenced_works,is_retracted,is_paratext,authorships"
+    "cited_by_count,referenced_works,is_retracted,is_paratext"
 )
+_JUDGED_FIELDS = f"{FIELDS},authorships"
+"""Of works that match. Authorships, institutions and all, are most of a record, and no citer's are
+needed."""
 _RETRIED = frozenset({403, 408, 429, 500, 502, 503, 504})
 _LONGEST_WAIT = 60.0
 _STATE = ".fetch.json"
@@ -86,15 +89,15 @@ def fetch_works(
     root.mkdir(parents=True, exist_ok=True)
     state = _read_state(root, works_filter)
     key = os.environ.get(KEY_VARIABLE)
-    fixed = {"per_page": str(PER_PAGE), "select": FIELDS} | ({"api_key": key} if key else {})
+    fixed = {"per_page": str(PER_PAGE)} | ({"api_key": key} if key else {})
     with httpx.Client(base_url=address, timeout=timeout, follow_redirects=True) as client:
 
-        def get(matching: str, cursor: str) -> dict[str, Any]:
-            call = {"filter": matching, "cursor": cursor, **fixed}
+        def get(matching: str, cursor: str, fields: str = FIELDS) -> dict[str, Any]:
+            call = {"filter": matching, "cursor": cursor, "select": fields, **fixed}
             return _get_page(client, call, retries, first_wait)
 
         while state["cursor"] and (most_pages is None or state["pages"] < most_pages):
-            page = get(works_filter, state["cursor"])
+            page = get(works_filter, state["cursor"], _JUDGED_FIELDS)
             results, meta = page["results"], page["meta"]
             if results:
                 state["pages"] += 1
