@@ -30,7 +30,8 @@ def costs_of(argument: Argument, evidence: Evidence) -> dict[str, float]:
 
     Who was shown the notes of another paper does not lie by repeating them.
     """
-    lies = sum(not claim.holds(evidence.noted) for claim in argument.claims)
+    noted = evidence.noted
+    lies = sum(not claim.holds(noted) for claim in argument.claims)
     costs = {"false_claims": debate.challenger_false_claims(lies)}
     if evidence.notes:
         facts = [claim for claim in argument.claims if isinstance(claim, Fact)]

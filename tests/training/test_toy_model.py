@@ -26,6 +26,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 EPISODES = {"tokengym/Disruption-v1": 60, "tokengym/Energy-v1": 12, "tokengym/Warehouse-v0": 20}
 """Episodes played of a world: at least a hundred replies."""
+MALFORMED = {"tokengym/Disruption-v1": 0.15}
+"""Share of replies out of form where it is larger than usual: one in nineteen in the long run, of
+which chance may make nine of sixty."""
 
 
 def in_session(config: TrainConfig, measure: Callable[[TrainingSession], Awaitable[T]]) -> T:
@@ -64,9 +67,9 @@ def test_it_weighs_at_most_twelve_megabytes() -> None:
 @pytest.mark.parametrize("world_id", EPISODES)
 def test_its_replies_are_in_form(world_id: str, served: dict[str, Any]) -> None:
     settings = preset(world_id, evaluation_tasks=EPISODES[world_id], **served)
-    # At most one in eighteen in the long run; of sixty episodes, chance may make it nine.
+    # At most one in twenty in the long run; of a hundred replies, chance may make it eight.
     found = in_session(settings, untrained).result.malformed.value
-    assert found <= 0.15
+    assert found <= MALFORMED.get(world_id, 0.08)
 
 
 def test_it_forecasts_in_form_and_no_better_than_the_best_constant(served: dict[str, Any]) -> None:
