@@ -172,9 +172,11 @@ async def _try_sampling(trials: _Trials, sampler: tinker.SamplingClient, prompt:
     if greedy is None:
         return
     (tokens,) = _tokens(greedy)
-    likeliest = _unlike([tokens], "other tokens than the most probable one are sampled")
-    await trials.attempt("top_k", sample(seed=2, top_k=1), likeliest)
-    await trials.attempt("top_p", sample(seed=2, top_p=1e-6), likeliest)
+    # Several hot samples: a single one of a confident policy may be the likeliest tokens by chance.
+    likeliest = _unlike([tokens] * 4, "other tokens than the most probable one are sampled")
+    hot = partial(sample, 4, seed=2, temperature=2.0)
+    await trials.attempt("top_k", hot(top_k=1), likeliest)
+    await trials.attempt("top_p", hot(top_p=1e-6), likeliest)
     await trials.attempt("stop", sample(temperature=0.0, stop=tokens[:1]), _unstopped)
     for name in ("prompt_logprobs", "topk_prompt_logprobs"):
         request = sampler.sample(
