@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.certify.faults import AllOrNothing
-from tests.certify.synthetic import Products, Seeded
+from tests.certify.synthetic import Guesses, Products, Seeded
 from tokengym.agents.certify.bench import CertifySettings, Untold
 from tokengym.agents.certify.certificate import Certificate, certify
 from tokengym.agents.certify.checks.gamed import at_most_half
 from tokengym.agents.certify.finding import Finding, Severity, Status
 from tokengym.agents.certify.policy import Requirement
-from tokengym.agents.certify.source import Facts, Place
+from tokengym.agents.certify.source import Episode, Facts, Place, Step
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate
 
@@ -175,6 +175,26 @@ def test_what_an_extreme_reply_alone_breaks_is_fragile() -> None:
 
     one = found(Digits(), "sound.no_reply_raises")
     assert (one.status, one.severity) == (Status.FAILED, Severity.FRAGILE)
+
+
+def test_to_stop_where_each_step_costs_beats_no_claim_and_is_told_as_what_it_is() -> None:
+    class Walk(Guesses):
+        facts = replace(Guesses.facts, declared=None, turns=5)
+
+        def start(self, place: Place) -> Episode:
+            said: list[str] = []
+
+            def reply(text: str) -> Step:
+                said.append(text)
+                return Step(-1.0, said[-4:] == [self.answer(place)] * 4, "Go on.")
+
+            return Episode(self.prompt(place), reply, (self.answer(place),) * 4, -4.0)
+
+    checks = ["sound.claim_unbeaten", "statistical.adversarial_floor"]
+    claim, told = certify(Walk(), "walk", MANY, only=checks).findings
+    assert (claim.check, claim.status) == (checks[0], Status.PASSED)
+    assert told.found.startswith("ending the episode by the token budget earns ")
+    assert (told.status, told.severity) == (Status.FAILED, Severity.RISK)
 
 
 def test_one_cause_is_one_finding() -> None:

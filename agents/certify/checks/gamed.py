@@ -189,8 +189,10 @@ def _in_words(strategy: Strategy) -> str:
     elif strategy.rule:
         changed = strategy.share or strategy.weights or (strategy.scale, strategy.shift) != (1, 0)
         words = "giving every Task the right reply to one" + ", its numbers changed" * bool(changed)
+    elif strategy.fixed is None:
+        words = "ending the episode by the token budget"
     else:
-        words = f"always answering {shorten(repr(strategy.fixed or ''))}"
+        words = f"always answering {shorten(repr(strategy.fixed))}"
     return words + ", or another reply by a number of the text" * (strategy.above is not None)
 
 

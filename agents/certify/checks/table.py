@@ -230,10 +230,14 @@ def _misshapen(rewards: Sequence[object], low: float, high: float) -> str:
 def claim_unbeaten(bench: Bench) -> Verdict:
     """No reply earns more than what is claimed to be the most."""
     claims = {place: bench.view(place).claim for place in (*bench.chosen, *bench.scored)}
+    turns = bench.source.facts.turns
 
     def beaten(row: Played) -> str:
         trace, claim = row.trace, claims.get(row.trace.place)
         if claim is None or not trace.total > claim + SLACK + len(trace.replies) / 65536:
+            return ""
+        # Where each step costs, whoever stops before the end has paid less than who arrives.
+        if not trace.done and len(trace.replies) < turns:
             return ""
         return f"a reply earns {trace.total:g} where {claim:g} is claimed to be the most"
 
