@@ -86,6 +86,11 @@ class CertifySettings(Settings):
     seed: int = option(0, "seed of all random draws", least=0)
 
 
+def unlikely(reply: str) -> bool:
+    """Return whether no model is likely to reply so: very long, or with characters of no text."""
+    return len(reply) > _LONG or _NO_TEXT.search(reply) is not None
+
+
 class Played(NamedTuple):
     """An episode in the table: which check played it, and what came of it."""
 
@@ -94,10 +99,8 @@ class Played(NamedTuple):
 
     @property
     def unlikely(self) -> bool:
-        """Whether no model is likely to reply so: very long, or with characters of no text."""
-        return any(
-            len(reply) > _LONG or _NO_TEXT.search(reply) is not None for reply in self.trace.replies
-        )
+        """Whether no model is likely to reply so."""
+        return any(map(unlikely, self.trace.replies))
 
 
 class Blind(NamedTuple):

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from tokengym.agents.certify.bench import Bench, Inapplicable, Untold
+from tokengym.agents.certify.bench import Bench, Inapplicable, Untold, unlikely
 from tokengym.agents.certify.source import SourceFailure
 from tokengym.rewards.estimates import Estimate
 
@@ -162,7 +162,8 @@ class Check:
             if words in known:  # one defect, not one of every check
                 return replace(found, found=words)
             known.add(words)
-            return replace(found, severity=Severity.DEFECT, status=Status.FAILED, found=words)
+            severity = Severity.FRAGILE if unlikely(failure.reply) else Severity.DEFECT
+            return replace(found, severity=severity, status=Status.FAILED, found=words)
         if self.name in ROOTS and not verdict.passed:
             bench.roots.append(self.name)
         return replace(

@@ -25,7 +25,13 @@ MANY_TURNS = 64
 
 
 class SourceFailure(TokengymError, RuntimeError):
-    """The environment's process hung, ended, or could not start."""
+    """The environment's process hung, ended, or could not start.
+
+    Attributes:
+        reply: what was replied when it did; empty if nothing was.
+    """
+
+    reply: str = ""
 
 
 class RemoteError(Exception):
@@ -282,7 +288,8 @@ def playing(source: Source, place: Place, policy: Policy) -> Generator[None, Non
         replies.append(said[:_LONGEST])
         try:
             step = measured(episode.reply, replies[-1])
-        except SourceFailure:
+        except SourceFailure as failure:
+            failure.reply = replies[-1]
             raise
         except Exception as raised:
             error = in_words(raised)

@@ -1,6 +1,7 @@
 """Faults just over and just under the threshold of a check, and verdicts on intervals."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from tokengym.agents.certify.certificate import Certificate, certify
 from tokengym.agents.certify.checks.gamed import at_most_half
 from tokengym.agents.certify.finding import Finding, Severity, Status
 from tokengym.agents.certify.policy import Requirement
-from tokengym.agents.certify.source import Episode, Facts, Place, Step
+from tokengym.agents.certify.source import Episode, Facts, Place, SourceFailure, Step
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate
 
@@ -175,6 +176,18 @@ def test_what_an_extreme_reply_alone_breaks_is_fragile() -> None:
 
     one = found(Digits(), "sound.no_reply_raises")
     assert (one.status, one.severity) == (Status.FAILED, Severity.FRAGILE)
+
+
+@pytest.mark.parametrize(("digits", "severity"), [(2, Severity.DEFECT), (1000, Severity.FRAGILE)])
+def test_to_hang_on_an_extreme_reply_alone_is_fragile(digits: int, severity: Severity) -> None:
+    class Hangs(AllOrNothing):
+        def reward(self, place: Place, text: str) -> Any:
+            if re.search(rf"[0-9]{{{digits}}}", text) and text != self.answer(place):
+                raise SourceFailure("no answer in 60 s")
+            return super().reward(place, text)
+
+    one = found(Hangs(), "sound.no_reply_raises")
+    assert (one.status, one.severity) == (Status.FAILED, severity)
 
 
 def test_to_stop_where_each_step_costs_beats_no_claim_and_is_told_as_what_it_is() -> None:

@@ -14,6 +14,7 @@ from tokengym.agents.certify.bench import (
     Played,
     Untold,
     shown,
+    unlikely,
 )
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import (
@@ -160,12 +161,16 @@ def replayability(bench: Bench) -> Verdict:
 
 
 def hostile(bench: Bench) -> list[Trace]:
-    """Play replies that a model may well give and nobody thought of."""
+    """Play replies that a model may well give and nobody thought of; what hangs ends the play.
+
+    Those that a model is likely to give come first: what hangs on others alone is fragile.
+    """
     traces = []
     for place in bench.chosen[:2]:
         reference = bench.view(place).reference
         near = near_misses(reference[0]) if reference else ()
-        traces += [bench.play(place, say(reply)) for reply in (*HOSTILE, *near, *FIXED)]
+        replies = sorted((*HOSTILE, *near, *FIXED), key=unlikely)
+        traces += [bench.play(place, say(reply)) for reply in replies]
     return traces
 
 

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from tokengym.agents.certify import variations
-from tokengym.agents.certify.bench import FIXED, NUMBER, TEXTS, Bench, Played, Untold, shown
+from tokengym.agents.certify.bench import (
+    FIXED,
+    NUMBER,
+    TEXTS,
+    Bench,
+    Played,
+    Untold,
+    shown,
+    unlikely,
+)
 from tokengym.agents.certify.checks.sound import SLACK, hostile, repeated
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import Place, SourceFailure, Trace, say
@@ -48,13 +57,13 @@ _MADE: Mapping[str, Callable[[str], str]] = {
 
 
 def _odd(bench: Bench) -> dict[str, list[Trace]]:
-    """Play replies that answer nothing; several of each."""
+    """Play replies that answer nothing, several of each; as `hostile`, likely ones first."""
     played = defaultdict(list)
     form = bench.source.facts.form.format
     for number, place in enumerate(bench.chosen[:_PLACES]):
         prompt = bench.view(place).prompt
         made = {name: form(said) for name, make in _MADE.items() if (said := make(prompt))}
-        for name, text in {**ODD, **made}.items():
+        for name, text in sorted({**ODD, **made}.items(), key=lambda pair: unlikely(pair[1])):
             if len(text) < _LONG or number < _FEW_PLACES:
                 played[name].append(bench.play(place, say(text)))
     return played
