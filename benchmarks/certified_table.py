@@ -199,7 +199,7 @@ def _named(row: Row) -> str:
 def settings(certificates: Sequence[Certificate]) -> str:
     """Return the options of the command that all certificates were made with, but for patience."""
     (used,) = {replace(made.settings, patience=1.0) for made in certificates}
-    return " ".join(typed_words(used)).replace(".0", "")
+    return " ".join(typed_words(used)).replace(".0", "").replace(" --patience 1", "")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

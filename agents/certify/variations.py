@@ -13,6 +13,8 @@ _WORDS = (
     *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
     *("nineteen", "twenty"),
 )
+_ROUNDING = 0.001
+"""Relative difference up to which two decimal fractions may be one number, rounded."""
 SWAPPED = "two items swapped"
 """What may be right where the order is of no matter."""
 
@@ -33,6 +35,7 @@ def _wrong_numbers(match: re.Match[str], tolerance: float) -> Iterator[tuple[str
     sign, whole, places, unit = (part or "" for part in match.groups())
     value = Decimal(f"{sign}{whole.replace(',', '')}{places}")
     digits = f"{sign}{whole}{places}"
+    least = Decimal(max(tolerance, _ROUNDING if places else 0.0)) * abs(value)
     changed = {
         "ten times as much": value * 10,
         "the other sign": -value,
@@ -45,7 +48,7 @@ def _wrong_numbers(match: re.Match[str], tolerance: float) -> Iterator[tuple[str
     if len(whole) > 1 or places:
         changed["a digit less"] = Decimal(digits.replace(",", "")[:-1].rstrip(".") or "0")
     for how, other in changed.items():
-        if other != value and abs(other - value) > Decimal(tolerance) * abs(value):
+        if other != value and abs(other - value) > least:
             yield how, f"{other:f}{unit}"
     if unit:
         known = _UNITS.get(unit.strip())
