@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tests import preloaded
+from tests.long import long_tests
 from tokengym.envs import registry
 
 if TYPE_CHECKING:
@@ -54,23 +55,26 @@ LEVELS = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    said = "of tests that repeat over levels, run the first of each world, unless `every_level`"
-    parser.addoption("--one-level", action="store_true", help=said)
+    said = "all but what takes long and what repeats over the further levels of a world; or that"
+    parser.addoption("--part", choices=("first", "rest"), help=said)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--one-level"):
+    part = config.getoption("--part")
+    if part is None:
         return
     seen: set[object] = set()
-    kept: list[pytest.Item] = []
-    left: list[pytest.Item] = []
+    long = long_tests()
+    first: list[pytest.Item] = []
+    rest: list[pytest.Item] = []
     for item in items:
         tested = but_for_the_level(item)
-        again = tested in seen and item.get_closest_marker("every_level") is None
-        (left if again else kept).append(item)
+        later = tested in seen or item.nodeid.partition("[")[0] in long
+        whole = item.get_closest_marker("every_level") is not None
+        (rest if later and not whole else first).append(item)
         seen.add(tested)
+    items[:], left = (first, rest) if part == "first" else (rest, first)
     config.hook.pytest_deselected(items=left)
-    items[:] = kept
 
 
 def but_for_the_level(item: pytest.Item) -> object:

@@ -200,7 +200,7 @@ def start(reader: Reader, arguments: list[str]) -> str:
         if path.name == "tokengym":
             return reader.type(["tokengym", *words])
         if words[:2] == ["-m", "pytest"]:
-            some = ROOT / "tests" / "docs" / "test_notebooks.py"
+            some = ROOT / "tests" / "docs" / "test_links.py"
             # Workers that only collect would import all that this process has imported, each.
             collect = (sys.executable, *words, "-n", "0", "--collect-only", "-q", some)
             if collect not in COLLECTED:
