@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from benchmarks.pages import read_block, table_rows
 from tests.neighbours.commands import PLAYED
 from tests.neighbours.reference import DESKS, WORLDS
 from tokengym.agents.analysis.markdown import markdown_table, write_block
@@ -74,13 +75,15 @@ def read(report: Path) -> Report:
     return Report(versions, suite.attrib["timestamp"].partition("T")[0], shown)
 
 
-def table(reports: list[Path]) -> str:
-    """Return the table of all reports."""
+def table(reports: list[Path], before: list[list[str]]) -> str:
+    """Return the table of all reports; neighbours that none is of keep their rows of before."""
+    kept = {row[0]: row for row in before}
     found = {module: report for report in map(read, reports) for module in report.shown}
     rows = []
     for module, (title, package, prefix) in TITLES.items():
         tested = WITHIN.get(module, module)
         if tested not in found:
+            rows += [kept[title]] if title in kept else []
             continue
         report = found[tested]
         shown = {
@@ -116,7 +119,8 @@ def cells(shown: Shown) -> list[str]:
 def main() -> None:
     """Write the table into the page."""
     page, *reports = map(Path, sys.argv[1:])
-    write_block(page, "tests/neighbours/matrix.py", table(sorted(reports)))
+    name = "tests/neighbours/matrix.py"
+    write_block(page, name, table(sorted(reports), table_rows(read_block(page, name))))
 
 
 if __name__ == "__main__":
