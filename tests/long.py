@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 _FILE = Path(__file__).with_suffix(".txt")
-_SECONDS = 1.5
+_SECONDS = 1.0
 """Most that a case of a test takes that does not take long, beside others on two slow cores."""
 
 
