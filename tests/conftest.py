@@ -55,8 +55,11 @@ LEVELS = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    said = "all but what takes long and what repeats over the further levels of a world; or that"
-    parser.addoption("--part", choices=("first", "rest"), help=said)
+    said = (
+        "one-level: of tests that repeat over levels, those of a world's first; first: the same, "
+        "but for what takes long; rest: what `first` leaves"
+    )
+    parser.addoption("--part", choices=("one-level", "first", "rest"), help=said)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -64,16 +67,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if part is None:
         return
     seen: set[object] = set()
-    long = long_tests()
+    long = frozenset() if part == "one-level" else long_tests()
     first: list[pytest.Item] = []
     rest: list[pytest.Item] = []
     for item in items:
         tested = but_for_the_level(item)
-        later = tested in seen or item.nodeid.partition("[")[0] in long
-        whole = item.get_closest_marker("every_level") is not None
-        (rest if later and not whole else first).append(item)
+        spared = tested in seen or item.nodeid.partition("[")[0] in long
+        always = item.get_closest_marker("every_level") is not None
+        (rest if spared and not always else first).append(item)
         seen.add(tested)
-    items[:], left = (first, rest) if part == "first" else (rest, first)
+    items[:], left = (rest, first) if part == "rest" else (first, rest)
     config.hook.pytest_deselected(items=left)
 
 
