@@ -23,6 +23,7 @@ from typing import Any
 
 from benchmarks.means import mean_of_all
 from tokengym.agents.analysis.markdown import markdown_table, write_block
+from tokengym.agents.certify.bench import CertifySettings
 from tokengym.agents.certify.certificate import Certificate, read_certificate
 from tokengym.agents.certify.finding import Severity, Status
 from tokengym.agents.settings import typed_words
@@ -198,8 +199,9 @@ def _named(row: Row) -> str:
 
 def settings(certificates: Sequence[Certificate]) -> str:
     """Return the options of the command that all certificates were made with, but for patience."""
-    (used,) = {replace(made.settings, patience=1.0) for made in certificates}
-    return " ".join(typed_words(used)).replace(".0", "").replace(" --patience 1", "")
+    usual = CertifySettings().patience
+    (used,) = {replace(made.settings, patience=usual) for made in certificates}
+    return " ".join(typed_words(used)).replace(".0", "")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -83,7 +83,8 @@ def table(reports: list[Path], before: list[list[str]]) -> str:
     for module, (title, package, prefix) in TITLES.items():
         tested = WITHIN.get(module, module)
         if tested not in found:
-            rows += [kept[title]] if title in kept else []
+            if title in kept:
+                rows.append(kept[title])
             continue
         report = found[tested]
         shown = {
