@@ -1,4 +1,4 @@
-"""Which tests take long: `--part first` leaves them to `--part rest`, so that it is soon over.
+"""Which tests take long: `--part first` leaves them to `--part rest`.
 
     python3 src/tokengym test tests --junitxml report.xml
     .venv/bin/python -m tests.long report.xml
@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 _FILE = Path(__file__).with_suffix(".txt")
 _SECONDS = 1.0
-"""Most that a case of a test takes that does not take long, beside others on two slow cores."""
+"""A test takes long if one of its cases takes more than this, beside others on two slow cores."""
 
 
 def long_tests() -> frozenset[str]:
