@@ -28,7 +28,7 @@ from tokengym.agents.cli.train import resume, training_command
 from tokengym.agents.cli.view import view
 from tokengym.agents.cli.worlds import worlds
 from tokengym.agents.training.config import CONFIGS
-from tokengym.envs.core.errors import OptionError, TokengymError
+from tokengym.envs.core.errors import TokengymError
 
 
 def _show_version(asked: bool) -> None:
@@ -59,14 +59,6 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 )
 for _command in _COMMANDS:
     app.command()(_command)
-
-
-@app.command(
-    hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
-)
-def report() -> None:
-    """Say what replaced the command of an earlier version."""
-    raise OptionError("tokengym report was removed; use tokengym view RUN --html FILE")
 
 
 app.add_typer(certify, name="certify")

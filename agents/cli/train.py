@@ -110,12 +110,10 @@ def resume(
 
 def _told_finished(run: RunFolder) -> bool:
     """Say of a run that has ended, and of which nothing is missing, how it can go on."""
-    from tokengym.agents.evaluation.folder import EvaluationFolder
     from tokengym.agents.viewer import REPORT
 
     outcome, report = run.outcome, run.folder / REPORT
-    written = (report, EvaluationFolder(run.folder).file)  # runs of 0.2 lack the second
-    if outcome is None or not all(path.is_file() for path in written):
+    if outcome is None or not report.is_file():
         return False
     ending = f" ({outcome.ending})" if outcome.ending else ""
     typer.echo(

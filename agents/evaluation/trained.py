@@ -142,15 +142,12 @@ def read_trained(run: RunFolder) -> dict[str, Trained]:
     """Return what a finished run came to, by name of what it trained.
 
     Raises:
-        OptionError: if it is unfinished, or an earlier version evaluated it.
+        OptionError: if it is unfinished, or its evaluation is missing.
         DataError: if its evaluation is damaged.
     """
     _, config, folder = run.finished, run.config, EvaluationFolder(run.folder)
     if not folder.exists:
-        raise OptionError(
-            f"{run.folder} was evaluated by an earlier version: tokengym resume {run.folder} makes "
-            "its evaluation.json from the rollouts on record"
-        )
+        raise OptionError(f"{folder.file} is missing: the run was not evaluated")
     plan, scales, results = folder.saved()
     if results is None or AFTER not in plan.policies:
         raise OptionError(f"the evaluation in {run.folder} is under way")

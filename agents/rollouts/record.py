@@ -145,8 +145,8 @@ class RolloutRecord:
         split: split of the Task.
         index: index of the Task in its split.
         fingerprint: names the Task's instance.
-        answer_fingerprint: names its answer and the options that decide the reward; empty in
-            records of version 0.2 and before.
+        answer_fingerprint: names its answer and the options that decide the reward; empty if
+            unknown, as in other tools' rollouts.
         role: whose rollout it is.
         turns: the replies of all roles, in order.
         stop_reason: why the episode ended.
@@ -243,7 +243,7 @@ class RolloutRecord:
                 RolloutOrigin(**{field.name: data[field.name] for field in fields(RolloutOrigin)}),
                 turns=tuple(TurnRecord.from_dict(turn) for turn in data["turns"]),
                 total=data["return"],
-                answer_fingerprint=data.get("answer_fingerprint", ""),
+                answer_fingerprint=data["answer_fingerprint"],
                 **{name: data[name] for name in _SAME_IN_JSON},
             )
         except (KeyError, TypeError) as error:

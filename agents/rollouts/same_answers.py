@@ -1,7 +1,6 @@
 """Saved rollouts beside the Tasks as they are now: corrected data must not mix with earlier data.
 
-A record names its Task's question and answer by fingerprints. One of version 0.2 or before names
-the question alone, and its answer counts as unchanged; `tokengym evaluate --verify` plays it again.
+A record names its Task's question and answer by fingerprints.
 """
 
 import json

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from gymnasium.spaces import Space
 
 from tokengym.envs.adapters.spaces import Tokens, UnicodeText
-from tokengym.envs.core.deprecated import renamed
 from tokengym.envs.core.episode import TextEpisode
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, require_one_of
 from tokengym.envs.core.play import Policy
@@ -48,7 +47,6 @@ class ConfiguredEnv(ABC):
 
     metadata: dict[str, Any]
 
-    @renamed("max_tokens", "token_budget")
     def __init__(
         self,
         world: str,

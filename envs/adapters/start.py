@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 from tokengym.envs.adapters.config import opponents_of_one
 from tokengym.envs.adapters.train_split import score_in_training, training_world
-from tokengym.envs.core.deprecated import renamed
 from tokengym.envs.core.episode import TextEpisode, role_stream
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.play import Policy
@@ -84,7 +83,6 @@ class Rollouts:
         RoleError: if a role is not the world's, or `role` is an opponent's.
     """
 
-    @renamed("max_tokens", "token_budget")
     def __init__(
         self,
         world: World | str,

@@ -1,6 +1,5 @@
 """Scripted policies: how they play an episode, and what is kept of it."""
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
@@ -66,16 +65,12 @@ def play(
         world: the world; an episode under way in it is dropped.
         task: one of its Tasks.
         policies: a policy for each role, or one for all.
-        seed: tells several plays of a Task apart; a number or several. A generator, from which all
-            policies drew before version 0.3, is taken with a warning.
+        seed: tells several plays of a Task apart; a number or several.
         opponents: who plays roles without a policy, by the Task's own streams whatever the seed.
 
     Raises:
         RoleError: if a role has nobody to play it.
     """
-    if isinstance(seed, np.random.Generator):
-        warnings.warn("play takes seed=… in place of a generator", DeprecationWarning, stacklevel=2)
-        seed = int(seed.integers(2**63))
     return drive(TextEpisode(world, task, roles=(), opponents=opponents), policies, seed)
 
 

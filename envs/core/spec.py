@@ -1,7 +1,6 @@
 """What a world declares about itself before it is loaded."""
 
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -69,7 +68,6 @@ class WorldSpec:
         ladders: `module:mapping` from levels to `Ladder`, the policies by which the first role is
             placed; empty if there are none.
         retired: levels that there were once, with what to take in place of each.
-        warm_up: no longer used, to be left out.
         training: options of the world in training, such as exact probabilities for labels.
         opponents: by role, who plays it when nobody was named for it: a baseline's name, or `model`
             for the trainer's untrained model. Else the first of `scripted`, `random`, `null` that
@@ -117,7 +115,6 @@ class WorldSpec:
     ladders: str = ""
     level_entry_points: Mapping[str, str] = field(default_factory=dict)
     retired: Mapping[str, str] = field(default_factory=dict)
-    warm_up: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)
     opponents: Mapping[str, str] = field(default_factory=dict)
     evaluation: Mapping[str, Any] = field(default_factory=dict)
@@ -146,9 +143,6 @@ class WorldSpec:
             opposed = sorted(self.opponents)
             raise OptionError(f"{self.id}: opponents must be of the roles {roles}, got {opposed}")
         self._check_reachable()
-        if self.warm_up:
-            unused = f"{self.id}: warm_up is no longer used, and goes with a later version"
-            warnings.warn(unused, DeprecationWarning, stacklevel=3)
 
     def _check_reachable(self) -> None:
         stated, levels = list(self.reachable), list(self.turn_limits)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.core.deprecated import renamed
 from tokengym.envs.core.display import html_table
 from tokengym.envs.core.episode import OpponentPolicy, TextEpisode
 from tokengym.envs.core.errors import RoleError, TokenError
@@ -42,7 +41,6 @@ class Episode(TextEpisode):
         RoleError: if the world has no such role.
     """
 
-    @renamed("max_tokens", "token_budget")
     def __init__(
         self,
         world: World,

@@ -2,13 +2,11 @@
 
 import re
 import warnings
-from typing import Any
 
 import gymnasium
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from tokengym.envs import Rollouts, TextAECEnv, TextEnv
 from tokengym.envs.adapters.vector_env import TextVectorEnv
 from tokengym.envs.registry import specs
 
@@ -62,9 +60,3 @@ def test_a_batch_goes_on_where_some_first_texts_do_not_fit(mode: str) -> None:
                 refused += int(truncated.sum())
         assert ended >= 4
         assert refused >= 4
-
-
-@pytest.mark.parametrize("make", [TextEnv, TextAECEnv, Rollouts])
-def test_the_former_name_of_a_budget_is_taken_with_a_warning(make: Any) -> None:
-    with pytest.warns(DeprecationWarning, match="max_tokens is called token_budget now"):
-        assert make("forecast", max_tokens=900).token_budget == 900

@@ -1,6 +1,5 @@
 """Laws of scripted play: who draws from what, and who must be there."""
 
-import numpy as np
 import pytest
 
 from tokengym.envs import baselines, make_world, play
@@ -17,14 +16,6 @@ def test_a_seed_tells_plays_apart_and_repeats_them() -> None:
     replies = [play(world, task, NOISY, seed).replies for seed in (None, 0, 1, (1, 2), 1)]
     assert replies[2] == replies[4]
     assert len(set(replies)) == 4
-
-
-def test_a_generator_of_old_is_taken_with_a_warning() -> None:
-    world = make_world("forecast")
-    rng = np.random.default_rng(0)
-    with pytest.warns(DeprecationWarning, match="takes seed=… in place of a generator"):
-        first, second = (play(world, world.task(), NOISY, rng).replies for _ in range(2))
-    assert first != second
 
 
 def test_streams_depend_on_task_role_and_key_alone() -> None:

@@ -54,11 +54,6 @@ def test_a_declaration_that_contradicts_itself_is_refused(
         replace(SPEC, **change)
 
 
-def test_a_declared_warm_up_is_accepted_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match=f"{SPEC.id}: warm_up is no longer used"):
-        replace(SPEC, warm_up=("easy",))
-
-
 @pytest.mark.parametrize("field", ["entry_point", "baselines"])
 def test_a_world_that_cannot_be_made_is_not_registered(field: str) -> None:
     for path in ("", "module", ":name", "module:"):

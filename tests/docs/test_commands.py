@@ -313,7 +313,6 @@ RULES: Mapping[tuple[str, ...], Rule] = {
     ("tokengym", "worlds"): lambda reader, rest: reader.run(BIN / "tokengym", "worlds", *rest),
     ("tokengym", "compare"): lambda reader, rest: reader.run_tokengym("compare", *rest),
     ("tokengym", "evaluate"): evaluate,
-    ("tokengym", "report"): lambda reader, rest: reader.run_tokengym("report", *rest),
     ("tokengym", "view"): view,
     ("tokengym", "export"): lambda reader, rest: reader.run_tokengym("export", *rest),
     ("tokengym", "models"): models,

@@ -233,13 +233,6 @@ def test_what_holds_no_run_is_refused_and_two_runs_have_two_names(
     assert all(name.endswith("/first") for name in names)
 
 
-def test_the_command_of_earlier_versions_names_the_one_to_take() -> None:
-    gone = CliRunner().invoke(app, ["report", "runs/first", "--any"])
-    assert isinstance(gone.exception, OptionError)
-    assert "use tokengym view RUN --html FILE" in str(gone.exception)
-    assert "  report " not in CliRunner().invoke(app, ["--help"]).output
-
-
 def test_a_page_that_must_be_small_leaves_rollouts_out_and_says_so(runs_folder: Path) -> None:
     runs = open_runs([runs_folder / "first"])
     small, large = whole_page(runs, 2000), whole_page(runs, 10**7)

@@ -145,11 +145,6 @@ class RunFolder:
                 f"{path} has schema_version {version!r}; this version of Tokengym reads and "
                 f"writes {SCHEMA_VERSION}"
             )
-        if data.get("overrides") or data.get("mode") == "stream":
-            raise OptionError(
-                f"{path} was written by an earlier version with --set or --mode stream, which are "
-                "gone: open it with Tokengym 0.2"
-            )
         try:
             return read_config(data)
         except OptionError as error:
