@@ -13,8 +13,8 @@ from tokengym.envs.core.play import play
 from tokengym.lazy import lazy_attributes
 
 if TYPE_CHECKING:
+    from tokengym.agents.evaluation.experiment import run_experiment
     from tokengym.agents.evaluation.scripted import evaluate
-    from tokengym.agents.experiment import run_experiment
     from tokengym.agents.service import LocalService
     from tokengym.agents.tinker.codec import RendererCodec, codec_named
     from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder

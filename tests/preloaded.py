@@ -33,7 +33,7 @@ MODULES = (
     "tinker_cookbook.renderers.qwen3",
     "tokengym.agents.cli",
     "tokengym.agents.service.http.server",
-    "tokengym.agents.experiment",
+    "tokengym.agents.evaluation.experiment",
     "transformers.models.qwen3.modeling_qwen3",
     "transformers.tokenization_utils_tokenizers",
     *(f"tokengym.envs.{world}.{part}" for world in _WORLDS for part in ("baselines", "world")),

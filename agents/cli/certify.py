@@ -15,8 +15,8 @@ from typer.core import TyperGroup
 from tokengym.agents.certify.bench import CertifySettings
 from tokengym.agents.certify.sandbox import Limits
 from tokengym.agents.cli.shown import show
-from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.settings import Settings, name_values, option
+from tokengym.agents.settings.commands import said_of, takes
 from tokengym.envs.core.errors import OptionError, TokengymError
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from tokengym.agents.certify.level_tables import (
 )
 from tokengym.agents.cli.options import EngineName, Workers
 from tokengym.agents.cli.shown import show
-from tokengym.agents.command_options import takes
 from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.executors import Executor, find_executor
 from tokengym.agents.ladder import LevelLadder, shipped_ladder
@@ -32,6 +31,7 @@ from tokengym.agents.report import Table
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.scale import ladder_of
 from tokengym.agents.settings import option, plain
+from tokengym.agents.settings.commands import takes
 from tokengym.agents.training.setting_groups import WorldOptions
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode

@@ -10,9 +10,9 @@ import typer
 
 from tokengym.agents.cli.data_audit import audit
 from tokengym.agents.cli.shown import progress_bars, show
-from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.executors import process_pool
 from tokengym.agents.settings import Settings, option, settings_of
+from tokengym.agents.settings.commands import said_of, takes
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.shown import show
-from tokengym.agents.command_options import takes
 from tokengym.agents.settings import option, plain
+from tokengym.agents.settings.commands import takes
 from tokengym.agents.training.setting_groups import WorldOptions
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.seeding import SPLITS

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tokengym.agents.command_options import takes
 from tokengym.agents.extras import require_extra
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.formats import prompts, results, write_rows
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.rollouts.selection import RolloutSelection, demonstrations, preferences
+from tokengym.agents.settings.commands import takes
 from tokengym.envs.core.errors import OptionError, TokengymError
 
 _FOLDER = "rollouts"

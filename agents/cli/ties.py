@@ -16,12 +16,12 @@ from tokengym.agents.certify.sources import is_recorded, open_source
 from tokengym.agents.certify.sources.records import reward_groups
 from tokengym.agents.cli.options import EngineName, Workers, Yes, confirm_cost
 from tokengym.agents.cli.shown import show
-from tokengym.agents.command_options import said_of, takes
 from tokengym.agents.evaluation.plan import Place, Plan
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.executors import Executor, find_executor
 from tokengym.agents.extras import require_extra
 from tokengym.agents.settings import option, settings_of
+from tokengym.agents.settings.commands import said_of, takes
 from tokengym.agents.toy_model import TOY_MODEL
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings, WorldOptions

@@ -16,9 +16,9 @@ import typer
 from tokengym.agents.cli.failures import describe, report_if_killed
 from tokengym.agents.cli.options import AsDescribed, Data, Level, Yes, add_data
 from tokengym.agents.cli.shown import INTERRUPTED
-from tokengym.agents.command_options import takes
 from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.extras import require_extra
+from tokengym.agents.settings.commands import takes
 from tokengym.agents.training.config import CONFIGS, Command, JobConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
@@ -125,8 +125,8 @@ def _told_finished(run: RunFolder) -> bool:
 
 
 def _rehearse(config: JobConfig, prices: Sequence[float]) -> None:
-    from tokengym.agents.dry_run import dry_run
     from tokengym.agents.training.connection import ServiceRefusedError
+    from tokengym.agents.training.dry_run import dry_run
     from tokengym.agents.training.job import Job
 
     try:
@@ -160,10 +160,10 @@ def train_run(config: JobConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
     # What cannot be reached is refused before much is loaded.
     target = ServiceTarget.resolve(config)
     from tokengym.agents.analysis.run_report import run_report
-    from tokengym.agents.experiment import run_experiment
+    from tokengym.agents.evaluation.experiment import run_experiment
     from tokengym.agents.training.cost import job_cost
     from tokengym.agents.training.job import Job
-    from tokengym.agents.viewer import REPORT
+    from tokengym.agents.viewer import REPORT, write_page
 
     progress = Progress()
     job = Job.resolve_on(target, config)
@@ -183,6 +183,7 @@ def train_run(config: JobConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
             f"the process was killed, or ran out of memory; {_resume_command(run)}"
         ):
             outcome = run_experiment(job, run, progress)
+            write_page([run.folder], run.folder / REPORT)
     except KeyboardInterrupt as error:
         progress.say(f"stopped\n{_resume_advice(run, local=target.local)}")
         raise typer.Exit(INTERRUPTED) from error

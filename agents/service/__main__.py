@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tokengym.agents.command_options import takes
 from tokengym.agents.memory import use_one_heap
 from tokengym.agents.service.config import (
     KEY_VARIABLE,
@@ -18,6 +17,7 @@ from tokengym.agents.service.config import (
 )
 from tokengym.agents.service.errors import ServiceError
 from tokengym.agents.settings import OptionError
+from tokengym.agents.settings.commands import takes
 
 
 @takes(ServiceConfig)

@@ -1,6 +1,6 @@
 """What may be set of a training job, by group: each field is an option of the commands.
 
-`config.py` makes the settings of a command of its groups; `agents/settings.py` says what follows
+`config.py` makes the settings of a command of its groups; `agents/settings` says what follows
 from a field.
 """
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from tokengym.agents.experiment import run_experiment
+from tokengym.agents.evaluation.experiment import run_experiment
 from tokengym.agents.rollouts import (
     SampledTokens,
     TurnExchange,
@@ -22,6 +22,7 @@ from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.progress import Progress
+from tokengym.agents.viewer import REPORT, write_page
 from tokengym.envs.tokens.episode import Episode
 
 
@@ -30,6 +31,7 @@ def run_job(config: JobConfig, folder: Path) -> tuple[RunSummary, str]:
     shown = io.StringIO()
     progress = Progress(Console(file=shown))
     outcome = run_experiment(Job.resolve(config), RunFolder(folder), progress)
+    write_page([folder], folder / REPORT)
     return outcome, shown.getvalue()
 
 

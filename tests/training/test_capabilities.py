@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from tests.training.foreign import serving_less
-from tokengym.agents.experiment import run_experiment
+from tokengym.agents.evaluation.experiment import run_experiment
 from tokengym.agents.training.capabilities import LOSSES, Capability, service_capabilities
 from tokengym.agents.training.connection import Connection, ServiceRefusedError
 from tokengym.agents.training.folder.run import RunFolder

@@ -1,19 +1,19 @@
-"""Options said once: a field of a settings class, from which all that concerns it follows.
+"""Settings: a field of a settings class declares an option, from which the rest follows.
 
-The command line (`agents/cli/options.py`), the check of a value, the JSON of a folder and the
-table in the documentation are made from the fields. Rules across fields stay by hand.
+The options of a command (`commands.py`), the check of a value, the JSON of a folder and the table
+in the documentation are made from the fields. Rules across fields stay by hand.
 """
 
 import inspect
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from types import EllipsisType, MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from tokengym.envs.core.errors import OptionError as OptionError  # the service takes it from here
+from tokengym.envs.core.errors import OptionError
 
 T = TypeVar("T")
 
@@ -173,48 +173,6 @@ def typed_words(settings: Settings) -> list[str]:
         for one in value if isinstance(value, tuple) else (value,):
             words += [setting.flag] if one is True else [setting.flag, str(one)]
     return words
-
-
-def read_plain(kind: type[T], data: Mapping[str, Any]) -> T:
-    """Return a dataclass from the plain JSON values that `dataclasses.asdict` made of it.
-
-    Raises:
-        OptionError: if a field is missing, of a wrong type or not allowed, or of settings unknown.
-    """
-    from pydantic import ValidationError
-
-    try:
-        found: T = _adapter(cast("Any", kind)).validate_json(json.dumps(data), strict=True)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        # Of an error that a class raised, without pydantic's words before it.
-        reason = str(first.get("ctx", {}).get("error", first["msg"]))
-        raise OptionError(f"{where}: {reason}" if where else reason) from error
-    return found
-
-
-@cache  # to make one takes longer than to read a folder with it
-def _adapter(kind: Any) -> Any:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(kind)
-
-
-def plain(value: Any) -> Any:
-    """Return the JSON values of dataclasses and named tuples, also inside of others.
-
-    Numbers that are not finite become `None`, as JSON has none.
-    """
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    elif is_dataclass(value):
-        value = {item.name: getattr(value, item.name) for item in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def name_values(pairs: Sequence[str], flag: str) -> dict[str, Any]:

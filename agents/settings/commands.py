@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from tokengym.agents.settings import Setting, Settings, settings_of
+from tokengym.agents.settings.setting import Setting, Settings, settings_of
 
 T = TypeVar("T", bound=Settings)
 

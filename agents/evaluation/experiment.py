@@ -1,4 +1,4 @@
-"""An experiment: evaluate a policy, train it, evaluate it again, report."""
+"""An experiment: evaluate a policy, train it, evaluate it again."""
 
 import time
 from dataclasses import replace
@@ -20,7 +20,6 @@ from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.resume import forget_lost_states, forget_unsaved_steps, mend_run
 from tokengym.agents.training.session import TrainingSession
 from tokengym.agents.training.trainer import train_job
-from tokengym.agents.viewer import REPORT, write_page
 
 
 def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
@@ -105,7 +104,6 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     await guard(evaluation.play(AFTER, paths))
     outcome = RunSummary(collapse, paths, budget.ending(job.config.steps))
     run.write_outcome(outcome)
-    write_page([run.folder], run.folder / REPORT)
     progress.say(f"{(time.monotonic() - began) / 60.0:.1f} minutes in all")
     return outcome
 
