@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from benchmarks.control_tables import MILLISECONDS, SHOWN_ELSEWHERE, TIED
 from benchmarks.pages import read_block, table_rows
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tokengym.agents.analysis.markdown import block_names, markdown_table, write_block
@@ -21,7 +20,7 @@ from tokengym.agents.certify.levels import check
 from tokengym.agents.cli import app
 from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.registry import baselines, specs
+from tokengym.envs.registry import specs
 
 ROOT = Path(__file__).parents[2]
 PAGE = "before\n\n<!-- made by a -->\nold\n<!-- end of a -->\nbetween\n<!-- made by b -->\n"
@@ -89,16 +88,6 @@ def test_the_ladders_of_every_page_are_those_of_the_file(tmp_path: Path) -> None
     for page, copy in copies.items():
         assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
         assert any(name.startswith("tokengym check --ladder") for name in block_names(page))
-
-
-@pytest.mark.parametrize("world", ["energy", "warehouse"])
-def test_the_tables_of_a_control_world_have_its_levels_and_policies(world: str) -> None:
-    block = read_block(ROOT / "docs" / "tables.md", f"control_tables.py {world}")
-    row = next(row for row in specs().values() if row.short_name == world)
-    header, *rows = table_rows(block)
-    policies = [name for name in baselines(world) if name not in SHOWN_ELSEWHERE]
-    assert header == ["level", *policies, TIED, MILLISECONDS]
-    assert [cells[0] for cells in rows] == [f"`{level}`" for level in row.levels]
 
 
 def test_every_block_of_certificates_is_on_a_page() -> None:
