@@ -3,9 +3,9 @@
     python -m benchmarks.papers_at_scale
     python -m benchmarks.papers_at_scale --works 200000 --markdown docs/papers.md
 
-The works have a title of nine words, half of them an abstract of a hundred, and ten citations each,
-as `citation_metrics.py` draws them. They are written as a snapshot of OpenAlex and scored as by
-`tokengym data scores --shuffles 20`, in one process. Then one year of works with 30 references each
+The works have a title of nine words, half of them an abstract of a hundred, and ten citations each
+on average, with recent and much-cited papers cited more often. They are written as a snapshot of
+OpenAlex and scored as by `tokengym data scores --shuffles 20`, in one process. Then one year of works with 30 references each
 to 50,000 venues is scored by five shuffles, at a quarter of `--year` works and at all of them.
 Seconds are those of a processor, peaks those of a process.
 """
@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from benchmarks.citation_metrics import literature
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.envs.disruption.array_files import scratch_arrays
 from tokengym.envs.disruption.data import Recipe, score_works
@@ -34,6 +34,26 @@ BLOCK = "papers_at_scale.py"
 ALL_WORKS = 250_000_000
 PART, CHUNK = 50_000, 1 << 20
 VENUES, REFERENCES, SHUFFLES = 50_000, 30, 5
+
+
+IntArray = npt.NDArray[np.int64]
+
+
+def literature(papers: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return years, citing and cited papers of a growing literature, with ten citations a paper.
+
+    Half of all citations copy the target of an earlier citation (the cited get cited), half go to
+    a paper sampled with a preference for recent ones.
+    """
+    rng = np.random.default_rng(0)
+    years = np.sort(rng.integers(1980, 2011, papers))
+    citing = np.sort(rng.integers(papers // 50, papers, 10 * papers))
+    recent = citing * (1.0 - 0.5 * rng.random(len(citing)) ** 2)
+    cited = np.minimum(recent.astype(np.int64), citing - 1)
+    copied = rng.random(len(citing)) < 0.5
+    model = rng.integers(0, np.maximum(np.arange(len(citing)), 1))
+    cited[copied] = np.minimum(cited[model[copied]], citing[copied] - 1)
+    return years, citing, cited
 
 
 def write_works(folder: Path, works: int) -> None:

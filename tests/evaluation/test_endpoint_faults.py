@@ -140,7 +140,6 @@ def test_an_endpoint_that_fails_now_and_then_is_evaluated_in_one_run(tmp_path: P
 
 
 def test_kills_change_nothing(tmp_path: Path) -> None:
-    """Twenty of them: see `benchmarks/endpoint_faults.py`."""
     chance = random.Random(0)
     with serving(faulty(60)) as endpoint:
         run(endpoint, tmp_path / "whole", 16, **HASTY, tasks=60)
