@@ -3,11 +3,11 @@
     python -m benchmarks.papers_at_scale
     python -m benchmarks.papers_at_scale --works 200000 --markdown docs/papers.md
 
-The works have a title of nine words, half of them an abstract of a hundred, and ten citations each
-on average, with recent and much-cited papers cited more often. They are written as a snapshot of
-OpenAlex and scored as by `tokengym data scores --shuffles 20`, in one process. Then one year of works with 30 references each
-to 50,000 venues is scored by five shuffles, at a quarter of `--year` works and at all of them.
-Seconds are those of a processor, peaks those of a process.
+The works have a title of nine words, half of them an abstract of a hundred, and on average ten
+citations each, of recent and much-cited papers most. They are written as a snapshot of OpenAlex and
+scored as by `tokengym data scores --shuffles 20`, in one process. Then one year of works with 30
+references each to 50,000 venues is scored by five shuffles, at a quarter of `--year` works and at
+all of them. Seconds are those of a processor, peaks those of a process.
 """
 
 import argparse
