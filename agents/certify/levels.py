@@ -31,7 +31,6 @@ from tokengym.envs.core.spec import Reachable
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import import_object
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
 from tokengym.rewards.arrays import Floats
@@ -104,8 +103,6 @@ class LevelCertificate:
         exact: whether that is the optimum, rather than a bound of it, on every Task.
         ties: rates of groups of `max(GROUP_SIZES)` rollouts of the noisy policy, or the random one,
             by name, with bootstrap intervals; see `TieCounts.intervals`.
-        exploitability: by role, what a best response to the other roles' scripts gains; empty where
-            the world cannot say.
         malformed: share of replies of random bytes that were malformed; `None` if never reported.
         episode_bytes: bytes read and written in an episode of that policy.
         broken: by contract, or by the id of a check of `CHECKED`, what broke it.
@@ -126,7 +123,6 @@ class LevelCertificate:
     optimum: Estimate
     exact: bool
     ties: Mapping[str, Estimate]
-    exploitability: Mapping[str, Estimate]
     malformed: float | None
     episode_bytes: Estimate
     broken: Mapping[str, str]
@@ -199,7 +195,7 @@ def check(
     counts = tie_counts(np.array([_returns(group, role) for group in groups]))
     tied = counts.intervals(generator("check", seed), sizes=GROUP_SIZES)
     turns = world.turn_limit
-    in_form, gain = well_formed(noise, role), world.spec.exploitability
+    in_form = well_formed(noise, role)
     declared, paid = world.spec.return_range[role], _returns(played, role)
     found = {
         Contract.RANGE: _off_grid(played),
@@ -227,7 +223,6 @@ def check(
         optimum=mean_estimate(limit_T.tolist()),
         exact=exact,
         ties=tied,
-        exploitability=import_object(gain)(world, tested) if gain else {},
         malformed=1.0 - float(np.mean(in_form)) if in_form else None,
         episode_bytes=mean_estimate([_bytes(world, record, role) for record in records[grouped]]),
         broken={contract: what for contract, what in found.items() if what},

@@ -219,7 +219,6 @@ def _table(certificate: "LevelCertificate") -> Table:
     rows = [
         *((name, str(value)) for name, value in earned),
         *((column, CELLS[column](found)) for column in columns),
-        *((f"exploitable as {role}", str(g)) for role, g in certificate.exploitability.items()),
         ("effective group size", f"{size:.1f} of {max(GROUP_SIZES)}"),
         ("contracts", ", ".join(f"{c} BROKEN" for c in found["broken"]) or "all kept"),
     ]

@@ -81,8 +81,6 @@ class WorldSpec:
             rule, such as a safety floor; empty where none can.
         metrics: `module:mapping` from the names of end-of-episode metrics to `Metric`, which says
             what each means; those named there are on reports, in that order.
-        exploitability: `module:function` from (World, Tasks) to, by role, the `Estimate` of what a
-            best response to the other roles' scripts gains; nothing where it is not known.
         scores: `module:function` from (Tasks, metrics, Generator) to numbers and `Estimate`s by
             name: how the world's field scores a policy, where returns do not say it all. `metrics`
             are those of the ends of episodes, a list of them for each Task; empty if there is none.
@@ -121,7 +119,6 @@ class WorldSpec:
     check_options: Mapping[str, Any] = field(default_factory=dict)
     flat_floor: FlatFloor | None = None
     violation: str = ""
-    exploitability: str = ""
     scores: str = ""
     calibration: tuple[str, str] | None = None
 

@@ -215,21 +215,6 @@ def voices_given(evidence: Evidence) -> Floats:
     return weights
 
 
-def paper_given_notes(evidence: Evidence) -> Probabilities:
-    """Return the posterior of the labels as a challenger holds it, which knows its aim and notes.
-
-    One that is paid to help does not know whether its columns are in order.
-
-    Args:
-        evidence: with notes.
-    """
-    names = evidence.noted_features
-    joint = _joint(evidence, np.array([evidence.notes[name] for name in names])[_BACK], names)
-    misleads = evidence.kind == "adversarial"
-    alike = np.array([(voice.kind == "adversarial") == misleads for voice in VOICES])
-    return normalised((voices_given(evidence) * alike) @ joint)
-
-
 def _joint(evidence: Evidence, counts: Ints, names: Names) -> Floats:
     """Return P(counts, label, paper kept | what is shown) up to a factor, shape (n, label).
 

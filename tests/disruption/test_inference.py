@@ -21,7 +21,6 @@ from tokengym.envs.disruption.inference import (
     argument_of,
     joint_after,
     message,
-    paper_given_notes,
     replies_to,
     said_by,
 )
@@ -251,22 +250,6 @@ def test_beliefs_average_to_the_prior_over_all_that_may_be_said(
     argument = argument_of(evidence, label)
     place = replies.messages.index(message(argument))
     assert replies.beliefs[place] == pytest.approx(after(evidence, label, argument))
-
-
-@settings(deadline=None, max_examples=15)
-@given(papers)
-def test_a_challenger_knows_its_aim_and_not_whether_it_is_careless(evidence: Evidence) -> None:
-    notes = [*evidence.notes.values()]
-    by_order = [
-        record_chance(evidence, order) * in_columns(evidence, order, notes) for order in ORDERS
-    ]
-    mixed_up = KINDS["careless"] / 5 / KINDS["honest"]
-    known = by_order[0]
-    if evidence.kind != "adversarial":
-        known = known + mixed_up * np.sum(by_order[1:], axis=0)
-    weights = np.array(class_posterior(evidence, "disruption")) @ known
-    wanted = tuple(weights / weights.sum())
-    assert paper_given_notes(evidence) == pytest.approx(wanted, abs=1e-3)
 
 
 @settings(deadline=None, max_examples=6)
