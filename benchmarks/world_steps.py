@@ -30,9 +30,9 @@ import numpy as np
 
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.envs import World, baselines, make_world, spec, specs
-from tokengym.envs.adapters.gymnasium_env import TextEnv
 from tokengym.envs.core import world as core
 from tokengym.envs.core.play import PlayedEpisode, play
+from tokengym.envs.gymnasium.env import TextEnv
 
 TASKS = 24
 ROUNDS = 15

@@ -35,13 +35,13 @@ from tokengym.envs.tokens.episode import Episode
 from tokengym.lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from tokengym.envs.adapters.exact_credit import ExactCredit
-    from tokengym.envs.adapters.gymnasium_env import TextEnv
-    from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
-    from tokengym.envs.adapters.pettingzoo_parallel import TextParallelEnv
-    from tokengym.envs.adapters.start import Rollout, Rollouts, is_complete
-    from tokengym.envs.adapters.vector_env import TextVectorEnv
     from tokengym.envs.disruption.paper import Paper
+    from tokengym.envs.gymnasium.aec_env import TextAECEnv
+    from tokengym.envs.gymnasium.env import TextEnv
+    from tokengym.envs.gymnasium.exact_credit import ExactCredit
+    from tokengym.envs.gymnasium.parallel_env import TextParallelEnv
+    from tokengym.envs.gymnasium.vector_env import TextVectorEnv
+    from tokengym.envs.rollouts import Rollout, Rollouts, is_complete
 
 __all__ = [
     "ByteCodec",

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium
 
@@ -29,6 +29,8 @@ from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.spec import WORLD_ID, WorldSpec, WorldTable
 from tokengym.envs.core.world import World
+
+P = TypeVar("P")
 
 GROUP = "tokengym.worlds"
 """The group of entry points by which a package declares its worlds."""
@@ -133,8 +135,8 @@ def _register_with_gymnasium(world_id: str) -> None:
     if world_id not in gymnasium.registry:
         gymnasium.register(
             id=world_id,
-            entry_point="tokengym.envs.adapters.gymnasium_env:TextEnv",
-            vector_entry_point="tokengym.envs.adapters.vector_env:TextVectorEnv",
+            entry_point="tokengym.envs.gymnasium.env:TextEnv",
+            vector_entry_point="tokengym.envs.gymnasium.vector_env:TextVectorEnv",
             kwargs={"world": world_id},
         )
 
@@ -250,6 +252,25 @@ def scripted_opponent(world_id: str | WorldSpec, role: str) -> str:
     policies = baselines(world_spec)
     usual = (world_spec.opponents.get(role, ""), "scripted", "random")
     return next((name for name in usual if name in policies), "null")
+
+
+def opponents_of_one(
+    world: str | WorldSpec, opponents: Mapping[str, P | str] | None, played: str | None = None
+) -> dict[str, P | str]:
+    """Return opponents that leave one role to play: `opponents` and, for the others, the defaults.
+
+    A world without scripted policies has no defaults.
+
+    Args:
+        world: id or short name of the world, or its declaration.
+        opponents: by role a policy or a baseline's name.
+        played: the role to play; the first that `opponents` does not name if `None`.
+    """
+    named = dict(opponents or {})
+    left = [role for role in spec(world).roles if role not in named]
+    others = left[1:] if played is None else [role for role in left if role != played]
+    others = others if spec(world).baselines else []
+    return {**named, **{role: scripted_opponent(world, role) for role in others}}
 
 
 @cache

@@ -14,10 +14,10 @@ from inspect_ai.tool import ToolCall, ToolDef, ToolError, ToolParams
 from tokengym.agents.adapters.skill import earned_by, measure_scales
 from tokengym.agents.chat_tools import NativeCall, next_messages, with_call
 from tokengym.agents.scale import skill_of
-from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.tools import NOT_PLAYED, Tool
 from tokengym.envs.registry import specs
+from tokengym.envs.rollouts import Rollouts
 from tokengym.rewards.skill import Yardstick
 
 _REPLIES = "tokengym_replies"

@@ -21,8 +21,6 @@ from tokengym import __version__
 from tokengym.agents.adapters.openenv_tools import ToolAction, listed, mcp_server
 from tokengym.agents.adapters.skill import earned_by
 from tokengym.agents.loopback import foreign_site
-from tokengym.envs.adapters.config import task_count, task_index
-from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
 from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.errors import (
     EpisodeStateError,
@@ -34,6 +32,7 @@ from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS, generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
+from tokengym.envs.rollouts import Playable, Rollout, Rollouts
 
 _LISTED = 100
 """Most Tasks that one answer lists: where Tasks are drawn there is no end of them."""
@@ -63,7 +62,7 @@ class WorldTasks:
 
     def num_tasks(self, split: str) -> int:
         """Number of Tasks of a split; 2³¹ where they are drawn and never run out."""
-        return task_count(self._world, split)
+        return self._world.task_count(split)
 
     def list_tasks(self, split: str) -> list[Mapping[str, Any]]:
         """The first Tasks of a split, 100 at most."""
@@ -149,7 +148,7 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction | ToolAction, Observa
         split = self._split if split is None else split
         if index is None:
             seed = random.getrandbits(63) if seed is None else seed
-            index = task_index(self._world, split, generator("reset", seed))
+            index = self._world.draw_index(split, generator("reset", seed))
         self._rollout = self._rollouts.start_at(split, index)
         self._episode_id = episode_id
         self._paid = []

@@ -13,9 +13,9 @@ from typing import Any
 
 from tokengym import __version__
 from tokengym.agents.adapters.openenv import WorldEnvironment
-from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.registry import baselines
+from tokengym.envs.rollouts import Rollouts
 from tokengym.rewards.bounds import Range
 
 _MEASURED = 32

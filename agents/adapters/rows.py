@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tokengym.envs.adapters.start import Playable, Rollouts
+from tokengym.envs.rollouts import Playable, Rollouts
 
 
 def task_rows(rollouts: Playable, split: str, count: int) -> Iterator[dict[str, Any]]:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tokengym.agents.scale import Scale, best_known
-from tokengym.envs.adapters.start import Rollout, Rollouts
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
+from tokengym.envs.rollouts import Rollout, Rollouts
 
 
 class TaskScale(NamedTuple):

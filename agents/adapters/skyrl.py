@@ -5,7 +5,7 @@ from typing import Any
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput, ConversationType
 
-from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
+from tokengym.envs.rollouts import Playable, Rollout, Rollouts
 
 
 class WorldTextEnv(BaseTextEnv):

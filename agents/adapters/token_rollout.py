@@ -1,6 +1,6 @@
 """A rollout in tokens as trainers need it: the first text, then everything after it with masks."""
 
-from tokengym.envs.adapters.start import Rollout
+from tokengym.envs.rollouts import Rollout
 
 
 class TokenRollout:

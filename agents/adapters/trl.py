@@ -17,10 +17,10 @@ from trl.models.utils import unwrap_model_for_generation
 from trl.trainer.grpo_config import GRPOConfig
 
 from tokengym.agents.adapters.token_rollout import TokenRollout
-from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
-from tokengym.envs.adapters.train_split import standardising_notice
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.tools import Tool, native_line
+from tokengym.envs.rollouts import Playable, Rollout, Rollouts
+from tokengym.envs.train_split import standardising_notice
 
 RETURN = "tokengym_return"
 

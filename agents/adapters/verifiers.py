@@ -9,7 +9,7 @@ from datasets import Dataset
 
 from tokengym.agents.adapters.skill import TaskScale, measure_scales
 from tokengym.agents.chat_tools import next_messages, with_call
-from tokengym.envs.adapters.start import Playable, Rollout, Rollouts
+from tokengym.envs.rollouts import Playable, Rollout, Rollouts
 
 _ROLLOUT = "tokengym_rollout"
 

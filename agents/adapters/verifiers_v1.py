@@ -12,9 +12,9 @@ from verifiers.v1.dialects.chat import message_to_wire
 from tokengym.agents.adapters.skill import TaskScale, measure_scales
 from tokengym.agents.chat_tools import next_messages, with_call
 from tokengym.agents.loopback import bypass_proxies
-from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.tools import openai_tools
+from tokengym.envs.rollouts import Rollouts
 
 
 class WorldData(vf.TaskData):

@@ -20,9 +20,9 @@ from verl.experimental.agent_loop.agent_loop import (
 
 from tokengym.agents.adapters.token_rollout import TokenRollout
 from tokengym.agents.tinker.codec import codec_named
-from tokengym.envs.adapters.start import Rollouts
-from tokengym.envs.adapters.train_split import standardising_notice
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.rollouts import Rollouts
+from tokengym.envs.train_split import standardising_notice
 
 
 @cache

@@ -13,7 +13,7 @@ from tokengym.agents.loopback import local_address
 from tokengym.agents.service.config import KEY_VARIABLE
 from tokengym.agents.settings import Settings, option
 from tokengym.agents.settings.commands import said_of, takes
-from tokengym.envs.adapters.start import Rollouts
+from tokengym.envs.rollouts import Rollouts
 
 
 @dataclass(frozen=True)

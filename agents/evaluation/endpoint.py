@@ -29,7 +29,6 @@ from tokengym.agents.rollouts import (
     RolloutRecord,
     record_episode,
 )
-from tokengym.envs.adapters.start import is_complete
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.episode import DecodedReply, OpponentPolicy, TextEpisode
 from tokengym.envs.core.errors import OptionError, TokengymError
@@ -38,6 +37,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.tools import Tool, openai_tools
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
+from tokengym.envs.rollouts import is_complete
 
 PREFIX = "openai:"
 ENDPOINT_TOKENS = 1024

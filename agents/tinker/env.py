@@ -20,13 +20,12 @@ from tokengym.agents.rollouts import is_malformed
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.prompt import TokenPrompt
-from tokengym.envs.adapters.config import opponents_of_one
 from tokengym.envs.core.errors import EpisodeStateError, RoleError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines
+from tokengym.envs.registry import baselines, opponents_of_one
 from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
 

@@ -12,12 +12,12 @@ from tokengym.agents.tinker.env import Member, opponents_of
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.group_records import group_records
 from tokengym.agents.tinker.role_baselines import level_metrics, role_rewards, tie_metrics
-from tokengym.envs.adapters.train_split import score_in_training, training_world
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import short_name
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import make_world, spec
 from tokengym.envs.tokens.codec import Codec
+from tokengym.envs.train_split import score_in_training, training_world
 
 
 @dataclass(frozen=True)

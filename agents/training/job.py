@@ -40,12 +40,12 @@ from tokengym.agents.training.setting_groups import (
     SelfPlaySettings,
     TeacherSettings,
 )
-from tokengym.envs.adapters.train_split import standardising_notice
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, import_object, make_world, scripted_opponent
 from tokengym.envs.tokens.codec import Codec, codec_for
+from tokengym.envs.train_split import standardising_notice
 
 _FURTHER_TASKS = 500_000  # of a seed's Tasks, the last ones stand in for others
 

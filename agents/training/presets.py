@@ -17,12 +17,12 @@ from tokengym.agents.training.setting_groups import (
     LearningSettings,
     MixedWorld,
 )
-from tokengym.envs.adapters.train_split import training_options
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import spec
 from tokengym.envs.tokens.codec import Codec
+from tokengym.envs.train_split import training_options
 
 C = TypeVar("C", bound=JobConfig)
 

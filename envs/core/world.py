@@ -39,6 +39,7 @@ PROMPTS = ("full", "terse")
 """Prompts for models that know English, and for tiny ones that were trained on short texts."""
 
 _COMPILED_TASKS_KEPT = 1024
+_DRAWN_TASKS = 2**31
 
 Compiled = TypeVar("Compiled", default=Any)
 """The type a world compiles its Tasks to."""
@@ -146,6 +147,23 @@ class World(ABC, Generic[Compiled]):
         require_one_of("split", split, SPLITS)
         sizes = self._sizes()
         return None if sizes is None else sizes[split]
+
+    def task_count(self, split: str = "train") -> int:
+        """Return the number of Tasks in `split`; 2³¹ where Tasks are drawn and never run out.
+
+        Raises:
+            OptionError: if the split is unknown.
+        """
+        size = self.size(split)
+        return _DRAWN_TASKS if size is None else size
+
+    def draw_index(self, split: str, rng: np.random.Generator) -> int:
+        """Draw the index of a Task in `split`; an empty one, which `task` refuses, gives 0.
+
+        Raises:
+            OptionError: if the split is unknown.
+        """
+        return int(rng.integers(max(self.task_count(split), 1)))
 
     @property
     def generates(self) -> bool:

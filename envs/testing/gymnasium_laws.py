@@ -15,8 +15,8 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import Autoreset
 
-from tokengym.envs.adapters.gymnasium_env import TextEnv
 from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.gymnasium.env import TextEnv
 from tokengym.envs.registry import GROUP, register
 from tokengym.envs.testing.law import Violation, describe, law, require
 from tokengym.envs.testing.subject import Subject

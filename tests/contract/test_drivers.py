@@ -15,16 +15,16 @@ import pytest
 
 from tests.contract import bargain
 from tokengym.envs import Rollouts, baselines, make_world, play, register, spec, specs
-from tokengym.envs.adapters.config import Mode
-from tokengym.envs.adapters.gymnasium_env import TextEnv
-from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
-from tokengym.envs.adapters.pettingzoo_parallel import TextParallelEnv
 from tokengym.envs.core.episode import TextEpisode
 from tokengym.envs.core.play import Policy, record_replies
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
+from tokengym.envs.gymnasium.aec_env import TextAECEnv
+from tokengym.envs.gymnasium.configured_env import Mode
+from tokengym.envs.gymnasium.env import TextEnv
+from tokengym.envs.gymnasium.parallel_env import TextParallelEnv
 from tokengym.envs.registry import scripted_opponent
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode

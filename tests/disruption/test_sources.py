@@ -22,7 +22,6 @@ from tests.disruption.literature_files import (
     write_snapshot,
     write_tables,
 )
-from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.data import Work, read_papers, write_papers
@@ -39,6 +38,7 @@ from tokengym.envs.disruption.data.sciscinet import read_citations, read_scores
 from tokengym.envs.disruption.labels import LEAST_CITERS, LEAST_REFERENCES
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 from tokengym.envs.disruption.world import DisruptionWorld
+from tokengym.envs.gymnasium.aec_env import TextAECEnv
 from tokengym.envs.registry import make_world
 
 PAPER = Paper(

@@ -23,9 +23,9 @@ from tokengym.agents.scale import TASKS as TASKS_OF_A_SCALE
 from tokengym.agents.training.batches.curriculum import SKILL
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset
-from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import baselines, make_world, spec
+from tokengym.envs.rollouts import Rollouts
 from tokengym.rewards.estimates import mean_estimate
 
 TASKS = 3

@@ -10,8 +10,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TimeLimit
 from pettingzoo.test import api_test, parallel_api_test
 
-from tests.adapters.test_pettingzoo import ADVICE
 from tests.docs.pages import ROOT, blocks
+from tests.gymnasium.test_pettingzoo import ADVICE
 from tests.neighbours.commands import OPTIONS, PLAYED, TASKS, Served
 from tests.neighbours.reference import LEVELS, WORLDS, play_own
 from tokengym.envs import TextAECEnv, TextParallelEnv, make_world

@@ -7,7 +7,6 @@ from importlib.metadata import version
 from typing import Any
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
-from tokengym.envs.adapters.start import Rollout, Rollouts
 from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS
@@ -15,6 +14,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world
+from tokengym.envs.rollouts import Rollout, Rollouts
 
 _TASKS_KEPT = 2000
 

@@ -154,7 +154,7 @@ sys.modules["matplotlib"] = None  # as where it is not installed: no spec, and n
 import gymnasium
 from gymnasium.utils.env_checker import check_env
 import tokengym.envs
-from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
+from tokengym.envs.gymnasium.aec_env import TextAECEnv
 for world in tokengym.envs.specs():
     assert "rgb_array" not in TextAECEnv(world).metadata["render_modes"]
     for mode in ("text", "tokens"):

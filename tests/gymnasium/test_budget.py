@@ -7,7 +7,7 @@ import gymnasium
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from tokengym.envs.adapters.vector_env import TextVectorEnv
+from tokengym.envs.gymnasium.vector_env import TextVectorEnv
 from tokengym.envs.registry import specs
 
 MODES = ("tokens", "text")

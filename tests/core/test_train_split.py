@@ -10,9 +10,9 @@ import pytest
 
 from tests.forecasting.questions_file import plain, write_lines
 from tokengym.envs import Paper, Rollouts, Task, baselines, make_world, play, specs
-from tokengym.envs.adapters.train_split import standardising_notice, training_options
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.world import World
+from tokengym.envs.train_split import standardising_notice, training_options
 
 DECLARED = [(row.id, level) for row in specs().values() if row.training for level in row.levels]
 PLAIN = [row.id for row in specs().values() if not row.training]

@@ -8,8 +8,8 @@ from gymnasium.spaces import Space
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 
-from tokengym.envs.adapters.config import ConfiguredEnv, Observation
 from tokengym.envs.core.errors import EpisodeStateError
+from tokengym.envs.gymnasium.configured_env import ConfiguredEnv, Observation
 
 
 class TextObservation(str):

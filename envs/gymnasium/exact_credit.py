@@ -4,8 +4,8 @@ from typing import Any
 
 import gymnasium
 
-from tokengym.envs.adapters.config import Observation
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.gymnasium.configured_env import Observation
 
 
 class ExactCredit(gymnasium.Wrapper[Observation, Observation, Observation, Observation]):

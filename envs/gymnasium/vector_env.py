@@ -6,9 +6,9 @@ from typing import Any
 
 from gymnasium.vector import SyncVectorEnv
 
-from tokengym.envs.adapters.config import Observation
-from tokengym.envs.adapters.gymnasium_env import TextEnv
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.gymnasium.configured_env import Observation
+from tokengym.envs.gymnasium.env import TextEnv
 from tokengym.rewards.arrays import Flags, Floats
 
 Batch = tuple[Observation, ...]

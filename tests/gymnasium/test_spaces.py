@@ -15,8 +15,8 @@ from gymnasium.vector.utils import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.envs.adapters.spaces import Tokens, UnicodeText
 from tokengym.envs.core.errors import OptionError, TokenError
+from tokengym.envs.gymnasium.spaces import Tokens, UnicodeText
 
 spaces = st.one_of(
     st.builds(Tokens, st.integers(1, 300), st.integers(0, 100)),

@@ -7,9 +7,9 @@ import numpy.typing as npt
 from gymnasium.spaces import Space
 from pettingzoo import ParallelEnv
 
-from tokengym.envs.adapters.config import Observation
-from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
 from tokengym.envs.core.errors import EpisodeStateError, RoleError
+from tokengym.envs.gymnasium.aec_env import TextAECEnv
+from tokengym.envs.gymnasium.configured_env import Observation
 
 
 class TextParallelEnv(ParallelEnv[str, Observation, Observation | None]):  # type: ignore[misc]

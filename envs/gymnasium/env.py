@@ -7,10 +7,11 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.adapters.config import ConfiguredEnv, Observation, opponents_of_one
 from tokengym.envs.core.episode import TextEpisode
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.play import Policy
+from tokengym.envs.gymnasium.configured_env import ConfiguredEnv, Observation
+from tokengym.envs.registry import opponents_of_one
 
 _RESET_OPTIONS = frozenset(("task", "split", "index"))
 

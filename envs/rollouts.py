@@ -7,17 +7,16 @@ whatever a sampler calls the end of a reply is understood.
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tokengym.envs.adapters.config import opponents_of_one
-from tokengym.envs.adapters.train_split import score_in_training, training_world
 from tokengym.envs.core.episode import TextEpisode, role_stream
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import make_world, policy
+from tokengym.envs.registry import make_world, opponents_of_one, policy
 from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
+from tokengym.envs.train_split import score_in_training, training_world
 
 Playable: TypeAlias = "Rollouts | World | str | Mapping[str, Any]"
 """What adapters take for the world: whatever `Rollouts.of` does."""

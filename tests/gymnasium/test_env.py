@@ -10,9 +10,9 @@ import pytest
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
-from tokengym.envs.adapters.gymnasium_env import TextEnv
 from tokengym.envs.core.errors import RoleError
 from tokengym.envs.core.play import Policy
+from tokengym.envs.gymnasium.env import TextEnv
 from tokengym.envs.registry import baselines, scripted_opponent, specs
 
 WORLDS = list(specs())

@@ -17,9 +17,9 @@ from pettingzoo.test import (
 from pettingzoo.utils.conversions import parallel_to_aec, turn_based_aec_to_parallel
 from pettingzoo.utils.wrappers import BaseWrapper, OrderEnforcingWrapper
 
-from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
-from tokengym.envs.adapters.pettingzoo_parallel import TextParallelEnv
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TokenError
+from tokengym.envs.gymnasium.aec_env import TextAECEnv
+from tokengym.envs.gymnasium.parallel_env import TextParallelEnv
 from tokengym.envs.registry import baselines, specs
 
 MULTI_ROLE = [row.id for row in specs().values() if len(row.roles) > 1]

@@ -1,35 +1,31 @@
-"""What the Gymnasium and PettingZoo environments share."""
+"""Base of the Gymnasium and PettingZoo environments."""
 
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Space
 
-from tokengym.envs.adapters.spaces import Tokens, UnicodeText
 from tokengym.envs.core.episode import TextEpisode
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, require_one_of
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS
-from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
-from tokengym.envs.core.world import World
-from tokengym.envs.registry import make_world, policy, scripted_opponent, spec
+from tokengym.envs.gymnasium.spaces import Tokens, UnicodeText
+from tokengym.envs.registry import make_world, policy
 from tokengym.envs.rendering import can_draw, has_picture, picture, require_picture
 from tokengym.envs.tokens.codec import Codec, TokenArray, resolve
 from tokengym.envs.tokens.episode import Episode
 
 Observation = TokenArray | str
 Mode = Literal["tokens", "text"]
-P = TypeVar("P")
 
 _ACTIONS = {"tokens": "an array of token ids", "text": "a string"}
-_DRAWN_TASKS = 2**31
 
 
 class ConfiguredEnv(ABC):
@@ -137,7 +133,7 @@ class ConfiguredEnv(ABC):
             return task
         split, index = options.get("split", self.split), options.get("index")
         if index is None:
-            index = task_index(self.world, split, rng)
+            index = self.world.draw_index(split, rng)
         return self.world.task(split, index)
 
     def _play(self, episode: TextEpisode, action: Observation | None) -> None:
@@ -207,42 +203,3 @@ class ConfiguredEnv(ABC):
         # A reply that was cut off can read like a whole one.
         said = [reply.text if reply.complete else "" for reply in replies]
         return picture(self.world, self._episode.task, said, finish=self._episode.done)
-
-
-def task_count(world: World, split: str) -> int:
-    """Return the number of Tasks of `split`; 2³¹ where they are drawn and never run out.
-
-    Raises:
-        OptionError: if the split is unknown.
-    """
-    size = world.size(split)
-    return _DRAWN_TASKS if size is None else size
-
-
-def task_index(world: World, split: str, rng: np.random.Generator) -> int:
-    """Draw the index of a Task of `split`.
-
-    Raises:
-        OptionError: if the split is unknown.
-    """
-    # An empty split is refused by `task`, which knows why it is empty.
-    return int(rng.integers(max(task_count(world, split), 1)))
-
-
-def opponents_of_one(
-    world: str | WorldSpec, opponents: Mapping[str, P | str] | None, played: str | None = None
-) -> dict[str, P | str]:
-    """Return opponents that leave one role to play: `opponents` and, for the others, the defaults.
-
-    A world without scripted policies has no defaults.
-
-    Args:
-        world: id or short name of the world, or its declaration.
-        opponents: by role a policy or a baseline's name.
-        played: the role to play; the first that `opponents` does not name if `None`.
-    """
-    named = dict(opponents or {})
-    left = [role for role in spec(world).roles if role not in named]
-    others = left[1:] if played is None else [role for role in left if role != played]
-    others = others if spec(world).baselines else []
-    return {**named, **{role: scripted_opponent(world, role) for role in others}}

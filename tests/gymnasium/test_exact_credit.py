@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.envs.adapters.exact_credit import ExactCredit
-from tokengym.envs.adapters.gymnasium_env import TextEnv
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.world import World
 from tokengym.envs.energy.oracle import UNSAFE
 from tokengym.envs.energy.world import EnergyWorld
+from tokengym.envs.gymnasium.env import TextEnv
+from tokengym.envs.gymnasium.exact_credit import ExactCredit
 from tokengym.envs.tokens.codec import ByteCodec
 
 Made = tuple[ExactCredit, World]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tokengym.envs.adapters.gymnasium_env import TextEnv
-from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
+from tokengym.envs.gymnasium.aec_env import TextAECEnv
+from tokengym.envs.gymnasium.env import TextEnv
 
 REPLY = "LABEL neutral\nP 0.2 0.3 0.5"
 
