@@ -20,11 +20,11 @@ from typer.cli import get_docs_for_click
 from typer.main import get_command
 
 import tokengym
-from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.agents.certify.checks import CHECKS
 from tokengym.agents.certify.finding import GROUPS
 from tokengym.agents.cli import app
 from tokengym.agents.cli.worlds import describe
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.settings import Setting, Settings, settings_of
 from tokengym.agents.training.config import CONFIGS

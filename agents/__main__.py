@@ -1,6 +1,6 @@
 """The `tokengym` command. Each subcommand loads what it needs when it runs."""
 
-from tokengym.agents.memory import set_up_memory
+from tokengym.agents.execution.memory import set_up_memory
 
 
 def main() -> None:

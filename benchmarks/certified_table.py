@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.means import mean_of_all
-from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.agents.certify.bench import CertifySettings
 from tokengym.agents.certify.certificate import Certificate, read_certificate
 from tokengym.agents.certify.finding import Severity, Status
+from tokengym.agents.reports.markdown import markdown_table, write_block
 from tokengym.agents.settings import typed_words
 from tokengym.rewards.estimates import Estimate
 

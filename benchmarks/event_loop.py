@@ -8,7 +8,7 @@ it with `python benchmarks/event_loop.py`; it takes about two minutes and exits 
 missed.
 """
 
-from tokengym.agents.memory import set_up_memory
+from tokengym.agents.execution.memory import set_up_memory
 
 set_up_memory()  # As in a command: before anything that is imported starts threads.
 

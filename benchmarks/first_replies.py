@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tokengym.agents.analysis.markdown import markdown_table
-from tokengym.agents.analysis.ties import fallen_of, study_of
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
@@ -26,6 +24,8 @@ from tokengym.agents.evaluation.policies import resolve_policy
 from tokengym.agents.evaluation.results import WorldResult, policy_result
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.evaluation.run import Evaluation
+from tokengym.agents.evaluation.ties import fallen_of, study_of
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.training.connection import Connection, ServiceTarget
 from tokengym.agents.training.presets import preset
 from tokengym.envs.registry import specs

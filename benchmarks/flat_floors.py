@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tokengym.agents.analysis.markdown import markdown_table
-from tokengym.agents.analysis.played_ties import tie_study
-from tokengym.agents.analysis.ties import TieStudy, study_of
 from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.played_ties import tie_study
+from tokengym.agents.evaluation.ties import TieStudy, study_of
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.training.presets import preset
 from tokengym.envs import World, make_world
 from tokengym.envs.registry import scripted_opponent, specs

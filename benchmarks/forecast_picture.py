@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.agents.evaluation.trained import read_trained
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.registry import make_world
 from tokengym.rewards.estimates import Estimate

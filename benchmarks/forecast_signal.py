@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.agents.analysis.markdown import markdown_table
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.envs.registry import make_world
 from tokengym.rewards.ties import tie_statistics
 

@@ -30,7 +30,7 @@ from filelock import FileLock
 from benchmarks.repeatability import KINDS, SEEDED, SMALL, train
 from tests import warm
 from tests.training.folders import differences, drop_unfinished
-from tokengym.agents.analysis.markdown import markdown_table
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.training.folder.run import RunFolder
 
 VICTIMS = ("trainer", "service", "both")

@@ -3,9 +3,9 @@
     python -m benchmarks.level_scales --workers 2
 
 plays every baseline and the best blind policy on the first validation Tasks of each level, in each
-role, by the options of training and those of evaluation, and writes `agents/scales.json`: a line
-for each. One line of each level has its ladder too, on the first 400. Only lines of levels that are
-named (`forecast:easy`) are made again, or else all; with `--resume` only what is missing.
+role, by the options of training and those of evaluation, and writes `agents/scale/scales.json`: a
+line for each. One line of each level has its ladder too, on the first 400. Only lines of levels
+that are named (`forecast:easy`) are made again, or else all; with `--resume` only what is missing.
 """
 
 import argparse
@@ -17,8 +17,7 @@ from functools import partial
 from typing import Any
 
 from tokengym.agents import ladder
-from tokengym.agents.executors import find_executor
-from tokengym.agents.ladder import LevelLadder
+from tokengym.agents.execution.executors import find_executor
 from tokengym.agents.scale import (
     FILE,
     TASKS,
@@ -29,6 +28,7 @@ from tokengym.agents.scale import (
     ladder_of,
     scripted_opponents,
 )
+from tokengym.agents.scale.ladder import LevelLadder
 from tokengym.agents.settings import plain
 from tokengym.envs.registry import baselines_at, make_world, spec
 from tokengym.rewards.estimates import mean_estimate

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tokengym.agents.analysis.markdown import find_block
+from tokengym.agents.reports.markdown import find_block
 
 
 def read_block(page: Path, name: str) -> str:

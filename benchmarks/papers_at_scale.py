@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.agents.analysis.markdown import markdown_table, write_block
+from tokengym.agents.reports.markdown import markdown_table, write_block
 from tokengym.envs.disruption.array_files import scratch_arrays
 from tokengym.envs.disruption.data import Recipe, score_works
 from tokengym.envs.disruption.novelty import ReferenceSlots, shuffled_scores

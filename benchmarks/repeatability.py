@@ -23,7 +23,7 @@ from filelock import FileLock
 from benchmarks.pages import read_block, table_rows
 from tests.training.folders import differences, drop_unfinished
 from tests.warm import run_tokengym, start_tokengym
-from tokengym.agents.analysis.markdown import markdown_table, write_block
+from tokengym.agents.reports.markdown import markdown_table, write_block
 from tokengym.agents.training.folder.run import RunFolder
 
 SMALL = ["--steps", "3", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]

@@ -36,7 +36,7 @@ import psutil
 import tinker
 from tinker.types import AdamParams, Datum, ModelInput, SamplingParams
 
-from tokengym.agents.analysis.markdown import markdown_table
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.service import LocalService
 from tokengym.agents.toy_model import MODEL_DIR
 

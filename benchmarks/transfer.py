@@ -14,11 +14,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.toy_model import TOY_MODEL
 from tokengym.agents.training.folder.run import RunFolder
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import run_evaluation
-from tokengym.agents.executors import find_executor
+from tokengym.agents.execution.executors import find_executor
 
 
 def main() -> None:

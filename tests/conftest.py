@@ -29,16 +29,25 @@ collect_ignore = (
     []
     if find_spec("tinker")
     else [
-        *("analysis", "docs", "models", "probe", "service", "tinker", "training", "viewer"),
+        *("docs", "models", "probe", "service", "tinker", "training", "viewer"),
         *(
             "benchmarks/test_estimators.py",
             "benchmarks/test_first_replies.py",
+            "benchmarks/test_flat_floors.py",
+            "benchmarks/test_mixed_ties.py",
+            "benchmarks/test_study.py",
             "certify/test_action.py",
+            "evaluation/test_check.py",
+            "evaluation/test_compare.py",
             "evaluation/test_endpoint.py",
             "evaluation/test_endpoint_faults.py",
             "evaluation/test_executors.py",
             "evaluation/test_one_scale.py",
             "evaluation/test_ray.py",
+            "evaluation/test_recorded_ties.py",
+            "evaluation/test_run_ties.py",
+            "evaluation/test_sampled_ties.py",
+            "evaluation/test_tie_study.py",
             "evaluation/test_transformers_serve.py",
             "forecasting/test_steps.py",
         ),
@@ -165,6 +174,12 @@ def forked_services() -> None:
     if python := os.environ.get(preloaded.VARIABLE):
         fork_the_server(python)
     LocalService.spawn = staticmethod(ForkedService)
+
+
+@pytest.fixture(autouse=True)
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the key of Tinker's service away: jobs of tests run on services of this machine."""
+    monkeypatch.delenv("TINKER_API_KEY", raising=False)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from tokengym.agents.analysis.strategies import Candidate, Trials
 from tokengym.agents.certify.source import (
     Episode,
     Place,
@@ -29,6 +28,7 @@ from tokengym.agents.certify.source import (
     play,
     say,
 )
+from tokengym.agents.certify.strategies import Candidate, Trials
 from tokengym.agents.settings import Settings, option, typed_words
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.seeding import generator

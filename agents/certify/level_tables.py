@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from tokengym.agents.analysis.markdown import markdown_table
-from tokengym.agents.ladder import LevelLadder
+from tokengym.agents.reports.markdown import markdown_table
+from tokengym.agents.scale.ladder import LevelLadder
 from tokengym.envs.registry import spec
 from tokengym.rewards.estimates import Estimate
 

@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.agents.certify.certificate import Certificate
 from tokengym.agents.certify.finding import GROUPS, Finding, Severity, Status
 from tokengym.agents.certify.policy import changes
-from tokengym.agents.report import Report, Table, Text
+from tokengym.agents.reports.markdown import markdown_table
+from tokengym.agents.reports.report import Report, Table, Text
 from tokengym.atomic_write import write_whole
 from tokengym.envs.core.display import shorten
 

@@ -7,7 +7,7 @@ import numpy as np
 from tokengym.agents.certify.bench import FIXED, NUMBER, Bench
 from tokengym.agents.certify.source import Place, Policy
 from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint
-from tokengym.agents.run_async import run_async
+from tokengym.agents.execution.run_async import run_async
 from tokengym.envs.core.errors import OptionError
 
 Player = Callable[[Bench, Place, int], Policy]

@@ -219,7 +219,7 @@ def diff(
     """Show what changed between two certificates; exit with 1 if a check fails that did not."""
     from tokengym.agents.certify.certificate import read_certificate
     from tokengym.agents.certify.policy import changes
-    from tokengym.agents.report import Table
+    from tokengym.agents.reports.report import Table
 
     before, after = read_certificate(old), read_certificate(new)
     rows = changes(before, after)

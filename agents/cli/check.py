@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.analysis.markdown import block_names, write_block
 from tokengym.agents.certify.level_tables import (
     BLOCKS,
     CELLS,
@@ -25,11 +24,12 @@ from tokengym.agents.certify.level_tables import (
 from tokengym.agents.cli.options import EngineName, Workers
 from tokengym.agents.cli.shown import show
 from tokengym.agents.evaluation.scripted import draw_tasks
-from tokengym.agents.executors import Executor, find_executor
-from tokengym.agents.ladder import LevelLadder, shipped_ladder
-from tokengym.agents.report import Table
+from tokengym.agents.execution.executors import Executor, find_executor
+from tokengym.agents.reports.markdown import block_names, write_block
+from tokengym.agents.reports.report import Table
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.scale import ladder_of
+from tokengym.agents.scale.ladder import LevelLadder, shipped_ladder
 from tokengym.agents.settings import option, plain
 from tokengym.agents.settings.commands import takes
 from tokengym.agents.training.setting_groups import WorldOptions

@@ -53,8 +53,8 @@ def compare(
     ],
 ) -> None:
     """Compare what runs and evaluations earned on the same held-out Tasks."""
-    from tokengym.agents.analysis.run_ties import FIGURES_NOTE, figure_rows, run_ties
-    from tokengym.agents.report import Table
+    from tokengym.agents.evaluation.run_ties import FIGURES_NOTE, figure_rows, run_ties
+    from tokengym.agents.reports.report import Table
 
     read = [_Read.of(folder) for folder in folders]
     for other in read[1:]:

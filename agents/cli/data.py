@@ -10,13 +10,13 @@ import typer
 
 from tokengym.agents.cli.data_audit import audit
 from tokengym.agents.cli.shown import progress_bars, show
-from tokengym.agents.executors import process_pool
+from tokengym.agents.execution.executors import process_pool
 from tokengym.agents.settings import Settings, option, settings_of
 from tokengym.agents.settings.commands import said_of, takes
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:
-    from tokengym.agents.report import Table
+    from tokengym.agents.reports.report import Table
     from tokengym.envs.disruption.data import Recipe
 
 data = typer.Typer(help="Build and audit sets of real data.", no_args_is_help=True)
@@ -192,7 +192,7 @@ def _left_out(skipped: Mapping[str, Sequence[str]], ignored: Mapping[str, str]) 
 
 
 def _table(manifest: Mapping[str, Any], out: Path) -> "Table":
-    from tokengym.agents.report import Table
+    from tokengym.agents.reports.report import Table
 
     audit, target = manifest["audit"], manifest["arguments"]["target"]
     targets = ["disruption", "novelty"] if target == "both" else [target]

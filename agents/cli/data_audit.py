@@ -43,7 +43,7 @@ def audit(
     said: dict[str, Any],
 ) -> None:
     """Show which rows are kept at which level, which are dropped and why, and what would leak."""
-    from tokengym.agents.report import Table
+    from tokengym.agents.reports.report import Table
 
     asked = _Asked(**said)
     name = _world_of(files) if asked.world is None else asked.world

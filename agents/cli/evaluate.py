@@ -11,7 +11,7 @@ from tokengym.agents.cli.shown import INTERRUPTED, progress_bars, show
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.plan import Plan
-from tokengym.agents.executors import find_executor
+from tokengym.agents.execution.executors import find_executor
 from tokengym.agents.settings.commands import takes
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world, spec

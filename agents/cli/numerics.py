@@ -60,7 +60,7 @@ def numerics(
         _judge_rollouts(rollouts, said)
         return
     require_extra("tinker", "a study of numerics")
-    from tokengym.agents.analysis.numerics import (
+    from tokengym.agents.probe.numerics import (
         measure_numerics,
         numerics_report,
         on_our_service,

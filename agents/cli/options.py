@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.executors import Engine
+from tokengym.agents.execution.executors import Engine
 from tokengym.agents.settings import option
 from tokengym.agents.training.setting_groups import WorldOptions
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tokengym.agents.report import Table
+    from tokengym.agents.reports.report import Table
 
 INTERRUPTED = 130
 """Exit status of a command that was stopped with Ctrl-C."""

@@ -185,7 +185,7 @@ def _differences(config: JobConfig, known: JobConfig) -> list[str]:
 
 def _conclude(folder: Path, planned: Mapping[str, Sequence[RunFolder]]) -> None:
     """Write the figures of finished runs, and print their table."""
-    from tokengym.agents.analysis.sweep import saved_sweep, sweep_columns
+    from tokengym.agents.viewer.sweep import saved_sweep, sweep_columns
 
     written = {label: column.to_dict() for label, column in sweep_columns(planned).items()}
     text = json.dumps(written, indent=1, allow_nan=False) + "\n"

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.analysis.tie_groups import write_table
 from tokengym.agents.certify.sources import is_recorded, open_source
 from tokengym.agents.certify.sources.records import reward_groups
 from tokengym.agents.cli.options import EngineName, Workers, Yes, confirm_cost
 from tokengym.agents.cli.shown import show
 from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.tie_groups import write_table
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.executors import Executor, find_executor
+from tokengym.agents.execution.executors import Executor, find_executor
 from tokengym.agents.extras import require_extra
 from tokengym.agents.settings import option, settings_of
 from tokengym.agents.settings.commands import said_of, takes
@@ -32,8 +32,8 @@ from tokengym.envs.registry import scripted_opponent, spec
 from tokengym.rewards.ties import TOLERANCE
 
 if TYPE_CHECKING:
-    from tokengym.agents.analysis.tie_groups import RewardGroup
-    from tokengym.agents.analysis.ties import TieStudy
+    from tokengym.agents.evaluation.tie_groups import RewardGroup
+    from tokengym.agents.evaluation.ties import TieStudy
     from tokengym.agents.training.job import Job
 
 MODEL = "model"
@@ -105,14 +105,14 @@ def ties(
     if asked.table is not None:
         require_table(asked.table)
     if run.exists:
-        from tokengym.agents.analysis.run_ties import run_ties
+        from tokengym.agents.evaluation.run_ties import run_ties
 
         if asked.table is not None:
             raise OptionError(f"--table is not for runs, whose groups are in {run.rollouts.folder}")
         ties_of_run = run_ties(run)
         data, report = ties_of_run.to_dict(), ties_of_run.report()
     else:
-        from tokengym.agents.analysis.ties_report import ties_report
+        from tokengym.agents.evaluation.ties_report import ties_report
 
         executor = find_executor(workers, engine)
         study, groups = _study(world, asked, sampling, executor, ask=not yes)
@@ -129,8 +129,8 @@ def _study(
     world: str, asked: _Asked, sampling: dict[str, Any], executor: Executor, *, ask: bool
 ) -> "tuple[TieStudy, list[RewardGroup]]":
     """Return the study of recorded or new rollouts, and their groups."""
-    from tokengym.agents.analysis.played_ties import tie_study
-    from tokengym.agents.analysis.ties import TieReading, study_of
+    from tokengym.agents.evaluation.played_ties import tie_study
+    from tokengym.agents.evaluation.ties import TieReading, study_of
 
     sizes = _sizes(asked.group_size)
     reading = TieReading(asked.correct, asked.tolerance, asked.seed)

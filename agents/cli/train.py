@@ -159,11 +159,11 @@ def train_run(config: JobConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
 
     # What cannot be reached is refused before much is loaded.
     target = ServiceTarget.resolve(config)
-    from tokengym.agents.analysis.run_report import run_report
     from tokengym.agents.evaluation.experiment import run_experiment
     from tokengym.agents.training.cost import job_cost
     from tokengym.agents.training.job import Job
     from tokengym.agents.viewer import REPORT, write_page
+    from tokengym.agents.viewer.run_report import run_report
 
     progress = Progress()
     job = Job.resolve_on(target, config)

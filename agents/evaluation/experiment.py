@@ -6,9 +6,9 @@ from dataclasses import replace
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.held_out import HeldOutEvaluation
 from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
-from tokengym.agents.report import Table
+from tokengym.agents.execution.run_async import run_async
+from tokengym.agents.reports.report import Table
 from tokengym.agents.rollouts.same_answers import require_same_answers
-from tokengym.agents.run_async import run_async
 from tokengym.agents.training.budget import TokenBudget
 from tokengym.agents.training.capabilities import require, service_capabilities
 from tokengym.agents.training.connection import Connection

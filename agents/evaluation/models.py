@@ -11,8 +11,8 @@ from tinker_cookbook.completers import TokenCompleter
 from tokengym.agents.evaluation.plan import Plan
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.execution.run_async import run_async
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord
-from tokengym.agents.run_async import run_async
 from tokengym.agents.service import CHECKPOINT_SCHEME
 from tokengym.agents.tinker.coordinator import Coordinator, Opponent
 from tokengym.agents.tinker.env import Member

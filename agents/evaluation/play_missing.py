@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.plan import Plan
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.executors import IN_PROCESS, Executor, InProcess
+from tokengym.agents.execution.executors import IN_PROCESS, Executor, InProcess
+from tokengym.agents.execution.run_async import run_async
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord, part_of
-from tokengym.agents.run_async import run_async
 from tokengym.envs.core.task import Task
 
 Progress = Callable[[str, int, int], None]

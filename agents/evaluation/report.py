@@ -9,7 +9,7 @@ from itertools import groupby
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import Plan
 from tokengym.agents.evaluation.results import PolicyResult, Results, WorldResult
-from tokengym.agents.report import Report, Table
+from tokengym.agents.reports.report import Report, Table
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
 

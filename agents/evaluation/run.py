@@ -19,7 +19,7 @@ from tokengym.agents.evaluation.results import (
 )
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.executors import IN_PROCESS, Executor
+from tokengym.agents.execution.executors import IN_PROCESS, Executor
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.envs.core.errors import OptionError
 

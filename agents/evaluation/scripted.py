@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from tokengym.agents.executors import IN_PROCESS, Executor
+from tokengym.agents.execution.executors import IN_PROCESS, Executor
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from tokengym.agents.evaluation.plan import Place
 from tokengym.agents.evaluation.scripted import draw_tasks
-from tokengym.agents.executors import IN_PROCESS, Executor
-from tokengym.agents.ladder import rung_names
+from tokengym.agents.execution.executors import IN_PROCESS, Executor
 from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.agents.scale import Scale
+from tokengym.agents.scale.ladder import rung_names
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tokengym.agents.memory import use_one_heap
+from tokengym.agents.execution.memory import use_one_heap
 from tokengym.agents.service.config import (
     KEY_VARIABLE,
     ROWS_ROUND_ALIKE,

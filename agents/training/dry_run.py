@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from tinker_cookbook.rl.rollouts import do_group_rollout
 
+from tokengym.agents.execution.run_async import run_async
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord
-from tokengym.agents.run_async import run_async
 from tokengym.agents.tinker.group_records import TokenTexts
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.connection import Connection

@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.analysis.run_report import run_report
-from tokengym.agents.analysis.sweep import saved_sweep
 from tokengym.agents.certify.certificate import read_certificate
 from tokengym.agents.certify.page import certificate_report
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import saved_report
-from tokengym.agents.report import Report
+from tokengym.agents.reports.report import Report
 from tokengym.agents.training.folder.run import RunFolder, is_run
+from tokengym.agents.viewer.run_report import run_report
+from tokengym.agents.viewer.sweep import saved_sweep
 
 _OUTCOME = "outcome.json"
 _KNOWN: Mapping[str, Callable[[Path], Report | None]] = {

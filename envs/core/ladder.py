@@ -1,7 +1,7 @@
 """A level's ladder: policies that the field knows by name, each better than the one before.
 
 A policy's place on it is stated in the natural unit of the game, such as money, so that it does not
-change with the shape of the return. `tokengym.agents.ladder` measures the rungs.
+change with the shape of the return. `tokengym.agents.scale.ladder` measures the rungs.
 """
 
 from collections.abc import Mapping

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import first_replies
 from benchmarks.pages import table_rows
-from tokengym.agents.run_async import run_async
+from tokengym.agents.execution.run_async import run_async
 from tokengym.agents.toy_model import TOY_MODEL
 
 

@@ -8,7 +8,7 @@ import pytest
 
 HEAPS = """
 import ctypes, threading
-from tokengym.agents.memory import set_up_memory
+from tokengym.agents.execution.memory import set_up_memory
 
 {setting}
 ready = threading.Barrier(5)
@@ -41,7 +41,7 @@ def test_threads_of_a_command_share_one_heap(setting: str, one: bool) -> None:
 PAGES = """
 import resource
 from pathlib import Path
-from tokengym.agents.memory import return_free_pages, use_one_heap
+from tokengym.agents.execution.memory import return_free_pages, use_one_heap
 
 def held():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20

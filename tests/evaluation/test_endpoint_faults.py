@@ -16,7 +16,7 @@ from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import evaluation_report
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify_evaluation
-from tokengym.agents.report import Table
+from tokengym.agents.reports.report import Table
 from tokengym.agents.settings import plain
 
 

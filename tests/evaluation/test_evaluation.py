@@ -23,7 +23,7 @@ from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.run_async import run_async
+from tokengym.agents.execution.run_async import run_async
 from tokengym.agents.settings import read_plain
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.errors import DataError, OptionError, UnknownWorldError

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.analysis.studies import study_script
 from tests.evaluation.endpoint_server import Endpoint, serving
+from tests.evaluation.studies import study_script
 from tests.warm import CONTEXT
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
@@ -24,7 +24,7 @@ from tokengym.agents.evaluation.play_missing import Progress
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.evaluation.verify import verify_evaluation
-from tokengym.agents.executors import IN_PROCESS, Executor, Processes, WorkerError
+from tokengym.agents.execution.executors import IN_PROCESS, Executor, Processes, WorkerError
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.errors import OptionError
 

@@ -21,7 +21,7 @@ from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import evaluation_report
 from tokengym.agents.evaluation.run import run_evaluation
-from tokengym.agents.run_async import run_async
+from tokengym.agents.execution.run_async import run_async
 from tokengym.envs import make_world
 
 GOOD = "Probability: 0.4"

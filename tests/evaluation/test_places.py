@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.agents.ladder import LevelLadder, Standing, find_standing
+from tokengym.agents.scale.ladder import LevelLadder, Standing, find_standing
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.ladder import Ladder, Rung
 from tokengym.envs.registry import make_world

@@ -11,7 +11,7 @@ import pytest
 from tests.evaluation.test_executors import evaluate, refuse, run_example
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.verify import verify_evaluation
-from tokengym.agents.executors import IN_PROCESS, RayCluster
+from tokengym.agents.execution.executors import IN_PROCESS, RayCluster
 from tokengym.envs.core.errors import OptionError
 
 ray = pytest.importorskip("ray", reason="Ray is an extra")

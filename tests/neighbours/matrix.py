@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from benchmarks.pages import read_block, table_rows
 from tests.neighbours.commands import PLAYED
 from tests.neighbours.reference import DESKS, WORLDS
-from tokengym.agents.analysis.markdown import markdown_table, write_block
+from tokengym.agents.reports.markdown import markdown_table, write_block
 
 TITLES = {
     "test_openenv": ("OpenEnv", "openenv", ""),

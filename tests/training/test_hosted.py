@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 from tests.training.faulty_service import Fault, failing
 from tests.training.jobs import metrics, run_job
 from tests.warm import run_tokengym
-from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import train_segment
@@ -21,6 +20,7 @@ from tokengym.agents.training.connection import ServiceRefusedError
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
+from tokengym.agents.viewer.run_report import run_report
 from tokengym.envs import Episode
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.training.jobs import metrics, run_job
-from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import evaluation_segment, train_segment
 from tokengym.agents.scale import Ends
@@ -19,6 +18,7 @@ from tokengym.agents.training.config import SftConfig, TrainConfig
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
+from tokengym.agents.viewer.run_report import run_report
 from tokengym.agents.viewer.run_view import RunView
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from tests.viewer.browser import Browser
 from tests.viewer.conftest import GROUPS, HOSTILE, SIZE, STEPS, evaluate, rollout, write_run
-from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import evaluation_segment, train_segment
@@ -20,6 +19,7 @@ from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.viewer import Viewer, open_runs, whole_page, write_page
+from tokengym.agents.viewer.run_report import run_report
 from tokengym.rewards.estimates import mean_estimate
 
 ROLLOUTS = STEPS * GROUPS * SIZE + 6

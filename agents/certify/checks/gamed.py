@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from tokengym.agents.analysis.strategies import Strategy, StrategySpace, Trials, search_space
 from tokengym.agents.certify.bench import CANARIES, NUMBER, TEXTS, Bench, Blind, Untold, shown
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.source import Place, Policy, Trace, say
+from tokengym.agents.certify.strategies import Strategy, StrategySpace, Trials, search_space
 from tokengym.envs.core.display import shorten
 from tokengym.rewards.estimates import Estimate, share_estimate
 

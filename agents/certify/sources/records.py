@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.analysis.tie_groups import RewardGroup
 from tokengym.agents.certify.source import Episode, Facts, Place, Recorded, Source, plain_reward
+from tokengym.agents.evaluation.tie_groups import RewardGroup
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.intake.rows import rows_of

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tokengym.agents.memory import return_free_pages
+from tokengym.agents.execution.memory import return_free_pages
 from tokengym.agents.service.engine.attention import Packed, attending, hidden_states
 from tokengym.agents.service.engine.base_model import logits_of
 from tokengym.agents.service.engine.chunk_sizes import pieces_for

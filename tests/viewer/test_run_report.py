@@ -11,19 +11,19 @@ import pytest
 from rich.console import Console
 
 from tests.evaluation.written_run import rollouts, scale_of, write_evaluation
-from tokengym.agents.analysis.episode_report import episode_table
-from tokengym.agents.analysis.forecast_report import forecast_parts
-from tokengym.agents.analysis.run_report import Side, run_report
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.evaluation.trained import read_trained
-from tokengym.agents.report import Chart, Report, Table
+from tokengym.agents.reports.report import Chart, Report, Table
 from tokengym.agents.training.config import JobConfig, SftConfig
 from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.presets import preset, preset_for
 from tokengym.agents.training.progress import Bar
+from tokengym.agents.viewer.episode_report import episode_table
+from tokengym.agents.viewer.forecast_report import forecast_parts
+from tokengym.agents.viewer.run_report import Side, run_report
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.energy.data import TimeSeries
 from tokengym.envs.registry import baselines, import_object, make_world, spec

@@ -19,8 +19,8 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.util import Finalize
 from typing import Any, Literal, TypeVar
 
+from tokengym.agents.execution.memory import set_up_memory
 from tokengym.agents.extras import require_extra
-from tokengym.agents.memory import set_up_memory
 from tokengym.envs.core.errors import TokengymError
 
 S = TypeVar("S")

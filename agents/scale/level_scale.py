@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.agents.executors import IN_PROCESS, Executor
+from tokengym.agents.execution.executors import IN_PROCESS, Executor
 from tokengym.envs.core.ladder import Ladder
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.play import PlayedEpisode, Policy, play

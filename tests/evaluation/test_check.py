@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.pages import read_block, table_rows
-from tests.analysis.digits import POLICIES, SPEC, Digits
+from tests.evaluation.digits import POLICIES, SPEC, Digits
 from tests.forecasting.questions_file import plain, write_csv
 from tokengym.agents.certify.level_tables import LIMITS_HEADER, table
 from tokengym.agents.certify.levels import Contract, LevelCertificate, check

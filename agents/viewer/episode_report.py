@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 
 from tokengym.agents.evaluation.rollout_table import RolloutTable
-from tokengym.agents.report import Cell, Table
+from tokengym.agents.reports.report import Cell, Table
 from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import import_object

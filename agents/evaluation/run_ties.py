@@ -8,7 +8,7 @@ from typing import Any
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import AFTER, BEFORE
-from tokengym.agents.report import Cell, Report, Table
+from tokengym.agents.reports.report import Cell, Report, Table
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.monitor import TIE_RATES, StepRow, named
 from tokengym.agents.training.folder.run import RunFolder

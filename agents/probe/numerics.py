@@ -15,7 +15,7 @@ import numpy as np
 import tinker
 from numpy.typing import ArrayLike
 
-from tokengym.agents.report import Table
+from tokengym.agents.reports.report import Table
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.batches.datums import datum, laid_out
 from tokengym.agents.training.connection import Connection, ServiceRefusedError

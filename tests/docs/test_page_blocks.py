@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from benchmarks.pages import read_block, table_rows
-from tests.analysis.digits import POLICIES, SPEC, Digits
-from tokengym.agents.analysis.markdown import block_names, markdown_table, write_block
+from tests.evaluation.digits import POLICIES, SPEC, Digits
 from tokengym.agents.certify.level_tables import (
     BLOCKS,
     LEVELS_HEADER,
@@ -18,6 +17,7 @@ from tokengym.agents.certify.level_tables import (
 )
 from tokengym.agents.certify.levels import check
 from tokengym.agents.cli import app
+from tokengym.agents.reports.markdown import block_names, markdown_table, write_block
 from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import specs

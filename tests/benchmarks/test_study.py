@@ -7,7 +7,7 @@ import pytest
 from benchmarks import flat_floors
 from benchmarks.flat_floors import HEADER, POLICIES, study_ties
 from benchmarks.pages import table_rows
-from tests.analysis.test_page_blocks import ROOT
+from tests.docs.test_page_blocks import ROOT
 from tokengym.envs.registry import make_world, specs
 
 PAGE = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from tokengym.agents.analysis.played_ties import tie_study
-from tokengym.agents.analysis.ties import TieStudy
 from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.played_ties import tie_study
+from tokengym.agents.evaluation.ties import TieStudy
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.executors import IN_PROCESS, Executor
+from tokengym.agents.execution.executors import IN_PROCESS, Executor
 from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task

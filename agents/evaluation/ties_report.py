@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokengym.agents.analysis.ties import TieStudy
-from tokengym.agents.report import Chart, Report, Series, Table
+from tokengym.agents.evaluation.ties import TieStudy
+from tokengym.agents.reports.report import Chart, Report, Series, Table
 from tokengym.rewards.clustered import mean_over_clusters
 from tokengym.rewards.control import SAFE_RETURN
 from tokengym.rewards.estimates import share_estimate

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.agents.executors import IN_PROCESS, Executor
-from tokengym.agents.scale import (
+from tokengym.agents.execution.executors import IN_PROCESS, Executor
+from tokengym.agents.scale.level_scale import (
     Scale,
     blind_label,
     find_blind,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tokengym.agents.analysis.tie_groups import RewardGroup
+from tokengym.agents.evaluation.tie_groups import RewardGroup
 from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.seeding import generator

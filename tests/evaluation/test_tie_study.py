@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from tests.analysis.digits import POLICIES, SPEC, Digits
-from tests.analysis.studies import study_script
-from tokengym.agents.analysis.ties import (
+from tests.evaluation.digits import POLICIES, SPEC, Digits
+from tests.evaluation.studies import study_script
+from tokengym.agents.cli import app
+from tokengym.agents.evaluation.scripted import play_group
+from tokengym.agents.evaluation.ties import (
     WITHIN,
     Effort,
     SizeRow,
@@ -23,8 +25,6 @@ from tokengym.agents.analysis.ties import (
     TieStudy,
     study_of,
 )
-from tokengym.agents.cli import app
-from tokengym.agents.evaluation.scripted import play_group
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.task import Task

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tokengym.agents.analysis.strategies import (
+from tokengym.agents.certify.strategies import (
     Replies,
     Strategy,
     StrategySpace,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokengym.agents.report import Cell, Chart, Series, Table
+from tokengym.agents.reports.report import Cell, Chart, Series, Table
 from tokengym.envs.core.seeding import generator
 from tokengym.rewards.calibration import (
     auc,

@@ -13,8 +13,8 @@ import torch
 from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
-from tokengym.agents.analysis.numerics import Gap, Measurement, Scored, _sample, _score
 from tokengym.agents.cli import app
+from tokengym.agents.probe.numerics import Gap, Measurement, Scored, _sample, _score
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.training.jobs import run_job
-from tokengym.agents.analysis.played_ties import tie_study
-from tokengym.agents.analysis.ties import TieStudy
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.played_ties import tie_study
+from tokengym.agents.evaluation.ties import TieStudy
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.training.cost import rollouts_cost

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from tokengym.agents.analysis.run_ties import (
+from tokengym.agents.evaluation.run_ties import (
     FIGURES,
     FIGURES_NOTE,
     RunTies,
@@ -16,7 +16,7 @@ from tokengym.agents.analysis.run_ties import (
 )
 from tokengym.agents.evaluation.trained import Trained, read_trained
 from tokengym.agents.model_files import read_object
-from tokengym.agents.report import Chart, Report, Series, Table
+from tokengym.agents.reports.report import Chart, Report, Series, Table
 from tokengym.agents.scale import skill_of
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.run import RunFolder

@@ -6,7 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tokengym.agents.analysis.ties import (
+from tokengym.agents.evaluation.chat_client import EndpointSettings
+from tokengym.agents.evaluation.plan import Plan
+from tokengym.agents.evaluation.play_missing import PolicyRollouts
+from tokengym.agents.evaluation.policies import resolve_policy
+from tokengym.agents.evaluation.ties import (
     USUAL_READING,
     Effort,
     TieReading,
@@ -15,10 +19,6 @@ from tokengym.agents.analysis.ties import (
     require_sizes,
     study_of,
 )
-from tokengym.agents.evaluation.chat_client import EndpointSettings
-from tokengym.agents.evaluation.plan import Plan
-from tokengym.agents.evaluation.play_missing import PolicyRollouts
-from tokengym.agents.evaluation.policies import resolve_policy
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.envs.core.task import Task

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tokengym.agents.analysis.episode_report import episode_table
-from tokengym.agents.analysis.forecast_report import forecast_parts
-from tokengym.agents.analysis.run_ties import run_ties
 from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
+from tokengym.agents.evaluation.run_ties import run_ties
 from tokengym.agents.evaluation.trained import Trained, read_trained
-from tokengym.agents.report import Chart, Report, Table
+from tokengym.agents.reports.report import Chart, Report, Table
 from tokengym.agents.training.config import Command, JobConfig
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.viewer.episode_report import episode_table
+from tokengym.agents.viewer.forecast_report import forecast_parts
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import scripted_opponent, spec
 from tokengym.rewards.estimates import Estimate, mean_estimate

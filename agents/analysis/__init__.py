@@ -1,1 +1,0 @@
-"""Analysis: certificates of levels, ties and group sizes, exploits, and the reports of runs."""

@@ -1,0 +1,1 @@
+"""How work runs: in shards over processes, on an event loop, and with which memory settings."""
