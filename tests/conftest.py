@@ -13,7 +13,6 @@ import pytest
 from hypothesis import settings
 
 from tests import preloaded
-from tests.long import long_tests
 from tokengym.envs import registry
 
 if TYPE_CHECKING:
@@ -63,30 +62,18 @@ LEVELS = {
 }
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    said = (
-        "one-level: of tests that repeat over levels, those of a world's first; first: the same, "
-        "but for what takes long; rest: what `first` leaves"
-    )
-    parser.addoption("--part", choices=("one-level", "first", "rest"), help=said)
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of tests that repeat over levels, leave those beyond a world's first to the night.
 
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    part = config.getoption("--part")
-    if part is None:
-        return
+    Marked `every_level`, a test runs at every level with the quick ones too.
+    """
     seen: set[object] = set()
-    long = frozenset() if part == "one-level" else long_tests()
-    first: list[pytest.Item] = []
-    rest: list[pytest.Item] = []
     for item in items:
         tested = but_for_the_level(item)
-        spared = tested in seen or item.nodeid.partition("[")[0] in long
-        always = item.get_closest_marker("every_level") is not None
-        (rest if spared and not always else first).append(item)
+        if tested in seen and item.get_closest_marker("every_level") is None:
+            item.add_marker(pytest.mark.nightly)
         seen.add(tested)
-    items[:], left = (rest, first) if part == "rest" else (first, rest)
-    config.hook.pytest_deselected(items=left)
 
 
 def but_for_the_level(item: pytest.Item) -> object:

@@ -126,6 +126,7 @@ def test_importance_weights_are_unbiased_off_the_policy_and_no_other_loss_is() -
         assert (one.bias < 1e-9) == (name == "`importance_sampling`")
 
 
+@pytest.mark.nightly
 def test_the_gradient_of_the_small_policy_is_that_of_differentiating_its_expected_return() -> None:
     policy = SmallPolicy(0)
     replies = policy.replies()

@@ -11,6 +11,8 @@ from benchmarks.pages import table_rows
 from tokengym.agents.execution.run_async import run_async
 from tokengym.agents.toy_model import TOY_MODEL
 
+pytestmark = pytest.mark.nightly
+
 
 def test_what_takes_longer_is_interrupted_even_where_interrupts_are_ignored() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 from tests.docs.pages import ROOT
 from tokengym.agents.cli import app
 
+pytestmark = pytest.mark.nightly
+
 GRADER = """
 def anywhere(prompt, reply, row):
     return float(row["answer"] in reply)

@@ -39,6 +39,7 @@ def gamed() -> Certificate:
     return certify(PaysForSilence(), "gamed", QUICK, only=ONLY)
 
 
+@pytest.mark.nightly
 def test_a_certificate_is_read_back_and_keeps_its_schema(
     clean: Certificate, tmp_path: Path
 ) -> None:
@@ -160,6 +161,7 @@ def test_targets_are_listed_one_a_line_in_utf_8(tmp_path: Path) -> None:
     assert len([*(tmp_path / "out").iterdir()]) == 1
 
 
+@pytest.mark.nightly
 def test_a_target_of_a_file_has_options_of_its_own(tmp_path: Path) -> None:
     lake = "gymnasium:FrozenLake-v1"
     (tmp_path / "targets").write_text(f"{lake} --option is_slippery=false\n{lake}\n")

@@ -9,6 +9,8 @@ from tokengym.agents.certify.bench import CertifySettings
 from tokengym.agents.certify.certificate import certify
 from tokengym.agents.certify.finding import Severity, Status
 
+pytestmark = pytest.mark.nightly
+
 FEW = CertifySettings(tasks=8, strategies=5, replies=20, drawn=40)
 
 

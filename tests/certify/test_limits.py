@@ -142,6 +142,7 @@ class _Repeats(Products):
         return super().factors(replace(place, index=0) if mine else place)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("over", [True, False])
 @pytest.mark.parametrize("near", NEAR)
 def test_a_check_fails_just_over_its_threshold_and_passes_just_under(near: str, over: bool) -> None:
@@ -190,6 +191,7 @@ def test_to_hang_on_an_extreme_reply_alone_is_fragile(digits: int, severity: Sev
     assert (one.status, one.severity) == (Status.FAILED, severity)
 
 
+@pytest.mark.nightly
 def test_to_stop_where_each_step_costs_beats_no_claim_and_is_told_as_what_it_is() -> None:
     class Walk(Guesses):
         facts = replace(Guesses.facts, declared=None, turns=5)
@@ -210,6 +212,7 @@ def test_to_stop_where_each_step_costs_beats_no_claim_and_is_told_as_what_it_is(
     assert (told.status, told.severity) == (Status.FAILED, Severity.RISK)
 
 
+@pytest.mark.nightly
 def test_one_cause_is_one_finding() -> None:
     class Noisy(AllOrNothing):
         count = 0
@@ -226,6 +229,7 @@ def test_one_cause_is_one_finding() -> None:
     assert told["semantic.oracle_max"].startswith("semantic.verifier_determinism failed")
 
 
+@pytest.mark.nightly
 def test_equal_inputs_give_equal_certificates() -> None:
     def made() -> Certificate:
         return certify(Products(), "same", replace(MANY, tasks=6, drawn=20))

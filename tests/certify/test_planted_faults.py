@@ -24,6 +24,7 @@ from tokengym.agents.certify.finding import CHECKS, Severity, Status
 from tokengym.agents.certify.source import Episode, Place, say
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("check", "faulty"),
     [(check, faulty) for check, all_of_it in PLANTED.items() for faulty in all_of_it],
@@ -55,6 +56,7 @@ def test_a_source_that_raises_when_it_starts_is_a_defect_and_other_checks_go_on(
     assert Status.UNTOLD in {found.status for found in certificate.findings}
 
 
+@pytest.mark.nightly
 def test_sums_that_no_float_holds_end_in_findings() -> None:
     certificate = certify(PaysHugeSums(), "huge", QUICK)
     assert json.loads(certificate.to_json())
@@ -85,6 +87,7 @@ def test_every_check_has_a_planted_fault() -> None:
     assert {*PLANTED, *others} == set(CHECKS)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "clean",
     [*(Products, Seeded, Guesses, Repeatable, Tidy, CostsNonsense), ReadsTags, ReadsLines],
@@ -102,6 +105,7 @@ class PaysEverything(Products):
         return 1.0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("tasks", "status"), [(5, Status.UNTOLD), (6, Status.FAILED)])
 def test_too_few_tasks_to_show_gaming_are_no_sign_of_its_absence(
     tasks: int, status: Status

@@ -75,6 +75,7 @@ def test_who_is_always_right_teaches_nothing_and_others_do(solver: str) -> None:
     assert found(Products(), SIGNAL, "others").status is Status.PASSED
 
 
+@pytest.mark.nightly
 def test_a_model_reads_the_whole_conversation() -> None:
     pytest.importorskip("aiohttp", reason="needs the extra `openai` or `tinker`")
     from tests.evaluation.endpoint_server import Endpoint, serving

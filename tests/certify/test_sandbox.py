@@ -90,6 +90,7 @@ def test_rewards_prompts_and_lone_surrogates_pass_through(sandbox: Sandbox) -> N
     assert sandbox.facts.size == 30
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("reply", "words"), [("sleep", "no answer in 2 s"), ("exit", "ended with status")]
 )
@@ -130,6 +131,7 @@ while True:
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
 def test_a_source_that_is_interrupted_while_it_opens_leaves_no_process(
     folder: Path, tmp_path: Path
@@ -165,6 +167,7 @@ def test_what_a_reply_raises_is_told(sandbox: Sandbox, reply: str, words: str) -
     assert words in total(sandbox, reply).error
 
 
+@pytest.mark.nightly
 def test_work_counts_whole_and_waiting_a_quarter(sandbox: Sandbox) -> None:
     total(sandbox, "1")
     naps, works = Stopwatch(sandbox), sandbox.spent()
@@ -208,6 +211,7 @@ def test_a_server_of_the_environments_own_is_in_reach(sandbox: Sandbox) -> None:
     assert total(sandbox, "serve").total == 0.25
 
 
+@pytest.mark.nightly
 def test_a_hanging_grader_is_a_defect_and_other_checks_go_on(folder: Path) -> None:
     certificate = certify_target(
         f"{folder}/grader.py:hangs",
@@ -222,6 +226,7 @@ def test_a_hanging_grader_is_a_defect_and_other_checks_go_on(folder: Path) -> No
     assert repeated.status is Status.PASSED
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_opened_is_refused_with_the_reason(folder: Path) -> None:
     with pytest.raises(SourceFailure, match="no function or Source called 'absent'"):
         Sandbox(f"{folder}/grader.py:absent", {}, Limits())

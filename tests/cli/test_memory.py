@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.nightly
+
 HEAPS = """
 import ctypes, threading
 from tokengym.agents.execution.memory import set_up_memory

@@ -20,6 +20,7 @@ from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(find_spec("tinker") is None, reason="the base package does not train")
 def test_a_written_package_passes_its_tests_and_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served: dict[str, Any]
@@ -61,6 +62,7 @@ def test_the_page_shows_what_is_written(tmp_path: Path) -> None:
     assert written in [block.text for block in blocks(page)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -18,6 +18,7 @@ def episode(case: tuple[str, str], label: str, policy: Policy) -> PlayedEpisode:
     return play(world, world.task("test", 2), policy, seed=4)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 @pytest.mark.parametrize("name", ["random", "noisy", "silent"])
 def test_it_is_the_return_under_the_exact_probabilities(case: tuple[str, str], name: str) -> None:

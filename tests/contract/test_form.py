@@ -91,6 +91,7 @@ def test_withdrawn_replies_of_the_oracle_are_malformed_at_every_turn(case: tuple
         assert not any(well_formed(record, role)), form
 
 
+@pytest.mark.nightly
 @each_grammar
 def test_malformed_replies_earn_less_than_any_well_formed_ones(case: tuple[str, str]) -> None:
     under_test = subject(case)

@@ -74,6 +74,7 @@ def test_each_rung_beats_the_one_below_on_the_tasks_of_the_file(case: tuple[str,
     assert names <= {rung.name for rung in ladder.rungs} | ladder.merged.keys()
 
 
+@pytest.mark.nightly
 @each_level
 def test_the_file_says_what_its_rungs_gain_and_that_they_keep_the_rules(
     case: tuple[str, str],
@@ -100,6 +101,7 @@ def test_the_file_says_what_its_rungs_gain_and_that_they_keep_the_rules(
         assert abs(lead - rung.gap.value) < _SURE * error, rung.name
 
 
+@pytest.mark.nightly
 @each_level
 def test_rungs_read_nothing_but_what_is_shown(case: tuple[str, str]) -> None:
     """On Tasks that differ in what is hidden, a rung replies alike as long as the texts are."""

@@ -27,6 +27,7 @@ def test_prompts_read_as_they_did(case: tuple[str, str, str]) -> None:
     assert found == golden.read_text(encoding="utf-8")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", LEVELS, ids="-".join)
 def test_a_full_prompt_shows_no_reply_that_could_be_copied(case: tuple[str, str]) -> None:
     """A model that learns from rewards alone copies a reply that it is shown."""

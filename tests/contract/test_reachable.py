@@ -22,6 +22,7 @@ def test_exact_means_that_what_is_shown_suffices(case: tuple[str, str]) -> None:
     assert optimum[spec(case[0]).roles[0]].exact is REACHABLE[case]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["forecast", "energy", "warehouse", "disruption"])
 def test_every_level_says_what_can_be_reached_and_by_which_baseline(name: str) -> None:
     declared, known = spec(name), baselines(name)

@@ -24,6 +24,7 @@ CHARACTERS = 1_000_000
 MOST_SECONDS = 0.05
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_no_reply_takes_long(case: tuple[str, str]) -> None:
     world = make_world(*case)

@@ -17,6 +17,8 @@ from tokengym.envs.forecasting.desk.archive import model_of
 from tokengym.envs.forecasting.oracle import predictive
 from tokengym.envs.registry import make_world, spec
 
+pytestmark = pytest.mark.nightly
+
 WORLDS = ("forecast", "disruption", "energy", "warehouse")
 CASES = [(world, level) for world in WORLDS for level in spec(world).levels]
 TASKS = {"forecast": 100, "disruption": 100, "energy": 4, "warehouse": 6}

@@ -92,6 +92,7 @@ def test_a_score_that_no_table_has_is_refused_by_name(ordered: bool) -> None:
         score_of("nonsense", ordered=ordered)
 
 
+@pytest.mark.nightly
 @needs_torch
 @given(
     rows=st.lists(

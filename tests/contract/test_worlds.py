@@ -41,6 +41,11 @@ OF_EVERY_WORLD = {
     *("replies_need_an_episode", "other_roles_are_refused"),
 }
 """Laws of what all levels share: the first one of a world tells."""
+NEVER_LEFT_OUT = {
+    *("an_index_is_one_task", "optima_lie_in_the_range"),
+    *("scripted_policies_keep_the_laws", "the_answer_is_not_shown"),
+}
+"""Laws that the quick tests check at every level; the others only at a world's first."""
 LARGER = {
     *(("tokengym/Warehouse-v0", f"pick{size}") for size in ("", "_online")),
     *(("tokengym/Warehouse-v0", level) for level in ("stock_large", "full_volatile")),
@@ -73,14 +78,15 @@ def named(case: object) -> str:
     return f"{case[0].rpartition('/')[2]}-{case[1]}"
 
 
-def marks(law: Law) -> list[pytest.MarkDecorator]:
-    """One law plays every baseline, and so calls whatever a level needs of other packages."""
-    return [pytest.mark.every_level] if law.name == "scripted_policies_keep_the_laws" else []
+def marks(law: Law, case: tuple[str, str]) -> list[pytest.MarkDecorator]:
+    if law.name in NEVER_LEFT_OUT:
+        return [pytest.mark.every_level]
+    return [] if case in FIRST else [pytest.mark.nightly]
 
 
 @pytest.mark.parametrize(
     ("law", "case"),
-    [pytest.param(law, case, marks=marks(law)) for law in LAWS for case in cases_of(law)],
+    [pytest.param(law, case, marks=marks(law, case)) for law in LAWS for case in cases_of(law)],
     ids=named,
 )
 def test_every_level_keeps_every_law(law: Law, case: tuple[str, str]) -> None:
@@ -88,6 +94,7 @@ def test_every_level_keeps_every_law(law: Law, case: tuple[str, str]) -> None:
     law.check(subject(case))
 
 
+@pytest.mark.nightly
 def test_an_index_is_one_task_in_every_process_at_every_level() -> None:
     code = (
         "import json, sys, tokengym;"
@@ -116,6 +123,7 @@ def saying(reply: str) -> Policy:
     return lambda world, turn, rng: reply
 
 
+@pytest.mark.nightly
 def test_importing_the_suite_loads_no_heavy_library() -> None:
     code = (
         "import sys, tokengym.envs, tokengym.rewards, tokengym.agents;"

@@ -93,6 +93,7 @@ def size_of(path: Path) -> tuple[int, int]:
     return width, height
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "level", "who"), DRAWN)
 def test_every_kind_of_level_is_drawn_whoever_plays(
     tmp_path: Path, name: str, level: str, who: str
@@ -105,6 +106,7 @@ def test_every_kind_of_level_is_drawn_whoever_plays(
     assert (tmp_path / "episode.png").stat().st_size > 20_000
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("who", [*PLAYERS, "noisy"])
 @pytest.mark.parametrize("level", spec("energy").levels)
 def test_a_day_shows_the_states_the_plant_goes_through(level: str, who: str) -> None:
@@ -155,6 +157,7 @@ def test_the_axes_hold_the_series_of_the_day() -> None:
     assert heights.tolist() == pytest.approx(shown.power("BATTERY"))
 
 
+@pytest.mark.nightly
 def test_an_episode_that_ends_at_a_violation_is_drawn_as_far_as_it_went(tmp_path: Path) -> None:
     world = make_world("energy", "day", terminate_on_violation=True)
     task = world.adopt(task_of("energy", "day"))
@@ -352,6 +355,7 @@ def test_a_debate_shows_both_reports_and_the_truth_at_its_end_alone() -> None:
     assert LABELS["disruption"][int(truths[1][0][1])] == label
 
 
+@pytest.mark.nightly
 def test_play_writes_a_picture_and_refuses_one_before_the_first_turn(tmp_path: Path) -> None:
     path = tmp_path / "shift.png"
     line = ["play", "warehouse", "--policy", "fcfs", "--picture", str(path)]

@@ -45,6 +45,7 @@ def test_help_shows_the_public_names(name: str) -> None:
         assert public in shown
 
 
+@pytest.mark.nightly
 def test_there_is_one_version() -> None:
     shown = CliRunner().invoke(app, ["--version"])
     assert shown.exit_code == 0
@@ -54,6 +55,7 @@ def test_there_is_one_version() -> None:
     assert "version" not in project
 
 
+@pytest.mark.nightly
 def test_importing_the_package_is_enough_for_its_parts_and_loads_nothing_heavy() -> None:
     code = (
         "import sys, tokengym;"

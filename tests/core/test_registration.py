@@ -157,6 +157,7 @@ def installed(tmp_path: Path) -> Any:
 MAKE = "import gymnasium; print(gymnasium.make({!r}).unwrapped.world.spec.id)"
 
 
+@pytest.mark.nightly
 def test_a_declared_world_loads_when_it_is_looked_up(installed: Any) -> None:
     code = f"""
 import tokengym.envs
@@ -172,6 +173,7 @@ print(tokengym.spec("coins").id, list(tokengym.specs())[-2:])
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("value", ["acme:COINS", "acme:make", "acme:MANY"])
 def test_an_entry_point_of_any_name_declares_one_world_or_several(
     installed: Any, value: str
@@ -181,6 +183,7 @@ def test_an_entry_point_of_any_name_declares_one_world_or_several(
     assert installed({"worlds": value}, code) == ["loaded acme", world, world]
 
 
+@pytest.mark.nightly
 def test_a_package_may_be_imported_first(installed: Any) -> None:
     code = f"import acme; {MAKE.format('acme/Coins-v0')}; import tokengym; print(tokengym.specs())"
     shown = installed({"acme/Coins-v0": "acme:COINS", "others": "acme:MANY"}, code)
@@ -188,6 +191,7 @@ def test_a_package_may_be_imported_first(installed: Any) -> None:
     assert all(world in shown[2] for world in ("acme/Coins-v0", "acme/Coins-v1", "acme/Notes-v0"))
 
 
+@pytest.mark.nightly
 def test_a_package_installed_meanwhile_is_found_at_the_next_look_up(installed: Any) -> None:
     code = f"""
 import tokengym, os, pathlib, sys
@@ -204,6 +208,7 @@ print(tokengym.spec("coins").id)
     assert installed({}, code) == ["loaded acme", "acme/Coins-v0", "acme/Coins-v0"]
 
 
+@pytest.mark.nightly
 def test_a_world_is_found_where_only_its_name_arrives(installed: Any) -> None:
     code = """
 import pickle, subprocess, sys, tokengym
@@ -218,6 +223,7 @@ print(done.stdout.decode().split(), done.stderr.decode())
     assert shown == ["loaded acme", "['loaded', 'acme', 'True'] "]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "value", "why"),
     [

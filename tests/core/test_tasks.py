@@ -44,6 +44,7 @@ OBJECTS = st.dictionaries(st.text(max_size=4), PLAIN, max_size=4)
 FIELDS: dict[str, Any] = {"world": "w", "level": "l", "split": "train", "index": 0}
 
 
+@pytest.mark.nightly
 @given(OBJECTS, OBJECTS, OBJECTS, st.integers(0, 10**9))
 def test_a_task_comes_back_from_json_and_pickle(
     instance: dict[str, Any], answer: dict[str, Any], options: dict[str, Any], index: int

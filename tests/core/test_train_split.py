@@ -34,6 +34,7 @@ def paid(world: World, rollouts: Rollouts, task: Task) -> float:
     return played.returns[rollouts.role]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "level"), DECLARED)
 def test_rollouts_pay_the_declared_label_on_the_train_split_alone(name: str, level: str) -> None:
     rollouts, exact = Rollouts(name, level), make_world(name, level, **specs()[name].training)

@@ -49,6 +49,7 @@ def _threads_that_take_turns_often() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("_threads_that_take_turns_often")
 def test_many_threads_map_the_arrays_that_were_saved(saved: list[Path]) -> None:
     with ThreadPoolExecutor(16) as pool:

@@ -30,6 +30,7 @@ def play(world: DisruptionWorld, task: Task, *replies: str) -> Turn:
 shares = st.tuples(*[st.integers(0, 100)] * 3).filter(any)
 
 
+@pytest.mark.nightly
 @settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(["disruption", "novelty", "both"]),
@@ -76,6 +77,7 @@ def test_the_oracle_nearly_reaches_the_optimum_as_first_described(target: str) -
     assert np.mean(short) < 0.01
 
 
+@pytest.mark.nightly
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(["disruption", "novelty", "both"]), st.lists(st.text(), max_size=3))
 def test_a_malformed_answer_earns_the_least_as_first_described(
@@ -96,6 +98,7 @@ def test_a_malformed_answer_earns_the_least_as_first_described(
             assert world.returns["predictor"] == -1.0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", ["L2", "L0"])
 def test_probabilities_pay_once_the_label_is_right(level: str) -> None:
     """Honest reports against certainty, and against the frequencies of the classes."""

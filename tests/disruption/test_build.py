@@ -24,6 +24,7 @@ from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.registry import make_world
 
 
+@pytest.mark.nightly
 def test_labels_and_scores_are_those_of_the_works_in_memory(
     built: Path, labelled: dict[str, Paper]
 ) -> None:
@@ -87,6 +88,7 @@ def test_a_world_plays_the_folder_with_its_splits(built: Path) -> None:
             assert [t.answer["source"] for t in tasks] == [p.openalex_id for p in papers[split]]
 
 
+@pytest.mark.nightly
 def test_pages_of_the_api_give_the_same_papers(tmp_path: Path, labelled: dict[str, Paper]) -> None:
     write_pages(tmp_path / "pages", WORKS)
     out = tmp_path / "out"
@@ -96,6 +98,7 @@ def test_pages_of_the_api_give_the_same_papers(tmp_path: Path, labelled: dict[st
     assert found == [labelled[paper.openalex_id] for paper in found]
 
 
+@pytest.mark.nightly
 def test_sciscinet_tables_give_the_same_index_and_their_own_novelty(
     tmp_path: Path, snapshot: Path, labelled: dict[str, Paper]
 ) -> None:
@@ -120,6 +123,7 @@ def test_sciscinet_tables_give_the_same_index_and_their_own_novelty(
         )  # the texts' where the table is mute
 
 
+@pytest.mark.nightly
 def test_labelled_papers_are_split_and_balanced_too(
     tmp_path: Path, labelled: dict[str, Paper]
 ) -> None:
@@ -139,6 +143,7 @@ def test_labelled_papers_are_split_and_balanced_too(
     assert {paper.label_rule for paper in ranked} == {"percentile"}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", ["disruption", "novelty", "both"])
 @pytest.mark.parametrize("rule", ["threshold", "percentile"])
 def test_every_target_is_balanced(snapshot: Path, tmp_path: Path, target: str, rule: str) -> None:
@@ -159,6 +164,7 @@ def test_every_target_is_balanced(snapshot: Path, tmp_path: Path, target: str, r
             assert len(set(counts.values())) <= 1
 
 
+@pytest.mark.nightly
 def test_a_paper_of_the_set_is_a_paper_of_the_file(built: Path) -> None:
     path = built / "test-0000.jsonl"
     assert list(read_papers(path)) == list(papers_in(built)["test"])

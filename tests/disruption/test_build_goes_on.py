@@ -29,6 +29,7 @@ from tokengym.envs.disruption.data.manifest import MANIFEST
 from tokengym.envs.disruption.paper import Paper
 
 
+@pytest.mark.nightly
 def test_an_interrupted_build_goes_on_and_leaves_the_same_bytes(
     snapshot: Path, built: Path, tmp_path: Path
 ) -> None:
@@ -51,6 +52,7 @@ def test_an_interrupted_build_goes_on_and_leaves_the_same_bytes(
     assert tree(out) == tree(built)
 
 
+@pytest.mark.nightly
 def test_a_users_papers_go_through_the_same_steps(
     tmp_path: Path, labelled: dict[str, Paper]
 ) -> None:
@@ -76,6 +78,7 @@ def test_a_users_papers_go_through_the_same_steps(
     assert tree(out) == tree(whole)
 
 
+@pytest.mark.nightly
 def test_of_many_damaged_lines_the_first_are_named(
     tmp_path: Path, labelled: dict[str, Paper]
 ) -> None:
@@ -90,6 +93,7 @@ def test_of_many_damaged_lines_the_first_are_named(
     assert reasons[-1] == "and 30 more"
 
 
+@pytest.mark.nightly
 def test_a_finished_step_is_not_done_again_and_a_damaged_one_is(
     snapshot: Path, built: Path, tmp_path: Path
 ) -> None:
@@ -125,6 +129,7 @@ def test_a_set_that_is_complete_is_left_alone_and_another_one_refused(
         build_papers(recipe(snapshot), tmp_path)
 
 
+@pytest.mark.nightly
 def test_threads_and_one_worker_leave_the_same_bytes(
     snapshot: Path, built: Path, tmp_path: Path
 ) -> None:
@@ -133,6 +138,7 @@ def test_threads_and_one_worker_leave_the_same_bytes(
     assert tree(tmp_path / "out") == tree(built)
 
 
+@pytest.mark.nightly
 def test_a_killed_command_goes_on_and_leaves_the_same_bytes(
     snapshot: Path, built: Path, tmp_path: Path
 ) -> None:
@@ -183,6 +189,7 @@ def damaged_snapshot(root: Path) -> None:
     write_part(paths[2], [*lines[:9], "{damaged", *lines[9:], '{"id": "X", "publication_year": 1}'])
 
 
+@pytest.mark.nightly
 def test_damage_is_refused_by_name_or_skipped_and_named(tmp_path: Path) -> None:
     damaged_snapshot(tmp_path / "snapshot")
     source = tmp_path / "snapshot"
@@ -200,6 +207,7 @@ def test_damage_is_refused_by_name_or_skipped_and_named(tmp_path: Path) -> None:
     assert not any(str(tmp_path) in reason for reason in reasons)
 
 
+@pytest.mark.nightly
 def test_a_damaged_table_is_refused_by_name_or_skipped_and_named(
     tmp_path: Path, snapshot: Path
 ) -> None:
@@ -218,6 +226,7 @@ def test_a_damaged_table_is_refused_by_name_or_skipped_and_named(
     assert list(manifest["skipped"]) == ["sciscinet_paperrefs/1.parquet"]
 
 
+@pytest.mark.nightly
 def test_a_damaged_record_of_a_user_is_skipped_and_named(
     tmp_path: Path, labelled: dict[str, Paper]
 ) -> None:
@@ -232,6 +241,7 @@ def test_a_damaged_record_of_a_user_is_skipped_and_named(
     assert list(manifest["skipped"]) == ["mine.jsonl"]
 
 
+@pytest.mark.nightly
 def test_a_file_that_is_not_what_the_manifest_says_is_refused(
     snapshot: Path, tmp_path: Path
 ) -> None:

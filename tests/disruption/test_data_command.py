@@ -76,6 +76,7 @@ def run(*words: object) -> str:
     return str(result.output)
 
 
+@pytest.mark.nightly
 def test_works_are_fetched_once_and_built(
     address: str, tmp_path: Path, labelled: dict[str, Paper]
 ) -> None:
@@ -93,6 +94,7 @@ def test_works_are_fetched_once_and_built(
     assert Handler.calls == calls
 
 
+@pytest.mark.nightly
 def test_what_is_skipped_is_printed(
     tmp_path: Path, snapshot: Path, labelled: dict[str, Paper]
 ) -> None:
@@ -191,6 +193,7 @@ def asked(folder: Path, address: str, years: str, *more: str) -> list[object]:
     return [folder / "pages", folder / "out", *matching, *usual, *more]
 
 
+@pytest.mark.nightly
 def test_works_around_those_that_match_are_fetched_and_only_counted(
     openalex: str, tmp_path: Path, labelled: dict[str, Paper]
 ) -> None:
@@ -222,6 +225,7 @@ def test_works_around_those_that_match_are_fetched_and_only_counted(
     assert Handler.calls == calls
 
 
+@pytest.mark.nightly
 def test_an_interrupted_expansion_goes_on_where_it_stopped(
     openalex: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +252,7 @@ def test_an_interrupted_expansion_goes_on_where_it_stopped(
     assert parts[0]["source"] == parts[1]["source"]
 
 
+@pytest.mark.nightly
 def test_a_filter_without_the_works_around_it_says_why_nothing_can_be_labelled(
     openalex: str, tmp_path: Path
 ) -> None:

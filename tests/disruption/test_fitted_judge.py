@@ -185,6 +185,7 @@ def paid(world: DisruptionWorld, split: str, index: int, *quotes: str) -> float:
     return last.terms["predictor"]["reasoning"]
 
 
+@pytest.mark.nightly
 def test_telling_quotes_others_and_filler_earn_apart_as_first_described(tmp_path: Path) -> None:
     world = world_of(tmp_path, texts_alone(200, 0.8))
     for split in ("train", "test"):

@@ -54,6 +54,7 @@ def names_at(level: str) -> tuple[str, ...]:
     return NEXT_FEATURES if level == "L2" else CITER_FEATURES
 
 
+@pytest.mark.nightly
 @each_level
 def test_kinds_and_notes_are_drawn_as_the_prompt_says(level: str) -> None:
     drawn = [task.instance for task in make(level).first_tasks("train", 400)]
@@ -186,6 +187,7 @@ def worth(own: Belief, final: Belief, truth: Belief) -> float:
     return right + debate.calibration(before, after)
 
 
+@pytest.mark.nightly
 @each_level
 def test_who_models_the_kinds_gains_and_who_believes_everything_loses(level: str) -> None:
     """Over all that may be said of each paper, in shares of the way from blind to reachable."""
@@ -235,6 +237,7 @@ def lowest(found: npt.NDArray[np.float64]) -> float:
     return float(found.mean() - 1.96 * found.std(ddof=1) / np.sqrt(len(found)))
 
 
+@pytest.mark.nightly
 @each_level
 def test_beliefs_about_the_paper_and_the_kind_are_calibrated(level: str) -> None:
     """Against drawn outcomes and drawn kinds: a simulation of the whole debate."""

@@ -90,6 +90,7 @@ def regressed(debates: list[Debate], ridge: float) -> Floats:
     return beliefs(minimize(loss, np.zeros(3 * x.shape[1]), jac=True).x)[RESOLVED:]
 
 
+@pytest.mark.nightly
 def test_no_fitted_model_comes_near_who_models_the_kinds(played: list[Debate]) -> None:
     others = played[RESOLVED:]
     simple = {f"ridge {ridge}": regressed(played, ridge) for ridge in (10.0, 30.0, 100.0)}

@@ -89,6 +89,7 @@ def exactly(name: str, count: float) -> Claim:
     return Fact(name, "=", float(count))
 
 
+@pytest.mark.nightly
 @settings(deadline=None, max_examples=300)
 @given(some_counts, labels, st.sampled_from(["honest", "careless"]), noted)
 def test_an_honest_challenger_states_the_counts_that_speak_most_for_the_likeliest_label(
@@ -106,6 +107,7 @@ def test_an_honest_challenger_states_the_counts_that_speak_most_for_the_likelies
     assert argument.claims == tuple(exactly(names[k], counts[k]) for k in sorted(best))
 
 
+@pytest.mark.nightly
 @settings(deadline=None, max_examples=300)
 @given(some_counts, labels, noted)
 def test_an_adversary_states_the_counts_that_favour_another_label_most(
@@ -219,6 +221,7 @@ def chances(evidence: Evidence, label: int, argument: Argument) -> Floats:
     return np.array([*found.values()])
 
 
+@pytest.mark.nightly
 @settings(deadline=None, max_examples=15)
 @given(papers, labels)
 @example(draw_evidence(np.random.default_rng(413258), "private"), 0)  # only rare papers fit
@@ -252,6 +255,7 @@ def test_beliefs_average_to_the_prior_over_all_that_may_be_said(
     assert replies.beliefs[place] == pytest.approx(after(evidence, label, argument))
 
 
+@pytest.mark.nightly
 @settings(deadline=None, max_examples=6)
 @given(papers, labels, st.permutations(range(3)), st.sampled_from(["=", ">=", "<="]))
 def test_what_no_kind_says_is_read_for_what_it_states(

@@ -60,6 +60,7 @@ def swapped(task: Task, disruption: str, novelty: str) -> Task:
     return dataclasses.replace(task, answer_json=canonical_json(answer))
 
 
+@pytest.mark.nightly
 @settings(max_examples=60, deadline=None)
 @given(
     index=st.integers(0, 500),
@@ -137,6 +138,7 @@ def test_a_lower_tier_shows_nothing_of_a_higher_one(level: str) -> None:
     assert ("n_i 4, n_j 1, n_k 2" in shown) == (level == "L2")
 
 
+@pytest.mark.nightly
 @settings(max_examples=60, deadline=None)
 @given(index=st.integers(0, 500), level=st.sampled_from(WARM_UPS), target=st.sampled_from(TARGETS))
 def test_the_scripted_challenger_says_only_true_things_against_the_label(
@@ -254,6 +256,7 @@ def test_reasoning_does_not_count_words() -> None:
         assert returns(world, task, first, challenge, wordy) == short
 
 
+@pytest.mark.nightly
 def test_giving_way_to_the_challenger_as_such_earns_nothing() -> None:
     world = make(label="expected")
     gain = []
@@ -337,6 +340,7 @@ def test_collusion_of_both_roles_does_not_raise_the_sum(aim: str) -> None:
             assert sum(world.returns.values()) <= honest + 1e-4
 
 
+@pytest.mark.nightly
 def test_the_bayes_policy_is_at_or_above_every_baseline_over_700_tasks() -> None:
     world = make(label="expected", single_turn=True)
     earned: dict[str, list[float]] = {name: [] for name in BASELINES}
@@ -351,6 +355,7 @@ def test_the_bayes_policy_is_at_or_above_every_baseline_over_700_tasks() -> None
     assert means["oracle"] > means["logistic"] > means["scripted"] > means["majority"]
 
 
+@pytest.mark.nightly
 def test_the_bayes_policy_beats_the_best_of_10000_random_strategies() -> None:
     world = make(label="expected")
     tasks = [world.task("train", index) for index in range(1200)]

@@ -65,6 +65,7 @@ def sample(tier: str, count: int, jointly: bool = False) -> tuple[np.ndarray, np
     return np.array(posteriors), np.array(labels)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("jointly", [True, False])
 @pytest.mark.parametrize("tier", LEVELS)
 def test_labels_are_balanced_and_the_posterior_is_calibrated(tier: str, jointly: bool) -> None:
@@ -199,6 +200,7 @@ def test_classes_are_equally_likely_before_anything_is_seen(target: Target) -> N
     np.testing.assert_allclose(posterior(evidence, target), 1 / 3)
 
 
+@pytest.mark.nightly
 def test_a_planner_that_reads_the_examples_believes_the_same() -> None:
     world = make_world("disruption", "examples")
     for index in range(3):

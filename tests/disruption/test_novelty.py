@@ -106,6 +106,7 @@ def test_venues_stay_in_their_cited_year() -> None:
     assert not np.isnan(shuffled_scores(one_year([A, B], [A, B]), seed=0)).all()
 
 
+@pytest.mark.nightly
 def test_shuffles_come_to_the_exact_scores() -> None:
     slots = one_year([A, A, B], [A, B, C], [C, C])
     drawn = shuffled_scores(slots, seed=1, shuffles=1500)
@@ -127,6 +128,7 @@ def set_sizes(patch: pytest.MonkeyPatch, sizes: tuple[int, int, int, int]) -> No
         patch.setattr(novelty, name, size)
 
 
+@pytest.mark.nightly
 @settings(max_examples=60, deadline=None)
 @given(slots=cohorts, names=st.permutations(range(4)), sizes=st.sampled_from(SIZES))
 def test_scores_are_those_of_counting_pair_by_pair(
@@ -141,6 +143,7 @@ def test_scores_are_those_of_counting_pair_by_pair(
     np.testing.assert_allclose(scores, plain_scores(slots, assignments), atol=1e-9)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("sizes", [SIZES[0], (500, 100, 32, 64), (2000, 40, 0, 1 << 20)])
 def test_each_shuffle_orders_the_venues_of_a_cited_year_by_random_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int, int]
@@ -160,6 +163,7 @@ def test_each_shuffle_orders_the_venues_of_a_cited_year_by_random_numbers(
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.nightly
 def test_memory_does_not_grow_with_the_number_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     set_sizes(monkeypatch, (1 << 13, 1 << 12, 32, 1 << 12))
     monkeypatch.setattr("tokengym.envs.disruption.array_files._HELD", 1 << 12)

@@ -48,6 +48,7 @@ def mean_return(level: str, policy: Policy) -> float:
     return float(np.mean(played))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", ["L2", "L0"])
 def test_copying_the_terse_example_is_worse_than_the_best_blind_policy(level: str) -> None:
     best = max(

@@ -13,6 +13,7 @@ FREQUENCIES: Probabilities = (1 / 3, 1 / 3, 1 / 3)
 """Of the labels before anything is shown: papers are drawn so that all are as frequent."""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", ["L0"])
 def test_honest_reports_beat_certainty_and_frequencies(level: str) -> None:
     world = DisruptionWorld.cast(make_world("disruption", level, label="expected"))

@@ -195,6 +195,7 @@ def test_a_damaged_record_is_named_or_skipped(tmp_path: Path, change: dict[str, 
     assert len(skipped) == 1
 
 
+@pytest.mark.nightly
 def test_assembled_papers_are_eligible_and_carry_the_librarys_scores() -> None:
     works = literature()
     papers = label_works(works, last_year=2009)
@@ -306,6 +307,7 @@ def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
         read_scores(tmp_path / "text.parquet", 0)
 
 
+@pytest.mark.nightly
 def test_a_world_plays_the_papers_of_a_file_split_by_split(tmp_path: Path) -> None:
     papers = label_works(literature(), last_year=2009)
     bare = dataclasses.replace(

@@ -32,6 +32,7 @@ def test_what_is_claimed_and_computed_is_what_the_prompt_shows(index: int) -> No
     assert label == f"LABEL {names[int(np.argmax(numbers))]}"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", [name for name in spec("disruption").levels if name != "data"])
 def test_rounding_and_plain_claims_cost_little(level: str) -> None:
     world = make_world("disruption", level, label="expected")

@@ -209,6 +209,7 @@ def test_expected_labels_pay_the_mean_over_outcomes(target: str) -> None:
         assert expected.returns == pytest.approx(mean, abs=1e-4)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", ["disruption", "both"])
 def test_more_outcomes_bring_the_return_nearer_that_under_the_posterior(target: str) -> None:
     labels = ("expected", "outcome", "replay:1", "replay:8", "replay:64")
@@ -233,6 +234,7 @@ def played(world: DisruptionWorld, task: Task, seed: int) -> float:
     return world.returns["predictor"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", ["disruption", "novelty", "both"])
 @pytest.mark.parametrize("single_turn", [False, True])
 def test_the_oracle_nearly_reaches_the_optimum_and_nobody_passes_it(

@@ -342,6 +342,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     someone.leave()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 @pytest.mark.filterwarnings("ignore")
 def test_every_block_of_a_page_does_what_it_says(

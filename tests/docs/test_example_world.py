@@ -66,6 +66,7 @@ def execute(folder: Path, environment: dict[str, str]) -> Iterator[Execute]:
     interpreter.close()
 
 
+@pytest.mark.nightly
 def test_it_keeps_every_law(run: RunFolder) -> None:
     tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tokengym_change/test_change.py"]
     assert "1 passed" in run(*tests)
@@ -86,12 +87,14 @@ vector.close()
     assert run("-c", code).split() == ["(1.0,", "True,", "False)"]
 
 
+@pytest.mark.nightly
 def test_the_command_line_knows_it(run: RunFolder) -> None:
     shown = run("-m", "tokengym.agents", "worlds")
     assert "acme/Change-v0\n  Pay an amount with as few coins as possible." in shown
     assert "earned 1.0000" in run("-m", "tokengym.agents", "play", "change", "--policy", "oracle")
 
 
+@pytest.mark.nightly
 def test_a_group_builder_finds_it_in_another_process(
     run: RunFolder, execute: Execute, folder: Path
 ) -> None:
@@ -112,6 +115,7 @@ print(asyncio.run(found.make_envs())[0].world.spec.id)
     assert "acme/Change-v0" in run("-c", code)
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 def test_it_is_trained_with_replies_as_long_as_it_needs(
     execute: Execute, folder: Path, environment: dict[str, str], starting_service: LocalService

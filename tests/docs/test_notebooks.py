@@ -46,6 +46,7 @@ def words_and_numbers(text: str) -> tuple[str, list[float]]:
     return NUMBER.sub("#", text), [float(found) for found in NUMBER.findall(text)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore")
 def test_a_notebook_prints_what_it_was_saved_with(path: Path, kernel: KernelManager) -> None:

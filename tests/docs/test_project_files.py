@@ -14,8 +14,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.docs.pages import ROOT
-from tests.long import long_tests
 from tests.warm import run_python
+from tokengym.envs.registry import specs
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -119,24 +119,16 @@ def test_every_folder_that_contributors_read_of_exists() -> None:
     assert not [folder for folder in named if not (ROOT / Path(folder)).is_dir()]
 
 
-def test_the_list_of_long_tests_names_tests_there_are() -> None:
-    for name in long_tests():
-        path, _, function = name.partition("::")
-        assert f"def {function}(" in (ROOT / path).read_text(), name
-
-
-def test_every_test_is_in_one_of_the_two_parts(tmp_path: Path) -> None:
-    # They have tests that take long, of no level, of several and of every one.
-    some = ("tests/energy/test_commit.py", "tests/contract/test_ladders.py")
-    names: list[set[str]] = []
-    for part in ([], ["--part", "first"], ["--part", "rest"]):
-        said = tmp_path / "said.txt"
-        words = ["-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *part, *some]
-        run_python(words, ROOT, os.environ, said)
-        names.append({line for line in said.read_text().splitlines() if "::" in line})
-    every, first, rest = names
-    assert first
-    assert rest
-    assert first | rest == every
-    assert not first & rest
-    assert not long_tests() & {name.partition("[")[0] for name in first}
+def test_quick_tests_check_four_laws_beyond_the_first_levels(tmp_path: Path) -> None:
+    said = tmp_path / "said.txt"
+    words = ["-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", "-m", "not nightly"]
+    run_python([*words, "tests/contract/test_worlds.py"], ROOT, os.environ, said)
+    collected = re.findall(r"every_law\[(\w+)-(\w+-v\d)-(\w+)\]", said.read_text())
+    for world, spec in specs().items():
+        laws = {
+            level: {law for law, *case in collected if case == [world.rpartition("/")[2], level]}
+            for level in spec.levels
+        }
+        first = laws.pop(spec.levels[0])
+        assert len(first) > 20
+        assert all(len(found) == 4 and found < first for found in laws.values())

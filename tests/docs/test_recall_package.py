@@ -25,6 +25,7 @@ def registered(fresh_registry: None, monkeypatch: pytest.MonkeyPatch) -> None:
     tokengym.register(SPEC)
 
 
+@pytest.mark.nightly
 def test_recall_keeps_every_law() -> None:
     check_world("acme/Recall-v0")
 
@@ -49,6 +50,7 @@ def test_one_bit_says_whether_all_digits_are_right_and_many_how_many(level: str)
     assert best.returns["memory"] == many.optimum(task)["memory"].value == 1.0
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 def test_one_command_trains_three_ways_and_draws_what_each_learned(
     starting_service: LocalService,

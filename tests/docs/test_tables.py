@@ -17,6 +17,7 @@ ROWS = table_rows(read_block(PAGE, "tokengym check, by level"))[1:]
 (TASKS,) = {int(n) for n in re.findall(r"check --all --tasks (\d+)", PAGE.read_text())}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("spec", specs().values(), ids=lambda spec: spec.short_name)
 def test_the_page_states_what_policies_earn(spec: WorldSpec) -> None:
     row = next(row for row in ROWS if row[:2] == [spec.short_name, f"`{spec.levels[0]}`"])
@@ -29,6 +30,7 @@ def test_the_page_states_what_policies_earn(spec: WorldSpec) -> None:
         assert f"{sum(one.returns[role] for one in played) / TASKS:.3f}" == cell.split()[0]
 
 
+@pytest.mark.nightly
 def test_the_readme_begins_with_a_hard_task_and_what_policies_earn_on_it() -> None:
     page = (ROOT / "README.md").read_text()
     shown = " ".join(line[2:] for line in page.splitlines() if line.startswith("> "))

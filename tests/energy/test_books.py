@@ -40,6 +40,7 @@ def replies(world: EnergyWorld, task: Task, powers: list[float]) -> tuple[Turn, 
     return turn, books, first
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", [one for one in spec("energy").levels if one != "soma"])
 @settings(deadline=None, max_examples=12)
 @given(index=st.integers(0, 3), powers=POWERS)

@@ -104,6 +104,7 @@ def test_a_change_of_clocks_in_times_with_an_offset_is_a_cut_and_no_gap(tmp_path
     assert series.steps == 120
 
 
+@pytest.mark.nightly
 def test_other_steps_are_named_with_the_level_that_fits_or_resampled(
     tmp_path: Path, world_of: WorldOf
 ) -> None:

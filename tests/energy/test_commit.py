@@ -54,6 +54,7 @@ EPISODES = [
 ]
 
 
+@pytest.mark.nightly
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(LEVELS), st.integers(0, 3), st.one_of(EPISODES))
 def test_books_kept_from_the_texts_alone_agree_to_the_cent(
@@ -85,6 +86,7 @@ def test_books_kept_from_the_texts_alone_agree_to_the_cent(
         assert depth <= last["violation_depth"] <= depth + 0.5
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", LEVELS)
 def test_days_begin_alike_differ_later_and_their_chances_are_twentieths(
     level: str, plant_of: PlantOf
@@ -127,6 +129,7 @@ def test_both_units_running_always_keep_the_limit(
 # Rules and plans
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", LEVELS)
 def test_rules_that_mind_the_worst_day_keep_the_limit_on_all_days(
     level: str, plant_of: PlantOf
@@ -139,18 +142,21 @@ def test_rules_that_mind_the_worst_day_keep_the_limit_on_all_days(
             assert not any(cost for run in runs for cost in run.safety), rule.__name__
 
 
+@pytest.mark.nightly
 def test_not_even_a_little_of_the_limit_is_bought(world_of: WorldOf) -> None:
     """Three hundredths of a kWh would be cheaper than the start of a unit on two of six days."""
     site = site_of(plant_from(world_of("commit_6").task("test", 5).instance))
     assert not any(cost for run in run_by_day(site, scenario_plan) for cost in run.safety)
 
 
+@pytest.mark.nightly
 def test_planning_on_the_mean_breaks_the_limit_on_some_days(plant_of: PlantOf) -> None:
     sites = [site_of(plant_of("commit", index)) for index in range(12)]
     broken = [any(map(sum, (run.safety for run in run_by_day(s, mean_day_plan)))) for s in sites]
     assert 1 <= sum(broken) < 12
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_task_is_scored_by_what_the_scenario_plan_pays_and_saves_on_average(
     level: str, task_of: TaskOf, plant_of: PlantOf
@@ -215,6 +221,7 @@ def least(site: Site, hour: int, state: State, days: tuple[int, ...]) -> float:
     return best
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(2))
 def test_the_scenario_plan_is_no_worse_than_trying_everything(seed: int) -> None:
     site = small_site(seed)
@@ -229,6 +236,7 @@ def test_the_scenario_plan_is_no_worse_than_trying_everything(seed: int) -> None
     assert found == pytest.approx(searched, abs=0.01)
 
 
+@pytest.mark.nightly
 def test_a_finer_grid_saves_next_to_nothing(plant_of: PlantOf) -> None:
     saved = []
     for index in range(4):

@@ -190,6 +190,7 @@ def test_outages_in_the_data_are_played_and_their_chance_is_stated(
     assert stated in world.start(tasks[0]).text
 
 
+@pytest.mark.nightly
 def test_sales_dearer_than_purchases_are_shown_and_solved(
     tmp_path: Path, world_of: WorldOf
 ) -> None:
@@ -204,6 +205,7 @@ def test_sales_dearer_than_purchases_are_shown_and_solved(
     assert oracle_return(world, task) == 1.0
 
 
+@pytest.mark.nightly
 def test_no_day_of_the_data_is_in_two_splits(plain: Path, world_of: WorldOf) -> None:
     world = world_of("day", data=plain)
     days = {
@@ -337,6 +339,7 @@ def test_three_windows_are_enough_for_every_split(tmp_path: Path, world_of: Worl
     assert len(sources) == 3
 
 
+@pytest.mark.nightly
 def test_what_a_file_cannot_know_in_advance_is_drawn_as_the_level_says(
     tmp_path: Path, world_of: WorldOf
 ) -> None:

@@ -64,6 +64,7 @@ def test_a_value_that_makes_no_sense_is_refused_by_name(
         world_of("commit", battery_kwh=10)
 
 
+@pytest.mark.nightly
 def test_why_no_instance_is_usable_is_said(tmp_path: Path, world_of: WorldOf) -> None:
     path = days_file(tmp_path / "home.csv")
     with pytest.raises(TaskError, match=r"refused 200 times: the load exceeds .* of 0\.5 kW"):

@@ -102,6 +102,7 @@ def home(plant: Plant) -> Microgrid:
     return plant
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("index", range(3))
 def test_no_run_over_a_grid_is_cheaper_than_the_optimum_and_the_cheapest_is_near(
     index: int, plant_of: PlantOf, task_of: TaskOf
@@ -135,6 +136,7 @@ def test_so_it_is_where_every_limit_of_a_device_binds(
     assert best.cost - 1e-9 <= cheapest(grid) <= best.cost + near
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", [name for name, level in LEVELS.items() if not level.days])
 def test_no_instance_is_refused_for_want_of_a_certificate(level: str) -> None:
     """A program that is wrong now and then would hide behind the next draw."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -135,6 +136,7 @@ def test_a_house_follows_its_heat_balance(
     assert abs(outcome.safety - max(missed - 0.1, 0.0)) <= TOLERANCE
 
 
+@pytest.mark.nightly
 @quick
 @given(indices, st.lists(st.floats(-5.0, 5.0), min_size=24, max_size=24))
 def test_no_run_of_a_house_misses_its_band_by_more_than_the_declared_worst(

@@ -103,6 +103,7 @@ def least_cost(grid: Microgrid) -> float:
     return float(found.fun)
 
 
+@pytest.mark.nightly
 def test_a_program_over_flows_alone_finds_the_same_least_cost() -> None:
     compared = 0
     for grid in drawn(24):
@@ -114,6 +115,7 @@ def test_a_program_over_flows_alone_finds_the_same_least_cost() -> None:
     assert compared >= 20
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("price", [(0.3, 0.1, 0.5), (-0.4, 0.3, -0.1), (0.2, -0.6, 0.4)])
 def test_no_run_over_a_grid_of_commands_is_cheaper_than_the_optimum(
     price: tuple[float, ...],
@@ -155,6 +157,7 @@ def test_no_run_over_a_grid_of_commands_is_cheaper_than_the_optimum(
     assert best.cost - 1e-9 <= found <= best.cost + 0.5
 
 
+@pytest.mark.nightly
 def test_panels_do_not_trade_their_sun_against_the_peak() -> None:
     """At a negative price sun is left unused whatever the demand charge: plan and plant agree."""
     for grid in drawn(6):
@@ -188,6 +191,7 @@ def test_a_plan_from_within_the_day_counts_the_peak_so_far(plant_of: PlantOf) ->
     assert spent + rest.cost == pytest.approx(planned.cost, abs=1e-6)
 
 
+@pytest.mark.nightly
 def test_the_safe_hold_keeps_the_band_and_a_rule_that_heats_late_breaks_it() -> None:
     world = make_world("energy", "household")
     broken = {"hold": 0, "self_consumption": 0}
@@ -198,6 +202,7 @@ def test_the_safe_hold_keeps_the_band_and_a_rule_that_heats_late_breaks_it() -> 
     assert broken["self_consumption"] >= 10
 
 
+@pytest.mark.nightly
 def test_nearly_every_home_that_is_drawn_can_be_played() -> None:
     for grid in drawn(60):
         expected = grid.expected
@@ -207,6 +212,7 @@ def test_nearly_every_home_that_is_drawn_can_be_played() -> None:
         assert held.money - best.cost > 0.5
 
 
+@pytest.mark.nightly
 def test_forecasts_of_load_and_sun_err_by_a_fifth_to_two_fifths() -> None:
     errors: dict[int, list[float]] = {1: [], 23: []}
     for grid in drawn(300):

@@ -74,6 +74,7 @@ def mean(prices: Sequence[Price], begin: datetime, step: timedelta) -> float:
     return sum(found) / len(found) / 1000
 
 
+@pytest.mark.nightly
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_every_step_has_the_mean_by_time_whatever_the_steps_of_either_file(

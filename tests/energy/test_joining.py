@@ -85,6 +85,7 @@ def entries(series: TimeSeries) -> list[tuple[float, float, float]]:
     return list(zip(series.load, series.pv, series.price, strict=True))
 
 
+@pytest.mark.nightly
 @settings(max_examples=10)
 @given(data=st.data())
 def test_what_is_read_is_what_was_written_whatever_the_order_of_files_and_rows(

@@ -53,6 +53,7 @@ def test_a_malformed_reply_is_no_power_and_costs(
             assert record.metrics["malformed_replies"] == steps - count
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", ["noisy", "time_of_use", "hold"])
 def test_playing_on_earns_more_than_garbage_from_some_step_on(

@@ -89,6 +89,7 @@ def test_a_step_costs_the_least_that_one_meter_and_idle_panels_allow(
         assert math.isclose(spent, grid.dt * cheapest, abs_tol=0.02)
 
 
+@pytest.mark.nightly
 def test_a_planner_that_reads_only_the_texts_is_paid_to_buy(negative: EnergyWorld) -> None:
     tasks = [task for task in negative.first_tasks("train", 4) if min(task.instance["price"]) < 0]
     assert tasks

@@ -161,6 +161,7 @@ def test_dynamic_programming_and_the_linear_program_agree(
         assert math.isclose(value, task_of(level, index).answer["optimum"], abs_tol=1e-9)
 
 
+@pytest.mark.nightly
 @quick
 @given(st.sampled_from(CONVEX), st.integers(0, 3), st.floats(0.0, 1.0), st.data())
 def test_the_value_function_is_the_program_from_any_state_and_step(
@@ -174,6 +175,7 @@ def test_the_value_function_is_the_program_from_any_state_and_step(
     assert math.isclose(CostToGo(plant).at(step, State(stored)), solved.cost, abs_tol=1e-6)
 
 
+@pytest.mark.nightly
 @quick
 @given(st.sampled_from(CONVEX), st.integers(0, 3), st.integers(0, 2**32))
 def test_the_credits_of_an_episode_sum_to_minus_its_regret(
@@ -239,6 +241,7 @@ def test_credit_is_refused_where_the_cost_to_go_is_not_convex(
         CostToGo(replace(grid, resale=tuple(p + 0.1 for p in grid.price)))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("index", range(4))
 def test_sales_that_pay_more_than_purchases_cost_are_no_money_pump(
     index: int, plant_of: PlantOf
@@ -265,6 +268,7 @@ def test_an_unsafe_plan_is_found_only_where_slack_is_charged(plant_of: PlantOf) 
     assert forced.cost > UNSAFE
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", [level for level in LEVELS if level != "operations"])
 def test_planning_on_the_shown_forecasts_is_safe_and_far_better_than_holding(
     level: str, world_of: WorldOf, task_of: TaskOf

@@ -37,6 +37,7 @@ def errors(correlation: float, draws: int = 600) -> npt.NDArray[np.float64]:
     return found[:, :, LEADS : STEPS - LEADS]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("correlation", sorted({level.correlation for level in LEVELS.values()}))
 def test_forecasts_of_one_hour_are_one_process_that_news_corrects(correlation: float) -> None:
     """What one issue is wrong by remains in the next one, but for the news of one step."""
@@ -75,6 +76,7 @@ def test_the_first_forecast_is_of_the_same_process() -> None:
         assert found == pytest.approx(expected, abs=0.05)
 
 
+@pytest.mark.nightly
 def test_operations_has_spikes_and_departures_as_often_as_it_says() -> None:
     rng, level = np.random.default_rng(4), LEVELS["operations"]
     rows = [draw_microgrid(rng, level) for _ in range(400)]

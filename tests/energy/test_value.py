@@ -65,6 +65,7 @@ def shifted(name: str, share: float) -> Policy:
     return play_it
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", spec("energy").levels)
 def test_of_two_safe_policies_the_dearer_in_expectation_never_earns_more(
     level: str, world_of: WorldOf, task_of: TaskOf

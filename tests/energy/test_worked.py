@@ -26,6 +26,7 @@ def played(level: str, index: int, name: str = "worked") -> PlayedEpisode:
     return play(world, world.task("train", index), BASELINES[name])
 
 
+@pytest.mark.nightly
 @given(index=st.integers(0, 2**31), level=st.sampled_from(["small", "day", "outages"]))
 def test_who_reads_the_prompt_finds_every_number_of_the_steps(index: int, level: str) -> None:
     record = played(level, index)
@@ -69,6 +70,7 @@ def test_every_level_has_a_reply_in_form(level: str) -> None:
     assert record.metrics["malformed_replies"] == 0.0
 
 
+@pytest.mark.nightly
 def test_it_earns_more_than_other_rules_of_thumb() -> None:
     earned = {
         name: np.mean([played("small", index, name).returns["operator"] for index in range(60)])

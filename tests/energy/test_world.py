@@ -74,6 +74,7 @@ def test_a_violation_scores_below_the_floor_and_a_safe_episode_never_does(
         assert last["normalized_score"] <= 1.0 + 1e-6 or level.startswith("commit")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", ["small", "day", "outages", "household"])
 def test_a_sensible_policy_in_tenths_can_break_the_floor_and_a_planner_in_tenths_does_not(
     level: str, world_of: WorldOf, task_of: TaskOf
@@ -118,6 +119,7 @@ def test_the_flat_floor_pays_every_violation_nothing_and_safe_episodes_the_same(
     assert flat.returns["operator"] == (graded.returns["operator"] if kept else 0.0)
 
 
+@pytest.mark.nightly
 @quick
 @given(st.integers(0, 3), st.lists(st.floats(-6, 6), min_size=3, max_size=12))
 def test_termination_ends_the_first_violation_and_pays_no_more_than_going_on_violating(
@@ -238,6 +240,7 @@ def test_what_is_shown_does_not_depend_on_what_is_yet_to_come(
         assert one.shown == two.shown
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", DAYS)
 def test_a_terse_day_is_short_whatever_is_sensibly_replied(
     level: str, world_of: WorldOf, task_of: TaskOf

@@ -37,6 +37,7 @@ def evaluate(
     return run_evaluation(config, EvaluationFolder(folder))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("world", "tasks"), [("forecast", 8), ("forecast", 12), ("disruption", 12)]
 )

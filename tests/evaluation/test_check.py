@@ -219,6 +219,7 @@ def test_where_the_oracle_attains_the_optimum_one_better_episode_is_enough() -> 
     assert " earns 0.25" in certify(Overstates(SPEC)).broken[Contract.OPTIMUM]
 
 
+@pytest.mark.nightly
 def test_a_tie_budget_is_that_of_groups_of_eight() -> None:
     class PaysWhole(Coded):
         def worth(self, distance: float) -> float:
@@ -244,11 +245,13 @@ def test_luck_breaks_no_contract() -> None:
     assert certify(Lottery(SPEC)).broken == {}
 
 
+@pytest.mark.nightly
 def test_an_oracle_that_random_play_beats_by_far_is_no_signal() -> None:
     policies = {**CODED, "oracle": CODED["null"]}
     assert "than random play" in check(Coded(SPEC), policies, tasks=12).broken[Contract.SIGNAL]
 
 
+@pytest.mark.nightly
 def test_an_unlucky_oracle_is_a_signal_still() -> None:
     """A lottery: the oracle wins 6 times in 10 and random play 5, so 12 Tasks can say otherwise."""
 
@@ -271,6 +274,7 @@ def test_a_certificate_needs_two_test_tasks() -> None:
         check(Coded(SPEC), CODED, tasks=1)
 
 
+@pytest.mark.nightly
 def test_certificates_come_out_as_json_and_the_exit_status_says_all_contracts_are_kept(
     tmp_path: Path,
 ) -> None:
@@ -297,6 +301,7 @@ class Overpays(Coded):
         return 1.5
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("fresh_registry")
 def test_a_table_without_a_row_for_a_level_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -317,6 +322,7 @@ def test_a_table_without_a_row_for_a_level_is_not_written(
         assert bool(read_block(page, name)) is written
 
 
+@pytest.mark.nightly
 def test_every_episode_that_is_played_can_be_kept() -> None:
     world, policies = make_world("forecast"), baselines("forecast")
     kept: dict[str, Sequence[Sequence[PlayedEpisode]]] = {}
@@ -340,6 +346,7 @@ def best_of(world: World, policies: Sequence[Policy]) -> float:
     return max(map(earned, policies))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", [("forecast", "hard"), ("disruption", "L2")], ids="-".join)
 def test_each_figure_is_the_mean_return_of_the_policy_that_it_names(case: tuple[str, str]) -> None:
     world = make_world(*case, label="expected")
@@ -353,6 +360,7 @@ def test_each_figure_is_the_mean_return_of_the_policy_that_it_names(case: tuple[
     assert found.reachable.value == pytest.approx(reach)
 
 
+@pytest.mark.nightly
 def test_luck_in_outcomes_is_in_no_figure() -> None:
     policies = {name: baselines("forecast")[name] for name in ("null", "random", "oracle")}
     lucky, exact = (
@@ -366,6 +374,7 @@ def test_luck_in_outcomes_is_in_no_figure() -> None:
     assert certify(Coded(SPEC)).unit == "realised"
 
 
+@pytest.mark.nightly
 def test_what_can_be_reached_is_not_said_without_its_policy_or_of_a_users_data(
     tmp_path: Path,
 ) -> None:

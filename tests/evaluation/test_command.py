@@ -25,6 +25,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(app, list(words), catch_exceptions=False)
 
 
+@pytest.mark.nightly
 def test_the_same_command_finds_its_folder_and_is_verified(folder: Path) -> None:
     first = run(*ASKED)
     assert first.exit_code == 0, first.output
@@ -57,6 +58,7 @@ def test_the_same_command_finds_its_folder_and_is_verified(folder: Path) -> None
     assert "differences in 8 rollouts" in wrong.output
 
 
+@pytest.mark.nightly
 def test_rollouts_are_chosen_and_written(folder: Path) -> None:
     run(*ASKED, "--rollouts", "3", "--out", "here")
     chosen = run("rollouts", "here", "--policy", "noisy", "--min-return", "0.5")

@@ -89,6 +89,7 @@ def test_all_worlds_of_a_mixture_are_compared(tmp_path: Path) -> None:
         assert sum("mixed after" in line and place in line for line in shown.splitlines()) == 2
 
 
+@pytest.mark.nightly
 def test_an_evaluation_is_compared_with_a_run(tmp_path: Path) -> None:
     run = finished(tmp_path / "run", RL, 0.1, 0.3)
     config = EvaluationConfig(
@@ -113,6 +114,7 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     assert training_method(replace(settings, separate=True)) == "self-play, own policies"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("other", "message"),
     [
@@ -140,6 +142,7 @@ def test_runs_trained_on_other_labels_were_put_to_the_same_test(tmp_path: Path) 
     assert shown.count("rewards") == 2
 
 
+@pytest.mark.nightly
 def test_a_task_in_another_wording_is_the_same_task(tmp_path: Path) -> None:
     assert RL.options["prompt"] == "terse"
     other = replace(RL, options={**RL.options, "prompt": "full"})

@@ -89,6 +89,7 @@ def test_a_model_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path)
     assert tasks.startswith("Tasks (test)")
 
 
+@pytest.mark.nightly
 def test_several_addresses_share_the_requests_at_the_rate_of_each(tmp_path: Path) -> None:
     """Of six requests each answers three, half a second apart; one that is down is passed over."""
     with serving(Endpoint(forecast)) as one, serving(Endpoint(forecast)) as other:

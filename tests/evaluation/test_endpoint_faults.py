@@ -67,6 +67,7 @@ def test_what_was_stopped_goes_on_and_nothing_is_asked_twice(tmp_path: Path) -> 
     assert verify_evaluation(EvaluationFolder(tmp_path)).differences == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("status", [400, 403, 413, 422])
 def test_a_refused_conversation_is_a_failed_rollout_and_the_others_go_on(
     status: int, tmp_path: Path
@@ -116,6 +117,7 @@ def test_what_is_wrong_with_every_request_ends_the_evaluation(status: int, tmp_p
     assert list(EvaluationFolder(tmp_path).rollouts.read()) == []
 
 
+@pytest.mark.nightly
 def test_an_endpoint_that_fails_now_and_then_is_evaluated_in_one_run(tmp_path: Path) -> None:
     """Of 200 conversations two are refused for ever, two dropped and two hung."""
     kinds = {"refused (status 400)": 2, "no connection": 2, "time-out": 2}
@@ -139,6 +141,7 @@ def test_an_endpoint_that_fails_now_and_then_is_evaluated_in_one_run(tmp_path: P
         assert results(tmp_path)["failures"] == {"refused (status 400)": 2}
 
 
+@pytest.mark.nightly
 def test_kills_change_nothing(tmp_path: Path) -> None:
     chance = random.Random(0)
     with serving(faulty(60)) as endpoint:

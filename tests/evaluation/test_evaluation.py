@@ -51,6 +51,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Path]:
     return run(asked(), folder)[0], folder
 
 
+@pytest.mark.nightly
 def test_figures_are_those_of_the_rollouts(done: tuple[Results, Path]) -> None:
     results, folder = done
     assert [(one.world, one.policy) for one in results.policies] == [
@@ -96,6 +97,7 @@ def test_policies_of_a_world_are_compared_in_pairs(done: tuple[Results, Path]) -
         assert pair.detectable > 0.0
 
 
+@pytest.mark.nightly
 def test_it_is_played_again_offline_and_agrees(done: tuple[Results, Path]) -> None:
     _, folder = done
     assert verify_evaluation(EvaluationFolder.open(folder / "evaluation.json")) == (48, [])
@@ -114,6 +116,7 @@ def _reported_otherwise(data: dict[str, Any]) -> None:
     data["turns"][-1]["metrics"]["normalized_score"] *= 1 + 1e-6
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("change", [_said_otherwise, _earned_otherwise, _reported_otherwise])
 def test_a_changed_figure_is_found(
     done: tuple[Results, Path], tmp_path: Path, change: Callable[[dict[str, Any]], None]
@@ -167,6 +170,7 @@ def test_an_unfinished_one_is_not_verified(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("fresh_registry")
 def test_names_are_resolved_before_anything_is_played(
     done: tuple[Results, Path], tmp_path: Path
@@ -276,6 +280,7 @@ def test_settings_survive_their_json(tmp_path: Path) -> None:
         EvaluationFolder.open(tmp_path / "elsewhere")
 
 
+@pytest.mark.nightly
 def test_a_notebook_whose_event_loop_runs_can_evaluate(
     done: tuple[Results, Path], tmp_path: Path
 ) -> None:
@@ -314,6 +319,7 @@ def test_an_interrupt_in_a_notebook_cancels_what_runs() -> None:
     assert cancelled == [True]
 
 
+@pytest.mark.nightly
 def test_memory_hardly_grows_with_the_tasks() -> None:
     """A Task costs what its figures and its compiled form take, not its episodes or draws."""
 

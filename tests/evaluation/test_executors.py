@@ -76,6 +76,7 @@ def evaluate(
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.json*")}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("count", [0, 1, 9, 100])
 def test_results_keep_the_order_of_the_items(two: Processes, count: int) -> None:
     expected = [number * number for number in range(count)]
@@ -106,6 +107,7 @@ def square_elsewhere() -> None:
     Processes(2).map(squares, range(4))
 
 
+@pytest.mark.nightly
 def test_a_child_process_that_used_one_ends() -> None:
     child = CONTEXT.Process(target=square_elsewhere)
     child.start()
@@ -113,11 +115,13 @@ def test_a_child_process_that_used_one_ends() -> None:
     assert child.exitcode == 0
 
 
+@pytest.mark.nightly
 def test_a_shard_that_kills_every_worker_ends_the_work(two: Processes) -> None:
     with pytest.raises(WorkerError, match="4 workers died on one shard"):
         list(two.run(die, [1]))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("world", "tasks", "partitions"), [("forecast", TASKS, (1, 2, 7)), ("energy", 7, (7,))]
 )
@@ -133,6 +137,7 @@ def test_every_partition_of_the_tasks_gives_the_same_files(
         assert evaluate("noisy", tmp_path / str(shards), executor, **asked) == whole
 
 
+@pytest.mark.nightly
 def test_ties_are_those_of_one_process(two: Processes) -> None:
     world, rules = make_world("forecast"), baselines("forecast")
     tasks = draw_tasks(world, "test", 9, two)
@@ -147,6 +152,7 @@ def test_ties_are_those_of_one_process(two: Processes) -> None:
     assert replace(one, effort=effort) == other
 
 
+@pytest.mark.nightly
 def test_certificates_are_those_of_one_process(tmp_path: Path) -> None:
     call = ["check", "forecast", "--level", "easy", "--level", "hard", "--tasks", "4"]
     for workers in ("1", "2"):
@@ -174,6 +180,7 @@ def test_the_example_runs(
     assert verify_evaluation(EvaluationFolder(tmp_path / "forecast_easy")) == (10, [])
 
 
+@pytest.mark.nightly
 def test_a_killed_worker_loses_no_finished_rollout(two: Processes, tmp_path: Path) -> None:
     """Only what was under way in it, at most two conversations, is asked for again."""
 

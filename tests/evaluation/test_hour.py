@@ -34,6 +34,7 @@ def entry(folder: Path, module: str = "re", busy: str = "") -> Path:
     return path
 
 
+@pytest.mark.nightly
 def test_an_entry_is_placed_by_what_it_earns(tmp_path: Path) -> None:
     figures, place = run_entry(LEVEL, entry(tmp_path), "test", 4, workers=1)
     assert figures.startswith("4 test Tasks: value 0.8")
@@ -82,6 +83,7 @@ def test_the_folder_has_the_protocol_the_prompt_and_train_tasks_alone(tmp_path: 
         assert {*row} == {"texts", "replies", "end", "value", "return"}
 
 
+@pytest.mark.nightly
 def test_the_entries_of_a_world_are_written_into_its_page(tmp_path: Path) -> None:
     page = tmp_path / "forecast.md"
     page.write_text(f"<!-- made by {BLOCK} -->\n\n<!-- end of {BLOCK} -->\n")

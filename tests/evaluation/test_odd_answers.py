@@ -63,6 +63,7 @@ def server() -> Iterator[Endpoint]:
         yield made
 
 
+@pytest.mark.nightly
 @given(sent=answers)
 @example(sent=answer(GOOD, usage="12 tokens"))
 @example(sent=answer(GOOD, usage=float("nan")))

@@ -41,6 +41,7 @@ OTHERS = [
 ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("world_id", "level", "options"), [*LEVELS, *OTHERS])
 def test_skill_is_the_same_number_for_all_who_state_it(
     world_id: str, level: str, options: dict[str, Any], tmp_path: Path
@@ -76,6 +77,7 @@ def test_skill_is_the_same_number_for_all_who_state_it(
     assert found.earned == mean_estimate(Evaluated(found, table).earned_T)
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 def test_a_step_is_measured_by_what_its_replies_earn_on_average(
     tmp_path: Path, served: dict[str, Any]
@@ -107,6 +109,7 @@ def test_the_file_has_every_level_role_and_option_of_ours() -> None:
     ] == list(level_scales.places())  # fmt: skip
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(3))
 def test_a_line_of_the_file_is_what_its_command_measures(seed: int) -> None:
     # Which ones changes from day to day; the name of the test's failure holds the line.

@@ -68,6 +68,7 @@ def test_a_value_weighs_metrics_and_is_unknown_without_them() -> None:
     assert score.value(0.7, {"expected_return/lead": 0.6}, "lead") == 0.6
 
 
+@pytest.mark.nightly
 def test_rungs_that_do_not_differ_are_merged_with_the_better_one() -> None:
     world = make_world("warehouse", "pick")
     ladder = LevelLadder.measure(world, world.first_tasks("validation", 12))

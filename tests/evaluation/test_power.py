@@ -13,6 +13,8 @@ from tokengym.envs.forecasting.world import ForecastWorld
 from tokengym.rewards.arrays import Floats
 from tokengym.rewards.clustered import paired_comparison
 
+pytestmark = pytest.mark.nightly
+
 POOL, TASKS, EVALUATIONS = 600, 128, 1000
 WORSE = 0.03
 Forecasts = tuple[Floats, Floats]

@@ -70,6 +70,7 @@ def test_dead_groups_of_smaller_sizes_are_the_share_of_choices_and_larger_ones_p
     assert found["report"]["parts"][0]["note"] == "Sizes above 8 are predicted."
 
 
+@pytest.mark.nightly
 def test_what_is_predicted_from_the_first_rollouts_is_what_the_others_show() -> None:
     """Held out: of groups of 32 that a scripted policy played, eight are seen."""
     world = make_world("warehouse", "pick")
@@ -85,6 +86,7 @@ def test_what_is_predicted_from_the_first_rollouts_is_what_the_others_show() -> 
         assert row.useful.value == pytest.approx(true, abs=0.1)
 
 
+@pytest.mark.nightly
 def test_a_tolerance_ties_what_is_near_and_intervals_are_over_tasks(tmp_path: Path) -> None:
     noise = np.random.default_rng(1)
     recorded = [

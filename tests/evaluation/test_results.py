@@ -45,6 +45,7 @@ def share_of_replies(what: Callable[[dict[str, Any]], bool]) -> Callable[[dict[s
     return lambda row: sum(map(what, replies(row))) / len(replies(row))
 
 
+@pytest.mark.nightly
 @everywhere
 def test_who_played_what_is_stated(written: Written, world: str, policy: str) -> None:
     found = written.of(world, policy)

@@ -43,6 +43,7 @@ def read(rows: list[dict[str, float]]) -> RunTies:
         return run_ties(RunFolder(a_run(Path(folder), rows)))
 
 
+@pytest.mark.nightly
 @settings(max_examples=30)
 @given(st.lists(st.fixed_dictionaries(dict.fromkeys(SERIES, RATE)), min_size=1, max_size=25))
 def test_means_are_those_of_the_log(rows: list[dict[str, float]]) -> None:
@@ -74,6 +75,7 @@ def test_the_floor_is_told_first_and_a_split_only_where_it_is_logged() -> None:
     assert "of the others' pairs 12.5% tied" in told
 
 
+@pytest.mark.nightly
 def test_a_folder_in_place_of_a_world_is_read(tmp_path: Path) -> None:
     a_run(tmp_path, [{"mean_reward": 0.5, "reward_tie_pair_rate": 0.25}] * 12)
     collapse = Collapse(3, "the form is lost", "try it")
@@ -117,6 +119,7 @@ def test_a_run_without_steps_or_with_other_options_is_refused(tmp_path: Path) ->
     assert "options of a world or a policy do not apply to it" in str(result.exception)
 
 
+@pytest.mark.nightly
 def test_a_run_is_no_policy_of_another_world_nor_beside_other_weights(tmp_path: Path) -> None:
     a_run(tmp_path, [{"mean_reward": 0.5}])
     for world, more, said in (

@@ -40,6 +40,7 @@ def study(served: dict[str, Any], tasks: int, sizes: tuple[int, ...], **sampling
     return tie_study(EvaluatedWorld.resolve(place, 0), plan, sizes)
 
 
+@pytest.mark.nightly
 def test_a_model_at_an_address_is_studied_in_its_own_tokens(served: dict[str, Any]) -> None:
     job = Job.resolve(replace(FORECAST, **served))
     world = make_world("forecast", prompt="terse")
@@ -63,6 +64,7 @@ def test_at_temperature_0_every_group_ties_and_no_size_helps(served: dict[str, A
     assert found.recommended == (2, "no size helps: every group ties")
 
 
+@pytest.mark.nightly
 def test_the_newest_weights_of_a_run_play(tmp_path: Path) -> None:
     run, data = tmp_path / "a-run", tmp_path / "ties.json"
     settings = preset("forecast", steps=1, groups_per_batch=2, group_size=2, evaluation_tasks=2)

@@ -51,6 +51,7 @@ def served(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         process.wait()
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 def test_a_server_that_dies_is_said_and_what_it_answered_is_kept(
     served: tuple[str, subprocess.Popen[bytes]], reference_directory: Path, tmp_path: Path

@@ -60,6 +60,7 @@ def named(where: tuple[str | int, ...]) -> str:
     return ".".join(map(str, where))
 
 
+@pytest.mark.nightly
 def test_each_number_of_the_results_is_named_when_it_is_edited(kept: EvaluationFolder) -> None:
     text = kept.file.read_text()
     places = list(numbers(json.loads(text)["results"]))

@@ -55,6 +55,7 @@ def change(run: RunFolder, segment: str, **changes: Any) -> None:
     path.write_text("\n".join([json.dumps({**json.loads(first), **changes}), *others]) + "\n")
 
 
+@pytest.mark.nightly
 def test_a_run_that_was_left_alone_agrees_to_the_bit(run: RunFolder) -> None:
     assert verify_run(run) == (6, [])
     shown = CliRunner().invoke(app, ["evaluate", "--verify", str(run.folder)])
@@ -64,6 +65,7 @@ def test_a_run_that_was_left_alone_agrees_to_the_bit(run: RunFolder) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_a_rollout_that_was_changed_is_named(run: RunFolder) -> None:
     change(run, train_segment(0), **{"return": 0.125})
     (found,) = verify_run(run).differences

@@ -48,6 +48,7 @@ def test_probabilities_of_one_law_have_no_gap(weights: list[float], order: list[
     )
 
 
+@pytest.mark.nightly
 def test_what_has_no_gap_is_of_one_law() -> None:
     """Over a grid of all answers: the laws that are checked are all there are."""
     thirds = (0.0, 1 / 3, 2 / 3, 1.0)

@@ -74,6 +74,7 @@ def test_credit_and_luck_sum_to_the_return(
     assert total == pytest.approx(world.returns["forecaster"], abs=1e-12)
 
 
+@pytest.mark.nightly
 @levels
 def test_the_best_way_loses_nothing_and_the_luck_of_notes_is_fair(level: str) -> None:
     world, lucks = desk(level, "expected"), []

@@ -45,6 +45,7 @@ def test_every_forecast_is_a_distribution_over_the_outcomes(
         assert math.fsum(forecast) == pytest.approx(1.0)
 
 
+@pytest.mark.nightly
 @asked
 @settings(max_examples=3)
 @given(seed=seeds)

@@ -146,6 +146,7 @@ def test_more_rounds_give_more_questions_to_train_on(tmp_path: Path) -> None:
     assert {text.split(": ")[1] for text in shown if "No" in text} == {"No"}
 
 
+@pytest.mark.nightly
 @settings(max_examples=25)
 @given(data=st.data())
 def test_rounds_are_split_by_series_or_at_a_cutoff_by_horizon(

@@ -247,6 +247,7 @@ def numbers_in(shown: object, at: str = "") -> dict[str, float]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("level", "name"), ASKED)
 def test_the_odds_are_those_of_futures_drawn_from_the_hidden_law(level: str, name: str) -> None:
     """Residuals are 0 on average, weighed by any function of what is shown.

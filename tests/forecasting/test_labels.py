@@ -37,6 +37,7 @@ def correlation(level: str, label: str) -> float:
     return float(np.corrcoef(*pair)[0, 1])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", LEVELS)
 def test_more_outcomes_bring_the_advantages_nearer_those_without_noise(level: str) -> None:
     found = [correlation(level, label) for label in ("outcome", "replay:8", "replay:64")]

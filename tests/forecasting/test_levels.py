@@ -36,6 +36,7 @@ def mean_return(world: World, policy: Policy) -> float:
     return fmean(play(world, task, policy).returns[ROLE] for task in tasks_of(world.level))
 
 
+@pytest.mark.nightly
 @levels
 def test_the_rule_of_thumb_is_not_within_a_third_of_a_percent_of_the_optimum(level: str) -> None:
     world = make_world("forecast", level, label="expected")
@@ -44,6 +45,7 @@ def test_the_rule_of_thumb_is_not_within_a_third_of_a_percent_of_the_optimum(lev
     assert mean_return(world, rules["empirical"]) < (1.0 - 0.003) * best
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", ["expert", "twins"])
 def test_a_law_must_be_found_and_the_likeliest_one_is_nearly_the_posterior(level: str) -> None:
     """What regressions and frequencies read off earns half; the posterior hardly more than it."""
@@ -56,6 +58,7 @@ def test_a_law_must_be_found_and_the_likeliest_one_is_nearly_the_posterior(level
     assert 0.0 < (best - mean_return(world, rules["likeliest"])) / (best - blind) < 0.05
 
 
+@pytest.mark.nightly
 def test_what_a_level_shows_is_told_apart_by_no_number_that_a_regression_reads() -> None:
     """A regression with other features than ours, on 200 questions of each family, gains little."""
     rng = np.random.default_rng(0)
@@ -106,6 +109,7 @@ def counts_of(shown: Shown) -> list[float]:
     return [*by_part[0], *by_part[1], *(float(signs @ (same == n)) for n in range(6)), signs.sum()]
 
 
+@pytest.mark.nightly
 def test_a_regression_learns_how_far_to_trust_the_rule_of_thumb() -> None:
     world = make_world("forecast", "expert", family="buttons", label="expected")
     earned = {
@@ -132,6 +136,7 @@ def copy_example(_world: World, turn: Turn, _rng: np.random.Generator) -> str:
     return found[0] if found else ""
 
 
+@pytest.mark.nightly
 @without_archive
 def test_copying_the_terse_prompt_is_no_better_than_a_random_answer(level: str) -> None:
     world = make_world("forecast", level, label="expected", prompt="terse")
@@ -143,6 +148,7 @@ def test_copying_the_terse_prompt_is_no_better_than_a_random_answer(level: str) 
     assert len({copy_example(world, turn, rng) for turn in turns}) > 7
 
 
+@pytest.mark.nightly
 def test_the_example_has_nothing_to_do_with_the_answer() -> None:
     world = make_world("forecast", label="expected", prompt="terse")
     pairs = []

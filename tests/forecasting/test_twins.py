@@ -44,6 +44,7 @@ def test_a_forecast_and_its_complement_earn_the_same_of_twins(index: int, p: flo
     assert turn.rewards["forecaster"] == pytest.approx(twin.rewards["forecaster"], abs=1e-6)
 
 
+@pytest.mark.nightly
 @given(st.integers(0, 200))
 def test_a_conjunction_has_the_product_of_the_odds_of_its_parts(index: int) -> None:
     world = make_world("forecast", "hard", family="conjunction", prompt="terse")

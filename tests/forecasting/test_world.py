@@ -125,6 +125,7 @@ def test_a_task_is_scored_by_the_options_it_was_drawn_with() -> None:
     assert forecast_world(label="expected", prompt="terse").start(task)
 
 
+@pytest.mark.nightly
 def test_labels_agree_in_the_mean() -> None:
     means = [
         mean_return(forecast_world(label=label), "empirical", 600)
@@ -149,6 +150,7 @@ def test_more_replays_bring_the_reward_nearer_the_noise_free_one() -> None:
     assert errors[-1] < errors[0] / 4
 
 
+@pytest.mark.nightly
 def test_knowledge_pays_at_the_easy_level() -> None:
     world = forecast_world(label="expected")
     constant = max(mean_return(world, policy) for policy in ("half", "base_rate"))
@@ -158,6 +160,7 @@ def test_knowledge_pays_at_the_easy_level() -> None:
     assert mean_return(world, "random") < constant
 
 
+@pytest.mark.nightly
 def test_easy_instances_hardly_ever_repeat() -> None:
     world = forecast_world()
     prints = {world.task("train", index).fingerprint for index in range(2000)}

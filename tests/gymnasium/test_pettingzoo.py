@@ -70,6 +70,7 @@ def test_pettingzoos_own_tests_find_nothing(make: Callable[..., TextAECEnv]) -> 
         seed_test(make, num_cycles=20)
 
 
+@pytest.mark.nightly
 def test_renders_for_people_and_as_text(
     make: Callable[..., TextAECEnv], capsys: pytest.CaptureFixture[str]
 ) -> None:

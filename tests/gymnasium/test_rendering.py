@@ -30,6 +30,7 @@ def replies_of(world: tokengym.World, task: tokengym.Task) -> tuple[str, ...]:
     return tokengym.envs.play(world, task, policy).replies
 
 
+@pytest.mark.nightly
 @needs_matplotlib
 @pytest.mark.parametrize(("world_id", "level"), LEVELS)
 def test_an_episode_is_drawn_after_any_reply(world_id: str, level: str) -> None:
@@ -44,6 +45,7 @@ def test_an_episode_is_drawn_after_any_reply(world_id: str, level: str) -> None:
     assert len(sizes) == 1
 
 
+@pytest.mark.nightly
 @needs_matplotlib
 @pytest.mark.parametrize(("world_id", "level"), DIFFERENT)
 def test_an_env_returns_the_picture_of_the_episode_so_far(world_id: str, level: str) -> None:
@@ -69,6 +71,7 @@ def test_an_env_returns_the_picture_of_the_episode_so_far(world_id: str, level: 
     assert np.array_equal(frames[1], picture(world, task, replies))
 
 
+@pytest.mark.nightly
 @needs_matplotlib
 def test_a_picture_shows_what_a_budget_left_undone() -> None:
     env = TextEnv(
@@ -92,6 +95,7 @@ def test_a_picture_shows_what_a_budget_left_undone() -> None:
     assert np.array_equal(env.render(), whole)  # type: ignore[arg-type]
 
 
+@pytest.mark.nightly
 @needs_matplotlib
 def test_rendering_leaves_the_episode_alone() -> None:
     envs = [
@@ -107,6 +111,7 @@ def test_rendering_leaves_the_episode_alone() -> None:
         assert one == two
 
 
+@pytest.mark.nightly
 @needs_matplotlib
 def test_every_adapter_gives_the_same_picture() -> None:
     options = {"split": "test", "index": 3}
@@ -127,6 +132,7 @@ def test_every_adapter_gives_the_same_picture() -> None:
         assert np.array_equal(frame, other)
 
 
+@pytest.mark.nightly
 @needs_matplotlib
 def test_gymnasiums_wrapper_collects_the_pictures() -> None:
     kwargs: dict[str, Any] = {"level": "small", "mode": "text", "render_mode": "rgb_array"}
@@ -147,6 +153,7 @@ def test_a_world_without_pictures_refuses_by_name(make: Any, fresh_registry: Non
     assert "rgb_array" not in make(world_id).metadata["render_modes"]
 
 
+@pytest.mark.nightly
 def test_without_matplotlib_no_pictures_are_declared_and_every_world_passes_check_env() -> None:
     code = """
 import sys

@@ -42,6 +42,7 @@ def test_a_space_equals_its_pickle_and_samples_like_it(space: Tokens | UnicodeTe
     assert np.array_equal(twin.sample(), space.sample())
 
 
+@pytest.mark.nightly
 @given(st.text(max_size=20))
 def test_every_string_within_the_bound_is_contained(text: str) -> None:
     assert UnicodeText(20).contains(text)

@@ -113,6 +113,7 @@ class Trickle(io.StringIO):
         return super().read(min(size or 1, 3) if size and size > 0 else size)
 
 
+@pytest.mark.nightly
 @given(
     values=st.lists(VALUES, max_size=6),
     array=st.booleans(),

@@ -224,6 +224,7 @@ def test_a_decimal_comma_among_decimal_points_is_refused(tmp_path: Path) -> None
         read_days(path)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("zone", "year"),
     [
@@ -317,6 +318,7 @@ def test_a_paper_with_a_list_or_text_for_an_object_is_refused_by_the_field(
 # The audit
 
 
+@pytest.mark.nightly
 def test_the_audit_says_the_same_of_the_files_of_every_world(tmp_path: Path) -> None:
     files = {
         "forecast": write_lines(tmp_path / "q.jsonl", map(plain, range(60))),

@@ -53,6 +53,7 @@ def test_what_fails_half_way_leaves_nothing() -> None:
     assert [path.name for path in cache_folder().iterdir()] == [".tiny.lock"]
 
 
+@pytest.mark.nightly
 def test_a_killed_process_leaves_nothing_that_stays(cache_home: Path) -> None:
     code = (
         "import os, pathlib\n"
@@ -70,6 +71,7 @@ def test_a_killed_process_leaves_nothing_that_stays(cache_home: Path) -> None:
     assert {path.name for path in cache_folder().iterdir()} == {".tiny.lock", "tiny"}
 
 
+@pytest.mark.nightly
 def test_two_processes_make_it_once(cache_home: Path) -> None:
     code = (
         "import pathlib, sys, time\n"

@@ -31,6 +31,7 @@ def converted(tmp_path: Path) -> Path:
     return directory
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("architecture", "kind", "head"), CASES)
 def test_logits_are_those_of_transformers(
     architecture: str, kind: Kind, head: bool, tmp_path: Path, converted: Path
@@ -102,6 +103,7 @@ def test_a_damaged_file_is_refused(size: int, tmp_path: Path, converted: Path) -
         convert(file, converted)
 
 
+@pytest.mark.nightly
 def test_an_array_of_more_entries_than_the_file_has_is_refused_at_once(
     tmp_path: Path, converted: Path
 ) -> None:

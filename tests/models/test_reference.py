@@ -24,11 +24,13 @@ def tokenizer(reference_directory: Path) -> Any:
     return AutoTokenizer.from_pretrained(reference_directory)
 
 
+@pytest.mark.nightly
 def test_its_directory_is_whole(reference_directory: Path) -> None:
     check_model_directory(reference_directory)
     assert resolve_model("smollm2", verify=True).directory == reference_directory
 
 
+@pytest.mark.nightly
 def test_its_vocabulary_is_that_of_the_model(tokenizer: Any, reference_directory: Path) -> None:
     assert len(tokenizer) == tokenizer.vocab_size == 49152
     assert set(tokenizer.get_vocab().values()) == set(range(49152))
@@ -41,6 +43,7 @@ def test_decode_undoes_encode(tokenizer: Any, text: str) -> None:
     assert tokenizer.decode(encoded) == kept
 
 
+@pytest.mark.nightly
 def test_it_knows_the_capital_of_france(tokenizer: Any, reference_directory: Path) -> None:
     model: Any = AutoModelForCausalLM.from_pretrained(reference_directory, dtype=torch.float32)
     prompt = tokenizer.apply_chat_template(

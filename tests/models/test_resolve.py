@@ -68,6 +68,7 @@ def test_kinds_are_known_without_a_network(tmp_path: Path, monkeypatch: pytest.M
     assert {name: model_kind(name) for name in kinds} == kinds
 
 
+@pytest.mark.nightly
 def test_kinds_load_neither_torch_nor_the_hub() -> None:
     code = (
         "import sys; from tokengym.agents.models import model_kind; model_kind('a/b')\n"
@@ -122,6 +123,7 @@ def packaged(tmp_path: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch) 
     return "tiny"
 
 
+@pytest.mark.nightly
 def test_without_the_hub_a_reference_model_comes_from_its_package(packaged: str) -> None:
     messages: list[str] = []
     model = resolve_model(packaged, progress=messages.append)
@@ -150,6 +152,7 @@ def test_an_installed_package_is_read_and_not_imported(
     assert "tiny_model" not in sys.modules
 
 
+@pytest.mark.nightly
 def test_a_package_with_another_file_is_refused(
     packaged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +175,7 @@ MODEL: Mapping[str, bytes] = {
 }
 
 
+@pytest.mark.nightly
 def test_of_a_hub_model_only_what_is_safe_is_fetched(tmp_path: Path) -> None:
     with hub({"some/model": MODEL}) as (address, downloaded):
         done = tokengym("models", "fetch", "some/model", home=tmp_path, address=address)
@@ -185,6 +189,7 @@ def test_of_a_hub_model_only_what_is_safe_is_fetched(tmp_path: Path) -> None:
     assert f"directory: {directory}" in tokengym("models", "list", home=tmp_path).stdout
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("files", "message"),
     [
@@ -207,12 +212,14 @@ def test_a_hub_model_is_refused_before_its_weights_are_fetched(
     assert not [name for name in downloaded if not name.endswith(".json")]
 
 
+@pytest.mark.nightly
 def test_a_name_the_hub_does_not_know_is_an_error(tmp_path: Path) -> None:
     with hub({}) as (address, _):
         done = tokengym("models", "fetch", "some/model", home=tmp_path, address=address, status=2)
     assert "no some/model, or it is private" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.nightly
 def test_an_unreachable_hub_is_one_line_with_both_ways_out(tmp_path: Path) -> None:
     done = tokengym("models", "fetch", "some/model", home=tmp_path, status=2)
     last = done.stderr.splitlines()[-1]
@@ -220,6 +227,7 @@ def test_an_unreachable_hub_is_one_line_with_both_ways_out(tmp_path: Path) -> No
     assert "for hosted models set TINKER_API_KEY" in last
 
 
+@pytest.mark.nightly
 def test_a_reference_model_says_all_that_was_tried(tmp_path: Path) -> None:
     done = tokengym("models", "fetch", "smollm2", home=tmp_path, status=2)
     last = done.stderr.splitlines()[-1]
@@ -228,6 +236,7 @@ def test_a_reference_model_says_all_that_was_tried(tmp_path: Path) -> None:
     assert "no models in" in tokengym("models", "list", home=tmp_path).stdout
 
 
+@pytest.mark.nightly
 def test_a_large_model_is_not_downloaded_unasked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

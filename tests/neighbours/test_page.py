@@ -43,6 +43,7 @@ def test_every_snippet_is_known() -> None:
     assert set(SNIPPETS) == set(NEEDS)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", NEEDS)
 def test_the_snippet_runs(name: str, tmp_path: Path) -> None:
     if not installed(NEEDS[name]):

@@ -7,6 +7,8 @@ from tests.probe.probing import FEW, batch_of, probe, probe_steps
 from tokengym.agents.probe.verdict import Kind
 from tokengym.agents.probe.worlds import designed_rollouts
 
+pytestmark = pytest.mark.nightly
+
 SEEDS = range(10)
 FOLLOWS = {
     "plain": Settings(),

@@ -64,6 +64,7 @@ def options(folder: Path, after: Path) -> list[object]:
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["right.safetensors", "right.pt"])
 def test_a_right_update_elsewhere_follows(exported: Path, name: str) -> None:
     after = trained(exported, Settings(), name)
@@ -71,6 +72,7 @@ def test_a_right_update_elsewhere_follows(exported: Path, name: str) -> None:
     assert output.startswith("follows: centred by group, summed over tokens")
 
 
+@pytest.mark.nightly
 def test_a_fault_is_wrong_with_two_seeds_and_suspect_with_one(exported: Path, second: Path) -> None:
     late = Settings(fault="mask late")
     one, other = (
@@ -84,6 +86,7 @@ def test_a_fault_is_wrong_with_two_seeds_and_suspect_with_one(exported: Path, se
     assert "tokengym probe read --before" in both
 
 
+@pytest.mark.nightly
 def test_what_reproduces_a_verdict_has_every_option_and_is_quoted(exported: Path) -> None:
     named = exported.parent / "a folder"
     shutil.copytree(exported, named)
@@ -94,6 +97,7 @@ def test_what_reproduces_a_verdict_has_every_option_and_is_quoted(exported: Path
     assert again == ["tokengym", "probe", *map(str, asked)]
 
 
+@pytest.mark.nightly
 def test_adam_is_read_off_its_moments_or_not_at_all(second: Path) -> None:
     adam = Settings(optimizer="adamw", rate=1e-3)
     output = said("read", *options(second, trained(second, adam, "bare.safetensors")))
@@ -102,6 +106,7 @@ def test_adam_is_read_off_its_moments_or_not_at_all(second: Path) -> None:
     assert output.startswith("follows: centred by group, summed over tokens")
 
 
+@pytest.mark.nightly
 def test_bfloat16_is_never_called_wrong(exported: Path) -> None:
     after = trained(exported, Settings(rate=0.01, fault="sign"), "bf16.safetensors")
     output = said("read", *options(exported, after))

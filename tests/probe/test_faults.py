@@ -41,6 +41,7 @@ def judged(fault: str, seed: int) -> Verdict:
     return probe(Settings(fault=fault), seed)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", BY_NAME)
 def test_a_planted_fault_is_wrong_under_its_name(fault: str) -> None:
     verdict = judged(fault, 0)
@@ -48,12 +49,14 @@ def test_a_planted_fault_is_wrong_under_its_name(fault: str) -> None:
     assert verdict.off > 0.005
 
 
+@pytest.mark.nightly
 def test_a_fault_without_a_name_is_described() -> None:
     verdict = judged("shuffled", 1)
     assert verdict.kind is Kind.WRONG
     assert "so rewards or baselines differ" in str(verdict)
 
 
+@pytest.mark.nightly
 def test_a_temperature_that_the_gradient_forgets_is_found() -> None:
     settings = Settings(temperature=0.7, fault="temperature")
     verdict = probe(settings)
@@ -67,6 +70,7 @@ def test_a_setting_that_is_ignored_is_found() -> None:
     assert "trained standardised by group (ddof 1, eps 0.0001)" in verdict.sentence
 
 
+@pytest.mark.nightly
 def test_averages_by_micro_batch_are_a_choice_only_where_documented() -> None:
     settings = Settings(weighting="micro mean", micro_batch=8)
     verdict = probe(settings)
@@ -77,6 +81,7 @@ def test_averages_by_micro_batch_are_a_choice_only_where_documented() -> None:
     assert "as loss_type='bnpo' documents" in str(verdict)
 
 
+@pytest.mark.nightly
 def test_a_second_update_without_the_ratio_is_found() -> None:
     first, second = probe_steps(
         Settings(rate=0.3, fault="stale without ratio"), batch_of(0, few=True)
@@ -85,6 +90,7 @@ def test_a_second_update_without_the_ratio_is_found() -> None:
     assert (second.kind, second.name) == (Kind.WRONG, "stale without ratio")
 
 
+@pytest.mark.nightly
 def test_the_sign_of_a_kl_penalty_is_found() -> None:
     settings = Settings(rate=0.3, beta=0.1, fault="sign of KL")
     _, second = probe_steps(settings, batch_of(0, few=True))
@@ -92,6 +98,7 @@ def test_the_sign_of_a_kl_penalty_is_found() -> None:
     assert second.name == "sign of: with a KL penalty to the reference"
 
 
+@pytest.mark.nightly
 def test_rollouts_that_no_step_sees_are_found() -> None:
     rollouts = batch_of(0, few=True)
     rows = [range(4), range(4, 8)]

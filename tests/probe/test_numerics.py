@@ -43,6 +43,7 @@ def test_figures_are_those_computed_by_hand() -> None:
     assert (found.replies, found.replies_outside) == (2, 1.0)
 
 
+@pytest.mark.nightly
 def test_sampled_and_trained_log_probabilities_are_the_model_s_and_old_weights_show(
     served: dict[str, Any],
 ) -> None:
@@ -73,6 +74,7 @@ def test_sampled_and_trained_log_probabilities_are_the_model_s_and_old_weights_s
     assert Gap.of(np.concatenate([reply.gaps for reply in stale])).outside > 0.5
 
 
+@pytest.mark.nightly
 def test_the_command_measures_a_server_beside_our_own(
     served: dict[str, Any], tmp_path: Path
 ) -> None:

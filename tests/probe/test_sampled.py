@@ -33,6 +33,7 @@ def sampled(seed: int, power: float = 1.0, top_k: int = VOCABULARY, top_p: float
     return Sample(logps, np.take_along_axis(order, ranks, axis=1)[:, 0])
 
 
+@pytest.mark.nightly
 def test_right_samplers_raise_no_alarm_and_their_score_is_standard_normal() -> None:
     samples = [sampled(seed) for seed in range(30)]
     assert {judge_sample(one).kind for one in samples} == {Kind.FOLLOWS}
@@ -72,6 +73,7 @@ def test_greedy_replies_are_of_temperature_zero() -> None:
     assert temperature < 0.01
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 def test_the_command_judges_rollouts_of_any_trainer(tmp_path: Path) -> None:
     model, file = load_model(MODEL_DIR).float(), tmp_path / "r.jsonl"

@@ -60,6 +60,7 @@ def data_of(rollouts: list[ProbeRollout], trainer: Trainer) -> list[Datum]:
     return data
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("loss", RATIOS)
 def test_a_loss_of_the_service_follows_on_and_off_policy(base_model: BaseModel, loss: str) -> None:
     forward = packed_forward(base_model.trained, base_model.device, share=True)

@@ -34,6 +34,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProbedTrainer]:
         yield trainer
 
 
+@pytest.mark.nightly
 def test_every_estimator_and_credit_of_our_loop_is_what_it_says(own: ProbedTrainer) -> None:
     found = {(one.column, one.case): one for one in run_campaign(own, "tokengym probe own")}
     names = {key: (one.verdict.kind, one.verdict.name) for key, one in found.items()}
@@ -61,6 +62,7 @@ def test_every_estimator_and_credit_of_our_loop_is_what_it_says(own: ProbedTrain
     assert (standard["shifted"], standard["tie"]) == ("0.33", "0")
 
 
+@pytest.mark.nightly
 def test_the_cookbook_s_loop_follows(tmp_path: Path) -> None:
     with open_trainer("cookbook", tmp_path, {}) as trainer:
         found = list(run_campaign(trainer, "tokengym probe cookbook"))

@@ -51,6 +51,7 @@ def test_a_posterior_scores_the_expectation_over_labels(
     assert debate.correctness(1, truth) == pytest.approx(right, abs=1e-12)
 
 
+@pytest.mark.nightly
 def test_parts_keep_their_ranges() -> None:
     parts = {name: (term.low, term.high) for name, term in debate.PROPER.items()}
     check_reward(debate.reasoning, unit, range=parts["reasoning"])

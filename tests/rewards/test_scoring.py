@@ -46,6 +46,7 @@ every_score = pytest.mark.parametrize("score", ALL_SCORES.values(), ids=ALL_SCOR
 unordered = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES.keys())
 
 
+@pytest.mark.nightly
 @every_score
 def test_every_score_lies_in_the_unit_interval(score: Score) -> None:
     check_reward(lambda pair: score(*pair), pairs(), range=(0.0, 1.0), slack=SLACK)

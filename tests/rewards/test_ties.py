@@ -233,6 +233,7 @@ def test_dead_groups_of_larger_sizes_are_predicted(alpha: float, beta: float) ->
     assert covered >= 0.88 * 80
 
 
+@pytest.mark.nightly
 @given(st.lists(st.lists(grid, min_size=4, max_size=7), min_size=1, max_size=6))
 # The chances of all-tied pairs, triples and fours are here those of no beta law.
 @example([[0, 0, 1, 0], [0, 1, 2, 3, 3, 3], [0, 1, 2, 3, 0], [1, 3] * 3, [0, 1, 2, 3, 0]])

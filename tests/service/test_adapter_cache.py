@@ -33,6 +33,7 @@ def _status(service: LocalService) -> Any:
         return json.loads(response.read())["models"][0]
 
 
+@pytest.mark.nightly
 def test_many_sampling_clients_keep_their_weights(service: LocalService, run: Any) -> None:
     datum = Datum(
         model_input=ModelInput.from_ints(TOKENS[:-1]),

@@ -72,6 +72,7 @@ def test_what_is_saved_twice_is_the_same_file(tmp_path: Path) -> None:
     assert len(files) == 1
 
 
+@pytest.mark.nightly
 def test_kill_at_any_moment_leaves_one_whole_checkpoint(tmp_path: Path) -> None:
     interpreter = Interpreter(tmp_path, os.environ, tmp_path / "printed.txt")
     ended, output = interpreter.execute(KILLER, "killer")

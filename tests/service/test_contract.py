@@ -85,6 +85,7 @@ CHANGES: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("field", SamplingParams.model_fields)
 def test_every_sampling_field_of_the_wire_is_the_sampler_s(
     client: Any, service: LocalService, base_model: BaseModel, field: str
@@ -260,6 +261,7 @@ def test_a_refused_sample_delays_no_other(service: LocalService, client: Any) ->
     assert time.monotonic() - began < 6.0
 
 
+@pytest.mark.nightly
 def test_refused_requests_change_no_step(run: Any, client: Any, service: LocalService) -> None:
     clean = client.create_lora_training_client(service.model_name, rank=8, seed=7).result()
     mask = {"logprobs": [0.0] * 29, "advantages": [1.0] * 29}
@@ -346,6 +348,7 @@ def test_many_samplers_of_a_session_have_one_share(model_dir: Path, tmp_path: Pa
     assert len(asyncio.run(play())) == 2
 
 
+@pytest.mark.nightly
 def test_a_stop_string_of_any_length_is_seen(base_model: BaseModel) -> None:
     sampler = sampler_with(base_model, 1 << 20)
     request = partial(SampleRequest, BASE, np.array(PROMPT, np.int32), 1, TokenSampling(3), 90)

@@ -95,6 +95,7 @@ class Conversations:
         return logprobs
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("late", [0, 2])
 def test_no_conversation_is_read_again_where_memory_is_short(

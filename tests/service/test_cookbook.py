@@ -17,6 +17,8 @@ from tokengym.agents.service import guard
 if TYPE_CHECKING:
     from tokengym.agents.service import LocalService
 
+pytestmark = pytest.mark.nightly
+
 
 def _train(service: LocalService, log: Path, steps: int, **extra: Any) -> list[dict[str, Any]]:
     config = train.Config(

@@ -84,6 +84,7 @@ def _live(model: Any, decoder: Any, life: list[tuple[list[list[int]], int, list[
         rows = [rows[row] for row in left]
 
 
+@pytest.mark.nightly
 @settings(max_examples=20, deadline=None)
 @given(rounds)
 def test_rows_that_join_and_leave_do_not_disturb_the_others(
@@ -92,6 +93,7 @@ def test_rows_that_join_and_leave_do_not_disturb_the_others(
     _live(base_model.sampled, SlotDecoder(base_model.sampled, PrefixCache(1 << 24), "w"), life)
 
 
+@pytest.mark.nightly
 @settings(max_examples=4, deadline=None)
 @given(rounds)
 def test_rows_in_bfloat16_get_the_bits_that_training_computes(
@@ -152,6 +154,7 @@ def test_a_large_group_does_not_take_places_for_prompts_that_are_sampled_once(
     assert held <= 2 * ((32 + alone) * decoder._own.room + (1 + alone) * decoder._shared.room)
 
 
+@pytest.mark.nightly
 @settings(max_examples=5, deadline=None)
 @given(rounds)
 def test_the_plain_decoder_keeps_the_same_law(

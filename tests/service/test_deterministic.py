@@ -19,6 +19,8 @@ from tokengym.agents.toy_model import MODEL_DIR
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.nightly
+
 
 LONG = 30
 """Tokens that most prompts begin with."""

@@ -27,6 +27,7 @@ def fetch(url: str) -> bytes:
         return content
 
 
+@pytest.mark.nightly
 def test_external_weights_are_those_of_the_run_and_the_cookbook_downloads_them(
     run: Any,
     rest: Any,

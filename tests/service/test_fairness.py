@@ -126,6 +126,7 @@ def _request(client: str, count: int, length: int, tokens: int, weights: str = B
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("capacity", [1 << 20, 5000])
 def test_a_sample_does_not_wait_for_the_samples_of_another_client(
     base_model: BaseModel, capacity: int
@@ -145,6 +146,7 @@ def test_a_sample_does_not_wait_for_the_samples_of_another_client(
     assert not any(future.done() for future in large)
 
 
+@pytest.mark.nightly
 def test_who_waits_for_room_is_the_next_to_get_it(base_model: BaseModel) -> None:
     sampler = sampler_with(base_model, 400)
     large: list[Future[SampleResult]] = [Future() for _ in range(4)]
@@ -175,6 +177,7 @@ def _loss(seed: int, count: int, length: int) -> LossRequest:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_work_between_layers_changes_no_bit(
     model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: Any

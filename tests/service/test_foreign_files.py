@@ -258,6 +258,7 @@ def test_a_broken_checkpoint_is_listed_as_damaged(tmp_path: Path, kind: str) -> 
     store.delete(other)
 
 
+@pytest.mark.nightly
 def test_every_listing_answers_beside_foreign_files(model_dir: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     with LocalService(model_dir, state_dir=state, threads=1) as service:

@@ -25,6 +25,7 @@ def test_it_is_short_and_hides_nothing_of_the_algorithm() -> None:
     assert all(line.startswith(allowed) for line in ours)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("env", "level", "turns"), [("energy", "small", 12), ("forecast", "update", 2)]
 )

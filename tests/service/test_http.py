@@ -161,6 +161,7 @@ def test_a_body_too_large_is_refused(service: LocalService) -> None:
         assert f"at most {limit} bytes" in answer["detail"]
 
 
+@pytest.mark.nightly
 def test_compressed_bodies_are_refused_unread(service: LocalService) -> None:
     body = gzip.compress(bytes(1 << 29), 1)
     process = psutil.Process(service.pid)

@@ -51,6 +51,7 @@ def _logprobs(run: Any) -> list[float]:
     return list(output["logprobs"].to_numpy().tolist())
 
 
+@pytest.mark.nightly
 def test_state_survives_kill_and_a_service_started_anew(model_dir: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     with LocalService(model_dir, state_dir=state, threads=1) as first:
@@ -99,6 +100,7 @@ def _died(service: LocalService) -> None:
     time.sleep(1.0)
 
 
+@pytest.mark.nightly
 def test_the_command_says_it_is_ready_and_ends_in_order_on_sigterm(
     model_dir: Path, tmp_path: Path
 ) -> None:
@@ -140,6 +142,7 @@ def test_the_command_says_it_is_ready_and_ends_in_order_on_sigterm(
     assert ready["api_key"] not in log.read_text()
 
 
+@pytest.mark.nightly
 def test_the_service_ends_with_the_process_that_started_it(model_dir: Path, tmp_path: Path) -> None:
     starter = subprocess.Popen(
         [
@@ -179,6 +182,7 @@ def _alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.nightly
 def test_a_bad_model_directory_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     done = subprocess.run(
@@ -201,6 +205,7 @@ def _spilled(state: Path) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in state.rglob("unnamed/*/*")}
 
 
+@pytest.mark.nightly
 def test_a_state_directory_has_one_service_and_a_second_one_touches_nothing(
     model_dir: Path, tmp_path: Path
 ) -> None:
@@ -237,6 +242,7 @@ def test_a_start_on_an_address_in_use_touches_nothing(model_dir: Path, tmp_path:
     assert not (tmp_path / "starts").exists()
 
 
+@pytest.mark.nightly
 def test_help_is_quick_and_says_what_the_command_does() -> None:
     done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0

@@ -65,6 +65,7 @@ def test_in_bfloat16_an_update_below_the_rounding_of_the_output_is_kept_on_avera
     assert slope == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.nightly
 def test_in_bfloat16_a_row_does_not_depend_on_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(*ROWS_ROUND_ALIKE)  # which is read once in a process
     cases = [*product((False, True), repeat=2)]

@@ -67,6 +67,7 @@ def set_proxy(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
         proxy.shutdown()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("variable", VARIABLES)
 def test_the_sdk_reaches_a_service_on_this_machine(
     variable: str, service: LocalService, set_proxy: Callable[[str], None], asked: list[str]
@@ -84,6 +85,7 @@ async def open_sampler(service: LocalService) -> None:
             await client.create_sampling_client_async(base_model=connection.model)
 
 
+@pytest.mark.nightly
 def test_a_socks_proxy_does_not_keep_the_sdk_from_a_service_on_this_machine(
     service: LocalService, set_proxy: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +95,7 @@ def test_a_socks_proxy_does_not_keep_the_sdk_from_a_service_on_this_machine(
     asyncio.run(open_sampler(service))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("variable", VARIABLES)
 def test_an_endpoint_on_this_machine_is_evaluated(
     variable: str, set_proxy: Callable[[str], None], asked: list[str], tmp_path: Path
@@ -106,6 +109,7 @@ def test_an_endpoint_on_this_machine_is_evaluated(
     assert asked == []
 
 
+@pytest.mark.nightly
 def test_whoever_starts_a_service_reaches_it_with_a_client_of_their_own(
     model_dir: Path, set_proxy: Callable[[str], None], tmp_path: Path
 ) -> None:
@@ -115,6 +119,7 @@ def test_whoever_starts_a_service_reaches_it_with_a_client_of_their_own(
         urllib.request.urlopen(f"{service.base_url}/api/v1/healthz")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.5", "[::1]", "localhost"])
 def test_every_other_address_keeps_its_proxy(
     host: str, set_proxy: Callable[[str], None], asked: list[str]

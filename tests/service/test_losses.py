@@ -104,6 +104,7 @@ def test_dro_is_the_advantage_less_half_the_weighted_square(
         LOSSES["dro"].configured({})
 
 
+@pytest.mark.nightly
 @settings(deadline=None)
 @given(st.lists(numbers, min_size=1, max_size=4), st.data())
 def test_gspo_clips_the_geometric_mean_ratio_of_each_sequence(

@@ -60,6 +60,7 @@ def _sample(base_model: BaseModel, capacity: int) -> tuple[list[list[int]], int]
     return [one.tokens.tolist() for future in futures for one in future.result().sequences], most
 
 
+@pytest.mark.nightly
 def test_sequences_that_do_not_fit_wait_and_come_out_the_same(base_model: BaseModel) -> None:
     expected, together = _sample(base_model, 1 << 20)
     assert together == 12
@@ -69,6 +70,7 @@ def test_sequences_that_do_not_fit_wait_and_come_out_the_same(base_model: BaseMo
         assert most == running
 
 
+@pytest.mark.nightly
 def test_a_small_request_does_not_wait_for_the_end_of_a_large_one(base_model: BaseModel) -> None:
     for capacity in (1 << 20, 400 * 50):
         sampler = sampler_with(base_model, capacity)

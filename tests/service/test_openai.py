@@ -40,6 +40,7 @@ def _sampled(sdk: Any, tokens: list[int], count: int, **which: str) -> Any:
     return sampler.sample(ModelInput.from_ints(tokens), count, params).result().sequences
 
 
+@pytest.mark.nightly
 def test_a_chat_with_a_trained_policy_has_the_samplers_tokens_and_logprobs(
     harness: openai.OpenAI, sdk: Any, starting_service: LocalService
 ) -> None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service import LocalService
 
+pytestmark = pytest.mark.nightly
+
 
 def config(service: LocalService, log: Path, steps: int = 2, **extra: Any) -> train.Config:
     fields: dict[str, Any] = {

@@ -93,6 +93,7 @@ def test_what_groups_and_their_prompts_have_in_common_costs_its_positions_once()
     assert packed.input_ids.shape == (1, 60 + 3 * (40 + 8 * 12))
 
 
+@pytest.mark.nightly
 @settings(deadline=None)
 @given(groups)
 def test_blocks_attend_to_what_comes_before_in_the_same_sequence(
@@ -116,6 +117,7 @@ def test_blocks_attend_to_what_comes_before_in_the_same_sequence(
     assert (sees == expected).all()
 
 
+@pytest.mark.nightly
 @settings(max_examples=25, deadline=None)
 @given(groups)
 def test_scores_are_the_same_with_and_without_sharing(
@@ -142,6 +144,7 @@ def test_scores_are_those_of_the_model_itself(forward: PackedForward) -> None:
     np.testing.assert_allclose(got[1:], expected.numpy(), atol=1e-5)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("loss", ["importance_sampling", "ppo", "cispo", "cross_entropy"])
 def test_losses_and_gradients_are_the_same_with_and_without_sharing_and_memory(
     model_dir: Path, loss: str

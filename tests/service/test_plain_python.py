@@ -174,6 +174,7 @@ def test_a_log_goes_to_weights_and_biases_too(
     monkeypatch.delitem(sys.modules, "wandb")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("script", sorted(path.name for path in SCRIPTS.glob("*.py")))
 def test_a_script_of_the_page_runs(
     script: str,

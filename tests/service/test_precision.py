@@ -62,6 +62,7 @@ def _sampled(
 
 
 # In bfloat16 they would differ by hundredths if a single number were rounded apart.
+@pytest.mark.nightly
 @pytest.mark.parametrize(("precision", "limit"), [("float32", 1e-5), ("bfloat16", 1e-6)])
 def test_training_computes_the_log_probabilities_that_were_sampled_with(
     model_dir: Path, precision: str, limit: float
@@ -102,6 +103,7 @@ def test_bfloat16_is_near_float32_which_small_models_have_by_default(model_dir: 
     assert float((exact - rounded.float()).detach().abs().mean()) < 0.02
 
 
+@pytest.mark.nightly
 @pytest.mark.reference_model
 def test_a_language_model_is_bfloat16_where_the_processor_has_it(reference_directory: Path) -> None:
     known = torch.cpu.get_capabilities()

@@ -152,6 +152,7 @@ def test_length_is_the_reason_when_nothing_stopped(sampler: Any, prompt: ModelIn
     assert (len(sequence.tokens), sequence.stop_reason) == (3, "length")
 
 
+@pytest.mark.nightly
 def test_the_end_token_stops_only_when_no_stop_is_given(sampler: Any, prompt: ModelInput) -> None:
     end = sampler.get_tokenizer().eos_token_id
     default = SamplingParams(max_tokens=200, seed=1, temperature=3.0)

@@ -75,6 +75,7 @@ def _play(trainer: Trainer, order: list[str]) -> dict[str, list[Any]]:
     return found
 
 
+@pytest.mark.nightly
 def test_a_run_that_gave_way_is_the_same_to_the_bit(base_model: BaseModel, tmp_path: Path) -> None:
     order = ["a", "bb", "ccc"] * 2 + ["a", "a", "bb", "ccc", "bb", "a", "ccc"] * 3
     expected = _play(_trainer(base_model, Parking()), order)
@@ -92,6 +93,7 @@ def test_a_run_that_gave_way_is_the_same_to_the_bit(base_model: BaseModel, tmp_p
     assert parking.held == parking.written == 0
 
 
+@pytest.mark.nightly
 def test_a_request_in_pieces_gives_way_between_them(base_model: BaseModel, tmp_path: Path) -> None:
     """Each of two requests in turn, with what was accumulated before them."""
 
@@ -147,6 +149,7 @@ def _page_client(monkeypatch: pytest.MonkeyPatch, service: LocalService, rank: i
     return str(code).replace("rank=8", f"rank={rank}")
 
 
+@pytest.mark.nightly
 def test_the_page_s_client_is_refused_neither_the_thirtieth_time_nor_beside_others(
     small: LocalService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +174,7 @@ def test_the_page_s_client_is_refused_neither_the_thirtieth_time_nor_beside_othe
     assert results[0].metrics["loss:sum"] < names["result"].metrics["loss:sum"]
 
 
+@pytest.mark.nightly
 def test_sessions_are_listed_and_ended(small: LocalService) -> None:
     at: dict[str, Any] = {"base_url": small.base_url, "api_key": small.api_key}
     rest = tinker.RestClient(**at)
@@ -205,6 +209,7 @@ async def _create(service: Service, name: str, rank: int) -> str:
     return run_id
 
 
+@pytest.mark.nightly
 def test_a_client_that_slept_finds_its_run_sampler_and_place(
     model_dir: Path, tmp_path: Path
 ) -> None:
@@ -249,6 +254,7 @@ def _digest(service: Service, key: str) -> str:
     return service.models[0].adapter_cache.lineage(key)
 
 
+@pytest.mark.nightly
 def test_only_who_is_silent_for_a_day_or_fills_the_disk_is_ended(
     model_dir: Path, tmp_path: Path
 ) -> None:

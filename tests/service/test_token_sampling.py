@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -82,6 +83,7 @@ def test_top_k_keeps_the_k_likeliest_in_proportion(logits: list[float], k: int) 
     )
 
 
+@pytest.mark.nightly
 @settings(deadline=None)
 @given(logit_lists, st.floats(0.05, 1.0))
 def test_top_p_keeps_the_fewest_likeliest_that_reach_p(logits: list[float], p: float) -> None:
@@ -95,6 +97,7 @@ def test_top_p_keeps_the_fewest_likeliest_that_reach_p(logits: list[float], p: f
     np.testing.assert_allclose(shares[kept], weights[kept] / weights[kept].sum(), atol=2.5 / GRID)
 
 
+@pytest.mark.nightly
 @settings(deadline=None)
 @given(logit_lists, st.integers(1, 8), st.floats(0.05, 0.99))
 def test_top_p_counts_among_the_tokens_that_top_k_keeps(

@@ -300,6 +300,7 @@ def test_a_form_that_is_not_read_is_refused() -> None:
         body.call_reader(base)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("prompt", ["full", "terse"])
 def test_our_endpoint_policy_earns_what_the_lines_earn(
     prompt: str, caller: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

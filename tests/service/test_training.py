@@ -262,6 +262,7 @@ def test_training_clients_do_not_touch_each_other(client: Any, service: LocalSer
     assert _loss(one) < start
 
 
+@pytest.mark.nightly
 def test_resuming_with_the_optimizer_goes_on_as_if_nothing_had_happened(
     run: Any, client: Any
 ) -> None:

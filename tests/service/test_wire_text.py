@@ -60,6 +60,7 @@ def test_no_text_of_the_wire_is_long(service: LocalService, prefix: str, path: s
     assert len(answer) < 3000
 
 
+@pytest.mark.nightly
 def test_a_megabyte_in_each_of_many_requests_leaves_nothing(service: LocalService) -> None:
     process = psutil.Process(service.pid)
     text = "y" * 1_000_000

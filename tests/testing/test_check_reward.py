@@ -33,6 +33,7 @@ def test_a_sound_reward_is_told_by_its_values_and_ties() -> None:
     assert 0.0 < found.ties["reward_tie_pair_rate"] < 0.5
 
 
+@pytest.mark.nightly
 def test_without_strategies_it_is_called_with_replies_hostile_ones_too() -> None:
     found = check_reward(length, range=Range(0.0, 1.0), dyadic=True, seed=0)
     assert found.lowest < 1e-3
@@ -44,6 +45,7 @@ def test_arguments_may_be_named() -> None:
     assert found.inputs <= 20
 
 
+@pytest.mark.nightly
 def test_a_reward_that_never_differs_ties_always() -> None:
     with pytest.raises(LawBroken, match=r"100% of the pairs of \d+ inputs"):
         check_reward(lambda reply: 0.5, range=(0.0, 1.0))
@@ -52,6 +54,7 @@ def test_a_reward_that_never_differs_ties_always() -> None:
     assert found.ties["reward_tie_pair_rate"] == 1.0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("reward", "law"),
     [

@@ -72,11 +72,13 @@ ID_CASES = [
 ]
 
 
+@pytest.mark.nightly
 def test_a_sound_world_keeps_every_law() -> None:
     kept = check_world(Thermometer(SPEC))
     assert {law.name for law in kept} == {law.name for law in LAWS if not law.needs_id}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("world", "law", "detail"), CASES, ids=lambda case: getattr(case, "__name__", "")
 )
@@ -87,6 +89,7 @@ def test_the_law_that_is_broken_is_named(world: type[Thermometer], law: str, det
     assert detail in caught.value.detail
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("fresh_registry")
 def test_a_sound_world_of_another_package_keeps_every_law_by_its_id() -> None:
     tokengym.register(SPEC)
@@ -94,6 +97,7 @@ def test_a_sound_world_of_another_package_keeps_every_law_by_its_id() -> None:
     assert Subject((SPEC.id, "days")).name == Subject("thermometer").name
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("fresh_registry")
 @pytest.mark.parametrize(
     ("world", "law", "detail"), ID_CASES, ids=lambda case: getattr(case, "__name__", "")
@@ -141,6 +145,7 @@ def test_a_world_that_does_not_pickle_is_checked_all_the_same() -> None:
     assert caught.value.law in ("an_index_is_one_task_in_every_process", "a_pickled_world_plays_on")
 
 
+@pytest.mark.nightly
 def test_policies_of_ones_own_take_the_place_of_the_specs() -> None:
     policies: dict[str, Policy] = {"random": POLICIES["random"]}
     kept = check_world(Thermometer(SPEC), policies=policies)
@@ -153,6 +158,7 @@ def test_policies_of_ones_own_take_the_place_of_the_specs() -> None:
     assert "ZeroDivisionError" in caught.value.detail
 
 
+@pytest.mark.nightly
 def test_who_was_lucky_on_a_few_tasks_does_not_beat_the_oracle() -> None:
     """A gambler who loses once in ten times may never lose on two Tasks; more of them show it."""
     subject = Subject(broken.Lottery(SPEC), policies={**POLICIES, "gambler": broken.gamble})
@@ -171,6 +177,7 @@ def test_nothing_to_check_is_refused() -> None:
         check_world(broken.HasNoTasks(SPEC))
 
 
+@pytest.mark.nightly
 def test_without_hypothesis_one_error_names_the_extra() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; import tokengym.testing"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -178,6 +185,7 @@ def test_without_hypothesis_one_error_names_the_extra() -> None:
     assert last == "ImportError: tokengym.testing needs Hypothesis: pip install 'tokengym[testing]'"
 
 
+@pytest.mark.nightly
 def test_no_test_runner_is_needed() -> None:
     code = (
         "import sys; sys.modules['pytest'] = None; import tokengym.testing as t;"

@@ -41,6 +41,7 @@ def orders(folder: Path) -> World:
     return make_world("warehouse", "pick", data=[folder / "orders.csv", folder / "slots.csv"])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("made", [questions, papers, home, orders])
 def test_a_world_over_own_data_keeps_every_law(
     made: Callable[[Path], World], tmp_path: Path

@@ -100,6 +100,7 @@ def each(pairs: tuple[tuple[str, str], ...]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("codec", pairs, indirect=True, ids="-".join)
 
 
+@pytest.mark.nightly
 @each(APPENDING)
 def test_appending_equals_rendering_for_canonical_replies(codec: RendererCodec) -> None:
     form = ReplyTemplate(codec.renderer, recurring=True).form
@@ -120,6 +121,7 @@ def test_appending_equals_rendering_for_canonical_replies(codec: RendererCodec) 
     law()
 
 
+@pytest.mark.nightly
 @each(RENDERING)
 def test_the_other_codecs_render_again(codec: RendererCodec) -> None:
     assert not codec.append_only

@@ -114,6 +114,7 @@ def test_a_member_that_never_begins_is_not_waited_for() -> None:
         assert [reason(rollout) for rollout in rollouts] == ["rollout_timeout"] * 2
 
 
+@pytest.mark.nightly
 def test_a_member_that_comes_too_late_gets_the_end_and_what_it_earned() -> None:
     async def slow(call: int) -> None:
         await asyncio.sleep(1.0)

@@ -159,6 +159,7 @@ def logged(builder: TaskGroupBuilder, groups: list[list[float]], size: int) -> d
     return compute_trajectory_metrics(finished_groups, [built.logging_tags()] * len(groups))
 
 
+@pytest.mark.nightly
 def test_the_log_holds_the_pooled_statistics(builder: TaskGroupBuilder) -> None:
     equal_sizes = st.integers(1, 6).flatmap(
         lambda size: st.lists(
@@ -177,6 +178,7 @@ def test_the_log_holds_the_pooled_statistics(builder: TaskGroupBuilder) -> None:
     law()
 
 
+@pytest.mark.nightly
 def test_lost_members_leave_all_but_the_pair_rate_exact(builder: TaskGroupBuilder) -> None:
     @settings(max_examples=60)
     @given(st.lists(st.lists(values, min_size=1, max_size=6), min_size=1, max_size=5))

@@ -118,6 +118,7 @@ def finished(outcomes: Sequence[Sequence[tuple[float, bool, bool]]]) -> Any:
     return members, rollouts
 
 
+@pytest.mark.nightly
 @given(st.lists(st.tuples(returns, returns, returns), min_size=2, max_size=5))
 def test_no_role_gains_by_what_another_earns(
     episodes: list[tuple[float, float, float]],
@@ -134,6 +135,7 @@ def test_no_role_gains_by_what_another_earns(
     assert found[0] == pytest.approx(found[1], abs=1e-6)
 
 
+@pytest.mark.nightly
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(outcome, outcome), min_size=1, max_size=5))
 def test_each_role_is_centred_alone_and_the_silent_and_abandoned_learn_nothing(

@@ -71,6 +71,7 @@ def sampled(codec: RendererCodec, *called: Call) -> list[int]:
     return list(tokens[len(codec.render([Message("Begin.", own=False)])) :])
 
 
+@pytest.mark.nightly
 @each(NATIVE)
 def test_calls_and_texts_are_appended_as_the_renderer_writes_them(codec: RendererCodec) -> None:
     spoken = ReplyTemplate(codec.renderer, recurring=True).form
@@ -95,6 +96,7 @@ def test_calls_and_texts_are_appended_as_the_renderer_writes_them(codec: Rendere
     law()
 
 
+@pytest.mark.nightly
 @each(NATIVE)
 def test_a_native_call_is_read_as_its_line(codec: RendererCodec) -> None:
     @fast

@@ -88,6 +88,7 @@ def test_a_format_that_forbids_appending_renders_again() -> None:
     assert played.observation.tolist() == BYTE.render(talk[-2:])
 
 
+@pytest.mark.nightly
 @given(st.integers(1, 200), st.lists(actions, min_size=12, max_size=12))
 def test_no_observation_exceeds_the_budget(budget: int, said: list[list[int]]) -> None:
     played = episode(token_budget=budget)

@@ -29,6 +29,7 @@ def _capabilities(served: dict[str, Any], url: str, **changes: Any) -> dict[str,
     return {row.name: row for row in asyncio.run(service_capabilities(job, connection))}
 
 
+@pytest.mark.nightly
 def test_our_service_can_do_all_that_is_tried(served: dict[str, Any]) -> None:
     rows = _capabilities(served, served["base_url"], kl=0.1)
     assert {row.missing for row in rows.values()} == {""}
@@ -38,6 +39,7 @@ def test_our_service_can_do_all_that_is_tried(served: dict[str, Any]) -> None:
     assert "loss ppo" not in needed
 
 
+@pytest.mark.nightly
 def test_what_is_ignored_or_not_there_is_found(served: dict[str, Any]) -> None:
     with serving_less(
         served["base_url"], ["/ttl", "/unload_model"], ["seed", "stop", "top_k", "prompt_logprobs"]
@@ -47,6 +49,7 @@ def test_what_is_ignored_or_not_there_is_found(served: dict[str, Any]) -> None:
     assert lacking == {"seed", "stop", "top_k", "prompt_logprobs", "ttl_seconds", "unload_model"}
 
 
+@pytest.mark.nightly
 def test_a_server_that_lacks_what_a_run_needs_is_refused_before_the_run(
     served: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -66,6 +66,7 @@ def data_of(run: RunFolder) -> Path:
     return run.folder.parent / "q.jsonl"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_run_does_not_resume_on_other_answers(run: RunFolder, split: str) -> None:
     played = sorted({one.index for one in run.rollouts.read() if one.split == split})

@@ -103,6 +103,7 @@ def returns(aim: str, colluding: bool) -> dict[str, float]:
     return dict(zip(ROLES, np.mean(earned, axis=0).tolist(), strict=True))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("aim", "separate"), [("adversary", False), ("critic", True)])
 def test_training_unlearns_collusion(aim: str, separate: bool) -> None:
     """The challenger would gain by it, but no role is paid for what another earns."""

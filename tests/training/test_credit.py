@@ -35,6 +35,7 @@ ALL = [
 batches = st.lists(groups, min_size=1, max_size=4)
 
 
+@pytest.mark.nightly
 @given(batches)
 def test_by_default_advantages_are_the_cookbooks(drawn: list[TrajectoryGroup]) -> None:
     table = turn_table(drawn)
@@ -45,6 +46,7 @@ def test_by_default_advantages_are_the_cookbooks(drawn: list[TrajectoryGroup]) -
             assert mine == pytest.approx(np.full(len(mine), expected), abs=1e-5)
 
 
+@pytest.mark.nightly
 @settings(max_examples=150)
 @given(choices=st.sampled_from(ALL), drawn=batches, least=st.floats(0.0, 3.0))
 def test_whatever_the_estimator_dead_groups_and_turns_not_taken_get_exactly_nothing(
@@ -59,6 +61,7 @@ def test_whatever_the_estimator_dead_groups_and_turns_not_taken_get_exactly_noth
     assert np.isfinite(found).all()
 
 
+@pytest.mark.nightly
 @settings(max_examples=30)
 @given(batches)
 def test_estimators_are_those_of_the_library_on_whole_returns(
@@ -78,6 +81,7 @@ def test_estimators_are_those_of_the_library_on_whole_returns(
         assert first == pytest.approx(np.where(counted, expected, 0.0))
 
 
+@pytest.mark.nightly
 @given(batches)
 def test_credit_by_turn_centres_the_returns_to_go(drawn: list[TrajectoryGroup]) -> None:
     table = turn_table(drawn)

@@ -68,6 +68,7 @@ def test_the_ends_are_the_best_blind_policy_and_the_oracle() -> None:
     assert scale.skill(scale.blind) == 0.0
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 def test_a_job_passes_from_level_to_level(tmp_path: Path, served: dict[str, Any]) -> None:
     sizes: dict[str, Any] = {

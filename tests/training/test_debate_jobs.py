@@ -37,6 +37,7 @@ def job(kind: type[JobConfig] = TrainConfig, **changes: Any) -> JobConfig:
     return preset_for(kind, "disruption", **{**SIZES, **changes})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("separate", [False, True])
 def test_self_play_tells_of_both_roles(
     tmp_path: Path, served: dict[str, Any], separate: bool
@@ -70,6 +71,7 @@ def test_self_play_tells_of_both_roles(
         assert [row["progress/batch"] for row in metrics(tmp_path)] == [0, 1]
 
 
+@pytest.mark.nightly
 def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> None:
     """One line of runs: demonstrations, then --start from it against it, in the other role too."""
     first = tmp_path / "first"
@@ -97,6 +99,7 @@ def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> No
     assert config["dataset_builder"]["opponents"]["challenger"]["name"] == str(first)
 
 
+@pytest.mark.nightly
 def test_the_challenger_alone_is_trained_against_an_untrained_model(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
@@ -146,6 +149,7 @@ def test_the_debate_as_described_is_a_preset_that_other_options_override() -> No
         preset("energy", as_described=True)
 
 
+@pytest.mark.nightly
 def test_the_debate_as_described_learns_its_form_from_demonstrations(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
@@ -176,6 +180,7 @@ def test_a_name_that_is_nobodys_is_refused_before_anything_starts(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.nightly
 def test_a_kill_leaves_all_policies_at_one_step(tmp_path: Path, served: dict[str, Any]) -> None:
     # Replies that are cut off make quick steps.
     sizes: dict[str, Any] = {"steps": 200, "max_tokens": 16, "save_every": 1}

@@ -39,6 +39,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
+@pytest.mark.nightly
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 400), st.sampled_from(("disruption", "novelty", "both")))
 def test_a_labelled_debate_says_the_gold_label_and_nothing_false(index: int, target: str) -> None:

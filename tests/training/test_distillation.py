@@ -50,6 +50,7 @@ def test_an_advantage_is_what_the_teacher_thinks_less_what_the_student_thought()
     assert found.metrics == {"teacher/kl": pytest.approx(-sum(wanted.values()) / 4)}
 
 
+@pytest.mark.nightly
 def test_a_student_learns_from_a_run_as_its_teacher(tmp_path: Path, served: dict[str, Any]) -> None:
     """The teacher was taught by demonstrations; the same job twice leaves the same folder."""
     teacher = tmp_path / "teacher"

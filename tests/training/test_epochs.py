@@ -74,6 +74,7 @@ def test_worlds_without_end_have_no_epochs(data: str) -> None:
     assert {made.epoch_begun(step) for step in range(1000)} == {None}
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 def test_a_run_shows_the_epoch(data: str, tmp_path: Path, served: dict[str, Any]) -> None:
     size = make_world("forecast", data=data).size("train")

@@ -197,6 +197,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.done for fault in FAULTS])
 def test_a_fault_is_reported_in_a_sentence(folder: Path, fault: Fault) -> None:
     fault.make(folder)

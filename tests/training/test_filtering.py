@@ -45,6 +45,7 @@ def test_without_a_resolution_dead_groups_are_the_uniform_ones_of_the_tie_statis
     assert RESOLUTION not in found
 
 
+@pytest.mark.nightly
 @given(tables, st.floats(0.0, 2.0))
 def test_dead_groups_are_those_whose_advantages_every_comparing_estimator_makes_zero(
     rows: list[list[float]], least: float
@@ -61,6 +62,7 @@ def test_a_coarser_resolution_only_kills(rows: list[list[float]], one: float, tw
         assert before is LIVE or after is not LIVE
 
 
+@pytest.mark.nightly
 @given(tables, st.floats(0.0, 2.0))
 def test_every_group_has_one_verdict_and_all_are_counted(
     rows: list[list[float]], least: float

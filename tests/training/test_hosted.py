@@ -40,6 +40,7 @@ def tokens_on_record(folder: Path) -> int:
     return tokens
 
 
+@pytest.mark.nightly
 def test_a_run_ends_before_it_needs_more_tokens_and_goes_on_with_more(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_run_ends_before_it_needs_more_tokens_and_goes_on_with_more(
     assert len(metrics(tmp_path)) == settings.steps
 
 
+@pytest.mark.nightly
 def test_a_budget_of_one_evaluation_trains_nothing(tmp_path: Path, served: dict[str, Any]) -> None:
     outcome, _ = run_job(replace(SMALL, **served, max_total_tokens=1), tmp_path)
     assert outcome.ending.startswith("Ended after 0 of 3 steps")
@@ -71,6 +73,7 @@ def test_a_budget_of_one_evaluation_trains_nothing(tmp_path: Path, served: dict[
     assert (tmp_path / "report.html").exists()
 
 
+@pytest.mark.nightly
 def test_a_dry_run_shows_the_group_that_the_run_begins_with(
     tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +111,7 @@ def test_a_dry_run_shows_the_group_that_the_run_begins_with(
     assert f"cost: about ${(read + 10 * sampled + 100 * trained) / 1e6:,.2f}" in shown.output
 
 
+@pytest.mark.nightly
 def test_rate_limits_time_outs_and_lost_connections_cost_time_alone(
     tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +141,7 @@ def expired(name: str, status: int, place: int = 0) -> Fault:
     return lambda asked, before: status if asked == name and before >= place else None
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "fault",
     [expired("asample", 404), expired("retrieve_future", 404), expired("forward_backward", 404)],
@@ -152,6 +157,7 @@ def test_what_has_expired_is_said_in_a_sentence(
     assert "request_id" not in str(said.value)
 
 
+@pytest.mark.nightly
 def test_a_run_whose_sampler_expired_says_how_to_resume_and_goes_on(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:

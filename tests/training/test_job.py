@@ -73,6 +73,7 @@ def steps(folder: Path) -> list[int]:
     return [row.step for row in RunFolder(folder).steps()]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_job_leaves_a_run_folder_that_holds_it_all(
     tmp_path: Path, served: dict[str, Any], mode: str
@@ -108,6 +109,7 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     assert "env/all/reward_tie_pair_rate" in last
 
 
+@pytest.mark.nightly
 def test_a_finished_job_goes_on_where_it_ended(tmp_path: Path, served: dict[str, Any]) -> None:
     settings = replace(SMALL, **served)
     run_job(settings, tmp_path)
@@ -117,6 +119,7 @@ def test_a_finished_job_goes_on_where_it_ended(tmp_path: Path, served: dict[str,
     assert steps(tmp_path) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("ended", [True, False], ids=["ended", "killed"])
 def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(
     tmp_path: Path, served: dict[str, Any], *, ended: bool
@@ -137,6 +140,7 @@ def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(
     assert steps(tmp_path) == [0, 1, 2, 3]
 
 
+@pytest.mark.nightly
 def test_a_run_goes_on_from_the_last_state_that_the_service_still_has(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
@@ -162,6 +166,7 @@ def test_a_run_goes_on_from_the_last_state_that_the_service_still_has(
     assert steps(tmp_path) == [0, 1, 2]
 
 
+@pytest.mark.nightly
 def test_a_run_killed_after_its_last_step_saves_its_final_weights(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
@@ -182,6 +187,7 @@ def test_a_run_killed_after_its_last_step_saves_its_final_weights(
     assert again.after.paid_T == before.after.paid_T
 
 
+@pytest.mark.nightly
 def test_loss_and_optimizer_steps_are_those_that_were_asked_for(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
@@ -209,6 +215,7 @@ def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
     assert not RunFolder(tmp_path).exists
 
 
+@pytest.mark.nightly
 def test_a_run_whose_service_is_killed_goes_on_and_ends_as_one_that_was_not(
     tmp_path: Path, whole: Path
 ) -> None:
@@ -255,6 +262,7 @@ def test_a_job_connects_to_nothing_but_its_own_service(whole: Path, connections:
     assert hosts <= {"127.0.0.1", "localhost", b"127.0.0.1", b"localhost"}
 
 
+@pytest.mark.nightly
 def test_a_run_without_signal_stops_and_keeps_the_last_good_checkpoint(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
@@ -266,6 +274,7 @@ def test_a_run_without_signal_stops_and_keeps_the_last_good_checkpoint(
     assert "Collapsed at step 0" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.nightly
 def test_a_service_that_refuses_is_told_in_a_line(
     tmp_path: Path,
     served: dict[str, Any],
@@ -287,6 +296,7 @@ def test_a_service_that_refuses_is_told_in_a_line(
     assert f"tokengym resume {folder}" in shown.replace("\n", "")
 
 
+@pytest.mark.nightly
 def test_a_service_need_not_have_the_route_that_ends_a_session(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:

@@ -27,6 +27,7 @@ def run(settings: JobConfig, folder: Path) -> list[dict[str, Any]]:
     return metrics(folder)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("settings", "change"),
     [
@@ -56,6 +57,7 @@ def test_a_job_of_every_kind_runs_to_its_report(
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "outcome.json"}
 
 
+@pytest.mark.nightly
 def test_a_step_logs_the_named_figures(tmp_path: Path, served: dict[str, Any]) -> None:
     settings = replace(ENERGY, **served, rollout_share=1.0)
     (row,) = run(settings, tmp_path)
@@ -75,6 +77,7 @@ def test_a_step_logs_the_named_figures(tmp_path: Path, served: dict[str, Any]) -
         assert row[name] == row[f"env/all/{name}"] == ties[name]  # type: ignore[literal-required]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", [TrainConfig, SftConfig])
 def test_a_job_goes_on_where_it_ended(
     tmp_path: Path, served: dict[str, Any], kind: type[JobConfig]
@@ -99,6 +102,7 @@ def test_what_cannot_be_done_is_refused_by_name(change: dict[str, Any], named: s
         replace(FORECAST, **change)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("separate", "change"),
     [

@@ -86,6 +86,7 @@ def test_batches_repeat_no_task_and_keep_their_shares() -> None:
     assert list(again) == list(batches[7])
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 def test_a_job_trains_on_several_worlds_and_reports_each(
     tmp_path: Path, served: dict[str, Any]

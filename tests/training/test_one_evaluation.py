@@ -18,6 +18,7 @@ from tokengym.rewards.estimates import mean_estimate
 TASKS = 8
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 def test_a_run_reports_what_an_evaluation_of_both_policies_finds(
     tmp_path: Path, served: dict[str, Any]

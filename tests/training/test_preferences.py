@@ -157,6 +157,7 @@ def test_a_pair_stays_together_whatever_the_number_of_optimizer_steps(optimizer_
     assert max(sizes) - min(sizes) <= 2
 
 
+@pytest.mark.nightly
 def test_a_job_learns_what_earns_more(tmp_path: Path, served: dict[str, Any]) -> None:
     """At the first step the policy is its own reference; after a few it prefers the chosen."""
     rolled = tmp_path / "rolled"

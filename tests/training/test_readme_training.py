@@ -74,6 +74,7 @@ async def logprobs(client: tinker.TrainingClient, data: Sequence[tinker.Datum]) 
     return np.concatenate([row["logprobs"].to_numpy() for row in output.loss_fn_outputs])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", MODES)
 def test_the_cookbooks_loop_and_ours_make_the_same_updates_of_the_same_rollouts(
     mode: str, tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch

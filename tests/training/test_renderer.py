@@ -82,6 +82,7 @@ def test_another_renderer_is_said(
     assert said is None or said in output
 
 
+@pytest.mark.nightly
 def test_an_evaluation_says_it_too(tmp_path: Path) -> None:
     model = str(shutil.copytree(MODEL_DIR, tmp_path / "mine"))
     words = ["evaluate", "forecast", "--policy", model, "--tasks", "2", "--out", str(tmp_path)]

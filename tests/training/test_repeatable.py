@@ -24,6 +24,7 @@ KINDS: dict[str, JobConfig] = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_job_twice_leaves_the_same_folder(
     tmp_path: Path, served: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch
@@ -42,6 +43,7 @@ class _InterruptedError(Exception):
     """What ends a run between two steps."""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", [TrainConfig, SftConfig], ids=["rollouts", "demonstrations"])
 def test_an_interrupted_run_ends_as_one_that_was_not(
     tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch, kind: type[JobConfig]

@@ -76,6 +76,7 @@ def sweep(folder: Path, served: dict[str, Any], *more: str) -> str:
     return done.output
 
 
+@pytest.mark.nightly
 def test_each_combination_is_trained_once_and_the_table_is_that_of_the_logs(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:

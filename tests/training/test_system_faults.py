@@ -14,6 +14,8 @@ import pytest
 from tests.warm import start_tokengym
 from tokengym.agents.training.folder.run import RunFolder
 
+pytestmark = pytest.mark.nightly
+
 SMALL = ["--groups", "2", "--group-size", "2", "--evaluation-tasks", "2", "--max-tokens", "16"]
 
 

@@ -64,6 +64,7 @@ def test_it_weighs_at_most_twelve_megabytes() -> None:
     assert sum(path.stat().st_size for path in files) < 12e6
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("world_id", EPISODES)
 def test_its_replies_are_in_form(world_id: str, served: dict[str, Any]) -> None:
     settings = preset(world_id, evaluation_tasks=EPISODES[world_id], **served)
@@ -72,6 +73,7 @@ def test_its_replies_are_in_form(world_id: str, served: dict[str, Any]) -> None:
     assert found <= MALFORMED.get(world_id, 0.08)
 
 
+@pytest.mark.nightly
 def test_it_forecasts_in_form_and_no_better_than_the_best_constant(served: dict[str, Any]) -> None:
     found = in_session(preset("forecast", evaluation_tasks=150, **served), untrained)
     assert {label for label, _ in stated(found)} == {0.0, 1.0}
@@ -79,6 +81,7 @@ def test_it_forecasts_in_form_and_no_better_than_the_best_constant(served: dict[
     assert found.result.skill.low < 0.0
 
 
+@pytest.mark.nightly
 def test_its_likeliest_forecasts_follow_the_questions(served: dict[str, Any]) -> None:
     """Sampling is noise: greedy replies to the same questions are the same ones every time."""
 

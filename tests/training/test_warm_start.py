@@ -28,6 +28,7 @@ def job(**changes: Any) -> TrainConfig:
     return preset("forecast", **{**sizes, **changes})
 
 
+@pytest.mark.nightly
 def test_reinforcement_learning_goes_on_from_the_demonstrations(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
@@ -61,6 +62,7 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     assert supervised.folder.joinpath("metrics.jsonl").stat().st_mtime_ns == stamp
 
 
+@pytest.mark.nightly
 def test_a_warm_start_killed_after_its_last_step_saves_its_final_weights(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
@@ -89,6 +91,7 @@ def test_a_warm_start_killed_after_its_last_step_saves_its_final_weights(
     assert both[0] == both[1] != whole.before.paid_T
 
 
+@pytest.mark.nightly
 def test_the_demonstrations_of_a_step_are_divided_into_updates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

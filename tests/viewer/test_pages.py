@@ -264,6 +264,7 @@ def embedded(path: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("after", "pictures"), [(1, 2), (0, 0)])
 def test_the_task_that_changed_most_has_pictures_and_none_where_nothing_changed(
     tmp_path: Path, after: int, pictures: int
@@ -276,6 +277,7 @@ def test_the_task_that_changed_most_has_pictures_and_none_where_nothing_changed(
     assert (tmp_path / "page.html").read_text().count("data:image/png") == pictures
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("megabytes", [5.0, 0.25])
 def test_the_data_of_a_page_are_those_of_the_run_with_its_extremes(
     tmp_path: Path, megabytes: float
@@ -363,6 +365,7 @@ def test_a_report_opens_on_what_happened_then_curves_then_references(
     assert browser.errors == []
 
 
+@pytest.mark.nightly
 def test_a_page_has_no_password_of_an_address(tmp_path: Path) -> None:
     run, path = finished(tmp_path / "run"), tmp_path / "page.html"
     run.write_config(replace(run.config, base_url="https://me:hidden@service.example/v1"))

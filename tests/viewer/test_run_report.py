@@ -75,6 +75,7 @@ def test_every_figure_is_on_the_report(tmp_path: Path) -> None:
     assert "calibration" in shown
 
 
+@pytest.mark.nightly
 def test_a_policy_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path) -> None:
     config = replace(preset("forecast"), max_tokens=8, options={"label": "expected"})
     first, second, *_ = reported(tmp_path, config, [], malformed=True).lines
@@ -88,6 +89,7 @@ def test_a_policy_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path
     assert "malformed 98%" in shown.getvalue()
 
 
+@pytest.mark.nightly
 def test_the_first_line_says_what_happened_and_whether_it_is_more_than_chance(
     tmp_path: Path,
 ) -> None:
@@ -120,6 +122,7 @@ def test_the_first_line_says_what_happened_and_whether_it_is_more_than_chance(
     assert "less than the best policy that ignores the Task, more than chance" in lost
 
 
+@pytest.mark.nightly
 def test_a_run_without_steps_is_reported_and_one_without_an_end_is_refused(tmp_path: Path) -> None:
     report = reported(tmp_path, preset("energy"), [])
     assert report.tables[0].rows[0][0] == "before training"
@@ -128,6 +131,7 @@ def test_a_run_without_steps_is_reported_and_one_without_an_end_is_refused(tmp_p
         run_report(RunFolder(tmp_path))
 
 
+@pytest.mark.nightly
 def test_a_run_that_an_earlier_version_evaluated_says_how_to_read_it(tmp_path: Path) -> None:
     reported(tmp_path, preset("energy"), [])
     (tmp_path / "evaluation.json").unlink()
@@ -135,6 +139,7 @@ def test_a_run_that_an_earlier_version_evaluated_says_how_to_read_it(tmp_path: P
         run_report(RunFolder(tmp_path))
 
 
+@pytest.mark.nightly
 def test_every_trained_role_has_its_own_tables(tmp_path: Path) -> None:
     config = preset("disruption", self_play=True)
     shown = text_of(reported(tmp_path, config, [REWARDED] * 5))
@@ -143,6 +148,7 @@ def test_every_trained_role_has_its_own_tables(tmp_path: Path) -> None:
         assert part in shown
 
 
+@pytest.mark.nightly
 def test_a_supervised_run_says_what_it_fitted_and_nothing_of_ties(tmp_path: Path) -> None:
     rows = [{"train/nll": 2.0 - k, "train/tokens": 9.0, "time/total": 1.0} for k in range(3)]
     shown = text_of(reported(tmp_path, preset_for(SftConfig, "disruption"), rows))
@@ -265,6 +271,7 @@ PLAYED: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
 """Levels, policies and options that between them report all there is."""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("world", PLAYED)
 def test_every_metric_that_a_world_declares_is_one_it_reports(world: str) -> None:
     reported: set[str] = set()

@@ -67,6 +67,7 @@ def test_tours_are_as_long_as_in_the_literature(
     assert Pool(10, 45, 1.0, 5.0, 1.0, 30, (tuple(places),)).length([0]) == length
 
 
+@pytest.mark.nightly
 @settings(max_examples=15, deadline=None)
 @given(pools())
 def test_the_bound_is_below_and_the_plan_above_the_shortest_of_all_batches(pool: Pool) -> None:
@@ -80,6 +81,7 @@ def test_the_bound_is_below_and_the_plan_above_the_shortest_of_all_batches(pool:
     assert shortest - 1e-6 <= pool.total(plan)
 
 
+@pytest.mark.nightly
 def test_the_bound_and_the_plan_are_close_to_the_shortest_of_all_batches() -> None:
     found = []
     for seed in range(20):
@@ -110,6 +112,7 @@ def test_no_batch_is_worth_more_than_the_knapsacks_of_its_kind_say(pool: Pool, s
         assert worth_K[inside].max() >= prices[batch].sum() - 1e-9
 
 
+@pytest.mark.nightly
 @given(pools())
 def test_rules_serve_every_order_once_and_local_search_only_saves(pool: Pool) -> None:
     everything = list(range(len(pool.orders)))
@@ -131,6 +134,7 @@ def test_savings_joins_those_that_save_most() -> None:
     assert heuristics.savings(pool, range(4)) == [[0], [1], [2, 3]]
 
 
+@pytest.mark.nightly
 def test_better_rules_walk_less_and_none_walks_less_than_the_bound() -> None:
     world, _rng = world_of("batch"), np.random.default_rng(0)
     walked: dict[str, list[float]] = {}

@@ -38,6 +38,7 @@ def kinds(instance: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(clause["kind"] for clause in instance["clauses"])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("orders", "waits", "tasks"), [(6, False, 24), (4, True, 24)])
 def test_no_plan_of_all_there_are_beats_the_optimum(orders: int, waits: bool, tasks: int) -> None:
     """With four orders, plans that wait without need are tried as well."""
@@ -51,6 +52,7 @@ def test_no_plan_of_all_there_are_beats_the_optimum(orders: int, waits: bool, ta
     assert min(stated[kind] for kind in CLAUSES) >= 4
 
 
+@pytest.mark.nightly
 def test_replanning_after_any_first_trip_earns_the_best_of_what_is_left() -> None:
     """What left before counts on: who is paid with whom, and what is fined."""
     world, replan = world_of(LEVEL), baselines("warehouse")["replan"]
@@ -96,6 +98,7 @@ def test_an_episode_earns_what_its_trips_come_to(name: str) -> None:
     assert held > 0
 
 
+@pytest.mark.nightly
 def test_wordings_and_sets_of_clauses_belong_to_one_split() -> None:
     world = world_of(LEVEL)
     words: dict[str, set[str]] = defaultdict(set)
@@ -158,6 +161,7 @@ def stated(entry: Mapping[str, Any]) -> Terms:
     return NO_TERMS._replace(**terms.get(entry["kind"], {"closures": [closure]}))
 
 
+@pytest.mark.nightly
 def test_whoever_skips_a_clause_loses_a_twentieth_of_the_optimum() -> None:
     """On the Tasks that state it; `benchmarks.skipped_clauses` measures more of them."""
     plays = measured([task_of(LEVEL, index, "test") for index in range(30)])

@@ -15,6 +15,7 @@ ORACLE = baselines("warehouse")["oracle"]
 RANDOM = baselines("warehouse")["random"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", KNOWN)
 @settings(max_examples=15)
 @given(index=st.integers(0, 30), seed=st.integers(0, 10**6), data=st.data())

@@ -35,6 +35,7 @@ def test_the_warehouse_names_its_demonstrations() -> None:
     assert spec("warehouse").demonstrations.endswith(":demonstrate")
 
 
+@pytest.mark.nightly
 @given(index=st.integers(0, 2**31))
 def test_who_reads_the_prompt_finds_every_sum_of_the_arithmetic(index: int) -> None:
     world = make_world("warehouse", "pick", prompt="terse")

@@ -83,6 +83,7 @@ def test_no_quotes_lose_regret_or_lease_what_is_taken(prices: list[int]) -> None
         before = session.objective
 
 
+@pytest.mark.nightly
 def test_the_objective_is_the_mean_of_what_is_earned() -> None:
     world, task = world_of("lease"), task_of("lease", 0)
     rng = np.random.default_rng(3)

@@ -85,6 +85,7 @@ def test_examples_differ_from_task_to_task() -> None:
     assert len(found) == 8
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", STOCK)
 def test_no_rule_that_reads_no_costs_comes_close_to_the_optimum(level: str) -> None:
     """The best of orders up to the mean demand and a margin, for any margin."""
@@ -113,6 +114,7 @@ def test_no_rule_that_reads_no_costs_comes_close_to_the_optimum(level: str) -> N
     assert mean_return(level, baselines("warehouse")["replan"], 30) == pytest.approx(1.0, abs=1e-3)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", ONLINE)
 def test_the_best_honest_rule_is_far_above_the_rules_of_thumb(level: str) -> None:
     known = baselines("warehouse")
@@ -148,6 +150,7 @@ SENSIBLE: list[Rule] = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("level", ["pick", "pick_online"])
 def test_sensible_rules_that_differ_seldom_earn_the_same(level: str) -> None:
     """In a book of three or four orders they would make the same trips."""
@@ -161,6 +164,7 @@ def test_sensible_rules_that_differ_seldom_earn_the_same(level: str) -> None:
     assert np.mean(ties) < 0.05
 
 
+@pytest.mark.nightly
 def test_a_shop_that_never_reorders_or_is_myopic_is_clearly_below_the_best_rule() -> None:
     picks = baselines("warehouse")["replan"]
 

@@ -46,6 +46,7 @@ def least_joint_cost(joint: Joint, day: int, on_hand: tuple[int, ...]) -> float:
     return min(costs)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("delivery", "room", "review"), [(3.0, 4, 2), (0.0, 6, 2), (8.0, 3, 2), (3.0, 5, 4)]
 )

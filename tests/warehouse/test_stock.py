@@ -48,6 +48,7 @@ def test_no_orders_whatever_earn_more_than_one_or_lose_regret(orders: list[list[
     assert turn.metrics["normalized_score"] <= 1.0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("level", "runs"), [("stock", 1500), ("stock_large", 400)])
 def test_the_objective_is_minus_the_mean_of_the_realised_cost(level: str, runs: int) -> None:
     """Over demand paths: what is scored is what the text says is paid, the end included."""
@@ -75,6 +76,7 @@ def test_the_objective_is_minus_the_mean_of_the_realised_cost(level: str, runs: 
     assert abs(np.mean(gaps)) < 4 * error
 
 
+@pytest.mark.nightly
 def test_the_reference_earns_a_quarter_on_average() -> None:
     world = world_of("stock")
     policy = baselines("warehouse")["fcfs"]

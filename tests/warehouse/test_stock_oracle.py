@@ -113,6 +113,7 @@ def played(
     return inventory.cost + model.leftover * inventory.position
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("lead", "lost", "optimum"), [row[:3] for row in AVERAGES])
 def test_a_day_more_of_a_long_stretch_costs_the_published_average(
     lead: int, lost: int, optimum: float
@@ -280,6 +281,7 @@ def least_capped(item: Item) -> float:
     )
 
 
+@pytest.mark.nightly
 def test_the_best_capped_base_stock_is_far_from_the_optimum() -> None:
     """Even with the level and the cap that suit each item best: costs and days differ too much."""
     shares = []

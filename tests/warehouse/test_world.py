@@ -36,6 +36,7 @@ def test_every_level_is_declared_and_drawn() -> None:
     assert set(spec("warehouse").levels) == set(LEVELS)
 
 
+@pytest.mark.nightly
 def test_the_first_level_fits_a_small_model() -> None:
     world = world_of("pick", prompt="terse")
     for index in range(40):
