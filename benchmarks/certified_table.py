@@ -19,9 +19,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from benchmarks.means import mean_of_all
 from tokengym.agents.certify.bench import CertifySettings
 from tokengym.agents.certify.certificate import Certificate, read_certificate
 from tokengym.agents.certify.finding import Severity, Status
@@ -150,8 +150,9 @@ def _mean_share(rows: Sequence[Row], check: str) -> str:
     """Return a check's mean share over some environments, or on how many it was not finished."""
     if missing := sum(check in row[UNTOLD] for row in rows):
         return f"not finished on {missing} of {len(rows)}"
-    shares = {_named(row): row["without advantage"].get(check) for row in rows}
-    return mean_of_all({name: of for name, of in shares.items() if of is not None}, len(rows))
+    known = [row["without advantage"].get(check) for row in rows]
+    shares = [share for share in known if share is not None]
+    return f"{fmean(shares):.2f} ({len(shares)} of {len(rows)})" if shares else ""
 
 
 def common(rows: Sequence[Row]) -> str:
