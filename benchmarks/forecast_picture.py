@@ -1,10 +1,9 @@
 """What training on forecasts changed: a table of runs, and the learning curve of the first.
 
     tokengym train forecast --seed 0 --run runs/forecast-0
-    python benchmarks/forecast_picture.py runs/forecast-0 --shorter runs/20 runs/40 --figure a.png
+    python benchmarks/forecast_picture.py runs/forecast-0 --figure docs/forecast.png
 
-Of shorter runs with the same seed the curve has the held-out return after their last step. The
-correlation is that of the stated with the exact probability, which each held-out Task knows.
+The correlation is that of the stated with the exact probability, which each held-out Task knows.
 """
 
 import argparse
@@ -18,7 +17,6 @@ from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.registry import make_world
-from tokengym.rewards.estimates import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,22 +64,7 @@ def row(run: RunFolder, found: "Forecasts") -> tuple[str, ...]:
     )
 
 
-def held_out(run: RunFolder, shorter: Sequence[RunFolder]) -> list[tuple[int, Estimate]]:
-    """Return the mean return on held-out Tasks by steps taken, of all runs.
-
-    Raises:
-        ValueError: if a shorter run did not take the first steps of the run.
-    """
-    found = [(0, read_trained(run)[ROLE].before.result.mean_return)]
-    rewards = [step.reward for step in run.steps()]
-    for one in sorted([*shorter, run], key=lambda each: each.steps_done):
-        if [step.reward for step in one.steps()] != rewards[: one.steps_done]:
-            raise ValueError(f"{one.folder} did not take the first steps of {run.folder}")
-        found.append((one.steps_done, read_trained(one)[ROLE].after.result.mean_return))
-    return found
-
-
-def draw(run: RunFolder, shorter: Sequence[RunFolder] = ()) -> "Figure":
+def draw(run: RunFolder) -> "Figure":
     """Draw training and held-out returns between what blind forecasts and exact posteriors earn.
 
     Legible at 400 pixels, and as grey on nothing both on a white and on a dark page.
@@ -94,10 +77,11 @@ def draw(run: RunFolder, shorter: Sequence[RunFolder] = ()) -> "Figure":
     means = [rewards[max(0, k + 1 - _SMOOTHING) : k + 1].mean() for k in range(len(rewards))]
     axes.plot(rewards, color=_INK, lw=0.5, alpha=0.45)
     axes.plot(means, color=_INK, lw=1.2)
-    steps, held = zip(*held_out(run, shorter), strict=True)
+    trained = read_trained(run)[ROLE]
+    held = [each.result.mean_return for each in (trained.before, trained.after)]
     ends = np.abs(np.array([[one.low, one.high] for one in held]).T - [one.value for one in held])
     axes.errorbar(
-        steps,
+        [0, len(rewards)],
         [one.value for one in held],
         ends,
         color="#3987d0",
@@ -106,7 +90,7 @@ def draw(run: RunFolder, shorter: Sequence[RunFolder] = ()) -> "Figure":
         ms=5,
         capsize=2,
     )
-    yardstick = read_trained(run)[ROLE].scale.used
+    yardstick = trained.scale.used
     lines = (("best constant", yardstick.blind_T, "top"), ("optimum", yardstick.oracle_T, "bottom"))
     for name, earned, place in lines:
         mean = float(np.mean(earned))
@@ -127,15 +111,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("runs", type=Path, nargs="+", help="finished run folders of forecast")
     parser.add_argument("--figure", type=Path, help="a picture of the first run to write")
-    parser.add_argument("--shorter", type=Path, nargs="+", default=[], help="its first steps alone")
     given = parser.parse_args(arguments)
     runs = [RunFolder(folder) for folder in given.runs]
     found = [{when: forecasts(run, when) for when in WHEN} for run in runs]
     print(markdown_table(HEADER, list(map(row, runs, found))))
     if given.figure is not None:
-        draw(runs[0], [RunFolder(one) for one in given.shorter]).savefig(
-            given.figure, dpi=220, transparent=True
-        )
+        draw(runs[0]).savefig(given.figure, dpi=220, transparent=True)
 
 
 if __name__ == "__main__":
