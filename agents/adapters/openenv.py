@@ -19,16 +19,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tokengym import __version__
 from tokengym.agents.adapters.openenv_tools import ToolAction, listed, mcp_server
-from tokengym.agents.adapters.skill import earned_by
 from tokengym.agents.loopback import foreign_site
-from tokengym.envs.core.episode import role_stream
-from tokengym.envs.core.errors import (
-    EpisodeStateError,
-    OptionError,
-    TokengymError,
-    require_one_of,
-)
-from tokengym.envs.core.play import Policy
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, TokengymError
 from tokengym.envs.core.seeding import SPLITS, generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -36,14 +28,6 @@ from tokengym.envs.rollouts import Playable, Rollout, Rollouts
 
 _LISTED = 100
 """Most Tasks that one answer lists: where Tasks are drawn there is no end of them."""
-
-
-REWARDS = ("return", "share")
-"""What a server may pay for an episode: its return, or the share of what the Task's optimum earns.
-
-A share of 0 is the bottom of the range, 1 the optimum. It is of the expected return where the world
-knows that, so that outcomes add no noise and the oracle earns 1.
-"""
 
 
 def place(task: Task) -> dict[str, Any]:
@@ -108,19 +92,12 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction | ToolAction, Observa
         rollouts: the world, or its name: `energy:small`; see `Rollouts.of`. All clients share it;
             each episode has a world of its own.
         split: where `reset` draws Tasks from by default.
-        reward: `return`, or `share` for the share of what the Task's optimum earns, see `REWARDS`.
-
-    Raises:
-        OptionError: if there is no such reward.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, rollouts: Playable, split: str = "train", reward: str = "return") -> None:
+    def __init__(self, rollouts: Playable, split: str = "train") -> None:
         super().__init__()
-        require_one_of("reward", reward, REWARDS)
-        self._reward = reward
-        self._paid: list[float] = []
         self._rollouts = Rollouts.of(rollouts)
         self._world = self._rollouts.world
         self._split = split
@@ -151,7 +128,6 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction | ToolAction, Observa
             index = self._world.draw_index(split, generator("reset", seed))
         self._rollout = self._rollouts.start_at(split, index)
         self._episode_id = episode_id
-        self._paid = []
         return self._observe(self._rollout)
 
     def step(
@@ -183,18 +159,7 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction | ToolAction, Observa
         if self._rollout is None:
             raise EpisodeStateError("no episode is under way; reset over the same connection")
         self._rollout.say(text, finish_reason)
-        self._paid.append(self._pay(self._rollout))
         return self._observe(self._rollout)
-
-    def play(self, task: Task, policy: Policy) -> float:
-        """Play a Task with a scripted policy; returns the sum of the rewards."""
-        seen = self.reset(split=task.split, index=task.index)
-        rollout = self._rollout
-        assert rollout is not None
-        rng = role_stream(task, rollout.role)
-        while not seen.done:
-            seen = self._say(policy(rollout.episode.world, rollout.turn, rng))
-        return sum(self._paid)
 
     @property
     def state(self) -> State:
@@ -205,7 +170,7 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction | ToolAction, Observa
         return State(
             episode_id=self._episode_id,
             step_count=len(rollout.rewards),
-            total_reward=sum(self._paid),
+            total_reward=rollout.total,
             task_id=rollout.task.fingerprint,
             **place(rollout.task),
         )
@@ -219,18 +184,8 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction | ToolAction, Observa
         """Drop the episode and its world."""
         self._rollout = None
 
-    def _pay(self, rollout: Rollout) -> float:
-        """Return the reward of the last reply."""
-        if self._reward == "return":
-            return rollout.rewards[-1]
-        bottom = self._world.spec.return_range[rollout.role].low
-        room = rollout.episode.world.optimum(rollout.task)[rollout.role].value - bottom
-        if not rollout.done:
-            return rollout.rewards[-1] / room
-        return min(1.0, (earned_by(rollout) - bottom) / room) - sum(self._paid)
-
     def _observe(self, rollout: Rollout) -> TurnObservation:
-        turn, rewards = rollout.turn, self._paid
+        turn, rewards = rollout.turn, rollout.rewards
         return TurnObservation(
             text=turn.text,
             task_id=rollout.task.fingerprint,
@@ -289,7 +244,6 @@ def build_app(
     rollouts: Playable,
     *,
     split: str = "train",
-    reward: str = "return",
     sessions: int = 64,
     host: str = "127.0.0.1",
     key: str = "",
@@ -299,14 +253,13 @@ def build_app(
     Args:
         rollouts: the world and the role to play; see `Rollouts.of`.
         split: where `reset` draws Tasks from by default.
-        reward: `return` or `share`, see `REWARDS`.
         sessions: most clients at once; each has a world of its own.
         host: the address that it will listen on.
         key: what clients must have; anybody may ask if empty.
     """
-    made = WorldEnvironment(rollouts, split, reward)._rollouts
+    made = Rollouts.of(rollouts)
     app: FastAPI = create_app(
-        lambda: WorldEnvironment(made, split, reward),
+        lambda: WorldEnvironment(made, split),
         ToolAction if made.world.tools else ReplyAction,
         TurnObservation,
         env_name=made.world.spec.short_name,

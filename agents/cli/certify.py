@@ -98,8 +98,8 @@ def run(
     target: Annotated[
         list[str] | None,
         typer.Argument(
-            help="KIND:NAME (cookbook, gymnasium, openenv, reasoning-gym, textarena, verifiers, "
-            "verifiers-v1), FILE.py:NAME, a file or folder of recorded rollouts, or a world, such "
+            help="KIND:NAME (cookbook, gymnasium, openenv, reasoning-gym, textarena, "
+            "verifiers), FILE.py:NAME, a file or folder of recorded rollouts, or a world, such "
             "as energy:day"
         ),
     ] = None,

@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -18,18 +17,14 @@ from tokengym.envs.rollouts import Rollouts
 
 @dataclass(frozen=True)
 class _Serving(Settings):
-    """Reward and server.
+    """The server.
 
     Attributes: see their help.
     """
 
-    reward: str = option("return", "return, or share: of what the Task's optimum earns")
     host: str = option("127.0.0.1", "address to listen on")
     port: int = option(8000, "port; 0 for any free one")
     sessions: int = option(64, "limit on simultaneous clients")
-    package: Path | None = option(
-        None, "write an OpenEnv package, as `openenv init` does, to this folder"
-    )
 
 
 @takes(Playing, _Serving)
@@ -41,18 +36,13 @@ def serve_env(world: WorldName, *, said: dict[str, Any]) -> None:
     require_extra("openenv", "tokengym serve-env")
     import uvicorn
 
-    from tokengym.agents.adapters import openenv, openenv_package
+    from tokengym.agents.adapters.openenv import build_app
 
     playing, asked = said_of(Playing, said), said_of(_Serving, said)
     settings = {"role": playing.role, "opponents": playing.opponents, **playing.options}
-    rollouts, reward = Rollouts(world, playing.level, **settings), asked.reward
-    if asked.package is not None:
-        openenv_package.write_package(asked.package, rollouts, settings, reward)
-        typer.echo(f"wrote {asked.package / 'openenv.yaml'}")
-        return
-    app = openenv.build_app(
+    rollouts = Rollouts(world, playing.level, **settings)
+    app = build_app(
         rollouts,
-        reward=reward,
         split=playing.split,
         sessions=asked.sessions,
         host=asked.host,

@@ -320,37 +320,6 @@ def test_a_builder_of_the_cookbook_pays_as_its_environment_checks() -> None:
     assert source.facts.size == 12
 
 
-@pytest.mark.parametrize("world", ["forecast", "energy"])
-def test_an_environment_of_verifiers_pays_what_the_world_behind_it_does(world: str) -> None:
-    pytest.importorskip("verifiers.legacy", reason="needs the extra `verifiers` (verifiers<0.4)")
-    options = {"world": world, "tasks": 3, "evaluation_tasks": 2}
-    source = open_source("verifiers:tokengym-verifiers", options)
-    own = open_source(world, {})
-    assert source.facts.splits == ("train", "test")
-    said = own.start(Place("test", 0, 1)).reference
-    expected = play(own, Place("test", 0, 1), say(*said))
-    trace = play(source, Place("test", 0, 1), say(*said))
-    assert (trace.prompt, trace.replies) == (expected.prompt, expected.replies)
-    assert trace.total == pytest.approx(expected.total, abs=1e-9)
-    assert trace.texts[:-1] == expected.texts[:-1]
-
-
-def test_an_environment_of_verifiers_knows_the_answers_of_reasoning_gym(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("verifiers.legacy", reason="needs the extra `verifiers` (verifiers<0.4)")
-    pytest.importorskip("reasoning_gym", reason="needs the extra `reasoning-gym`")
-    (tmp_path / "sums.py").write_text(
-        "import verifiers as vf\n\n\ndef load_environment():\n    return vf.ReasoningGymEnv("
-        "'chain_sum', num_train_examples=4, num_eval_examples=2)\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    source = open_source("verifiers:sums", {"reply_template": "<answer>{}</answer>"})
-    for place in (Place("train", 0, 1), Place("test", 0, 1)):
-        right = source.facts.form.format(*source.start(place).reference)
-        assert play(source, place, say(right)).total == 1.0
-
-
 APP = """
 from openenv.core.env_server import create_app
 from tokengym.agents.adapters.openenv import ReplyAction, TurnObservation, WorldEnvironment

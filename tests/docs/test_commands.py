@@ -296,10 +296,9 @@ def install(reader: Reader, arguments: list[str]) -> str:
 
 def serve_env(reader: Reader, arguments: list[str]) -> str:
     """What to install, where OpenEnv is not; where it is, `tests/neighbours` serves."""
-    package = [*arguments, "--package", "package"]
     if importlib.util.find_spec("openenv") is not None:
-        return reader.run_tokengym("serve-env", *package)
-    shown = reader.run_tokengym("serve-env", *package, status=2)
+        return reader.run_tokengym("serve-env", *arguments, "--help")
+    shown = reader.run_tokengym("serve-env", *arguments, status=2)
     assert "pip install 'tokengym[openenv]'" in shown
     return ""
 

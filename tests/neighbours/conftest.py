@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 PACKAGES = (
-    *("openenv", "verifiers", "retrain", "trl", "inspect-ai", "skyrl-gym", "verl", "nemo-gym"),
-    *("openpipe-art", "prime-rl-configs", "gymnasium", "pettingzoo"),
+    *("openenv", "verifiers", "trl", "inspect-ai", "skyrl-gym", "verl", "nemo-gym", "gymnasium"),
+    "pettingzoo",
 )
 
 

@@ -19,9 +19,7 @@ from tokengym.agents.reports.markdown import markdown_table, write_block
 
 TITLES = {
     "test_openenv": ("OpenEnv", "openenv", ""),
-    "test_verifiers": ("verifiers before 0.4", "verifiers", ""),
-    "retrain": ("retrain, over verifiers", "retrain", "retrain "),
-    "test_verifiers_v1": ("verifiers 0.4", "verifiers", ""),
+    "test_verifiers": ("verifiers", "verifiers", ""),
     "test_inspect": ("Inspect", "inspect-ai", ""),
     "test_skyrl": ("SkyRL-gym", "skyrl-gym", ""),
     "test_gymnasium": ("Gymnasium", "gymnasium", ""),
@@ -29,10 +27,8 @@ TITLES = {
     "test_trl": ("TRL", "trl", ""),
     "test_verl": ("verl", "verl", ""),
     "test_nemo_gym": ("NeMo Gym", "nemo-gym", ""),
-    "test_art": ("ART", "openpipe-art", ""),
-    "test_prime_rl": ("prime-rl, over verifiers", "prime-rl-configs", ""),
 }
-WITHIN = {"retrain": "test_verifiers", "pettingzoo": "test_gymnasium"}
+WITHIN = {"pettingzoo": "test_gymnasium"}
 """Neighbours that are tested in the module of another."""
 HEADER = (
     *("neighbour", "version", "tested on", "own command", "one turn", "several turns"),

@@ -88,7 +88,7 @@ NOT_RUN: dict[str, str] = {
     "sdft": "downloads its data",
     "search_tool": "needs a sandbox or a search index",
     "true_thinking_score": "downloads its data",
-    "verifiers_rl": "needs verifiers 0.1.9; see the [neighbours](neighbours.md)",
+    "verifiers_rl": "needs verifiers 0.1.9",
     "vlm_classifier": "audio or images, which the service does not take",
 }
 """By module or package why it is not run."""

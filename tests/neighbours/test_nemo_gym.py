@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import runpy
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -47,7 +48,6 @@ from tests.neighbours.reference import (
     replies_by_text,
 )
 from tests.neighbours.scripted_model import scripted_model
-from tokengym.agents.adapters.nemo_gym import WorldServer, WorldServerConfig
 from tokengym.agents.adapters.rows import task_rows
 from tokengym.agents.certify.source import Place
 from tokengym.agents.certify.sources import open_source
@@ -55,7 +55,9 @@ from tokengym.agents.rollouts.formats import write_rows
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.tools import NOT_PLAYED
 
-EXAMPLE = ROOT / "examples/nemo_gym/resources_servers/tokengym/configs/tokengym.yaml"
+EXAMPLE = ROOT / "examples/nemo_gym/resources_servers/tokengym"
+APP = runpy.run_path(str(EXAMPLE / "app.py"))
+WorldServer, WorldServerConfig = APP["WorldServer"], APP["WorldServerConfig"]
 PARTS: dict[str, tuple[Any, Any]] = {
     "tokengym": (WorldServer, WorldServerConfig),
     "tokengym_agent": (GymnasiumAgent, GymnasiumAgentConfig),
@@ -90,7 +92,9 @@ def served(run: Run, world: Any, base_url: str, **model: str) -> Iterator[Server
     asked |= model
     asked |= {"return_token_id_information": False, "uses_reasoning_parser": False}
     block = {"responses_api_models": {"vllm_model": {"entrypoint": "app.py", **asked}}}
-    settings = OmegaConf.merge(OmegaConf.load(EXAMPLE), {"policy_model": block})
+    settings = OmegaConf.merge(
+        OmegaConf.load(EXAMPLE / "configs" / "tokengym.yaml"), {"policy_model": block}
+    )
     assert isinstance(settings, DictConfig)
     settings.tokengym.resources_servers.tokengym.rollouts = world
     head = BaseServerConfig(host="127.0.0.1", port=0)

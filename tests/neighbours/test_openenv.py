@@ -3,28 +3,24 @@
 import asyncio
 import contextlib
 import gc
-import importlib
 import json
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("openenv", reason="needs the extra `openenv`")
 
-import numpy as np
 import uvicorn
 import websockets
 from fastapi import FastAPI
 from openenv import GenericEnvClient
 from openenv.core.env_server.mcp_types import CallToolAction, ListToolsAction
 from openenv.core.mcp_client import MCPToolClient
-from openenv.validation import Level, Verdict, run_validation
 
 from tests.neighbours.commands import OPTIONS, PLAYED, TASKS, Served
 from tests.neighbours.reference import (
@@ -37,10 +33,8 @@ from tests.neighbours.reference import (
     play_own,
     task_of,
 )
-from tokengym.agents.adapters.openenv import WorldEnvironment, build_app
-from tokengym.agents.adapters.openenv_package import write_package
-from tokengym.envs import Rollout, Rollouts, baselines, make_world
-from tokengym.envs.core.errors import OptionError
+from tokengym.agents.adapters.openenv import ReplyAction, WorldEnvironment, build_app
+from tokengym.envs import Rollout, Rollouts, make_world
 
 SESSIONS = 64
 
@@ -125,14 +119,9 @@ def test_a_client_of_the_wire_plays_the_same_episode(
 
 
 @pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("reward", ["return", "share"])
 @pytest.mark.parametrize(("world", "level"), LEVELS)
-def test_every_level_is_reset_and_stepped_in_process(
-    world: str, level: str, reward: str, split: str
-) -> None:
-    from tokengym.agents.adapters.openenv import ReplyAction
-
-    environment = WorldEnvironment(Rollouts(world, level), reward=reward)
+def test_every_level_is_reset_and_stepped_in_process(world: str, level: str, split: str) -> None:
+    environment = WorldEnvironment(Rollouts(world, level))
     observation = environment.reset(split=split, index=0)
     assert observation.task_id == task_of(world, level, split).fingerprint
     while not observation.done:
@@ -394,78 +383,6 @@ def test_the_own_client_finds_what_our_evaluation_found(
         totals = [asyncio.run(play(address, index)) for index in range(TASKS)]
     assert totals == policy.returns(played)
     shows("own command", f"GenericEnvClient: {played}")
-
-
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A package of a world whose outcomes are chance, paid by the share of the optimum."""
-    folder = tmp_path_factory.mktemp("openenv") / "tokengym_forecast"
-    settings = {"prompt": "terse"}
-    write_package(folder, Rollouts("forecast", **settings), settings, "share")
-    return folder
-
-
-def test_the_package_passes_openenvs_own_checks(package: Path, tmp_path: Path) -> None:
-    from openenv.cli._cli_utils import validate_env_structure
-    from openenv.cli._validation import get_deployment_modes, validate_multi_mode_deployment
-    from openenv.cli.commands.build import _prepare_standalone_build
-    from openenv.cli.commands.push import _validate_openenv_directory
-
-    assert validate_env_structure(package) == []
-    name, said = _validate_openenv_directory(package)
-    assert (name, said["app"]) == ("tokengym-forecast", "server.app:app")
-    _, lacking = validate_multi_mode_deployment(package)
-    assert lacking == ["Missing uv.lock - run 'uv lock' to generate it"]  # needs an index
-    assert get_deployment_modes(package)["docker"]
-    built = _prepare_standalone_build(package, tmp_path)
-    assert (built / "server" / "Dockerfile").is_file()
-    report = run_validation(package, max_level=Level.STATIC)
-    assert report.verdict is Verdict.PASS, report
-    assert said["validation"]["reward"]["oracle_tolerance"] <= 0.1
-
-
-def test_the_packages_server_and_client_play_and_pass_the_check_of_running_servers(
-    package: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from openenv.cli._validation import validate_running_environment
-
-    monkeypatch.syspath_prepend(package)
-    monkeypatch.syspath_prepend(package.parent)
-    module = importlib.import_module("tokengym_forecast")
-    app = importlib.import_module("tokengym_forecast.server.app").app
-    world = make_world("forecast", prompt="terse")
-    task = world.task("test", 0)
-    first = world.start(task)
-    reply = baselines("forecast")["oracle"](world, first, np.random.default_rng(0))
-    with served(app) as address:
-        report = validate_running_environment(f"http://{address}", timeout_s=30)
-        assert report["passed"], report
-        with module.WorldClient(base_url=f"http://{address}").sync() as client:
-            seen = client.reset(split="test", index=0)
-            assert seen.observation.text == first.text
-            ended = client.step(module.ReplyAction(text=reply))
-    assert ended.done
-    assert ended.reward == pytest.approx(1.0, abs=1e-4)  # whatever the outcome was
-
-
-@pytest.mark.parametrize("world", ["energy:small", "disruption"])
-def test_the_share_of_the_optimum_is_paid_in_steps_that_add_up(world: str) -> None:
-    rollouts = Rollouts(world)
-    environment = WorldEnvironment(rollouts, reward="share")
-    known = baselines(world.partition(":")[0])
-    task = rollouts.world.task("test", 1)
-    earned = {name: environment.play(task, known[name]) for name in ("oracle", "random")}
-    assert earned["oracle"] == pytest.approx(1.0, abs=2e-3)
-    low = rollouts.world.spec.return_range[rollouts.role].low
-    room = rollouts.world.optimum(task)[rollouts.role].value - low
-    if world.startswith("energy"):  # without chance it is the return, scaled
-        own = rollouts.start(task)
-        own.play(known["random"])
-        environment.play(task, known["random"])
-        assert environment.state.total_reward == pytest.approx((own.total - low) / room)
-    assert 0.0 <= earned["random"] < earned["oracle"]
-    with pytest.raises(OptionError, match="reward must be one of"):
-        WorldEnvironment(rollouts, reward="skill")
 
 
 class _AnyStatus(urllib.request.HTTPErrorProcessor):

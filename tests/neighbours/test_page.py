@@ -18,8 +18,7 @@ SNIPPETS = {
     if block.name
 }
 NEEDS = {
-    "with_verifiers.py": "verifiers.legacy",
-    "with_verifiers_v1.py": "verifiers.v1",
+    "with_verifiers.py": "verifiers.v1.semantic",  # new in 0.4
     "with_trl.py": "trl",
     "unevaluated_sum.py": "trl",
     "invalid_moves.py": "textarena",
@@ -27,16 +26,8 @@ NEEDS = {
     "wrong_first.py": "skyrl_gym",
     "with_inspect_ai.py": "inspect_ai",
     "with_skyrl_gym.py": "skyrl_gym",
-    "with_art.py": "art.trajectories",
     "with_stable_baselines3.py": "gymnasium",
 }
-
-
-def installed(module: str) -> bool:
-    """Whether a module is there; one that both generations of verifiers have counts for 0.4."""
-    if find_spec(module.partition(".")[0]) is None or find_spec(module) is None:
-        return False
-    return module != "verifiers.v1" or find_spec("verifiers.legacy") is None
 
 
 def test_every_snippet_is_known() -> None:
@@ -46,7 +37,8 @@ def test_every_snippet_is_known() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", NEEDS)
 def test_the_snippet_runs(name: str, tmp_path: Path) -> None:
-    if not installed(NEEDS[name]):
+    package, _, _ = NEEDS[name].partition(".")
+    if find_spec(package) is None or find_spec(NEEDS[name]) is None:
         pytest.skip(f"needs {NEEDS[name]}")
     (tmp_path / name).write_text(SNIPPETS[name])
     done = subprocess.run(

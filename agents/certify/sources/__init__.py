@@ -19,7 +19,6 @@ KINDS: Mapping[str, str] = {
     "reasoning-gym": f"{_MODULES}.reasoning_gym:ReasoningGym",
     "textarena": f"{_MODULES}.textarena:TextArena",
     "verifiers": f"{_MODULES}.verifiers:Verifiers",
-    "verifiers-v1": f"{_MODULES}.verifiers_v1:VerifiersV1",
 }
 """Sources by what stands before the colon of a target."""
 _INTEGER, _LONG = re.compile(r"-?[0-9]+"), 19
