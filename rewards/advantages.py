@@ -154,7 +154,11 @@ def reinforce_plus_plus(
 
 
 def remax(
-    rewards_NG: npt.ArrayLike, greedy_N: npt.ArrayLike, counted_NG: npt.ArrayLike | None = None
+    rewards_NG: npt.ArrayLike,
+    greedy_N: npt.ArrayLike,
+    counted_NG: npt.ArrayLike | None = None,
+    *,
+    minimum_spread: float = 0.0,
 ) -> Floats:
     """Return reward minus the reward of the prompt's greedy rollout, shape (N, G): ReMax.
 
@@ -166,17 +170,20 @@ def remax(
         rewards_NG: rewards, shape (N, G).
         greedy_N: reward of the greedy rollout of each prompt, shape (N,).
         counted_NG: which rollouts count, shape (N, G).
+        minimum_spread: largest spread of a group and its greedy rollout that counts as none.
 
     Raises:
         ValueError: if shapes differ or a reward that counts is not finite.
     """
-    groups = _read(rewards_NG, counted_NG, 0.0)
+    groups = _read(rewards_NG, counted_NG, minimum_spread)
     baseline_N = np.asarray(greedy_N, np.float64)
     if baseline_N.shape != groups.size_N.shape or not np.isfinite(baseline_N).all():
         raise ValueError(
             f"greedy_N must be {len(groups.size_N)} finite rewards, got shape {baseline_N.shape}"
         )
-    return np.where(groups.counted_NG, groups.rewards_NG - baseline_N[:, None], 0.0)
+    beyond_NG = np.where(groups.counted_NG, groups.rewards_NG - baseline_N[:, None], 0.0)
+    high_N, low_N = beyond_NG.max(axis=1, initial=0.0), beyond_NG.min(axis=1, initial=0.0)
+    return np.where((high_N - low_N > minimum_spread)[:, None], beyond_NG, 0.0)
 
 
 def returns_to_go(rewards_NGT: npt.ArrayLike, discount: float = 1.0) -> Floats:

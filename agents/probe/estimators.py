@@ -11,6 +11,7 @@ import numpy as np
 from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.scores import COMPLETION
 from tokengym.rewards.arrays import Floats, Ints
+from tokengym.rewards.estimators import ESTIMATORS, Batch
 
 CENTRED, LOGGED = "centred by group", "advantages as logged"
 STANDARDISED = tuple(product((1, 0), (0.0, 1e-8, 1e-6, 1e-5, 1e-4)))
@@ -76,7 +77,21 @@ def expected_cosine(size: int, ddof: int, epsilon: float) -> float:
 
 
 def estimators(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[Estimator]:
-    """Yield the known estimators of a batch, the unbiased ones first.
+    """Yield the known estimators of a batch, the unbiased ones first, then others of the registry.
+
+    Args:
+        batch: the batch.
+        rewards_N: its returns, or what a fault makes of them.
+        groups_N: its groups, or what a fault makes of them.
+    """
+    known = list(independent(batch, rewards_N, groups_N))
+    yield from known
+    names = {estimator.name for estimator in known}
+    yield from (more for more in registered(batch, rewards_N, groups_N) if more.name not in names)
+
+
+def independent(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[Estimator]:
+    """Yield estimators that are computed here, by no code of the trainers that are probed.
 
     Args:
         batch: the batch.
@@ -97,6 +112,26 @@ def estimators(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator
         divided_N = standardised(rewards_N, groups_N, ddof, epsilon)
         yield Estimator(name, divided_N[rollout_K], standard=(ddof, epsilon))
     yield from _by_batch(batch, centred_N)
+
+
+def registered(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[Estimator]:
+    """Yield the estimators of Tokengym's own trainer, by the registry's code.
+
+    `estimators` computes those that are known to it independently, under the same names.
+    """
+    counts_N, tokens_N = np.bincount(groups_N), batch.counts_N(batch.own_K)
+    place_N = np.zeros(len(groups_N), int)
+    for group in range(len(counts_N)):
+        place_N[groups_N == group] = np.arange(counts_N[group])
+    shape = (len(counts_N), int(counts_N.max()))
+    values, tokens, counted = np.zeros(shape), np.zeros(shape), np.zeros(shape, np.bool_)
+    values[groups_N, place_N], tokens[groups_N, place_N] = rewards_N, tokens_N
+    counted[groups_N, place_N] = True
+    asked = Batch(values, counted, tokens, np.zeros(shape[0]))
+    for entry in ESTIMATORS.values():
+        if not entry.needs_greedy:
+            found_N = entry.advantages(asked)[groups_N, place_N]
+            yield Estimator(entry.title, found_N[batch.table.rollout_K], entry.unbiased)
 
 
 def _by_batch(batch: ProbeBatch, centred_N: Floats) -> Iterator[Estimator]:

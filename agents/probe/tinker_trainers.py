@@ -43,19 +43,25 @@ from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.loop import train
 from tokengym.agents.training.policy_trainers import service_session
 from tokengym.agents.training.setting_groups import Algorithm
+from tokengym.rewards.estimators import ESTIMATORS
 
-OWN = {
-    "leave-one-out": {"estimator": "leave_one_out"},
-    "standardised": {"estimator": "group_standardised"},
-    "REINFORCE++": {"estimator": "reinforce_plus_plus"},
+OWN: Mapping[str, Mapping[str, str]] = {
+    **{
+        name: {"estimator": name}
+        for name, estimator in ESTIMATORS.items()
+        if name != Algorithm().estimator and not estimator.needs_greedy
+    },
     "by turn": {"credit": "turn"},
     "exact credit": {"credit": "exact"},
     "ties dropped": {"filter": "drop", "denominator": "live"},
 }
-"""Settings of our loop, all but `remax`, which plays Tasks of worlds."""
+"""Settings of our loop; an estimator that needs a greedy rollout plays Tasks of worlds."""
 _DOCUMENTED = {
-    "standardised by group": "--estimator group_standardised",
-    "centred by group, then over the tokens": "--estimator reinforce_plus_plus",
+    **{
+        estimator.title.partition(" (")[0]: f"--estimator {name}"
+        for name, estimator in ESTIMATORS.items()
+        if not estimator.unbiased
+    },
     "with a KL penalty": "--kl",
 }
 _GROUP, _RANK, _MAX_TOKENS = 4, 4, 6

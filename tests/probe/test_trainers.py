@@ -43,18 +43,18 @@ def test_every_estimator_and_credit_of_our_loop_is_what_it_says(own: ProbedTrain
     assert names == {
         ("default", "reference"): (Kind.FOLLOWS, KL),
         ("default", "all groups"): (Kind.FOLLOWS, PLAIN),
-        ("leave-one-out", "all groups"): (Kind.FOLLOWS, PLAIN),
-        ("standardised", "all groups"): (
+        ("leave_one_out", "all groups"): (Kind.FOLLOWS, PLAIN),
+        ("group_standardised", "all groups"): (
             Kind.CHOICE,
             "standardised by group (ddof 1, eps 0), summed over tokens",
         ),
-        ("REINFORCE++", "all groups"): (Kind.CHOICE, f"{batch}, summed over tokens"),
+        ("reinforce_plus_plus", "all groups"): (Kind.CHOICE, f"{batch}, summed over tokens"),
         ("by turn", "all groups"): (Kind.FOLLOWS, f"returns to go, {turn}"),
         ("exact credit", "all groups"): (Kind.FOLLOWS, f"returns to go, {turn}"),
         ("ties dropped", "all groups"): (Kind.FOLLOWS, PLAIN),
     }
     plain, standard = (
-        dict(found[name, "all groups"].weights) for name in ("default", "standardised")
+        dict(found[name, "all groups"].weights) for name in ("default", "group_standardised")
     )
     assert {plain.pop("tie"), plain.pop("near tie")} == {"0", "-"}
     assert set(plain.values()) == {"1"}

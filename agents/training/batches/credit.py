@@ -1,28 +1,13 @@
 """From rollouts to one advantage per turn: what is compared, by which estimator. Pure numpy."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from tokengym.agents.training.setting_groups import Algorithm
-from tokengym.rewards.advantages import (
-    by_turn,
-    group_centred,
-    group_standardised,
-    leave_one_out,
-    reinforce_plus_plus,
-    remax,
-    returns_to_go,
-    turn_rows,
-)
+from tokengym.rewards.advantages import returns_to_go, turn_rows
 from tokengym.rewards.arrays import Flags, Floats
-
-_COMPARING = {
-    "group_centred": group_centred,
-    "group_standardised": group_standardised,
-    "leave_one_out": leave_one_out,
-}
+from tokengym.rewards.estimators import ESTIMATORS, Batch, group_spreads
 
 
 @dataclass(frozen=True)
@@ -59,48 +44,32 @@ def spreads(algorithm: Algorithm, table: TurnTable) -> Floats:
     With credit by turn that is the spread at the turn where it is largest. Fewer than two rollouts,
     or two at a turn, have nothing to be compared with: their spread is 0.
     """
-    values_NGS, counted_NGS = _compared(algorithm, table)
-    if algorithm.estimator == "remax":
-        greedy_N11 = table.greedy_N[:, None, None]
-        values_NGS = np.concatenate([values_NGS, greedy_N11], axis=1)
-        counted_NGS = np.concatenate([counted_NGS, np.ones_like(greedy_N11, np.bool_)], axis=1)
-    high_NS = values_NGS.max(axis=1, initial=-np.inf, where=counted_NGS)
-    low_NS = values_NGS.min(axis=1, initial=np.inf, where=counted_NGS)
-    several_NS = counted_NGS.sum(axis=1) >= 2
-    spread_NS = np.subtract(high_NS, low_NS, out=np.zeros_like(high_NS), where=several_NS)
-    spread_N: Floats = spread_NS.max(axis=1, initial=0.0)
-    return spread_N
+    batch, turns = _batch(algorithm, table)
+    spread_R = group_spreads(batch, with_greedy=ESTIMATORS[algorithm.estimator].needs_greedy)
+    return np.asarray(spread_R.reshape(-1, turns).max(axis=1, initial=0.0))
 
 
 def advantages(algorithm: Algorithm, table: TurnTable) -> Floats:
     """Return the advantage of each turn, shape (N, G, T); 0 for turns that were not taken.
 
-    What `reinforce_plus_plus` standardises by is computed over all groups given, dead ones
-    included: leave them out before where they are to have no vote.
+    An estimator that looks at the whole batch sees all groups given, dead ones included: leave them
+    out before where they are to have no vote.
     """
-    values_NGS, counted_NGS = _compared(algorithm, table)
-    least = algorithm.min_spread
-    if algorithm.estimator == "remax":
-        found_NG = remax(values_NGS[:, :, 0], table.greedy_N, counted_NGS[:, :, 0])
-        # The one estimator without a resolution of its own.
-        live_N = spreads(algorithm, table) > least
-        found_NGS = np.where(live_N[:, None], found_NG, 0.0)[:, :, None]
-    elif algorithm.estimator == "reinforce_plus_plus":
-        tokens_NGS = table.tokens_NGT
-        if algorithm.credit == "episode":
-            tokens_NGS = tokens_NGS.sum(axis=2, keepdims=True)
-        tokens = turn_rows(tokens_NGS)
-        found_NGS = by_turn(
-            lambda values, counted: reinforce_plus_plus(
-                values, tokens, counted, minimum_spread=least
-            ),
-            values_NGS,
-            counted_NGS,
-        )
-    else:
-        estimate = partial(_COMPARING[algorithm.estimator], minimum_spread=least)
-        found_NGS = by_turn(estimate, values_NGS, counted_NGS)
-    return np.where(table.taken_NGT, found_NGS, 0.0)
+    batch, turns = _batch(algorithm, table)
+    found_RG = ESTIMATORS[algorithm.estimator].advantages(batch)
+    found_NGT = found_RG.reshape(len(table.greedy_N), turns, -1).transpose(0, 2, 1)
+    return np.where(table.taken_NGT, found_NGT, 0.0)
+
+
+def _batch(algorithm: Algorithm, table: TurnTable) -> tuple[Batch, int]:
+    """Return each group at each turn as a group of a batch, and the number of turns."""
+    values_NGT, counted_NGT = _compared(algorithm, table)
+    turns, tokens_NGT = values_NGT.shape[2], table.tokens_NGT
+    if algorithm.credit == "episode":
+        tokens_NGT = tokens_NGT.sum(axis=2, keepdims=True)
+    greedy_R = np.repeat(table.greedy_N, turns)
+    rows = (turn_rows(values_NGT), turn_rows(counted_NGT), turn_rows(tokens_NGT))
+    return Batch(*rows, greedy_R, algorithm.min_spread), turns
 
 
 def _compared(algorithm: Algorithm, table: TurnTable) -> tuple[Floats, Flags]:
