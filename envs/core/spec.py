@@ -67,7 +67,8 @@ class WorldSpec:
             the Tasks that the world generates, not for a user's data.
         ladders: `module:mapping` from levels to `Ladder`, the policies by which the first role is
             placed; empty if there are none.
-        retired: levels that there were once, with what to take in place of each.
+        revisions: by level how often its Tasks changed under this id, 0 if not named. It is part
+            of what seeds a Task; `tests/golden/tasks.json` pins the first Tasks of each.
         training: options of the world in training, such as exact probabilities for labels.
         opponents: by role, who plays it when nobody was named for it: a baseline's name, or `model`
             for the trainer's untrained model. Else the first of `scripted`, `random`, `null` that
@@ -112,7 +113,7 @@ class WorldSpec:
     reachable: Mapping[str, Reachable] = field(default_factory=dict)
     ladders: str = ""
     level_entry_points: Mapping[str, str] = field(default_factory=dict)
-    retired: Mapping[str, str] = field(default_factory=dict)
+    revisions: Mapping[str, int] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     opponents: Mapping[str, str] = field(default_factory=dict)
     evaluation: Mapping[str, Any] = field(default_factory=dict)
@@ -140,6 +141,11 @@ class WorldSpec:
             opposed = sorted(self.opponents)
             raise OptionError(f"{self.id}: opponents must be of the roles {roles}, got {opposed}")
         self._check_reachable()
+        for level, revision in self.revisions.items():
+            if level not in limits or revision < 0:
+                raise OptionError(
+                    f"{self.id}: revisions must be at least 0 by level, got {level}: {revision}"
+                )
 
     def _check_reachable(self) -> None:
         stated, levels = list(self.reachable), list(self.turn_limits)
@@ -170,13 +176,11 @@ class WorldSpec:
         return self.level_entry_points.get(level, self.entry_point)
 
     def require_level(self, level: str) -> None:
-        """Refuse a level that the world has not, or no longer.
+        """Refuse a level that the world does not have.
 
         Raises:
-            OptionError: naming what there is, or what to take in its place.
+            OptionError: naming the levels that there are.
         """
-        if level in self.retired:
-            raise OptionError(f"{self.id} has {level!r} no more: take {self.retired[level]}")
         if level not in self.turn_limits:
             raise OptionError(f"{self.id} has the levels {list(self.levels)}, got {level!r}")
 

@@ -209,8 +209,7 @@ class World(ABC, Generic[Compiled]):
 
     def _draw_task(self, split: str, index: int) -> Task:
         """Draw instances until one belongs to `split` and has an answer; return its Task."""
-        rng = generator(self.spec.id, split, self.level, index, *self._drawing_options())
-        windows = self.windows
+        rng, windows = self._task_generator(split, index), self.windows
 
         def draw() -> tuple[Mapping[str, Any], str]:
             if windows is None:
@@ -222,6 +221,12 @@ class World(ABC, Generic[Compiled]):
         where = f"{self.spec.id} at level {self.level!r}"
         usable = draw_usable(draw, lambda instance: self._solve(instance, rng), split, where)
         return self._new_task(split, index, *usable)
+
+    def _task_generator(self, split: str, index: int) -> np.random.Generator:
+        """Return the generator of the Task at `index`: a stream of its own for each revision."""
+        revision = self.spec.revisions.get(self.level, 0)
+        revised = (f"revision {revision}",) if revision else ()
+        return generator(self.spec.id, split, self.level, index, *revised, *self._drawing_options())
 
     def split_of(self, instance: Mapping[str, Any]) -> str:
         """Return the split that owns an instance of drawn Tasks, by its `_split_key`."""

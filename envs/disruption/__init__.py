@@ -31,7 +31,6 @@ SPEC = WorldSpec(
         ),
     },
     ladders="tokengym.envs.disruption.ladders:LADDERS",
-    retired={"L1": "L0, which shows less, or L2, which shows more"},
     training={"label": "expected"},
     # Scripted predictors do not change their minds: a challenger would have nothing to learn.
     opponents={"challenger": "scripted", "predictor": "model"},

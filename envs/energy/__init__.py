@@ -40,12 +40,6 @@ SPEC = WorldSpec(
         ),
     },
     ladders="tokengym.envs.energy.ladders:LADDERS",
-    retired={
-        "two_days": "day, or soma for more decisions",
-        "genset": "commit, an off-grid site with two gensets",
-        "ev": "household, a home with a car, a heat pump and day-ahead prices",
-        "comfort": "household, a home with a heat pump, a car and day-ahead prices",
-    },
     flat_floor=FlatFloor(
         SAFE_RETURN, 0.0, "an episode that breaks the reserve earns 0", option=True
     ),

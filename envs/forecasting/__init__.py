@@ -35,10 +35,6 @@ SPEC = WorldSpec(
         for name, level in LEVELS.items()
     },
     ladders="tokengym.envs.forecasting.ladders:LADDERS",
-    retired={
-        "medium": "easy or hard",
-        "ordered": "questions of your own with ordered outcomes (data=...)",
-    },
     training={"label": "expected"},
     evaluation={"label": "outcome"},
     check_options={"label": "expected"},

@@ -42,14 +42,6 @@ SPEC = WorldSpec(
         ),
     },
     ladders="tokengym.envs.warehouse.ladders:LADDERS",
-    retired={
-        "pick_small": "pick",
-        "pick_large": "pick",
-        "stock_small": "stock",
-        "inventory_0": "inventory_4",
-        "lease_small": "lease",
-        "full_pickers": "full_volatile",
-    },
     flat_floor=FlatFloor(
         FormAccount(1).earned(bounded_score(0.0)) + FORM_SHARE,
         0.0,

@@ -194,7 +194,7 @@ class WarehouseWorld(World[Compiled]):
         """Return the Task of a window; what a file does not have, such as costs, is drawn."""
         records, entry = self._records, self._entries[split][index]
         assert records is not None
-        rng = generator(self.spec.id, split, self.level, index, *self._drawing_options())
+        rng = self._task_generator(split, index)
         for _ in range(_MOST_DRAWS):
             drawn = records.instance(rng, LEVELS[self.level], entry)
             instance = to_plain_json({**drawn, "source": records.digest, "window": entry.start})

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task, to_plain_json
 from tokengym.envs.energy.generator import draw_microgrid
@@ -240,9 +239,3 @@ def test_prices_are_those_of_a_market_with_spikes_and_negative_hours() -> None:
         assert np.ptp(fees) < 1e-9
         assert 0.06 < fees[0] < 0.19
         assert grid.price == grid.price_forecast
-
-
-def test_old_names_say_what_to_take_instead() -> None:
-    for old in ("ev", "comfort"):
-        with pytest.raises(OptionError, match=f"has '{old}' no more: take household, a home"):
-            make_world("energy", old)
