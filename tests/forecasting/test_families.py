@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import to_plain_json
 from tokengym.envs.core.world import PROMPTS
 from tokengym.envs.forecasting.families import FAMILIES
@@ -132,3 +134,8 @@ def test_the_first_turn_says_nothing_of_the_news(seed: int, name: str) -> None:
         if name == "contest":
             changed["later"] = [0, 1]
         assert questions({**instance, "shown": changed}, "full")[0] == first
+
+
+def test_a_family_without_a_law_is_refused() -> None:
+    with pytest.raises(OptionError, match="'frequency' needs its law"):
+        replace(FAMILIES["frequency"], law="")

@@ -247,6 +247,11 @@ def numbers_in(shown: object, at: str = "") -> dict[str, float]:
     return found
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_has_a_simulated_law(name: str) -> None:
+    assert name in FUTURE, f"write how the future of {name!r} is drawn in FUTURE of this file"
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(("level", "name"), ASKED)
 def test_the_odds_are_those_of_futures_drawn_from_the_hidden_law(level: str, name: str) -> None:

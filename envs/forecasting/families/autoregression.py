@@ -116,4 +116,11 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(_rounded_tail(x[-1], shown["threshold"] - shown["mean"], pull, noise))
 
 
-FAMILY = Family("autoregression", _draw, _predictive, _latent, _empirical)
+FAMILY = Family(
+    "autoregression",
+    "Deviations from a mean are AR(1) with normal noise; pull and noise are shown or hidden.",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+)

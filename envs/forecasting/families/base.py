@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tokengym.envs.core.errors import OptionError
 from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.scoring import Forecast
 
@@ -32,6 +33,8 @@ class Family:
 
     Attributes:
         name: what `family=` of the world takes.
+        law: how the hidden parameter and then the future are drawn, in one sentence. A family
+            without one is not accepted; `tests/forecasting/test_joint_law.py` simulates it.
         draw: what is shown, from a generator and the level's knobs. No field may depend on the
             hidden parameter except through data that are shown, or the odds would be wrong.
         predictive: the posterior predictive probability of every outcome given what is shown.
@@ -51,6 +54,7 @@ class Family:
     """
 
     name: str
+    law: str
     draw: Callable[[np.random.Generator, Knobs], Shown]
     predictive: Callable[[Shown], Forecast]
     latent: Callable[[Shown, np.random.Generator], Forecast]
@@ -61,6 +65,15 @@ class Family:
     cues: Callable[[Shown], Sequence[float]] | None = None
     events: Callable[[Shown], Sequence[Sequence[int]]] | None = None
     likeliest: Callable[[Shown], Forecast] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a family without a law.
+
+        Raises:
+            OptionError: naming the family.
+        """
+        if not self.law.endswith("."):
+            raise OptionError(f"the family {self.name!r} needs its law as a sentence")
 
 
 def bernoulli(probability: float) -> Forecast:

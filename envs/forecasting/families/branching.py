@@ -48,4 +48,11 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(1.0 - alive)
 
 
-FAMILY = Family("branching", _draw, _predictive, _latent, _empirical)
+FAMILY = Family(
+    "branching",
+    "Each cell leaves 0 to 3 cells by stated chances, independently, in each generation.",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+)

@@ -108,4 +108,11 @@ def _cues(shown: Shown) -> Sequence[float]:
     return (sum(alike) / (len(alike) + 1.0),)
 
 
-BUTTONS = Evidence("buttons", _draw, _posterior, _empirical, _cues)
+BUTTONS = Evidence(
+    "buttons",
+    "Each button's effect is one of four, all equally likely; the sensor errs at a stated rate.",
+    _draw,
+    _posterior,
+    _empirical,
+    _cues,
+)

@@ -63,4 +63,11 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(poisson_tail((sum(logged) + left_out) / days, shown["threshold"]))
 
 
-FAMILY = Family("censored", _draw, _predictive, _latent, _empirical)
+FAMILY = Family(
+    "censored",
+    "Daily faults are Poisson at one of 24 equally likely rates; the log keeps bad days.",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+)

@@ -34,6 +34,7 @@ def conjunction(parts: Mapping[str, Family]) -> Family:
 
     return Family(
         "conjunction",
+        "Two unrelated questions, each with the law of its own family; both must come true.",
         draw,
         predictive=lambda shown: product(shown, "predictive"),
         latent=lambda shown, rng: product(shown, "latent", rng),

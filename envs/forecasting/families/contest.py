@@ -115,6 +115,7 @@ def _steps(shown: Shown) -> str:
 
 FAMILY = Family(
     "contest",
+    "A's true rating lead is normal about the measured one; each game is won by Elo's odds of it.",
     _draw,
     _predictive,
     _latent,

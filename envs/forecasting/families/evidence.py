@@ -62,6 +62,7 @@ class Evidence(NamedTuple):
 
     Attributes:
         name: what its family is called.
+        law: how a law is drawn and what departs from it, in one sentence.
         draw: the facts, from a generator, the level's knobs and the number of cases asked about.
         posterior: what the facts say of the law.
         empirical: chances of yes by case that a sensible person reads off, law by law untried.
@@ -69,6 +70,7 @@ class Evidence(NamedTuple):
     """
 
     name: str
+    law: str
     draw: Callable[[np.random.Generator, Knobs, int], Shown]
     posterior: Callable[[Shown], Posterior]
     empirical: Callable[[Shown], Sequence[float]]
@@ -96,6 +98,7 @@ def question(kind: Evidence) -> Family:
 
     return Family(
         kind.name,
+        kind.law,
         lambda rng, knobs: kind.draw(rng, knobs, 1),
         predictive,
         latent=lambda shown, rng: bernoulli(float(kind.draw_law(shown, rng)[0])),
@@ -118,6 +121,7 @@ def twins(kind: Evidence) -> Family:
 
     return Family(
         f"twin_{kind.name}",
+        kind.law,
         draw,
         predictive,
         latent=lambda shown, rng: tuple(_states(*kind.draw_law(shown["facts"], rng)).tolist()),

@@ -69,6 +69,7 @@ def _steps(shown: Shown) -> str:
 
 FAMILY = Family(
     "frequency",
+    "Each source has a hidden Beta-distributed success rate; the next try succeeds at that rate.",
     _draw,
     _predictive,
     _latent,

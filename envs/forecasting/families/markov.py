@@ -152,4 +152,11 @@ def _empirical(shown: Shown) -> Forecast:
     return _with_matrix(shown, [[count / sum(row) for count in row] for row in rows])
 
 
-FAMILY = Family("markov", _draw, _predictive, _latent, _empirical)
+FAMILY = Family(
+    "markov",
+    "The next state is drawn from the current one's row, shown or Dirichlet-distributed.",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+)

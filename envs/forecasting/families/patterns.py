@@ -55,11 +55,15 @@ def gauge_laws(count: int) -> Flags:
     )
 
 
-_LAWS = {"switches": switch_laws, "gauges": gauge_laws}
+_LAWS = {
+    "switches": (switch_laws, "A hidden set of switches is live, each with chance ½;"),
+    "gauges": (gauge_laws, "A hidden gauge says which of two others counts, all equally likely;"),
+}
 
 
 def _kind(name: str) -> Evidence:
-    laws = _LAWS[name]
+    laws, law_of = _LAWS[name]
+    sentence = f"{law_of} a day departs from what follows at a stated rate."
 
     def draw(rng: np.random.Generator, knobs: Knobs, cases: int) -> Shown:
         count = 2 + knobs.size
@@ -81,7 +85,7 @@ def _kind(name: str) -> Evidence:
         weights_L = weigh(verdicts[:, shown["days"]], shown["faults"], error)
         return Posterior(weights_L, np.where(verdicts[:, shown["asked"]], 1.0 - error, error))
 
-    return Evidence(name, draw, posterior, _empirical, _cues)
+    return Evidence(name, sentence, draw, posterior, _empirical, _cues)
 
 
 def pattern(count: int, number: int) -> str:

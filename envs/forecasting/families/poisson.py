@@ -120,6 +120,7 @@ def _steps(shown: Shown) -> str:
 
 FAMILY = Family(
     "poisson",
+    "Counts a day are Poisson at one hidden Gamma-distributed rate.",
     _draw,
     _predictive,
     _latent,

@@ -89,4 +89,11 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(normal_tail((needed - share) / error))
 
 
-FAMILY = Family("polls", _draw, _predictive, _latent, _empirical)
+FAMILY = Family(
+    "polls",
+    "A hidden Beta-distributed share favours A; polls and votes are binomial at it.",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+)

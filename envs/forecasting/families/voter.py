@@ -58,6 +58,7 @@ def _shares(counts: Sequence[float]) -> Forecast:
 
 FAMILY = Family(
     "voter",
+    "Hidden Dirichlet-distributed shares; each further voter names an option by them.",
     _draw,
     _predictive,
     _latent,

@@ -101,4 +101,11 @@ def brownian_reach(rise: float, time: float, drift: float, variance: float) -> f
     return direct if mirrored == 0.0 else direct + math.exp(exponent + math.log(mirrored))
 
 
-FAMILY = Family("walk", _draw, _predictive, _latent, _empirical)
+FAMILY = Family(
+    "walk",
+    "Each step goes up at one hidden Beta-distributed rate, else down.",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+)

@@ -78,7 +78,7 @@ def _chance(asked: str, news: str) -> float:
     for mark, rule in _RULES.items():
         if mark in asked:
             return rule(asked, news)
-    raise AssertionError(f"a question of no known kind: {asked}")
+    raise AssertionError(f"write a reader of this question in _RULES of {__file__}: {asked}")
 
 
 def _twin(asked: str, question: str) -> float:
