@@ -143,4 +143,5 @@ def group_spreads(batch: Batch, *, with_greedy: bool = False) -> Floats:
     high_N = values_NG.max(axis=1, initial=-np.inf, where=counted_NG)
     low_N = values_NG.min(axis=1, initial=np.inf, where=counted_NG)
     several_N = counted_NG.sum(axis=1) >= 2
-    return np.subtract(high_N, low_N, out=np.zeros_like(high_N), where=several_N)
+    spread_N: Floats = np.subtract(high_N, low_N, out=np.zeros_like(high_N), where=several_N)
+    return spread_N

@@ -103,7 +103,9 @@ def test_a_group_is_estimated_alone_as_declared(name: str, data: st.DataObject) 
     whole = batch(rewards)
     found = of(name).advantages(whole)
     for n in range(len(rewards)):
-        alone = Batch(*(values[n : n + 1] for values in whole[:4]), whole.minimum_spread)
+        alone = batch(rewards[n : n + 1])._replace(
+            tokens_NG=whole.tokens_NG[n : n + 1], greedy_N=whole.greedy_N[n : n + 1]
+        )
         if of(name).own_group:
             assert of(name).advantages(alone)[0] == pytest.approx(found[n], abs=1e-9)
 
