@@ -11,6 +11,7 @@ _MODULES = {
     "data": ("httpx", "pyarrow"),
     "openenv": ("openenv",),
     "openai": ("aiohttp",),
+    "testing": ("hypothesis",),
     "ray": ("ray",),
     "wandb": ("wandb",),
 }

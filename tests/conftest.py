@@ -36,7 +36,7 @@ collect_ignore = (
             "benchmarks/test_mixed_ties.py",
             "benchmarks/test_study.py",
             "certify/test_action.py",
-            "evaluation/test_check.py",
+            "check",
             "evaluation/test_compare.py",
             "evaluation/test_endpoint.py",
             "evaluation/test_endpoint_faults.py",

@@ -13,15 +13,8 @@ from tokengym.rewards.estimates import Estimate, mean_estimate
 def play_all(
     world: World, tasks: Iterable[Task], policies: Mapping[str, Policy] | Policy, seed: int = 0
 ) -> list[PlayedEpisode]:
-    """Play each Task once: the first rollouts of `play_group`."""
+    """Play each Task once; policies draw by `seed`, Task and role alone."""
     return [play(world, task, policies, seed=(seed, 0)) for task in tasks]
-
-
-def play_group(
-    world: World, task: Task, policies: Mapping[str, Policy] | Policy, size: int, seed: int = 0
-) -> list[PlayedEpisode]:
-    """Play `size` rollouts of one Task; policies draw by `seed`, rollout, Task and role alone."""
-    return [play(world, task, policies, seed=(seed, member)) for member in range(size)]
 
 
 def evaluate(
@@ -54,13 +47,3 @@ def draw_tasks(world: World, split: str, count: int, executor: Executor = IN_PRO
 
 def _draw(world: World, split: str, indices: Sequence[int]) -> list[Task]:
     return [world.task(split, index) for index in indices]
-
-
-def well_formed(records: Iterable[PlayedEpisode], role: str) -> list[float]:
-    """Return 1 for each well-formed reply of a role and 0 for others, where answers report it."""
-    return [
-        answer.metrics["well_formed"]
-        for record in records
-        for asked, answer in zip(record.turns, record.turns[1:], strict=False)
-        if asked.role == role and "well_formed" in answer.metrics
-    ]

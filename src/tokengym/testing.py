@@ -5,7 +5,7 @@ reward function. Both raise `LawBroken`, an AssertionError that begins with the 
 need the extra `tokengym[testing]`, but no test runner.
 """
 
-from tokengym.agents.certify.laws import LAWS, check_world, laws
+from tokengym.agents.check.laws import LAWS, check_world, laws
 from tokengym.envs.testing.law import Law, LawBroken, TurnLaw
 from tokengym.envs.testing.reward import RewardCheck, RewardLaw, check_reward
 from tokengym.envs.testing.strategies import replies, tasks, token_arrays

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.agents.evaluation.scripted import evaluate, play_group
+from tests.evaluation.studies import play_group
+from tokengym.agents.evaluation.scripted import evaluate
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world, spec, specs

@@ -8,7 +8,7 @@ from tokengym.agents.evaluation.ties import TieStudy
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.execution.executors import IN_PROCESS, Executor
 from tokengym.agents.rollouts import RolloutOrigin
-from tokengym.envs.core.play import Policy
+from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 
@@ -29,3 +29,10 @@ def study_script(
     origin = RolloutOrigin("evaluation", opponents=opponents, seed=0)
     played = EvaluatedWorld(place, world, tasks, scripts, policies, origin, executor)
     return tie_study(played, Plan((place,), (name,), max(sizes)), sizes)
+
+
+def play_group(
+    world: World, task: Task, policies: Mapping[str, Policy] | Policy, size: int, seed: int = 0
+) -> list[PlayedEpisode]:
+    """Play `size` rollouts of one Task; policies draw by `seed`, rollout, Task and role alone."""
+    return [play(world, task, policies, seed=(seed, member)) for member in range(size)]

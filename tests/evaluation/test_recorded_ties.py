@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.evaluation.studies import play_group
 from tokengym.agents.certify.sources import open_source
 from tokengym.agents.certify.sources.records import reward_groups
 from tokengym.agents.cli import app
-from tokengym.agents.evaluation.scripted import play_group
 from tokengym.agents.evaluation.ties import study_of
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.envs.core.errors import OptionError

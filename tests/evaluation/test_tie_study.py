@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tests.evaluation.digits import POLICIES, SPEC, Digits
-from tests.evaluation.studies import study_script
+from tests.evaluation.studies import play_group, study_script
 from tokengym.agents.cli import app
-from tokengym.agents.evaluation.scripted import play_group
 from tokengym.agents.evaluation.ties import (
     WITHIN,
     Effort,

@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 
-from tokengym.agents.certify.checks import broken
+from tokengym.agents.certify.bench import Bench, CertifySettings
+from tokengym.agents.certify.checks import leaked
 from tokengym.agents.certify.sources.worlds import TokengymWorld
 from tokengym.envs.core.play import Policy
 from tokengym.envs.registry import spec
 from tokengym.envs.testing import episodes, gymnasium_laws, returns, tasks, twins
-from tokengym.envs.testing.law import Law, law, require
+from tokengym.envs.testing.law import Law, LawBroken, law, require
 from tokengym.envs.testing.subject import Subject, WorldLike
+
+_FEW_TASKS = 6
+"""Tasks to choose a rule on, and as many to score it."""
 
 
 @law(per_level=False)
@@ -18,8 +22,9 @@ def no_rule_finds_the_answer_in_the_prompt(subject: Subject) -> None:
     opponent = policies.get("scripted", policies["random"])
     others = dict.fromkeys(subject.spec.roles[1:], opponent)
     source = TokengymWorld(subject.make(), policies.get("oracle"), others)
-    found = broken(source, ["semantic.no_solution_leakage"])
-    require(not found, "; ".join(found.values()))
+    bench = Bench(source, settings=CertifySettings(tasks=_FEW_TASKS))
+    found = leaked.no_solution_leakage.find(bench)
+    require(not found.counts, f"{found.found}; {found.example}")
 
 
 LAWS: tuple[Law, ...] = (
@@ -37,6 +42,23 @@ LAWS: tuple[Law, ...] = (
 def laws(subject: Subject) -> tuple[Law, ...]:
     """Return the laws that apply to `subject`, the simplest first."""
     return tuple(one for one in LAWS if one.applies(subject))
+
+
+def broken_laws(subject: Subject, *, of_world: bool = True) -> dict[str, str]:
+    """Return by its name each law that a level breaks, and what was observed.
+
+    Args:
+        subject: the level.
+        of_world: whether to check the costly laws of the world as a whole too.
+    """
+    broken = {}
+    for one in laws(subject):
+        if of_world or one.per_level:
+            try:
+                one.check(subject)
+            except LawBroken as error:
+                broken[error.law] = str(error)
+    return broken
 
 
 def check_world(
