@@ -26,6 +26,7 @@ def checked(world: World, tasks: int = 8) -> LevelCheck:
     return LevelCheck.measure(world, Subject(world, examples=2), tasks)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", [("forecast", "hard"), ("disruption", "L2")], ids="-".join)
 def test_each_return_is_the_mean_of_its_policy(case: tuple[str, str]) -> None:
     world = make_world(*case, label="expected")
@@ -66,6 +67,7 @@ def test_the_command_writes_what_it_found(tmp_path: Path) -> None:
     assert "rung (source)" in result.output
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("fresh_registry")
 @pytest.mark.parametrize(("world", "status"), [(Thermometer, 0), (broken.Overpays, 1)])
 def test_a_table_is_written_only_of_levels_that_keep_the_laws(
