@@ -1,4 +1,4 @@
-"""A warehouse in text: which orders to pick together and how to walk, and what to reorder when."""
+"""A warehouse in text: orders to pick together, stock to reorder, storage to lease out."""
 
 from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.envs.warehouse.levels import LEVELS
@@ -11,13 +11,9 @@ def _exact(method: str) -> Reachable:
     return Reachable("oracle", method, proved=True)
 
 
-def _replan(method: str) -> Reachable:
-    return Reachable("replan", method, proved=False)
-
-
 SPEC = WorldSpec(
     id="tokengym/Warehouse-v0",
-    summary="A shift lead batches orders, routes trips and reorders stock, exactly scored.",
+    summary="A shift lead picks orders, reorders stock or leases out storage, exactly scored.",
     entry_point="tokengym.envs.warehouse.world:WarehouseWorld",
     baselines="tokengym.envs.warehouse.baselines:BASELINES",
     roles=("lead",),
@@ -33,13 +29,10 @@ SPEC = WorldSpec(
     only_at=dict.fromkeys(("unread", "unread_replan"), ("pick_clauses",)),
     reachable={
         **dict.fromkeys(("pick", "pick_clauses"), _exact("exact search")),
-        "pick_online": _replan("exact search over the orders known so far"),
-        "batch": Reachable("oracle", "column generation over all batches", proved=False),
-        **dict.fromkeys(("stock", "stock_large", "lease"), _exact("stochastic DP")),
-        **dict.fromkeys(("inventory_4", "inventory_lost"), _replan("adaptive base stock")),
-        **dict.fromkeys(
-            ("full", "full_volatile"), _replan("exact search over what is known so far")
+        "pick_online": Reachable(
+            "replan", "exact search over the orders known so far", proved=False
         ),
+        **dict.fromkeys(("stock", "stock_large", "lease"), _exact("stochastic DP")),
     },
     ladders="tokengym.envs.warehouse.ladders:LADDERS",
     flat_floor=FlatFloor(

@@ -1,22 +1,21 @@
 """Scripted shift leads. All but the oracle use only what the Turns have shown.
 
-| policy | picks | batches | reorders | buys (`inventory`) | quotes (`lease`) |
-|---|---|---|---|---|---|
-| `null` | nothing | nothing | nothing | nothing | nothing |
-| `random` | up to three orders | what fits | up to twice the mean | the same | any price |
-| `fcfs` | one at a time | in order | lean | what was usual | the lowest |
-| `edd_sshape` | by due date, S-shape | as `fcfs` | lean | what was usual | the lowest |
-| `worked` | the same, with its sums | as `fcfs` | lean | what was usual | the lowest |
-| `edd_exact` | by due date, shortest | as `fcfs` | lean | what was usual | the lowest |
-| `seed`, `savings` | as `fcfs` | by that rule | lean | what was usual | the lowest |
-| `newsvendor` | as `edd_exact` | as `fcfs` | balances costs | capped base stock | myopic |
-| `textbook` | by value per time | as `fcfs` | Silver-Meal | proportional | by bid price |
-| `unread` | `textbook`, at `pick_clauses` as if it stated no clause | | | | |
-| `unread_replan` | `replan`, in the same way | | | | |
-| `restarts` | best of 100 noisy plans | as `fcfs` | lean | what was usual | the lowest |
-| `replan` | best for those shown | local search | optimal | adaptive | optimal |
-| `noisy` | `edd_exact`, mixed | `seed`, mixed | `newsvendor`, off | off | myopic, off |
-| `oracle` | the best plan | the best plan | optimal; in `full` the plan | hindsight | optimal |
+| policy | picks | reorders | quotes |
+|---|---|---|---|
+| `null` | nothing | nothing | nothing |
+| `random` | up to three orders | up to twice the mean | any price |
+| `fcfs` | one at a time | lean | the lowest |
+| `edd_sshape` | by due date, S-shape | lean | the lowest |
+| `worked` | the same, with its sums | lean | the lowest |
+| `edd_exact` | by due date, shortest | lean | the lowest |
+| `newsvendor` | as `edd_exact` | balances costs | myopic |
+| `textbook` | by value per time | Silver-Meal | by bid price |
+| `unread` | `textbook`, at `pick_clauses` as if it stated no clause | | |
+| `unread_replan` | `replan`, in the same way | | |
+| `restarts` | best of 100 noisy plans | lean | the lowest |
+| `replan` | best for those shown | optimal | optimal |
+| `noisy` | `edd_exact`, mixed | `newsvendor`, off | myopic, off |
+| `oracle` | the best plan | optimal | optimal |
 
 `fcfs` is the reference where there is one.
 """
@@ -34,7 +33,7 @@ from tokengym.envs.warehouse.world import WarehouseWorld
 
 _NAMES = (
     *("null", "random", "fcfs", "edd_sshape", "worked", "edd_exact"),
-    *("seed", "savings", "newsvendor", "textbook", "unread", "unread_replan", "restarts"),
+    *("newsvendor", "textbook", "unread", "unread_replan", "restarts"),
     *("replan", "noisy", "oracle"),
 )
 

@@ -23,13 +23,6 @@ _CLAUSES = (
     Rung("textbook", "textbook", "value per time, clauses read", "Smith 1956"),
     *_PICK[4:],
 )
-_BATCH = (
-    _FIRST_COME,
-    Rung("seed", "textbook", "seed batching", "Gibson & Sharp 1992"),
-    Rung("savings", "textbook", "savings", "Clarke & Wright 1964"),
-    Rung("replan", "planner", "local search", "Henn et al. 2010"),
-    Rung("oracle", "planner", "column generation", "Gademann & van de Velde 2005"),
-)
 _STOCK = (
     Rung("fcfs", "thumb", "lean base stock"),
     Rung("newsvendor", "textbook", "newsvendor", "Arrow, Harris & Marschak 1951"),
@@ -41,25 +34,11 @@ _JOINT = (
     Rung("textbook", "textbook", "Silver-Meal, can-order", "Balintfy 1964"),
     Rung("replan", "optimum", "joint dynamic program", "Karlin & Scarf 1958"),
 )
-_BUYING = (
-    Rung("fcfs", "thumb", "usual demand"),
-    Rung("newsvendor", "textbook", "capped base stock", "Xin 2021"),
-    Rung("textbook", "textbook", "proportional order-up-to", "Dejonckheere et al. 2003"),
-    Rung("replan", "planner", "adaptive base stock"),
-    _FORESIGHT,
-)
 _LEASE = (
     Rung("fcfs", "thumb", "lowest price"),
     Rung("newsvendor", "textbook", "myopic price"),
     Rung("textbook", "textbook", "fluid bid price", "Talluri & van Ryzin 2004"),
     Rung("replan", "optimum", "dynamic program", "Gallego & van Ryzin 1994"),
-)
-_SHOP = (
-    Rung("fcfs", "thumb", "first come, lean base stock"),
-    Rung("newsvendor", "textbook", "earliest due date, newsvendor", "Jackson 1955"),
-    Rung("textbook", "textbook", "value per time, Silver-Meal", "Smith 1956"),
-    _REPLAN,
-    _FORESIGHT,
 )
 
 
@@ -72,13 +51,8 @@ LADDERS: Mapping[str, Ladder] = MappingProxyType(
         "pick": _dollars(*_PICK, _SEARCH),
         "pick_clauses": _dollars(*_CLAUSES, _SEARCH),
         "pick_online": _dollars(*_PICK, _REPLAN, _FORESIGHT),
-        "batch": Ladder(_BATCH, "null", "units walked", {"walked": -1.0}),
         "stock": _dollars(*_STOCK),
         "stock_large": _dollars(*_JOINT),
-        "inventory_4": _dollars(*_BUYING),
-        "inventory_lost": _dollars(*_BUYING),
         "lease": _dollars(*_LEASE),
-        "full": _dollars(*_SHOP),
-        "full_volatile": _dollars(*_SHOP),
     }
 )

@@ -44,29 +44,6 @@ class PickLevel:
 
 
 @dataclass(frozen=True)
-class BatchLevel:
-    """A level of order batching.
-
-    Attributes:
-        turns: the most turns.
-        orders: number of orders.
-        articles: fewest and most articles of an order.
-        capacity: articles that a trip carries.
-        aisles: number of aisles.
-        rows: locations on a side of an aisle.
-    """
-
-    turns: int
-    orders: int
-    articles: tuple[int, int]
-    capacity: int
-    aisles: int
-    rows: int
-
-    mode: ClassVar[str] = "batch"
-
-
-@dataclass(frozen=True)
 class StockLevel:
     """A level of keeping stock.
 
@@ -100,35 +77,6 @@ class StockLevel:
 
 
 @dataclass(frozen=True)
-class BuyingLevel:
-    """A level of buying: a lead-time setting of InventoryBench.
-
-    Attributes:
-        promised: periods from order to arrival that the supplier promises.
-        leads: lead times, all equally likely; `None` for an order that never arrives.
-        periods: number of decisions.
-        profits: what a unit sold earns, of which one is drawn; a unit left costs 1.
-    """
-
-    promised: int
-    leads: tuple[int | None, ...]
-    periods: int = 50
-    profits: tuple[int, ...] = (1, 4, 19)
-
-    mode: ClassVar[str] = "supply"
-
-    @property
-    def reliable(self) -> bool:
-        """Whether every order arrives as promised."""
-        return self.leads == (self.promised,)
-
-    @property
-    def turns(self) -> int:
-        """The most turns: one for each decision."""
-        return self.periods
-
-
-@dataclass(frozen=True)
 class LeaseLevel:
     """A level of leasing.
 
@@ -152,55 +100,15 @@ class LeaseLevel:
         return self.months
 
 
-@dataclass(frozen=True)
-class ShopLevel:
-    """A level of running a shop.
-
-    Attributes:
-        turns: the most turns.
-        days: number of days.
-        items: number of items, each with one slot.
-        orders: fewest and most orders of a day.
-        leads: lead times in days.
-        pickers: people picking at the same time.
-        aisles: number of aisles.
-        rows: slots in an aisle.
-        due: latest due date of an order.
-        capacity: units of a trip.
-        holding: cost of a unit left in the evening.
-        fixed: cost of a reorder of an item.
-    """
-
-    turns: int
-    days: int
-    items: int
-    orders: tuple[int, int]
-    leads: tuple[int, ...]
-    pickers: int
-    aisles: int
-    rows: int
-    due: int
-    capacity: int = 6
-    holding: float = 0.2
-    fixed: float = 0.5
-
-    mode: ClassVar[str] = "full"
-
-
-Level = PickLevel | BatchLevel | StockLevel | ShopLevel | BuyingLevel | LeaseLevel
+Level = PickLevel | StockLevel | LeaseLevel
 
 LEVELS: Mapping[str, Level] = MappingProxyType(
     {
         "pick": PickLevel(12, (8, 8), 3, 2, 7, 5, 8, 14),
         "pick_clauses": PickLevel(12, (8, 8), 3, 2, 7, 5, 8, 14, clauses=True),
         "pick_online": PickLevel(24, (10, 10), 3, 2, 8, 5, 10, 13, spread=3, announced=False),
-        "batch": BatchLevel(100, 12, (2, 8), 14, 6, 12),
         "stock": StockLevel(2, 10, (1, 2), (0.0, 0.2, 0.4), 20),
         "stock_large": StockLevel(3, 8, (1,), (0.0,), 6, 2, usual=(0.3, 0.9), delivery=(5, 30)),
-        "inventory_4": BuyingLevel(4, (4,)),
-        "inventory_lost": BuyingLevel(2, (1, 2, 3, None)),
         "lease": LeaseLevel(8, 12, 4, 6),
-        "full": ShopLevel(18, 3, 5, (3, 4), (1,), 1, 4, 6, 40),
-        "full_volatile": ShopLevel(48, 6, 6, (1, 6), (2,), 2, 4, 8, 30, fixed=1.5),
     }
 )

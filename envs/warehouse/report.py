@@ -16,18 +16,11 @@ METRICS: Mapping[str, Metric] = {
         "0 is the reference (one order at a time, in order), 1 the optimum or its bound.",
     ),
     "walked": Metric("Steps walked", "an episode", "Each step costs money and time."),
-    "trips": Metric("Trips", "an episode", "Trips that all orders took, at the level `batch`."),
     "fined": Metric("Fines", "$ an episode", "What clauses of `pick_clauses` took off the total."),
     "unshipped": Metric("Orders not shipped", "an episode", "Open at the end; they earn nothing."),
     "on_time": Metric("Orders on time", "", "Share of the orders shipped by the time due."),
     "tardiness": Metric("Tardiness", "an episode", "Lateness of shipped orders, summed."),
-    "lost": Metric("Units lost", "an episode", "Units asked for that could not be shipped."),
     "fill_rate": Metric("Fill rate", "", "Share of the demand that was met from stock."),
-    "normalized_reward": Metric(
-        "Normalized reward",
-        "",
-        "InventoryBench's score: earned over profit times demand, at least 0.",
-    ),
     "bullwhip": Metric(
         "Bullwhip", "", "Variance of orders over that of demand; 1 passes demand on."
     ),

@@ -32,7 +32,7 @@ _IN_FORM: Mapping[str, float] = MappingProxyType({"well_formed": 1.0, "form": 1.
 
 
 class WarehouseWorld(World[Compiled]):
-    """Lead a warehouse: batch orders, route trips, reorder stock.
+    """Lead a warehouse: pick orders, reorder stock, lease out storage.
 
     Modes, by level:
 
@@ -40,16 +40,10 @@ class WarehouseWorld(World[Compiled]):
       `pick_clauses`: three terms in words change what a good plan is; its wordings, and which
       clauses come together, are of one split alone. The optimum is exact.
       `pick_online`: orders are shown on their release only; the optimum knows them and is a bound.
-    - `batch`: put orders together in trips, tours being walked in S-shape; the optimum is a bound.
     - `stock`, `stock_large`: reorder items against random demand, scored on the
       expected cost of the decisions; the optimum is exact.
-    - `inventory_4`, `inventory_lost`: buy one article under changing demand, by the
-      rules of InventoryBench; the optimum knows demand and lead times and is a bound.
     - `lease`: quote prices to customers who ask for storage, scored on the expected
       earnings of the quotes; the optimum is exact.
-    - `full`: every day a reorder, then picking. The optimum is a bound.
-      `full_volatile`: two pickers, few orders or many, a lead time of two days, and reorders that
-      cost much.
 
     The objective is the value of orders, less exp(-lateness/decay) of it lost, less walking, and
     less holding, lost sales and reorders. Paid once, at the end: .95 h(s) of `rewards.control`,
@@ -61,9 +55,8 @@ class WarehouseWorld(World[Compiled]):
         spec: the world's declaration.
         level: `pick` by default.
         data: a user's own records instead of synthetic ones: an `OrderBook` for levels that pick,
-            `BatchingInstances` for `batch`, a `SalesHistory` for levels that keep stock, an
-            `InventoryBench` for those that buy, or the files that `data.read` reads. Windows do
-            not overlap; later ones belong to validation and test.
+            a `SalesHistory` for levels that keep stock, or the files that `data.read` reads.
+            Windows do not overlap; later ones belong to validation and test.
         prompt: `full` states the rules in sentences for models that know English; `terse` is short,
             for tiny models that were trained on it.
         credit: report as `credit` how much each reply lowered the return that was still to be had:
@@ -145,9 +138,8 @@ class WarehouseWorld(World[Compiled]):
 
         Args:
             instance: plain form of a problem of any mode.
-            outcomes: what happens: for `stock` the units asked for by item and day, for `supply`
-                `demand` and `leads` by period, for `lease` `kinds` and `limits` by month, for
-                `full` the orders by day. Drawn, always alike for the same instance, if `None`.
+            outcomes: what happens: for `stock` the units asked for by item and day, for `lease`
+                `kinds` and `limits` by month. Drawn, always alike for the same instance, if `None`.
             split: split the Task is filed under.
             index: position it is filed under.
 
@@ -170,9 +162,7 @@ class WarehouseWorld(World[Compiled]):
         return () if self._records is None else (self._records.digest,)
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
-        """Leave out what is not shown at first: orders not released, how demand will change."""
-        if instance["mode"] == "supply":
-            return {name: value for name, value in instance.items() if name != "pattern"}
+        """Leave out what is not shown at first: orders not released."""
         if instance["mode"] != "pick" or instance["site"]["announced"]:
             return instance
         known = [order for order in instance["orders"] if not order["release"]]

@@ -56,7 +56,6 @@ KNOWS = {
     "forecast:easy": "reads only what forecaster is shown (exact posterior)",
     "forecast:twins": "reads only what forecaster is shown (exact posterior)",
     "warehouse:pick": "reads only what lead is shown (exact search)",
-    "warehouse:inventory_4": "may use the Task's hidden answer",
     "energy:small": "may use the Task's hidden answer",
     "disruption:L2": "reads only what predictor is shown "
     "(posterior over challengers and papers, searched claims)",

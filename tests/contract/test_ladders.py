@@ -25,7 +25,7 @@ LEVELS = [
     for level in spec(name).levels
 ]
 TASKS = 4
-_SLOW = {"soma", "commit", "commit_6", "operations", "household"}
+_SLOW = {"soma", "commit", "commit_6", "household"}
 """Levels of which one Task is enough."""
 _SURE = 4.5
 """Standard errors that chance explains."""
@@ -156,7 +156,7 @@ def _twins(world: World, task: Task, other: Task) -> Iterator[Task]:
             for order in instance["orders"]:
                 order["value"] += bool(order["release"])
         announced = instance["mode"] == "pick" and instance["site"]["announced"]
-        if instance["mode"] != "batch" and not announced:
+        if not announced:
             with suppress(TaskError):
                 yield world.task_of(instance)
     if world.spec.short_name == "energy":

@@ -35,7 +35,6 @@ PLANNERS: dict[str, Callable[[], Planner]] = {
 }
 RIVALS = {
     "energy": "mpc",
-    "energy-operations": "stochastic",
     "energy-commit": "stochastic",
     "energy-commit_6": "stochastic",
     "forecast": "oracle",

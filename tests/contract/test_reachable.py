@@ -5,10 +5,9 @@ import pytest
 from tokengym.envs.registry import baselines, make_world, spec
 
 REACHABLE = {
-    **{("energy", level): False for level in ("small", "operations", "household")},
+    **{("energy", level): False for level in ("small", "household")},
     **{("warehouse", level): True for level in ("pick", "pick_clauses", "stock", "lease")},
-    **{("warehouse", level): False for level in ("pick_online", "inventory_lost", "full")},
-    ("warehouse", "full_volatile"): False,
+    ("warehouse", "pick_online"): False,
     ("forecast", "easy"): True,
     ("disruption", "L2"): False,
 }

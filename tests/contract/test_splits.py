@@ -26,10 +26,7 @@ TASKS = {"forecast": 100, "disruption": 100, "energy": 4, "warehouse": 6}
 PROMPTS = {"forecast": 5_000, "disruption": 5_000, "energy": 100, "warehouse": 1_000}
 COMPARED = {"forecast": 1_500, "disruption": 450, "energy": 320, "warehouse": 300}
 """Instances drawn to count first texts, and to compare what splits hold."""
-LONG = (
-    *("day", "soma", "outages", "commit", "commit_6"),
-    *("inventory_4", "lease"),
-)
+LONG = ("day", "soma", "outages", "commit", "commit_6", "lease")
 """Levels compared with the thorough profile only: drawn like another one, and slowly."""
 THOROUGH = 25_000
 FEWEST_PROMPTS = 100_000

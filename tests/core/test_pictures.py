@@ -32,37 +32,21 @@ from tokengym.envs.rendering import has_picture, require_picture, save_picture
 from tokengym.envs.warehouse.games.game import Session
 from tokengym.envs.warehouse.games.picking.floor_picture import tour_path
 from tokengym.envs.warehouse.games.picking.session import PickSession
-from tokengym.envs.warehouse.games.shop.session import ShopSession
 from tokengym.envs.warehouse.games.stock.session import StockSession
 from tokengym.envs.warehouse.layout import AisleLayout, Layout, MapLayout, plain_layout, walks
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 PICK = [level for level in spec("warehouse").levels if level.startswith("pick")]
 STOCK = [level for level in spec("warehouse").levels if level.startswith("stock")]
-FULL = [level for level in spec("warehouse").levels if level.startswith("full")]
 PLAYERS = ["oracle", "random", "nonsense"]
 KINDS = [
     *(("energy", level) for level in ("small", "outages", "commit", "household")),
-    *(
-        ("warehouse", level)
-        for level in (
-            *(
-                "pick",
-                "pick_clauses",
-                "pick_online",
-                "batch",
-                "stock",
-                "inventory_4",
-                "lease",
-                "full",
-            ),
-        )
-    ),
+    *(("warehouse", level) for level in ("pick", "pick_clauses", "pick_online", "stock", "lease")),
 ]
 """Levels whose pictures have other parts; the others' are only larger."""
 DRAWN = [
     *((name, level, "random") for name, level in KINDS),
-    *((name, level, "oracle") for name, level in KINDS if level in ("small", "pick", "full")),
+    *((name, level, "oracle") for name, level in KINDS if level in ("small", "pick")),
     *((name, level, "nonsense") for name, level in KINDS if level in ("household", "stock")),
 ]
 MAP = MapLayout(("......", ".xx.x.", ".xx.x.", "......", "..gg.."))
@@ -210,23 +194,6 @@ def test_the_days_of_an_item_are_those_of_its_shelf(level: str, who: str) -> Non
     days = [day for inventory in session.inventories for day in inventory.days]
     sold, lost = sum(day.sold for day in days), sum(day.lost for day in days)
     assert record.metrics["fill_rate"] == pytest.approx(sold / (sold + lost))
-
-
-@pytest.mark.parametrize("who", [*PLAYERS, "noisy", "newsvendor"])
-@pytest.mark.parametrize("level", FULL)
-def test_the_days_of_a_shop_add_up_to_its_objective(level: str, who: str) -> None:
-    world, record = played("warehouse", level, who)
-    session = session_after(world, record)
-    assert isinstance(session, ShopSession)
-    assert len(session.shifts) == len(session.compiled.problem.shop.books)
-    value = 0.0
-    for picking in session.shifts:
-        value += sum(gain for trip in picking.shipments for _, gain, _ in trip.earned)
-        value -= picking.site.walk_cost * sum(trip.walked for trip in picking.shipments)
-    value -= sum(inventory.cost for inventory in session.days.inventories)
-    assert session.objective == pytest.approx(value)
-    lost = [day.lost for inventory in session.days.inventories for day in inventory.days]
-    assert sum(lost) == record.metrics["lost"]
 
 
 def length(path: list[tuple[int, int]]) -> int:

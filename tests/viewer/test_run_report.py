@@ -261,10 +261,7 @@ PLAYED: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
         ("small", "random", {"credit": True}),
         ("household", "random", {"data": HOUSEHOLD}),
     ],
-    "warehouse": [
-        (level, "random", {})
-        for level in ("pick_clauses", "batch", "stock", "full", "inventory_4", "lease")
-    ],
+    "warehouse": [(level, "random", {}) for level in ("pick_clauses", "stock", "lease")],
     "disruption": [("L2", "noisy", {}), ("private", "noisy", {})],
     "forecast": [("easy", "random", {}), ("twins", "random", {}), ("desk", "read_all", {})],
 }

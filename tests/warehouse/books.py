@@ -9,14 +9,13 @@ LAYOUT = AisleLayout(3, 4)
 SLOTS = [cell.name for cell in LAYOUT.slots()]
 
 
-def sites(pickers: int = 1) -> st.SearchStrategy[Site]:
+def sites() -> st.SearchStrategy[Site]:
     return st.builds(
         Site,
         layout=st.just(LAYOUT),
         capacity=st.integers(4, 6),
         decay=st.sampled_from([5.0, 20.0]),
         walk_cost=st.sampled_from([0.0, 0.05, 0.5]),
-        pickers=st.just(pickers),
     )
 
 

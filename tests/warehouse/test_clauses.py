@@ -208,8 +208,8 @@ def test_an_order_is_paid_with_others_once() -> None:
         world_of(LEVEL).task_of({**drawn(0), "clauses": groups})
 
 
-def test_clauses_are_for_one_picker_who_knows_all_orders() -> None:
+def test_a_site_has_one_picker_and_clauses_need_announced_orders() -> None:
     instance = drawn(0)
-    for change in ({"pickers": 2}, {"announced": False}):
-        with pytest.raises(TaskError, match="one picker"):
+    for change, reason in (({"pickers": 2}, "one picker"), ({"announced": False}, "announced")):
+        with pytest.raises(TaskError, match=reason):
             world_of(LEVEL).task_of({**instance, "site": {**instance["site"], **change}})

@@ -279,7 +279,7 @@ def test_timestamps_of_orders_are_minutes_of_the_first_day(tmp_path: Path) -> No
             r"a file of orders has .*; missing: due_min or due; got",
         ),
         ("sku;aisle;row;qty", r"data are a file of demand, or files of slots and of orders"),
-        ("W1 100 orders", r"a map of a floor; files of order batching .* got 'W1 100"),
+        ("W1 100 orders", r"a map of a floor; got 'W1 100"),
     ],
 )
 def test_a_wrong_header_names_the_columns_expected(
@@ -298,13 +298,14 @@ def test_data_that_do_not_suit_the_level_are_refused(tmp_path: Path) -> None:
     assert isinstance(read(demand), SalesHistory)
     for level, data, reason in [
         ("stock", orders, "levels that pick only"),
-        ("full", orders, "levels that pick only"),
+        ("lease", orders, "levels that pick only"),
         ("pick", demand, "levels that keep stock only"),
         ("stock_large", few, "the level keeps 3 items, got 2"),
         ("stock", write(tmp_path, "short.csv", demand_csv(LEAST_HISTORY + 25)), "2 windows of 10"),
         ("pick", [slots, slots], "data are"),
         ("pick", slots, "data are"),
         ("pick", tmp_path / "nowhere.csv", "cannot be read"),
+        ("pick", tmp_path, "cannot be read"),
     ]:
         with pytest.raises(DataError, match=reason):
             make_world("warehouse", level, data=data)

@@ -18,7 +18,6 @@ from tokengym.envs.warehouse.games.picking.generator import draw
 from tokengym.envs.warehouse.games.picking.heuristics import Rule
 from tokengym.envs.warehouse.games.picking.orders import Order, read_shift
 from tokengym.envs.warehouse.games.picking.rules import PickingState
-from tokengym.envs.warehouse.games.shop.session import ShopSession
 from tokengym.envs.warehouse.games.stock.heuristics import order_up_to
 from tokengym.envs.warehouse.games.stock.model import StockModel
 from tokengym.envs.warehouse.games.stock.session import StockSession
@@ -27,7 +26,6 @@ from tokengym.envs.warehouse.levels import LEVELS, PickLevel
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 STOCK = [level for level in LEVELS if level.startswith("stock")]
-ONLINE = ["pick_online", "full", "full_volatile"]
 
 
 def mean_return(level: str, policy: Policy, tasks: int) -> float:
@@ -115,11 +113,10 @@ def test_no_rule_that_reads_no_costs_comes_close_to_the_optimum(level: str) -> N
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("level", ONLINE)
-def test_the_best_honest_rule_is_far_above_the_rules_of_thumb(level: str) -> None:
+def test_the_best_honest_rule_is_far_above_the_rules_of_thumb() -> None:
     known = baselines("warehouse")
-    thumb = max(mean_return(level, known[name], 15) for name in ("edd_exact", "newsvendor"))
-    assert mean_return(level, known["replan"], 15) > thumb + 0.1
+    thumb = mean_return("pick_online", known["edd_exact"], 15)
+    assert mean_return("pick_online", known["replan"], 15) > thumb + 0.1
 
 
 def filled(rank: Callable[[Order, PickingState], float]) -> Rule:
@@ -164,38 +161,15 @@ def test_sensible_rules_that_differ_seldom_earn_the_same(level: str) -> None:
     assert np.mean(ties) < 0.05
 
 
-@pytest.mark.nightly
-def test_a_shop_that_never_reorders_or_is_myopic_is_clearly_below_the_best_rule() -> None:
-    picks = baselines("warehouse")["replan"]
-
-    def with_reorders(name: str) -> Policy:
-        def reply(world: World, turn: Turn, rng: np.random.Generator) -> str:
-            session = WarehouseWorld.cast(world).session
-            assert isinstance(session, ShopSession)
-            morning = session.picking is None
-            return (baselines("warehouse")[name] if morning else picks)(world, turn, rng)
-
-        return reply
-
-    best = mean_return("full_volatile", picks, 20)
-    for name, gap in (("null", 0.15), ("fcfs", 0.1), ("newsvendor", 0.03)):
-        assert mean_return("full_volatile", with_reorders(name), 20) < best - gap
-
-
-@pytest.mark.parametrize("level", ONLINE)
-def test_the_best_honest_rule_knows_only_what_was_shown(level: str) -> None:
+def test_the_best_honest_rule_knows_only_what_was_shown() -> None:
     """Orders that have not been shown yet change none of its replies before they are."""
-    world, other = world_of(level), world_of(level)
+    world, other = world_of("pick_online"), world_of("pick_online")
     replan = baselines("warehouse")["replan"]
-    task = task_of(level, 0)
+    task = task_of("pick_online", 0)
     turn, rng = world.start(task), np.random.default_rng(0)
     first = replan(world, turn, rng)
     instance, cheap = dict(task.instance), {"value": 4, "due": 99}
-    if level == "pick_online":
-        orders = [{**order, **(cheap if order["release"] else {})} for order in instance["orders"]]
-        changed = other.task_of({**instance, "orders": orders})
-    else:
-        books = [[{**order, **cheap} for order in book] for book in task.answer["books"]]
-        changed = other.task_of(instance, outcomes=books)
+    orders = [{**order, **(cheap if order["release"] else {})} for order in instance["orders"]]
+    changed = other.task_of({**instance, "orders": orders})
     assert changed.answer != task.answer
     assert replan(other, other.start(changed), rng) == first

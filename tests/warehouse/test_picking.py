@@ -96,17 +96,6 @@ def test_orders_not_announced_do_not_exist_before_their_release() -> None:
     assert isinstance(state.trip(["O3"], ["A2-4"]), Shipment)
 
 
-def test_the_picker_free_first_goes_next() -> None:
-    state = PickingState(Site(AisleLayout(3, 4), 4, 10.0, 0.5, pickers=2), BOOK)
-    first = state.trip(["O1"], ["A0-2", "A1-1"])
-    assert isinstance(first, Shipment)
-    assert state.now == 0
-    second = state.trip(["O2"], ["A0-2"])
-    assert isinstance(second, Shipment)
-    assert second.finish == 5
-    assert state.now == 5
-
-
 @given(sites(), books(most=6, release=30), st.sampled_from(["singles", "exact", "s-shape"]))
 def test_every_rule_ships_every_order(site: Site, orders: list[Order], name: str) -> None:
     rule = {"singles": singles, "exact": earliest_due_exact, "s-shape": earliest_due_s_shape}[name]

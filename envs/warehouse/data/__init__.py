@@ -1,8 +1,6 @@
 """A user's own orders and sales: files, checked records, and the windows that levels play."""
 
-from tokengym.envs.warehouse.data.batching import BatchingInstances
-from tokengym.envs.warehouse.data.inventory_bench import InventoryBench
 from tokengym.envs.warehouse.data.readers import read
 from tokengym.envs.warehouse.data.records import OrderBook, Records, SalesHistory
 
-__all__ = ["BatchingInstances", "InventoryBench", "OrderBook", "Records", "SalesHistory", "read"]
+__all__ = ["OrderBook", "Records", "SalesHistory", "read"]

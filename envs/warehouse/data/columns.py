@@ -62,15 +62,6 @@ def quote_refusals(refused: Sequence[Refusal]) -> str:
     return f"{reasons}; and {others} others" if others > 0 else reasons
 
 
-def refuse_file(path: Source, error: DataError, headers: int = 0) -> Refusal:
-    """Leave out a file with all its rows; it counts as one row if it cannot be read."""
-    try:
-        rows = len(read_text(path).strip().splitlines()) - headers
-    except DataError:
-        rows = 1
-    return Refusal(max(rows, 1), str(error))
-
-
 def kind_of(path: Source) -> str:
     """Return the kind of a file by its first line; empty if it is of no known kind."""
     first = next(iter(read_text(path).strip().splitlines()), "")
@@ -88,7 +79,7 @@ def describe(path: Source) -> str:
     if all(len(_missing(columns, needed)) == len(needed) for needed in KINDS.values()):
         return (
             f"{path}, line 1: a file of data is a CSV of slots, orders or demand, or a map of a "
-            f"floor; files of order batching are read by their folder; got {first[:60]!r}"
+            f"floor; got {first[:60]!r}"
         )
     kind = max(KINDS, key=lambda name: -len(_missing(columns, KINDS[name])))
     lacking = [" or ".join(NAMES.get(name, (name,))) for name in _missing(columns, KINDS[kind])]

@@ -5,8 +5,6 @@
 - `slots.csv`: `sku,aisle,row,qty`, one slot an article.
 - `orders.csv`: `order_id,release_min,due_min,sku,qty,value`, a row a line; values of lines add up.
 - `demand.csv`: `period,sku,qty`, a row for every article and period.
-- A folder: its instances of order batching in Henn and Wäscher's format, where it has files like
-  `sett29.txt`; else the instances of InventoryBench below it.
 """
 
 import warnings
@@ -15,24 +13,21 @@ from pathlib import Path
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.tables import Source
-from tokengym.envs.warehouse.data.batching import read_batching
 from tokengym.envs.warehouse.data.columns import describe, kind_of, quote_refusals
-from tokengym.envs.warehouse.data.inventory_bench import read_inventory_bench
 from tokengym.envs.warehouse.data.orders_file import read_layout, read_orders
 from tokengym.envs.warehouse.data.records import Records
 from tokengym.envs.warehouse.data.sales_file import read_demand
 
 
 def read(paths: Source | Sequence[Source]) -> Records:
-    """Read files of demand, or of slots and orders, recognised by their first lines; or a folder.
+    """Read files of demand, or of slots and orders, recognised by their first lines.
 
     What a file holds that cannot be used is left out, with a warning; `refused` of the records
     lists it.
 
     Args:
         paths: the file of demand; or those of slots and orders, in any order, and a layout if
-            there are other than parallel aisles; or a folder of instances of order batching or of
-            InventoryBench.
+            there are other than parallel aisles.
 
     Raises:
         DataError: if the files do not fit together or one of them is refused.
@@ -48,10 +43,6 @@ def read(paths: Source | Sequence[Source]) -> Records:
 
 
 def _read(files: Sequence[Source]) -> Records:
-    if len(files) == 1 and Path(files[0]).is_dir():
-        folder = Path(files[0])
-        batching = next(folder.glob("sett*.txt"), None)
-        return read_inventory_bench(folder) if batching is None else read_batching(folder)
     kinds: dict[str, Source] = {}
     for file in files:
         kind = kind_of(file)

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -68,8 +68,9 @@ class Records(Immutable, ABC):
 
     @cached_property
     def digest(self) -> str:
-        """Name of the contents."""
-        return digest_of([getattr(self, each.name) for each in fields(self) if each.compare])
+        """Name of the contents: the beginning of their hash."""
+        content = [getattr(self, each.name) for each in fields(self) if each.compare]
+        return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 
     def report(self) -> IntakeReport:
         """Return the report on the files."""
@@ -137,7 +138,7 @@ class OrderBook(Records):
                 at += size
             else:
                 at += 1
-        return windows_of(starts, f"windows of {size} orders")
+        return _windows(starts, f"windows of {size} orders")
 
     def trips(self, capacity: int) -> tuple[Order, ...]:
         """Return the orders, each one larger than a trip as several with a share of its value."""
@@ -190,7 +191,7 @@ class SalesHistory(Records):
             )
         periods, size = len(next(iter(self.demand.values()))), level.reviews * level.review
         starts = range(LEAST_HISTORY, periods - size + 1, size)
-        return windows_of(starts, f"windows of {size} periods", sorted(self.demand))
+        return _windows(starts, f"windows of {size} periods", sorted(self.demand))
 
     def instance(self, rng: np.random.Generator, level: StockLevel, entry: Entry) -> dict[str, Any]:
         """Return the window of an entry: its article, with others and costs drawn.
@@ -213,22 +214,16 @@ class SalesHistory(Records):
         return [list(self.demand[item["article"]][periods]) for item in instance["items"]]
 
 
-def windows_of(starts: Sequence[int], kind: str, articles: Sequence[str] = ("",)) -> Entries:
+def _windows(starts: Sequence[int], kind: str, articles: Sequence[str] = ("",)) -> Entries:
     """Return the entries of windows by split, see `Windows`; each has one an article.
 
     Raises:
         DataError: if they are fewer than the splits.
     """
-    windows = Windows(starts, kind).items()
-    return by_split((split, Entry(start, one)) for start, split in windows for one in articles)
-
-
-def by_split(entries: Iterable[tuple[str, Entry]]) -> Entries:
-    """Return entries by their given splits."""
-    found: dict[str, list[Entry]] = {split: [] for split in SPLITS}
-    for split, entry in entries:
-        found[split].append(entry)
-    return found
+    entries: dict[str, list[Entry]] = {split: [] for split in SPLITS}
+    for start, split in Windows(starts, kind).items():
+        entries[split] += [Entry(start, article) for article in articles]
+    return entries
 
 
 def refuse_all(path: Source, what: str, refused: Sequence[Refusal]) -> str:
@@ -267,8 +262,3 @@ def _shares(past: Sequence[int]) -> list[float]:
     thousandths = np.floor(1000 * counts / len(past)).astype(np.int64)
     thousandths[counts.argmax()] += 1000 - thousandths.sum()
     return [int(share) / 1000 for share in thousandths]
-
-
-def digest_of(content: object) -> str:
-    """Return a name of contents: the beginning of their hash."""
-    return hashlib.sha256(repr(content).encode()).hexdigest()[:12]

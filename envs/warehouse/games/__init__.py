@@ -15,10 +15,10 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tokengym.envs.warehouse.games import batching, buying, leasing, picking, shop, stock
+from tokengym.envs.warehouse.games import leasing, picking, stock
 from tokengym.envs.warehouse.games.game import Game
 
 GAMES: Mapping[str, Game] = MappingProxyType(
-    {game.GAME.mode: game.GAME for game in (picking, batching, stock, shop, buying, leasing)}
+    {game.GAME.mode: game.GAME for game in (picking, stock, leasing)}
 )
 """The games by mode."""

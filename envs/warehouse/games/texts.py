@@ -28,21 +28,14 @@ class Examples:
 
     def trip(self, slots: Container[str]) -> str:
         """Return a trip of orders that do not exist, along slots that are none of `slots`."""
-        orders = self._orders(40, 100)
+        count = int(self._rng.integers(1, 4))
+        orders = [f"O{n}" for n in self._rng.choice(np.arange(40, 100), count, replace=False)]
         route: list[str] = []
         while len(route) < len(orders):
             slot = f"A{self._rng.integers(4, 100)}-{self._rng.integers(0, 100)}"
             if slot not in slots:
                 route.append(slot)
         return f"TRIP {','.join(orders)}: {', '.join(route)}"
-
-    def batch(self) -> str:
-        """Return a trip of orders that do not exist, without slots."""
-        return f"TRIP {','.join(self._orders(200, 1000))}"
-
-    def _orders(self, first: int, end: int) -> list[str]:
-        count = int(self._rng.integers(1, 4))
-        return [f"O{n}" for n in self._rng.choice(np.arange(first, end), count, replace=False)]
 
     def wait(self) -> str:
         """Return a wait."""

@@ -15,14 +15,13 @@ Walk = Callable[[str, str], int]
 
 
 class Wanted(NamedTuple):
-    """An order as its line shows it; `penalty` is what it costs to leave it."""
+    """An order as its line shows it."""
 
     name: str
     value: float
     due: int
     release: int
     lines: tuple[tuple[str, int], ...]
-    penalty: float = 0.0
 
 
 class Trip(NamedTuple):
@@ -46,15 +45,10 @@ class Floor(NamedTuple):
 
 
 def best_trips(
-    floor: Floor,
-    orders: Sequence[Wanted],
-    free: Sequence[int],
-    stock: Mapping[str, int] | None,
-    terms: Terms | None = None,
+    floor: Floor, orders: Sequence[Wanted], free: int, terms: Terms | None = None
 ) -> list[tuple[int, Trip]]:
-    """Return start and trip of the best plan, by start."""
-    trips = [trip for trip in _trips(floor, orders) if _in_stock(trip.bits, orders, stock)]
-
+    """Return start and trip of the best plan from a time on, by start."""
+    trips = _trips(floor, orders)
     groups = [
         terms.group if terms and order.name in terms.group else {order.name} for order in orders
     ]
@@ -69,7 +63,7 @@ def best_trips(
         total = -floor.step_cost * trip.steps - (terms.fine(gone, names) if terms else 0)
         for order in orders:
             if order.name in paid:
-                total += order.penalty + _worth(floor, order, finish, terms)
+                total += _worth(floor, order, finish, terms)
         return total
 
     def leaves(at: int, trip: Trip) -> int:
@@ -86,24 +80,21 @@ def best_trips(
         """What the other orders can add at most, and those that wait for others to earn."""
         gone = names_in(bits)
         return sum(
-            max(0.0, order.penalty + _worth(floor, order, max(now, order.release) + soon, terms))
+            max(0.0, _worth(floor, order, max(now, order.release) + soon, terms))
             for order, soon, group in zip(orders, soonest, groups, strict=True)
             if not group <= gone and soon < math.inf
         )
 
-    def steps(bits: int, at: tuple[int, ...]) -> list[tuple[int, tuple[int, ...], float, Trip]]:
+    def steps(bits: int, at: int) -> list[tuple[int, int, float, Trip]]:
         found = []
         for trip in trips:
-            both = bits | trip.bits
-            if not bits & trip.bits and _in_stock(both, orders, stock):
-                finish = leaves(at[0], trip) + trip.lasts
-                gain = earned(bits, trip, finish)
-                found.append((both, tuple(sorted((finish, *at[1:]))), gain, trip))
+            if not bits & trip.bits:
+                finish = leaves(at, trip) + trip.lasts
+                found.append((bits | trip.bits, finish, earned(bits, trip, finish), trip))
         return found
 
-    start = tuple(sorted(free))
     least = 0.0
-    beam = [(0.0, 0, start)]
+    beam = [(0.0, 0, free)]
     while beam:
         reached = [
             (value + gain, both, at)
@@ -111,22 +102,20 @@ def best_trips(
             for both, at, gain, _ in steps(bits, now)
         ]
         least = max([least, *(value for value, _, _ in reached)])
-        reached.sort(key=lambda state: -state[0] - hope(state[1], state[2][0]))
+        reached.sort(key=lambda state: -state[0] - hope(state[1], state[2]))
         beam = reached[:_BEAM]
 
-    labels: dict[int, dict[tuple[int, ...], tuple[float, list[tuple[int, Trip]]]]] = {
-        0: {start: (0.0, [])}
-    }
+    labels: dict[int, dict[int, tuple[float, list[tuple[int, Trip]]]]] = {0: {free: (0.0, [])}}
     best: tuple[float, list[tuple[int, Trip]]] = (0.0, [])
     for bits in range(1 << len(orders)):
         for at, (value, plan) in _undominated(labels.pop(bits, {})).items():
             best = max(best, (value, plan), key=lambda found: found[0])
-            if value + hope(bits, at[0]) < least - 1e-9:
+            if value + hope(bits, at) < least - 1e-9:
                 continue
             for both, after, gain, trip in steps(bits, at):
                 known = labels.setdefault(both, {})
                 if after not in known or known[after][0] < value + gain:
-                    known[after] = (value + gain, [*plan, (leaves(at[0], trip), trip)])
+                    known[after] = (value + gain, [*plan, (leaves(at, trip), trip)])
     return sorted(best[1], key=lambda leg: leg[0])
 
 
@@ -137,14 +126,11 @@ def _worth(floor: Floor, order: Wanted, finish: float, terms: Terms | None) -> f
 
 
 def _undominated(
-    labels: Mapping[tuple[int, ...], tuple[float, list[tuple[int, Trip]]]],
-) -> dict[tuple[int, ...], tuple[float, list[tuple[int, Trip]]]]:
-    kept: dict[tuple[int, ...], tuple[float, list[tuple[int, Trip]]]] = {}
+    labels: Mapping[int, tuple[float, list[tuple[int, Trip]]]],
+) -> dict[int, tuple[float, list[tuple[int, Trip]]]]:
+    kept: dict[int, tuple[float, list[tuple[int, Trip]]]] = {}
     for at in sorted(labels):
-        if not any(
-            all(a <= b for a, b in zip(other, at, strict=True)) and kept[other][0] >= labels[at][0]
-            for other in kept
-        ):
+        if all(value < labels[at][0] for value, _ in kept.values()):
             kept[at] = labels[at]
     return kept
 
@@ -175,14 +161,3 @@ def _trips(floor: Floor, orders: Sequence[Wanted]) -> list[Trip]:
                 bits = sum(1 << place for place in places)
                 trips.append(Trip(bits, names, stops, steps, steps + units, release))
     return trips
-
-
-def _in_stock(bits: int, orders: Sequence[Wanted], stock: Mapping[str, int] | None) -> bool:
-    if stock is None:
-        return True
-    taken: dict[str, int] = {}
-    for place, order in enumerate(orders):
-        if bits >> place & 1:
-            for slot, units in order.lines:
-                taken[slot] = taken.get(slot, 0) + units
-    return all(units <= stock[slot] for slot, units in taken.items())

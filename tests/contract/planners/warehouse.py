@@ -9,10 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.contract.planners.batches import Batcher
-from tests.contract.planners.buyer import Buyer
 from tests.contract.planners.landlord import Landlord
-from tests.contract.planners.shifts import Floor, Trip, Wanted, best_trips
+from tests.contract.planners.shifts import Floor, Wanted, best_trips
 from tests.contract.planners.terms import read_terms
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
@@ -25,19 +23,14 @@ class Lead:
     """Answers one episode, text by text. `reply` raises where a text contradicts the books."""
 
     def __init__(self) -> None:
-        self._books: _Shift | _Stock | _Shop | Batcher | Buyer | Landlord | None = None
+        self._books: _Shift | _Stock | Landlord | None = None
 
     def reply(self, text: str) -> str:
         """Read a Turn and answer it."""
         if self._books is None:
             start = text[:40]
-            kind = _Shift if "picking" in start else _Stock if "keep a shop" in start else _Shop
-            if "You put orders together" in start:
-                self._books = Batcher(text)
-            elif "You buy an item" in start:
-                self._books = Buyer(text)
-            else:
-                self._books = Landlord(text) if "You lease out" in start else kind(text)
+            kind = _Shift if "picking" in start else _Stock if "in stock" in start else Landlord
+            self._books = kind(text)
         else:
             assert "Refused" not in text
             self._books.look(text)
@@ -47,28 +40,35 @@ class Lead:
         """Read the last Turn."""
         assert self._books is not None
         assert "Refused" not in text
-        if isinstance(self._books, _Picking):
+        if isinstance(self._books, _Shift):
             self._books.read_trip(text)
 
 
-class _Picking:
-    """Trips through open orders; the clocks of the pickers and what is in the slots."""
+class _Shift:
+    """A shift of picking: trips through open orders, and the clock."""
 
     def __init__(self, text: str) -> None:
-        self.floor = _floor(text)
-        pickers = re.search(r"There are (\d+) pickers", text)
-        self.free = [0] * (int(pickers[1]) if pickers else 1)
+        self.floor, self.now = _floor(text), 0
         self.open: dict[str, Wanted] = {}
-        self.stock: dict[str, int] | None = None
         self.expected: tuple[int, int] | None = None
+        self._read_orders(text)
+        terms, orders = read_terms(text), list(self.open.values())
+        self.plan = best_trips(self.floor, orders, self.now, terms) if terms else None
 
-    def read_orders(self, text: str, penalty: float = 0.0) -> None:
+    def look(self, text: str) -> None:
+        """Read a Turn."""
+        self.read_trip(text)
+        self._read_orders(text)
+        assert int(_one(r"It is time (\d+)\.", text)) == self.now
+        shown = _one(r"Open orders: (.+?)\.", text)
+        assert set(re.findall(r"O\d+", shown)) == set(self.open)
+
+    def _read_orders(self, text: str) -> None:
         """Add the orders that a text shows."""
         pattern = rf"^(?:New )?(O\d+) \${_NUMBER} due (\d+)(?: from (\d+))?: (.+)$"
         for name, value, due, release, lines in re.findall(pattern, text, re.M):
             pairs = tuple((slot, int(n)) for n, slot in re.findall(r"(\d+)@(A\d+-\d+)", lines))
-            lost = penalty * sum(units for _, units in pairs)
-            self.open[name] = Wanted(name, float(value), int(due), int(release or 0), pairs, lost)
+            self.open[name] = Wanted(name, float(value), int(due), int(release or 0), pairs)
 
     def read_trip(self, text: str) -> None:
         """Compare the trip that a text reports with the one expected."""
@@ -76,65 +76,28 @@ class _Picking:
         assert (found is None) == (self.expected is None)
         assert found is None or (int(found[1]), int(found[2])) == self.expected
 
-    def read_clock(self, text: str) -> None:
-        """Compare the clock and the open orders with the books."""
-        assert int(_one(r"It is time (\d+)\.", text)) == self.free[0]
-        shown = _one(r"Open orders: (.+?)\.", text)
-        assert set(re.findall(r"O\d+", shown)) == set(self.open)
-
-    def decide(self) -> str:
-        """Return the next trip or wait."""
-        now, self.expected = self.free[0], None
-        legs = best_trips(self.floor, list(self.open.values()), self.free, self.stock)
-        if not legs:
-            if self.open:
-                return "DONE"
-            return self._wait(_BLIND_WAIT)
-        start, trip = legs[0]
-        return self._wait(start - now) if start > now else self._go(trip)
-
-    def _wait(self, time: int) -> str:
-        self.free = sorted([self.free[0] + time, *self.free[1:]])
-        return f"WAIT {time}"
-
-    def _go(self, trip: Trip) -> str:
-        finish = self.free[0] + trip.lasts
-        self.expected = (trip.steps, finish)
-        self.free = sorted([finish, *self.free[1:]])
-        for name in trip.names:
-            for slot, units in self.open.pop(name).lines:
-                if self.stock is not None:
-                    self.stock[slot] -= units
-        return f"TRIP {','.join(trip.names)}: {', '.join(trip.stops)}"
-
-
-class _Shift(_Picking):
-    """A shift of picking."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.read_orders(text)
-        terms, orders = read_terms(text), list(self.open.values())
-        self.plan = best_trips(self.floor, orders, self.free, None, terms) if terms else None
-
     def decide(self) -> str:
         """Return the next trip or wait; where there are clauses, that of a plan made once."""
-        if self.plan is None:
-            return super().decide()
         self.expected = None
-        if not self.plan:
-            return "DONE"
-        start, trip = self.plan[0]
-        if start > self.free[0]:
-            return self._wait(start - self.free[0])
-        del self.plan[0]
-        return self._go(trip)
+        legs = self.plan
+        if legs is None:
+            legs = best_trips(self.floor, list(self.open.values()), self.now)
+        if not legs:
+            done = self.open or self.plan is not None
+            return "DONE" if done else self._wait(_BLIND_WAIT)
+        start, trip = legs[0]
+        if start > self.now:
+            return self._wait(start - self.now)
+        del legs[0]
+        self.now += trip.lasts
+        self.expected = (trip.steps, self.now)
+        for name in trip.names:
+            del self.open[name]
+        return f"TRIP {','.join(trip.names)}: {', '.join(trip.stops)}"
 
-    def look(self, text: str) -> None:
-        """Read a Turn."""
-        self.read_trip(text)
-        self.read_orders(text)
-        self.read_clock(text)
+    def _wait(self, time: int) -> str:
+        self.now += time
+        return f"WAIT {time}"
 
 
 @dataclass
@@ -153,29 +116,20 @@ class _Item:
     on_hand: int = 0
     due: int = 0
     position: int = 0
-    slot: str = ""
 
     @classmethod
     def of(cls, line: str, days: int) -> "_Item":
         """Read its line."""
         means = re.search(r"the mean by day ([\d., ]+);", line)
-        about = re.search(rf"demand about {_NUMBER} units", line)
-        by_day = (
-            [float(mean) for mean in means[1].split(", ")]
-            if means
-            else [float(about[1])] * days
-            if about
-            else []
-        )
+        by_day = [float(mean) for mean in means[1].split(", ")] if means else []
         assert len(by_day) == days
         costs = re.search(
-            rf"a unit left {_NUMBER}, a unit lost {_NUMBER}, an order {_NUMBER}"
-            rf"(?:, a unit after the last day {_NUMBER})?\.",
+            rf"a unit left {_NUMBER}, a unit lost {_NUMBER}, an order {_NUMBER}, "
+            rf"a unit after the last day {_NUMBER}\.",
             line,
         )
         assert costs is not None
         slow = re.search(rf"\(with probability {_NUMBER} after (\d)\)", line)
-        place = re.search(r"lies at (A\d+-\d+)", line)
         return cls(
             sku=_one(r"^(S\d+):", line),
             shares=[_poisson(mean) for mean in by_day],
@@ -185,26 +139,25 @@ class _Item:
             holding=float(costs[1]),
             lost=float(costs[2]),
             fixed=float(costs[3]),
-            leftover=float(costs[4] or 0.0),
-            slot=place[1] if place else "",
+            leftover=float(costs[4]),
         )
 
-    def order(self, review: int, every: int, lost: float) -> int:
-        """Return the order of the least expected cost, `lost` being what a unit lost costs."""
+    def order(self, review: int, every: int) -> int:
+        """Return the order of the least expected cost."""
         value = np.add.outer(np.arange(self.room + 1.0), np.arange(self.room + 1.0)) * self.leftover
         for day in reversed(range(review * every, len(self.shares))):
-            costs = self._costs(day, value, lost)
+            costs = self._costs(day, value)
             decides = day % every == 0
             value = costs.min(axis=2) if decides else costs[:, :, 0]
         row = costs[self.on_hand, self.due]
         return int(np.flatnonzero(row <= row.min() + 1e-9)[0])
 
-    def _costs(self, day: int, value: np.ndarray, lost: float) -> np.ndarray:
+    def _costs(self, day: int, value: np.ndarray) -> np.ndarray:
         """Return expected costs by units on hand, due tomorrow and ordered today."""
         size, shares = self.room + 1, np.array(self.shares[day])
         x, units = np.ogrid[:size, : len(shares)]
         left = np.maximum(x - units, 0)
-        paid = (self.holding * left + lost * np.maximum(units - x, 0)) @ shares
+        paid = (self.holding * left + self.lost * np.maximum(units - x, 0)) @ shares
         leaves = np.zeros((size, size))
         np.add.at(leaves, (np.broadcast_to(x, left.shape), left), shares)
         late = self.slow if self.lead == 1 else 1.0
@@ -304,62 +257,12 @@ class _Stock:
         if self.together is not None:
             state = (self.review, *(item.on_hand for item in self.items))
             return _reorders(self.items, list(self.together.best[state]))
-        orders = [item.order(self.review, self.every, item.lost) for item in self.items]
+        orders = [item.order(self.review, self.every) for item in self.items]
         return _reorders(self.items, orders)
 
     def _read(self, text: str) -> None:
         for item in self.items:
             _read_item(item, text)
-
-
-class _Shop(_Picking):
-    """Days of reorders and picking."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.days = int(_one(r"You run a warehouse for (\d+) days", text))
-        self.items = _items(text, self.days)
-        self.day = 0
-        orders = re.search(r"Each day brings (\d+)(?: to (\d+))? orders", text)
-        values = re.search(rf"worth \${_NUMBER} to \${_NUMBER} each", text)
-        assert orders is not None
-        assert values is not None
-        count = (int(orders[1]) + int(orders[2] or orders[1])) / 2
-        units = sum(sum(n * share for n, share in enumerate(item.shares[0])) for item in self.items)
-        self.worth = (float(values[1]) + float(values[2])) / 2 * count / units
-        self.ordering = True
-        self._read(text)
-
-    def look(self, text: str) -> None:
-        """Read a Turn."""
-        if self.ordering:
-            self.ordering = False
-            if "Morning of day" not in text and "Orders" in text:
-                self.free = [0] * len(self.free)
-                self.open, self.expected = {}, None
-                self.read_orders(text, penalty=self.items[0].lost)
-                self.read_clock(text)
-                return
-        else:
-            self.read_trip(text)
-        if "Morning of day" in text:
-            self.day += 1
-            self.ordering = True
-            self._read(text)
-        else:
-            self.read_clock(text)
-
-    def decide(self) -> str:
-        """Return the reorders of a morning, or the next trip or wait."""
-        if not self.ordering:
-            return super().decide()
-        orders = [item.order(self.day, 1, item.lost + self.worth) for item in self.items]
-        return _reorders(self.items, orders)
-
-    def _read(self, text: str) -> None:
-        for item in self.items:
-            _read_item(item, text)
-        self.stock = {item.slot: item.on_hand for item in self.items}
 
 
 def _items(text: str, days: int) -> list[_Item]:

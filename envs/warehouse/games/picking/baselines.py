@@ -27,24 +27,11 @@ _LONGEST_PAUSE = 3
 _BATCHES = (1, 2, 3)
 
 
-def replan(picking: PickingState, penalties: Mapping[str, float] | None = None) -> str:
+def replan(picking: PickingState) -> str:
     """Return the first reply of the best plan for the orders that are shown."""
-    command = best_command(picking, list(picking.known().values()), penalties)
+    command = best_command(picking, list(picking.known().values()))
     nothing = Done() if picking.site.announced else heuristics.until_release(picking)
     return write_pick(command or nothing)
-
-
-def best_reply(
-    picking: PickingState, penalties: Mapping[str, float] | None = None, most: int | None = None
-) -> str:
-    """Return the first reply of the best plan from here on, all releases being known.
-
-    Args:
-        picking: the state.
-        penalties: cost of leaving each order unshipped, by id; `None` for no cost.
-        most: most trips, at least 1; `None` for no limit.
-    """
-    return write_pick(best_command(picking, list(picking.open.values()), penalties, most) or Done())
 
 
 def _oracle(session: PickSession, _rng: np.random.Generator) -> str:
@@ -52,7 +39,8 @@ def _oracle(session: PickSession, _rng: np.random.Generator) -> str:
     plan = session.compiled.problem.plan
     if session.on_plan:
         return write_pick(plan[session.turns] or Done())
-    return best_reply(session.picking, most=session.replies_left)
+    orders = list(session.picking.open.values())
+    return write_pick(best_command(session.picking, orders, session.replies_left) or Done())
 
 
 def _at_random(picking: PickingState, rng: np.random.Generator) -> str:
@@ -85,14 +73,14 @@ def _misreading(picking: PickingState, rng: np.random.Generator) -> str:
     return write_pick(trip)
 
 
-def _worked(picking: PickingState, rng: np.random.Generator) -> str:
+def _worked(picking: PickingState, _rng: np.random.Generator) -> str:
     """Add up the units by due date, then name the orders that fit, as a small model can.
 
     A trip without slots walks the S-shape of `edd_sshape`.
     """
     ranked = heuristics.earliest_due(picking)
     if not ranked:
-        return PICKS["edd_sshape"](picking, rng)
+        return write_pick(heuristics.until_release(picking))
     batch = heuristics.fill(picking, ranked)
     steps, units = [], 0
     for order in ranked:
@@ -124,7 +112,7 @@ def _value_per_time(picking: PickingState, _rng: np.random.Generator) -> str:
     return write_pick(greedy.value_per_time(picking))
 
 
-PICKS: Mapping[str, Pick] = MappingProxyType(
+_PICKS: Mapping[str, Pick] = MappingProxyType(
     {
         "null": lambda _picking, _rng: write_pick(Done()),
         "random": _at_random,
@@ -137,10 +125,10 @@ PICKS: Mapping[str, Pick] = MappingProxyType(
         "unread": _unread(_value_per_time),
         "unread_replan": _unread(lambda picking, _rng: replan(picking)),
         "restarts": lambda picking, rng: write_pick(greedy.randomized(picking, rng)),
+        "replan": lambda picking, _rng: replan(picking),
         "noisy": _misreading,
     }
 )
-"""By policy how it picks, in a shift or on a day of a shop."""
 
 
 def _picking(pick: Pick) -> Callable[[PickSession, np.random.Generator], str]:
@@ -149,8 +137,7 @@ def _picking(pick: Pick) -> Callable[[PickSession, np.random.Generator], str]:
 
 POLICIES: Mapping[str, Callable[[PickSession, np.random.Generator], str]] = MappingProxyType(
     {
-        **{name: _picking(pick) for name, pick in PICKS.items()},
-        "replan": lambda session, _rng: replan(session.picking),
+        **{name: _picking(pick) for name, pick in _PICKS.items()},
         "oracle": _oracle,
     }
 )
@@ -160,10 +147,6 @@ def _next_orders(batch: int) -> Callable[[int], str]:
     return lambda turns: f"TRIP {','.join(f'O{batch * turns + k + 1}' for k in range(batch))}"
 
 
-TRIPS = {f"trips of {batch}": _next_orders(batch) for batch in _BATCHES}
-"""Policies that ignore the Task: they ship the next orders by number."""
-
-
 def blind(_level: object) -> dict[str, Callable[[int], str]]:
     """Return policies that ship the next orders by number."""
-    return TRIPS
+    return {f"trips of {batch}": _next_orders(batch) for batch in _BATCHES}

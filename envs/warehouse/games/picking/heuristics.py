@@ -8,7 +8,7 @@ from tokengym.envs.warehouse.games.picking.rules import PickingState
 from tokengym.envs.warehouse.grammar import MOST_WAIT, Trip, Wait
 
 Rule = Callable[[PickingState], Trip | Wait]
-"""From the state of picking to the next command of the free picker."""
+"""From the state of picking to the next command."""
 
 _BLIND_WAIT = 5
 

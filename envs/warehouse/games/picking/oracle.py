@@ -1,6 +1,6 @@
 """The exact optimum of picking: every feasible trip on its shortest tour, in every sequence.
 
-A dynamic program over sets of shipped orders with Pareto labels (when each picker is free, cost):
+A dynamic program over sets of shipped orders with Pareto labels (when the picker is free, cost):
 keeping only the earliest finish would be wrong, since deadlines trade time against value. Labels
 that cannot lead to the value of a plan found before, by a bound on what the rest adds, are dropped:
 no label of the best plan is among them.
@@ -8,7 +8,6 @@ no label of the best plan is among them.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from operator import le
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,8 +71,7 @@ class Plan(NamedTuple):
     """The best way to ship.
 
     Attributes:
-        value: Σ value·exp(-lateness/decay) - walk_cost·steps - penalties of orders left, all as the
-            site's clauses have it.
+        value: Σ value·exp(-lateness/decay) - walk_cost·steps, as the site's clauses have it.
         legs: trips by start.
     """
 
@@ -85,7 +83,7 @@ class _Label(NamedTuple):
     """One way to ship a set, and how it was reached. Labels are ranked as tuples.
 
     Attributes:
-        free: when each picker is free, ascending.
+        free: when the picker is free.
         cost: minus the value earned.
         trip: the last trip; -1 for none.
         before: the label it goes on from, by its number among those of the set without its orders.
@@ -93,7 +91,7 @@ class _Label(NamedTuple):
         left: trips that may follow, where they are counted; else one more than there are orders.
     """
 
-    free: tuple[int, ...]
+    free: int
     cost: float
     trip: int
     before: int
@@ -109,7 +107,6 @@ class _Outlook(NamedTuple):
         gain: from a set that was shipped before, trips and their finish times to what they earn.
         hope_UN: a bound of what each order adds from a time on.
         open_SN: 1 for the orders that may earn after each set, else 0.
-        left_S: penalties of those.
         stocked_S: whether stock covers the set.
     """
 
@@ -117,7 +114,6 @@ class _Outlook(NamedTuple):
     gain: Callable[[int, Ints, Ints], Floats]
     hope_UN: Floats
     open_SN: Floats
-    left_S: Floats
     stocked_S: Flags
 
     def hope(self, shipped: Ints, time: Ints) -> Floats:
@@ -176,19 +172,17 @@ def best_plan(
     orders: Sequence[Order],
     *,
     stock: Mapping[str, int] | None = None,
-    penalties: Sequence[float] | None = None,
-    free: Sequence[int] | None = None,
+    free: int = 0,
     gone: Sequence[Order] = (),
     most: int | None = None,
 ) -> Plan:
     """Find the plan of the greatest value, all orders and releases being known.
 
     Args:
-        site: the site; with several pickers, each trip goes to the one who is free first.
+        site: the site.
         orders: at most 12.
         stock: units by slot that trips may take in all; `None` for no limit.
-        penalties: cost of leaving each order unshipped; `None` for no cost.
-        free: when each picker is free, ascending; `None` for 0.
+        free: when the picker is free.
         gone: orders that have left already, for clauses.
         most: most trips, at least 1; `None` for no limit.
 
@@ -201,12 +195,9 @@ def best_plan(
     none = (1 << len(gone)) - 1 << len(orders)
     orders = [*orders, *gone]
     trips_left = len(orders) + 1 if most is None else most
-    first = _Label(
-        (0,) * site.pickers if free is None else tuple(free), 0.0, -1, -1, -1, trips_left
-    )
-    left = [*(penalties or ()), *[0.0] * len(orders)][: len(orders)]
-    outlook = _outlook(site, orders, trips, first.free[-1], left, stock)
-    least = _value_of_some_plan(trips, outlook, first.free, none, trips_left) - _SLACK
+    first = _Label(free, 0.0, -1, -1, -1, trips_left)
+    outlook = _outlook(site, orders, trips, free, stock)
+    least = _value_of_some_plan(trips, outlook, free, none, trips_left) - _SLACK
     reached: dict[int, list[_Label]] = {none: [first]}
     best_value, best_set, best_label = -math.inf, none, 0
     # In ascending order: the sets that a set is reached from are parts of it, so they come before.
@@ -215,9 +206,8 @@ def best_plan(
             continue
         labels = reached[shipped] = _undominated(reached[shipped])
         _extend(reached, shipped, trips, outlook, least, counted=most is not None)
-        lost = sum(cost for i, cost in enumerate(left) if not shipped >> i & 1)
         label = min(range(len(labels)), key=lambda number: labels[number].cost)
-        value = 0.0 - labels[label].cost - lost
+        value = 0.0 - labels[label].cost
         if value > best_value:
             best_value, best_set, best_label = value, shipped, label
     return Plan(best_value, _legs(reached, best_set, best_label, trips, orders, none))
@@ -228,10 +218,9 @@ def _outlook(
     orders: Sequence[Order],
     trips: Trips,
     free: int,
-    left: Sequence[float],
     stock: Mapping[str, int] | None,
 ) -> _Outlook:
-    """Look ahead; `free` is when the last picker is free at first, `left` the penalties.
+    """Look ahead from the time when the picker is free.
 
     No trip with an order is back before the quickest such trip that leaves at once, and shared out
     by unit, no trip costs an order less walking than the cheapest a unit.
@@ -264,7 +253,6 @@ def _outlook(
     quickest = np.where(carried_TN > 0.0, trips.lasts_T[:, None], latest).min(axis=0)
     shipped_SN = ((np.arange(1 << len(orders))[:, None] >> np.arange(len(orders))) & 1) > 0
     open_SN = (~shipped_SN).astype(np.float64)
-    left_S = open_SN @ left
     for clause in site.clauses:
         # What is paid together may be paid by a trip with any of it.
         if clause.consignment:
@@ -281,8 +269,7 @@ def _outlook(
         enough_SK = shipped_SN @ wanted <= np.array([stock[slot] for slot in slots])
         stocked_S = np.asarray(enough_SK.all(axis=1), dtype=bool)
     gain = _gain(site, orders, trips, carried_TN, earned)
-    hope_UN = np.maximum(hope_UN, -np.array(left))
-    return _Outlook(start_TU, gain, hope_UN, open_SN, left_S, stocked_S)
+    return _Outlook(start_TU, gain, np.maximum(hope_UN, 0.0), open_SN, stocked_S)
 
 
 def _gain(
@@ -308,40 +295,31 @@ def _gain(
     return gain
 
 
-def _value_of_some_plan(
-    trips: Trips, outlook: _Outlook, free: Sequence[int], none: int, most: int
-) -> float:
+def _value_of_some_plan(trips: Trips, outlook: _Outlook, free: int, none: int, most: int) -> float:
     """Return the value of a good plan, found by keeping a few promising ones trip by trip."""
     shipped_B = np.array([none])
-    free_BP = np.array([free])
+    free_B = np.array([free])
     value_B = np.zeros(1)
-    best = -float(outlook.left_S[none])
+    best = 0.0
     all_T = np.arange(len(trips.sets_T))
     for _ in range(most):
         sets_BT = shipped_B[:, None] | trips.sets_T
         fits_BT = (shipped_B[:, None] & trips.sets_T == 0) & outlook.stocked_S[sets_BT]
         if not fits_BT.any():
             return best
-        finish_BT = outlook.start_TU[all_T, free_BP[:, :1]] + trips.lasts_T
+        finish_BT = outlook.start_TU[all_T, free_B[:, None]] + trips.lasts_T
         value_BT = np.full(fits_BT.shape, -np.inf)
         for number, shipped in enumerate(shipped_B.tolist()):
             trip_M = np.flatnonzero(fits_BT[number])
             gain_M = outlook.gain(shipped, trip_M, finish_BT[number, trip_M])
             value_BT[number, trip_M] = value_B[number] + gain_M
-        best = max(best, float((value_BT - outlook.left_S[sets_BT]).max()))
-        promise_BT = value_BT + outlook.hope(sets_BT, _soonest(finish_BT, free_BP))
+        best = max(best, float(value_BT.max()))
+        promise_BT = value_BT + outlook.hope(sets_BT, finish_BT)
         kept = np.argsort(-promise_BT, axis=None)[: min(_BEAM, int(fits_BT.sum()))]
         row, trip = np.divmod(kept, len(trips.sets_T))
         shipped_B, value_B = sets_BT[row, trip], value_BT[row, trip]
-        free_BP = free_BP[row]
-        free_BP[:, 0] = finish_BT[row, trip]
-        free_BP.sort(axis=1)
+        free_B = finish_BT[row, trip]
     return best
-
-
-def _soonest(finish: Ints, free_BP: Ints) -> Ints:
-    """Return when the first picker is free after the one who was has come back at `finish`."""
-    return finish if free_BP.shape[1] == 1 else np.minimum(finish, free_BP[:, 1:2])
 
 
 def _extend(
@@ -357,12 +335,12 @@ def _extend(
     labels = reached[shipped]
     sets_T = trips.sets_T | shipped
     trip_M = np.flatnonzero((trips.sets_T & shipped == 0) & outlook.stocked_S[sets_T])
-    free_KP = np.array([label.free for label in labels])
+    free_K = np.array([label.free for label in labels])
     cost_K = np.array([label.cost if label.left else np.inf for label in labels])
-    start_KM = outlook.start_TU[trip_M, free_KP[:, :1]]
+    start_KM = outlook.start_TU[trip_M, free_K[:, None]]
     finish_KM = start_KM + trips.lasts_T[trip_M]
     cost_KM = cost_K[:, None] - outlook.gain(shipped, trip_M, finish_KM)
-    hope_KM = outlook.hope(sets_T[trip_M], _soonest(finish_KM, free_KP))
+    hope_KM = outlook.hope(sets_T[trip_M], finish_KM)
     found = np.nonzero(hope_KM - cost_KM >= least)
     trip_F = trip_M[found[1]]
     for target, before, *made in zip(
@@ -375,21 +353,15 @@ def _extend(
         strict=True,
     ):
         finish, cost, trip, start = made
-        free = tuple(sorted((finish, *labels[before].free[1:])))
         left = labels[before].left - counted
-        reached.setdefault(target, []).append(_Label(free, cost, trip, before, start, left))
+        reached.setdefault(target, []).append(_Label(finish, cost, trip, before, start, left))
 
 
 def _undominated(labels: Sequence[_Label]) -> list[_Label]:
     """Return the labels that no other beats in cost while free as early, earliest first."""
     kept: list[_Label] = []
     for label in sorted(labels):
-        if not any(
-            rival.cost <= label.cost
-            and rival.left >= label.left
-            and all(map(le, rival.free, label.free))
-            for rival in kept
-        ):
+        if not any(rival.cost <= label.cost and rival.left >= label.left for rival in kept):
             kept.append(label)
     return kept
 
@@ -412,65 +384,54 @@ def _legs(
         legs.append(Leg(label.start, finish, ids, trips.stops[label.trip]))
         shipped ^= chosen
         number = label.before
-    return tuple(sorted(legs, key=lambda leg: leg.start))
+    return tuple(reversed(legs))
 
 
-def commands(legs: Sequence[Leg], free: Sequence[int]) -> list[Command]:
-    """Return the commands that carry out a plan, its legs by start.
+def commands(legs: Sequence[Leg], free: int = 0) -> list[Command]:
+    """Return the commands that carry out a plan.
 
     Args:
         legs: trips by start.
-        free: when each picker is free at first, ascending.
+        free: when the picker is free at first.
     """
     written: list[Command] = []
-    free = list(free)
     for leg in legs:
-        while free[0] < leg.start:
-            wait = Wait(min(leg.start - free[0], MOST_WAIT))
+        while free < leg.start:
+            wait = Wait(min(leg.start - free, MOST_WAIT))
             written.append(wait)
-            free[0] += wait.time
-            free.sort()
+            free += wait.time
         written.append(Trip(leg.ids, leg.stops))
-        free[0] = leg.finish
-        free.sort()
+        free = leg.finish
     return written
 
 
 def best_command(
-    state: PickingState,
-    orders: Sequence[Order],
-    penalties: Mapping[str, float] | None = None,
-    most: int | None = None,
+    state: PickingState, orders: Sequence[Order], most: int | None = None
 ) -> Command | None:
     """Return the first command of the best plan for `orders` from here on; `None` to ship none.
 
     Args:
         state: the state of picking.
         orders: the orders planned for, their releases being known.
-        penalties: cost of leaving each order unshipped, by id; `None` for no cost.
         most: most trips, at least 1; `None` for no limit.
     """
-    costs = None if penalties is None else [penalties[order.id] for order in orders]
-    plan = _best_from(state, orders, costs, most)
-    return next(iter(commands(plan.legs, state.free)), None)
+    plan = _best_from(state, orders, most)
+    return next(iter(commands(plan.legs, state.now)), None)
 
 
 def value_to_come(state: PickingState, trips: int) -> float:
     """Return the most that open orders, all of them released, add in at most `trips` trips."""
-    return _best_from(state, list(state.open.values()), None, trips).value if trips else 0.0
+    return _best_from(state, list(state.open.values()), trips).value if trips else 0.0
 
 
-def _best_from(
-    state: PickingState, orders: Sequence[Order], costs: Sequence[float] | None, most: int | None
-) -> Plan:
+def _best_from(state: PickingState, orders: Sequence[Order], most: int | None) -> Plan:
     """Return the best plan from a state on; more trips than orders are no limit."""
     gone = state.gone if state.site.clauses else ()
     return best_plan(
         state.site,
         orders,
         stock=state.stock,
-        penalties=costs,
-        free=state.free,
+        free=state.now,
         gone=[order for order in state.orders if order.id in gone],
         most=None if most is None or most >= len(orders) else most,
     )
@@ -480,7 +441,7 @@ def solve(instance: Mapping[str, Any], _rng: np.random.Generator, _outcomes: Any
     """Return optimum, reference and the best plan of a shift."""
     site, orders, stock = read_shift(instance)
     best = best_plan(site, orders, stock=stock)
-    plan = commands(best.legs, [0] * site.pickers)
+    plan = commands(best.legs)
     if sum(len(leg.ids) for leg in best.legs) < len(orders):
         plan.append(Done())
     state = PickingState(site, orders, None if stock is None else dict(stock))

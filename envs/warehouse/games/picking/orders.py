@@ -73,7 +73,6 @@ class Site(Immutable):
         capacity: most units of one trip.
         decay: time over which a late order's value falls to 1/e.
         walk_cost: cost of a step.
-        pickers: people picking at the same time.
         announced: whether orders are shown before their release.
         clauses: terms stated in words, which the plain form leaves to that of a shift.
     """
@@ -82,36 +81,33 @@ class Site(Immutable):
     capacity: int
     decay: float
     walk_cost: float
-    pickers: int = 1
     announced: bool = True
     clauses: tuple[Clause, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a site where nothing can be picked."""
-        if self.capacity < 1 or self.pickers < 1 or self.decay <= 0 or self.walk_cost < 0:
-            raise TaskError(
-                f"a site needs capacity and pickers >= 1, decay > 0 and walk_cost >= 0, got {self}"
-            )
-        if self.clauses and not (self.pickers == 1 and self.announced):
-            raise TaskError(
-                f"clauses need one picker and orders that are announced, got {self.pickers} pickers"
-                f", announced={self.announced}"
-            )
+        if self.capacity < 1 or self.decay <= 0 or self.walk_cost < 0:
+            raise TaskError(f"a site needs capacity >= 1, decay > 0 and walk_cost >= 0, got {self}")
+        if self.clauses and not self.announced:
+            raise TaskError("clauses need orders that are announced, got announced=False")
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
         """Read a site from its plain form.
 
         Raises:
-            TaskError: if it is no site.
+            TaskError: if it is no site, or one of several pickers.
         """
+        if data.get("pickers", 1) != 1:
+            raise TaskError(f"a site has one picker, got {data['pickers']!r}")
         return cls(**scalars(cls, data), layout=layout_of(data["layout"]))
 
     def plain(self) -> dict[str, Any]:
         """Return the plain form that `of` reads."""
         names = [field.name for field in fields(self) if field.name != "clauses"]
         terms = {name: getattr(self, name) for name in names}
-        return {**terms, "layout": plain_layout(self.layout)}
+        # The number of pickers is part of what names a Task.
+        return {**terms, "layout": plain_layout(self.layout), "pickers": 1}
 
     @cached_property
     def walks(self) -> Walks:

@@ -73,16 +73,13 @@ def _handle(text: str, *, color: str, marker: str = "", ls: str, lw: float = 1.5
 
 
 def plot_deadlines(axes: Axes, picking: PickingState, legend_columns: int) -> None:
-    """Plot time from left to right: pickers' trips on top, then each order's release and due."""
-    pickers = picking.site.pickers
-    names = [f"picker {lane + 1}" for lane in range(pickers)] if pickers > 1 else ["trips"]
-    free, shipped = [0] * pickers, dict[str, tuple[int, str]]()
+    """Plot time from left to right: trips on top, then each order's release and due."""
+    names = ["trips"]
+    shipped = dict[str, tuple[int, str]]()
     for number, trip in enumerate(picking.shipments):
-        lane = next(lane for lane, time in enumerate(free) if time <= trip.start)
-        free[lane] = trip.finish
         colour, _ = tour_style(number)
         shipped |= {name: (trip.finish, colour) for name, *_ in trip.earned}
-        bar = axes.barh(lane, trip.finish - trip.start, 0.7, trip.start, color=colour, ec="white")
+        bar = axes.barh(0, trip.finish - trip.start, 0.7, trip.start, color=colour, ec="white")
         axes.bar_label(bar, [str(number + 1)], label_type="center", fontsize=7, color="white")
     if picking.refusals:
         times = [time for time, _ in picking.refusals]

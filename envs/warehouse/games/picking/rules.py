@@ -36,10 +36,10 @@ class Shipment(NamedTuple):
 class PickingState:
     """The state of picking a set of orders.
 
-    Every decision is that of the picker who is free first. A refused trip costs that picker one
-    time unit. `shipments` are the trips so far, `earned` and `walked` their value and steps,
-    `fined` the fines of clauses, `refusals` the times and reasons of those refused, and `closed` is
-    set when the lead ends the shift.
+    A refused trip costs one time unit. `now` is the time of the next decision, `shipments` are the
+    trips so far, `earned` and `walked` their value and steps, `fined` the fines of clauses,
+    `refusals` the times and reasons of those refused, and `closed` is set when the lead ends the
+    shift.
 
     Args:
         site: the site.
@@ -60,17 +60,7 @@ class PickingState:
         self.refusals: list[tuple[int, str]] = []
         self.closed = False
         self.orders = orders
-        self._free = [0] * site.pickers
-
-    @property
-    def now(self) -> int:
-        """Time of the next decision: when the first picker is free."""
-        return self._free[0]
-
-    @property
-    def free(self) -> tuple[int, ...]:
-        """When each picker is free, ascending."""
-        return tuple(self._free)
+        self.now = 0
 
     @property
     def objective(self) -> float:
@@ -105,13 +95,11 @@ class PickingState:
         return stock is None or all(stock[slot] >= units for slot, units in lines)
 
     def wait(self, time: int) -> None:
-        """Let the free picker wait `time` units, `>= 0`."""
-        self._free[0] += time
-        if len(self._free) > 1:
-            self._free.sort()
+        """Let the picker wait `time` units, `>= 0`."""
+        self.now += time
 
     def trip(self, ids: Sequence[str], stops: Sequence[str]) -> Shipment | str:
-        """Send the free picker for the orders `ids` along the slots `stops`.
+        """Send the picker for the orders `ids` along the slots `stops`.
 
         Args:
             ids: order ids.
@@ -136,7 +124,7 @@ class PickingState:
             walked += here[place]
             here = steps[place]
         walked += here[0]
-        free, stock, clauses = self._free, self.stock, self.site.clauses
+        stock, clauses = self.stock, self.site.clauses
         start, paying, fined = self._terms(orders) if clauses else (self.now, orders, 0.0)
         finish = start + walked + carried
         earned = []
@@ -154,9 +142,7 @@ class PickingState:
                     stock[slot] -= units
         self.walked += walked
         self.fined += fined
-        free[0] = finish
-        if len(free) > 1:
-            free.sort()
+        self.now = finish
         shipment = Shipment(start, finish, walked, tuple(earned), tuple(stops), fined)
         self.shipments.append(shipment)
         return shipment
@@ -173,7 +159,7 @@ class PickingState:
 
     def _load(self, ids: Sequence[str], stops: Sequence[str]) -> tuple[list[Order], int] | str:
         """Return the orders of a trip and their units together, or why it is refused."""
-        now, waiting = self._free[0], self.open
+        now, waiting = self.now, self.open
         orders, carried = [], 0
         slots: frozenset[str] = frozenset()
         for name in ids:

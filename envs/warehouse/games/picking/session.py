@@ -1,6 +1,6 @@
 """Picking: one shift, a book of orders, one decision per trip."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,14 +13,6 @@ from tokengym.envs.warehouse.games.picking.orders import Order, Site, read_shift
 from tokengym.envs.warehouse.games.picking.rules import PickingState, Shipment
 from tokengym.envs.warehouse.games.texts import macros
 from tokengym.envs.warehouse.grammar import Command, Trip, Wait, pick_nearness, read_pick
-
-FORM = Form(
-    words="TRIP <orders>: <their slots in walking order>, or WAIT <time>, or DONE",
-    single_line=True,
-    read=read_pick,
-    nearness=pick_nearness,
-    nothing=Wait(1),
-)
 
 
 @dataclass(frozen=True)
@@ -64,7 +56,13 @@ class PickSession(Session[Shift]):
         on_plan: whether all replies were the plan's.
     """
 
-    form = FORM
+    form = Form(
+        words="TRIP <orders>: <their slots in walking order>, or WAIT <time>, or DONE",
+        single_line=True,
+        read=read_pick,
+        nearness=pick_nearness,
+        nothing=Wait(1),
+    )
 
     def __init__(self, compiled: Compiled[Shift]) -> None:
         super().__init__(compiled)
@@ -110,16 +108,32 @@ class PickSession(Session[Shift]):
 
     def play(self, command: Command) -> list[str]:
         """Walk a trip, wait or end the shift."""
-        self.on_plan = self.on_plan and follows(self.compiled.problem.plan, self.turns, command)
-        lines = carry_out(self.picking, command)
-        self.refused = len(self.picking.refusals)
-        return lines
+        plan, picking = self.compiled.problem.plan, self.picking
+        on_plan = self.turns < len(plan) and command == plan[self.turns]
+        self.on_plan = self.on_plan and on_plan
+        now, outcome = picking.now, None
+        if isinstance(command, Wait):
+            picking.wait(command.time)
+        elif isinstance(command, Trip):
+            outcome = picking.trip(*command)
+        else:
+            picking.closed = True
+        self.refused = len(picking.refusals)
+        if outcome is None:
+            return []
+        if isinstance(outcome, str):
+            return [f"Refused: {outcome}. It cost 1."]
+        left = f"Left t={outcome.start}. " if outcome.start > now else ""
+        walk = f"{left}Walked {outcome.walked}, back t={outcome.finish}"
+        fined = f" Fined ${outcome.fined:.12g}." if outcome.fined else ""
+        return [f"{walk}: {write_earned(outcome) or 'nothing yet'}.{fined}"]
 
     def state(self) -> list[str]:
         """Show the orders that are new, the time and the open orders."""
         picking, now = self.picking, self.picking.now
         known = picking.known()
-        lines = [time_and_orders(now, known, self.compiled.style)]
+        (before, between, after), separator, no_orders = _parts(self.compiled.style)
+        lines = [f"{before}{now}{between}{separator.join(known) or no_orders}{after}"]
         if picking.site.announced:
             return lines
         texts, last, self._last_shown = self.compiled.texts, self._last_shown, now
@@ -133,34 +147,11 @@ class PickSession(Session[Shift]):
         return StopReason.TURN_LIMIT if self.turns >= self.compiled.replies else None
 
 
-def time_and_orders(now: int, names: Iterable[str], style: str) -> str:
-    """Write the time and the open orders, as a prompt of that style does."""
-    (before, between, after), separator, no_orders = _parts(style)
-    return f"{before}{now}{between}{separator.join(names) or no_orders}{after}"
-
-
 @cache
 def _parts(style: str) -> tuple[list[str], str, str]:
+    """Return what surrounds the time and the open orders in a prompt of that style."""
     texts = macros(f"picking/prompt_{style}")
     return texts.state.split("%s"), texts.separator, texts.no_orders
-
-
-def carry_out(picking: PickingState, command: Command) -> list[str]:
-    """Carry out a command, and return a line on what came of it; none for a wait."""
-    now = picking.now
-    if isinstance(command, Wait):
-        picking.wait(command.time)
-    elif not isinstance(command, Trip):
-        picking.closed = True
-    else:
-        outcome = picking.trip(*command)
-        if isinstance(outcome, str):
-            return [f"Refused: {outcome}. It cost 1."]
-        left = f"Left t={outcome.start}. " if outcome.start > now else ""
-        walk = f"{left}Walked {outcome.walked}, back t={outcome.finish}"
-        fined = f" Fined ${outcome.fined:.12g}." if outcome.fined else ""
-        return [f"{walk}: {write_earned(outcome) or 'nothing yet'}.{fined}"]
-    return []
 
 
 def write_earned(shipment: Shipment) -> str:
@@ -171,8 +162,3 @@ def write_earned(shipment: Shipment) -> str:
             for name, value, late in shipment.earned
         ]
     )
-
-
-def follows(plan: Sequence[object], turn: int, command: object) -> bool:
-    """Return whether a command is the plan's at that turn."""
-    return turn < len(plan) and command == plan[turn]

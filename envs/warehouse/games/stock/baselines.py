@@ -6,7 +6,6 @@ from types import MappingProxyType
 import numpy as np
 
 from tokengym.envs.warehouse.games.stock import heuristics
-from tokengym.envs.warehouse.games.stock.model import StockModel
 from tokengym.envs.warehouse.games.stock.rules import Inventory
 from tokengym.envs.warehouse.games.stock.session import StockSession
 from tokengym.envs.warehouse.grammar import write_reorder
@@ -16,7 +15,7 @@ Reorder = Callable[[Inventory, int, np.random.Generator], int]
 """From an item's inventory and the number of the review to the units to order."""
 
 _ORDER_NOISE = 2
-UNITS = (0, 1, 2, 3, 5, 8, 12, 20)
+_UNITS = (0, 1, 2, 3, 5, 8, 12, 20)
 """Units that a blind policy orders of every item."""
 
 
@@ -32,9 +31,8 @@ def _off_target(inventory: Inventory, review: int, rng: np.random.Generator) -> 
     return max(0, min(units, inventory.room))
 
 
-def silver_meal(inventory: Inventory, model: StockModel, review: int) -> int:
-    """Return the units to order by the rule of Silver and Meal for an item, as a model sees it."""
-    point, level = heuristics.silver_meal(model, review)
+def _silver_meal(inventory: Inventory, review: int, _rng: np.random.Generator) -> int:
+    point, level = heuristics.silver_meal(inventory.item.model, review)
     units = min(level - inventory.position, inventory.room)
     return max(0, units) if inventory.position <= point else 0
 
@@ -43,19 +41,15 @@ def _up_to(rule: heuristics.Rule) -> Reorder:
     return lambda inventory, review, _rng: heuristics.order_up_to(rule, inventory, review)
 
 
-REORDERS: Mapping[str, Reorder] = MappingProxyType(
+_REORDERS: Mapping[str, Reorder] = MappingProxyType(
     {
         "null": lambda _inventory, _review, _rng: 0,
         "random": _at_random,
         "fcfs": _up_to(heuristics.lean_base_stock),
         "newsvendor": _up_to(heuristics.newsvendor),
-        "textbook": lambda inventory, review, _rng: silver_meal(
-            inventory, inventory.item.model, review
-        ),
         "noisy": _off_target,
     }
 )
-"""By policy how it reorders, here or in a shop."""
 
 
 def _reordering(rule: Reorder) -> Callable[[StockSession, np.random.Generator], str]:
@@ -65,13 +59,13 @@ def _reordering(rule: Reorder) -> Callable[[StockSession, np.random.Generator], 
 
 
 def _can_order(session: StockSession, rng: np.random.Generator) -> str:
-    """Order by `silver_meal`; where items share deliveries, all that can be once one must be.
+    """Order by the rule of Silver and Meal; of items that share deliveries, all once one must be.
 
     Each item bears an equal part of a delivery. Source: Balintfy, Management Science 10 (1964).
     """
     joint, inventories = session.compiled.problem.joint, session.inventories
     if joint is None:
-        return _reordering(REORDERS["textbook"])(session, rng)
+        return _reordering(_silver_meal)(session, rng)
     part, placed = joint.delivery / len(inventories), []
     room = joint.room - sum(one.position for one in inventories)
     levels = [heuristics.silver_meal(one.item.model, session.turns, part) for one in inventories]
@@ -84,7 +78,7 @@ def _can_order(session: StockSession, rng: np.random.Generator) -> str:
 
 POLICIES: Mapping[str, Callable[[StockSession, np.random.Generator], str]] = MappingProxyType(
     {
-        **{name: _reordering(rule) for name, rule in REORDERS.items()},
+        **{name: _reordering(rule) for name, rule in _REORDERS.items()},
         "textbook": _can_order,
         "replan": lambda session, _rng: write_reorder(session.best_orders()),
         "oracle": lambda session, _rng: write_reorder(session.best_orders()),
@@ -94,10 +88,9 @@ POLICIES: Mapping[str, Callable[[StockSession, np.random.Generator], str]] = Map
 
 def blind(level: StockLevel) -> dict[str, Callable[[int], str]]:
     """Return policies that order the same at every review."""
-    return {f"reorders of {units}": same_reorders(level.items, units) for units in UNITS}
+    return {f"reorders of {units}": _same_reorders(level.items, units) for units in _UNITS}
 
 
-def same_reorders(items: int, units: int) -> Callable[[int], str]:
-    """Return the policy that orders `units` of each of `items`."""
+def _same_reorders(items: int, units: int) -> Callable[[int], str]:
     lines = [(f"S{item + 1}", units) for item in range(items)]
     return lambda _turns: write_reorder(lines)

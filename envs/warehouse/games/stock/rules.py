@@ -47,23 +47,21 @@ class Item(Immutable):
     def of(cls, data: Mapping[str, Any], review: int, days: int) -> Self:
         """Read an item from its plain form.
 
-        Its `demand` is `{"poisson": [...]}` with the mean of every day, `{"shares": [...]}` of
-        0, 1, ... units on any day, or `{"about": mean}` where only the mean of any day is known and
-        rules of thumb take it as Poisson.
+        Its `demand` is `{"poisson": [...]}` with the mean of every day, or `{"shares": [...]}` of
+        0, 1, ... units on any day.
 
         Raises:
             TaskError: if it is no item.
         """
         ((kind, demand),) = data["demand"].items()
-        if kind not in ("poisson", "shares", "about"):
-            raise TaskError(f"demand is 'poisson', 'shares' or 'about', got {kind!r}")
+        if kind not in ("poisson", "shares"):
+            raise TaskError(f"demand is 'poisson' or 'shares', got {kind!r}")
         if kind == "poisson":
             by_day = tuple(poisson(float(mean)) for mean in demand)
             if len(by_day) != days:
                 raise TaskError(f"{days} days need as many means of demand, got {len(by_day)}")
         else:
-            shares = tuple(map(float, demand)) if kind == "shares" else poisson(float(demand))
-            by_day = (shares,) * days
+            by_day = (tuple(map(float, demand)),) * days
         terms = scalars(StockModel, {**data, "review": review})
         model = StockModel(demand=by_day, **terms)
         due = tuple(map(int, data["due"]))
@@ -88,7 +86,7 @@ class Day(Immutable):
 
 
 class Inventory:
-    """One item's inventory: played by review cycle (`sell`) or in parts (`place`, `end_day`).
+    """One item's inventory.
 
     Attributes:
         item: the item.
@@ -97,14 +95,13 @@ class Inventory:
         days: the days over.
     """
 
-    __slots__ = ("_ordered", "days", "due", "item", "on_hand")
+    __slots__ = ("days", "due", "item", "on_hand")
 
     def __init__(self, item: Item) -> None:
         self.item = item
         self.on_hand = item.stock
         self.due = list(item.due)
         self.days: list[Day] = []
-        self._ordered = 0
 
     @property
     def position(self) -> int:
@@ -133,30 +130,15 @@ class Inventory:
         Args:
             order: units to order.
             asked: units asked for by day.
-            late: whether the order takes a day longer than the lead time.
+            late: whether the order takes a day longer than the lead time; only where orders may.
         """
         for units in asked:
-            self.place(order, late=late)
-            order = 0
+            self.due.append(0)
+            self.due[self.item.model.lead - 1 + late] += order
             sold = min(units, self.on_hand)
-            self.end_day(self.on_hand - sold, units - sold)
-
-    def place(self, units: int, *, late: bool = False) -> None:
-        """Order `units`, `0 <= units <= room`, to arrive after the lead time; 0 for none.
-
-        Args:
-            units: units to order.
-            late: whether they take a day longer; only where the item has slow orders.
-        """
-        due, model = self.due, self.item.model
-        due.append(0)
-        due[model.lead - 1 + late] += units
-        self._ordered = units
-
-    def end_day(self, left: int, lost: int) -> None:
-        """End the day with `left` units, `lost` having been asked for, and receive what is due."""
-        self.days.append(Day(self.on_hand, self._ordered, self.on_hand - left, lost))
-        self.on_hand = left + self.due.pop(0)
+            self.days.append(Day(self.on_hand, order, sold, units - sold))
+            self.on_hand += self.due.pop(0) - sold
+            order = 0
 
 
 def reorder(

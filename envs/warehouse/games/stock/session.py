@@ -81,17 +81,6 @@ def read(instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Stretch:
     return Stretch(items, joint, tuple(map(Solution.of, groups, parts)), demand, late)
 
 
-def reorder_form(items: int) -> Form:
-    """Return the form of a reply that reorders some of `items`."""
-    return Form(
-        words="a line REORDER <item> <units> for each item to reorder, or REORDER NONE",
-        single_line=False,
-        read=read_reorder,
-        nearness=partial(reorder_nearness, items=items),
-        nothing=[],
-    )
-
-
 class StockSession(Session[Stretch]):
     """A stretch of days in progress.
 
@@ -104,7 +93,13 @@ class StockSession(Session[Stretch]):
     def __init__(self, compiled: Compiled[Stretch]) -> None:
         super().__init__(compiled)
         self.inventories = [Inventory(item) for item in compiled.problem.items]
-        self.form = reorder_form(len(self.inventories))
+        self.form = Form(
+            words="a line REORDER <item> <units> for each item to reorder, or REORDER NONE",
+            single_line=False,
+            read=read_reorder,
+            nearness=partial(reorder_nearness, items=len(self.inventories)),
+            nothing=[],
+        )
         self._regret = 0.0
         self._deliveries = 0
 
