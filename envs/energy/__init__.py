@@ -34,7 +34,6 @@ SPEC = WorldSpec(
         **dict.fromkeys(
             LEVELS, Reachable("mpc", "replanning on the forecasts as if certain", proved=False)
         ),
-        "operations": Reachable("stochastic", "stochastic DP on the stated chances", proved=False),
         **dict.fromkeys(
             _SITES, Reachable("stochastic", "DP over the listed days, on a grid", proved=False)
         ),

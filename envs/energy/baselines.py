@@ -10,7 +10,6 @@ import numpy as np
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.energy.chances import commands_against_chances
 from tokengym.envs.energy.dispatch import (
     SiteRule,
     cycle_charging,
@@ -80,14 +79,11 @@ def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 
 def stochastic(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """Plan against the stated chances of days, spikes and departures; without them like `mpc`."""
+    """Plan against the stated chances of days; without them like `mpc`."""
     shown = EnergyWorld.cast(world).shown
-    grid = shown.plant
-    if isinstance(grid, Site):
-        return _reply(world, scenario_plan(grid, shown.step, shown.state))
-    if not (grid.spike or grid.leaving):
+    if not isinstance(shown.plant, Site):
         return mpc(world, turn, rng)
-    return _reply(world, commands_against_chances(grid, shown.step, shown.state))
+    return _reply(world, scenario_plan(shown.plant, shown.step, shown.state))
 
 
 def noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -116,7 +112,7 @@ def _first_of(world: World, planned: DispatchPlan | None) -> str:
 def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Command like `peak_shaving`, after a line of arithmetic that a small model can write.
 
-    One line: energy, less what leaks, below the reserve, or sun minus load; after a deficit also
+    One line: energy below the reserve, or sun minus load; after a deficit also
     the price and the highest or, where that is it, energy minus reserve. The power of a heat pump
     follows from too much to be written down: it is added to the load.
     """
@@ -125,7 +121,7 @@ def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
     if isinstance(plant, Site):
         return _reply(world, cycle_charging(plant, step, shown.state))
     battery, *others = peak_shaving(plant, step, shown.state)
-    energy = rounded_down(shown.state.stored * (1.0 - plant.leak))
+    energy = rounded_down(shown.state.stored)
     reserve, price = plant.reserve[step], plant.price[step]
     dearest = cheap_and_dear(plant)[1]
     sun, load, up = plant.pv[step], plant.load[step], plant.up[step]
@@ -137,7 +133,7 @@ def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
         steps = f"{energy:g}<{reserve:g}"
     else:
         steps += _difference(sun, load)
-        if up and sun < load and dearest <= price <= max(plant.price_forecast):
+        if up and sun < load and dearest <= price:
             steps += f", {_difference(energy, reserve)}"
         elif up and sun < load:
             steps += f", {cents(price)} of {cents(dearest)}"
@@ -182,7 +178,7 @@ def _ranges(plant: Plant) -> list[tuple[float, float]]:
         return [(0.0, unit.rating) for unit in plant.units]
     ranges = [(-plant.power, plant.power)]
     if plant.car:
-        ranges.append((0.0, plant.car[4]))
+        ranges.append((0.0, plant.car.power))
     if plant.house:
         ranges.append((0.0, plant.house.power))
     return ranges

@@ -52,7 +52,6 @@ def _microgrid(grid: Microgrid) -> list[Convex]:
             "the credit needs a convex cost-to-go: it is defined for a battery alone, "
             f"got the devices {list(grid.devices)}"
         )
-    keep = 1.0 - grid.leak
     value = Convex.through(
         grid.energy,
         0.0,
@@ -63,7 +62,7 @@ def _microgrid(grid: Microgrid) -> list[Convex]:
     for step in reversed(range(grid.steps)):
         guarded = _guarded(value, grid, grid.reserve[step])
         value = _exchange(grid, step).reflected().convolved(guarded)
-        value = value.restricted(0.0, keep * grid.capacity).of_affine(keep, 0.0)
+        value = value.restricted(0.0, grid.capacity)
         values.append(value)
     return values[::-1]
 

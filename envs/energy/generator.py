@@ -18,6 +18,10 @@ WEAR = 0.02
 """Money per kWh moved through the battery (pymgrid's cycle cost)."""
 IMPORT_CAP, EXPORT_CAP = 10.0, 3.0
 """kW, as the soma configurations have them."""
+_ROOF = (2.4, 6.0)
+"""Range of the peak power of a roof, kW."""
+_OUTSIDE_ERROR = (0.3, 0.07)
+"""Mean absolute error of a forecast of the temperature in K, at no lead and per step of lead."""
 _STORM = 4.0
 _NO_DEVICES: Mapping[str, float] = MappingProxyType({})
 
@@ -29,7 +33,7 @@ def draw_microgrid(
     start, hours = _draw_hours(rng, level)
     shown = np.concatenate([(hours[0] - np.arange(level.history, 0, -1) * _dt(level)) % 24, hours])
     load = weather.demand(rng, shown)
-    pv = weather.sun(rng, shown, rng.uniform(*level.roof))
+    pv = weather.sun(rng, shown, rng.uniform(*_ROOF))
     days = {
         "start": start,
         "load": load[level.history :],
@@ -49,7 +53,7 @@ def draw_tariff(
 
     At day-ahead prices a home pays grid fees and taxes on top, and is paid a little less.
     """
-    if level.day_ahead:
+    if level.house:
         market = weather.day_ahead(rng, hours)
         fees, margin = round(rng.uniform(0.06, 0.16), 3), round(rng.uniform(0.005, 0.02), 3)
         return {"price": (market + fees).round(3), "resale": (market - margin).round(3)}
@@ -96,16 +100,15 @@ def draw_home(
     pv_forecast, pv_updates = weather.forecasts(
         rng, days["pv"], level.sun_error, level.updates, correlation=level.correlation
     )
-    known, spike = days["price"], round(level.spike * float(np.mean(np.abs(days["price"]))), 2)
-    price, spike_chance = weather.spikes(rng, hours, known, spike, level.spike_chance)
-    car, departure = _draw_car(rng, level, hours) if level.car else ([], 0)
+    rng.random(len(hours))  # for nothing, but what follows is drawn as it was with price spikes
+    known = days["price"]
+    car = _draw_car(rng, hours) if level.house else []
     heated = _draw_house(rng, level, hours, known, days["outside"]) if level.house else {}
     return {
         "dt": dt,
         "capacity": capacity,
         "power": power,
         "efficiency": efficiency,
-        "leak": level.leak * dt,
         "energy": max(np.floor(energy * 10.0) / 10.0, schedule[0]),
         "import_cap": devices.get("import_cap_kw", IMPORT_CAP),
         "export_cap": devices.get("export_cap_kw", EXPORT_CAP),
@@ -121,16 +124,14 @@ def draw_home(
         "load_updates": load_updates,
         "pv_updates": pv_updates,
         "car": car,
-        "departure": departure,
-        "leaving": level.leaving,
-        "price_forecast": known,
-        "spike": spike,
-        "spike_chance": spike_chance if spike else [],
         # A store is worth nothing, never less, where energy itself is.
         "price_of_missing": round(max(*known, 0.0) / efficiency, 3),
         "price_of_extra": round(max(min(known), 0.0) * efficiency, 3),
+        # What no home has any more, and the departure and prices again, belong to a Task's name.
+        **{"leak": 0.0, "leaving": 0.0, "spike": 0.0, "spike_chance": []},
+        **{"departure": car[1] if car else 0, "price_forecast": known},
         **days,
-        "price": price,
+        "price": known.round(3),
         **heated,
     }
 
@@ -147,9 +148,9 @@ def _draw_house(
     wakes, sleeps = int(rng.integers(5, 8)), int(rng.integers(21, 24))
     awake = (hours >= wakes) & (hours < sleeps)
     forecast, updates = weather.forecasts(
-        rng, outside, level.outside_error, level.updates, False, level.correlation
+        rng, outside, _OUTSIDE_ERROR, level.updates, False, level.correlation
     )
-    charge = round(rng.uniform(*level.demand_charge), 2)
+    charge = round(rng.uniform(0.15, 0.4), 2)
     house = House(
         capacity=round(rng.uniform(4.0, 8.0), 1),
         loss=round(1.0 / rng.uniform(5.0, 8.0), 3),
@@ -251,14 +252,9 @@ def _dt(level: EnergyLevel) -> float:
     return level.minutes / 60.0
 
 
-def _draw_car(
-    rng: np.random.Generator, level: EnergyLevel, hours: weather.Hours
-) -> tuple[list[float], int]:
-    """Draw the `car` of a `Microgrid`, there from evening to morning, and when it departs."""
+def _draw_car(rng: np.random.Generator, hours: weather.Hours) -> list[float]:
+    """Draw the car of a home, there from evening to morning; it charges at 0 kW or more."""
     home, away = int(rng.integers(17, 21)), int(rng.integers(6, 9))
     arrives = int(np.argmax(np.floor(hours) == home))
     departs = arrives + int(np.argmax(np.floor(hours[arrives:]) == away))
-    need = round(rng.uniform(6.0, 12.0), 1)
-    stays = int(rng.geometric(level.leaving)) if level.leaving else departs - arrives
-    car = [arrives, departs, need, level.least_charging, 3.7, 2.0]
-    return car, min(departs, arrives + stays)
+    return [arrives, departs, round(rng.uniform(6.0, 12.0), 1), 0.0, 3.7, 2.0]

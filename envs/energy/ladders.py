@@ -17,7 +17,6 @@ _RULES = (
     Rung("backward", "textbook", "backward pass", "Cahn 1948"),
     Rung("mpc", "planner", "model predictive control", "Garcia et al. 1989"),
 )
-_CHANCES = Rung("stochastic", "planner", "stochastic dynamic program", "Bellman 1957")
 _SITE = Ladder(
     (
         Rung("hold", "thumb", "one unit always"),
@@ -40,6 +39,5 @@ LADDERS: Mapping[str, Ladder] = MappingProxyType(
         "soma": Ladder((*_RULES[:3], _FORESIGHT), "hold", "$", _MONEY),
         "commit": _SITE,
         "commit_6": _SITE,
-        "operations": Ladder((*_RULES[:3], _CHANCES, _FORESIGHT), "hold", "$", _MONEY),
     }
 )

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.step_result import (
@@ -37,6 +37,32 @@ LOST_LOAD = 10.0
 _DIGITS = 6
 
 
+class Car(NamedTuple):
+    """A car that charges at home once.
+
+    Attributes:
+        arrives: the step at whose beginning it comes.
+        departs: the step at whose beginning it leaves.
+        need: kWh that it can take.
+        power: most kW.
+        price_of_missing: money per kWh of the need missing at departure.
+    """
+
+    arrives: int
+    departs: int
+    need: float
+    power: float
+    price_of_missing: float
+
+    @classmethod
+    def of(cls, fields: tuple[float, ...]) -> Self | None:
+        """Read a car from an instance, where it also has a least power of 0; empty for none."""
+        if not fields:
+            return None
+        arrives, departs, need, _, power, late = fields
+        return cls(int(arrives), int(departs), need, power, late)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Microgrid(StoragePlant):
     """One home over one horizon, with its future. Series have one entry a step.
@@ -47,7 +73,6 @@ class Microgrid(StoragePlant):
     Attributes:
         capacity: kWh of the battery.
         efficiency: share kept on each way, (0, 1].
-        leak: share of the energy lost per step.
         energy: kWh at the start.
         import_cap: most kW bought.
         export_cap: most kW sold.
@@ -65,14 +90,8 @@ class Microgrid(StoragePlant):
         pv_forecast: kW, shown at the start.
         load_updates: by step, kW of the few steps after it; empty if never refreshed.
         pv_updates: as `load_updates`.
-        price_forecast: money per kWh, shown at the start: the price but for spikes.
-        spike: money per kWh by which some prices are higher, known at their step; 0 for none.
-        spike_chance: probability that a step has a spike; empty if there are none.
         before: kW of load and sun in the hours before the start, oldest first; may be empty.
-        car: arrival step, latest departure step, kWh needed, least kW, most kW, money per kWh
-            missing at departure; empty if there is none.
-        departure: the step at whose beginning the car leaves; 0 if there is none.
-        leaving: probability that the car leaves before its time after a step at home.
+        car: the car; `None` if there is none.
         demand_charge: money per kW of the highest power bought in a step.
         house: the heated house, which has its own end prices; `None` if there is none.
         outside: °C; empty without a house, like the next three.
@@ -85,13 +104,12 @@ class Microgrid(StoragePlant):
 
     SERIES: ClassVar[tuple[str, ...]] = (
         *("load", "pv", "price", "resale", "schedule", "up"),
-        *("load_forecast", "pv_forecast", "price_forecast"),
+        *("load_forecast", "pv_forecast"),
     )
     OPTIONAL_SERIES: ClassVar[tuple[str, ...]] = ("carbon", "outside", "low", "outside_forecast")
 
     capacity: float
     efficiency: float
-    leak: float
     energy: float
     import_cap: float
     export_cap: float
@@ -109,13 +127,8 @@ class Microgrid(StoragePlant):
     pv_forecast: tuple[float, ...]
     load_updates: tuple[tuple[float, ...], ...]
     pv_updates: tuple[tuple[float, ...], ...]
-    price_forecast: tuple[float, ...]
-    spike: float
-    spike_chance: tuple[float, ...]
     before: tuple[tuple[float, float], ...]
-    car: tuple[float, ...]
-    departure: int
-    leaving: float
+    car: Car | None
     demand_charge: float = 0.0
     house: House | None = None
     outside: tuple[float, ...] = ()
@@ -132,7 +145,7 @@ class Microgrid(StoragePlant):
         for scheduled, up in zip(self.schedule, self.up, strict=True):
             most = round(most + self.regain, _DIGITS) if up else 0.0
             reserve.append(min(scheduled, most))
-        present = {"BATTERY": True, "EV": bool(self.car), "HEAT": self.house is not None}
+        present = {"BATTERY": True, "EV": self.car is not None, "HEAT": self.house is not None}
         worst = tuple(self._worst(self.house)) if self.house else ()
         scale = worst or self.schedule
         derived = {
@@ -165,9 +178,7 @@ class Microgrid(StoragePlant):
     @property
     def price_of_miss(self) -> float:
         """See the class."""
-        if self.house:
-            return self.house.price_of_missing
-        return self.price_of_missing + self.spike
+        return self.house.price_of_missing if self.house else self.price_of_missing
 
     def closing(self, state: State) -> float:
         """Charge what is missing in the battery, and in the house, and pay what is extra."""
@@ -179,7 +190,7 @@ class Microgrid(StoragePlant):
 
     def at_home(self, step: int) -> bool:
         """Return whether the car is at home."""
-        return bool(self.car) and self.car[0] <= step < self.departure
+        return self.car is not None and self.car.arrives <= step < self.car.departs
 
     def required(self, step: int) -> float:
         """Reserve in force at the end of `step`, kWh; of a house the K missed at worst."""
@@ -222,7 +233,7 @@ class Microgrid(StoragePlant):
         """
         dt = self.dt
         load, pv, price, resale, imports, exports = self._conditions[step]
-        stored = state.stored * (1.0 - self.leak)
+        stored = state.stored
         command = commands[0]
         discharge = 0.0
         if command < 0.0:
@@ -233,7 +244,8 @@ class Microgrid(StoragePlant):
             heat = max(min(commands[-1], most), 0.0)
             need += heat
         if self.car:
-            ev = self._charging(step, state.charged, commands[1], imports + pv + discharge - need)
+            spare = imports + pv + discharge - need
+            ev = self._charging(self.car, step, state.charged, commands[1], spare)
         if command < 0.0:
             discharge = min(discharge, need + ev + exports)
             energy = max(stored - dt * discharge / self.efficiency, 0.0)
@@ -278,8 +290,8 @@ class Microgrid(StoragePlant):
         if self.car:
             charged = state.charged + dt * ev
             done += (ev,)
-            if step == self.departure - 1:
-                money += self.car[5] * max(self.car[2] - charged, 0.0)
+            if step == self.car.departs - 1:
+                money += self.car.price_of_missing * max(self.car.need - charged, 0.0)
         if self.house:
             done += (heat,)
         used = max(net + pv + sold - bought - unserved, 0.0)
@@ -296,16 +308,13 @@ class Microgrid(StoragePlant):
     def foreseen(self, step: int) -> Self:
         """The microgrid as shown at `step`.
 
-        No outage, spike or early departure is foreseen; a running outage ends at once.
+        No outage is foreseen; a running one ends at once.
         """
         now = step + 1
-        stays = self.car and step < self.departure
         return replace(
             self,
             load=latest(self.load, self.load_forecast, self.load_updates, step),
             pv=latest(self.pv, self.pv_forecast, self.pv_updates, step),
-            price=self.price[:now] + self.price_forecast[now:],
-            departure=int(self.car[1]) if stays else self.departure,
             up=self.up[:now] + (1,) * (self.steps - now),
             load_updates=self.load_updates[:now],
             pv_updates=self.pv_updates[:now],
@@ -321,11 +330,9 @@ class Microgrid(StoragePlant):
 
     @property
     def expected(self) -> Self:
-        """The microgrid as announced at the start, each price with the mean of its spikes."""
-        spikes = [self.spike * chance for chance in self.spike_chance] or [0.0] * self.steps
-        price = tuple(map(sum, zip(self.price_forecast, spikes, strict=True)))
+        """The microgrid as announced at the start."""
         none: dict[str, Any] = {f"{name}_updates": () for name in ("load", "pv", "outside")}
-        return replace(self.foreseen(0), price=price, **none)
+        return replace(self.foreseen(0), **none)
 
     def _cheapest_exchange(
         self, step: int, least: float, most: float, imports: float, exports: float
@@ -349,11 +356,10 @@ class Microgrid(StoragePlant):
         costs = [(price if power > 0.0 else resale) * power for power in ways]
         return ways[costs.index(min(costs))]
 
-    def _charging(self, step: int, charged: float, command: float, available: float) -> float:
-        """Return the power of the car in kW: 0 while it is away, and below its minimum."""
+    def _charging(
+        self, car: Car, step: int, charged: float, command: float, available: float
+    ) -> float:
+        """Return the power of the car in kW: 0 while it is away."""
         if not self.at_home(step):
             return 0.0
-        _, _, need, least, most, _ = self.car
-        room = (need + least * self.dt - charged) / self.dt
-        power = min(command, most, available, room)
-        return max(power, least) if power >= least - TOLERANCE else 0.0
+        return max(min(command, car.power, available, (car.need - charged) / self.dt), 0.0)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tokengym.envs.energy.house import House
-from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
+from tokengym.envs.energy.microgrid import LOST_LOAD, Car, Microgrid
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.program import Program, Term
 from tokengym.envs.energy.step_result import TOLERANCE, Commands, State
@@ -128,7 +128,7 @@ def plan(
 def _microgrid(
     program: Program, grid: Microgrid, first: int, state: State, unsafe: float | None, relaxed: bool
 ) -> tuple[list[list[list[Term]]], list[Term]]:
-    dt, keep = grid.dt, 1.0 - grid.leak
+    dt = grid.dt
     burns = not relaxed and min(grid.price[first:], default=0.0) < 0.0
     powers = []
     missed: list[Term] = []
@@ -141,7 +141,7 @@ def _microgrid(
         discharge = program.variable(dt * grid.wear, high=grid.power)
         level = program.variable(high=grid.capacity)
         change = ((charge, -dt * grid.efficiency), (discharge, dt / grid.efficiency))
-        before = _follows(program, (level, 1.0), change, before, keep, state.stored)
+        before = _follows(program, (level, 1.0), change, before, 1.0, state.stored)
         if not grid.house:
             short, too_short = _missed(program, grid, unsafe)
             program.row(grid.reserve[step], math.inf, before, *short)
@@ -162,7 +162,7 @@ def _microgrid(
         if grid.car:
             devices.append([])
             if grid.at_home(step):
-                ev = _switched(program, grid.car[3], grid.car[4])
+                ev = program.variable(high=grid.car.power)
                 charged.append((ev, dt))
                 devices[-1].append((ev, 1.0))
         if grid.house:
@@ -179,8 +179,8 @@ def _microgrid(
         _close(program, warmth, state.indoor, grid.house.temperature, grid.house)
     if grid.demand_charge:
         _charge_for_peak(program, grid, first, state.peak, met, relaxed)
-    if grid.car and first < grid.departure:
-        _meet_need(program, grid, state.charged, charged)
+    if grid.car and first < grid.car.departs:
+        _meet_need(program, grid.car, state.charged, charged)
     return powers, missed
 
 
@@ -232,12 +232,12 @@ def _charge_for_peak(
             program.row(full, math.inf, (bought, 1.0), (unused, full))
 
 
-def _meet_need(program: Program, grid: Microgrid, charged: float, later: Sequence[Term]) -> None:
-    """Charge for what the car lacks when it leaves, and let it take no more than it can."""
-    _, _, need, least, _, late = grid.car
-    program.row(need - charged, math.inf, *later, (program.variable(late), 1.0))
+def _meet_need(program: Program, car: Car, charged: float, later: Sequence[Term]) -> None:
+    """Charge for what the car lacks when it leaves, and let it take no more than its need."""
+    lacking = (program.variable(car.price_of_missing), 1.0)
+    program.row(car.need - charged, math.inf, *later, lacking)
     if later:
-        program.row(-math.inf, need + least * grid.dt - charged, *later)
+        program.row(-math.inf, car.need - charged, *later)
 
 
 def _warm(
@@ -300,17 +300,6 @@ def _exchange(
         return terms, ()
     dark = program.variable(dt * (LOST_LOAD + unsafe), high=critical)
     return (*terms, (dark, -1.0)), ((dark, dt),)
-
-
-def _switched(program: Program, least: float, most: float) -> int:
-    """A power that is either 0 or between `least` and `most`."""
-    power = program.variable(high=most)
-    if least == 0.0:
-        return power
-    running = program.variable(high=1.0, whole=True)
-    program.row(0.0, math.inf, (power, 1.0), (running, -least))
-    program.row(-math.inf, 0.0, (power, 1.0), (running, -most))
-    return power
 
 
 def _close(

@@ -67,11 +67,6 @@ class Convex:
         start = max(self.start, low)
         return Convex(start, self.at(start), tuple(pieces))
 
-    def of_affine(self, scale: float, shift: float) -> "Convex":
-        """The function of x -> self(scale x + shift), for scale > 0."""
-        pieces = tuple((slope * scale, width / scale) for slope, width in self.pieces)
-        return Convex((self.start - shift) / scale, self.value, pieces)
-
     def bent(self, at: float, left: float, right: float) -> "Convex":
         """Add `left` to the slopes left of `at` and `right` to those right of it, 0 at `at`."""
         pieces, where = [], self.start

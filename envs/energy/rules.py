@@ -6,7 +6,7 @@ Each takes the plant as foreseen at a step and the state as seen, and returns co
 from collections.abc import Callable
 
 from tokengym.envs.energy.house import House
-from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.microgrid import Car, Microgrid
 from tokengym.envs.energy.oracle import Simulation, simulate_rule
 from tokengym.envs.energy.step_result import Commands, State, rounded_down, rounded_up
 
@@ -86,8 +86,8 @@ def backward_pass(plant: Microgrid, step: int, state: State) -> Commands:
     """Store now only what cannot be had later as cheaply, and keep what dearer steps need.
 
     One pass from the end back to the next step says how much to store at the price of now, another
-    how much to keep rather than use now; a third how warm a house must be. A car that leaves on
-    time charges in the cheapest steps that it needs.
+    how much to keep rather than use now; a third how warm a house must be. A car charges in the
+    cheapest steps that it needs.
 
     Source: the warehouse problem of Cahn, Bulletin of the American Mathematical Society 54 (1948).
     """
@@ -96,25 +96,24 @@ def backward_pass(plant: Microgrid, step: int, state: State) -> Commands:
     lost, worn = plant.efficiency**2, 2.0 * plant.wear
     target = _energy_wanted(plant, step, dear=price / lost + worn, cheap=price)
     kept = _energy_wanted(plant, step, dear=price, cheap=(price - worn) * lost)
-    stored = state.stored * (1.0 - plant.leak)
+    stored = state.stored
     deficit = plant.load[step] - plant.pv[step] + heat
     usable = max(stored - kept, 0.0) * plant.efficiency / plant.dt
     lacking = (target - stored) / (plant.efficiency * plant.dt)
     battery = max(-deficit if deficit < 0.0 else -min(deficit, usable), lacking, -plant.power)
     battery = max(min(battery, plant.power), _missing(plant, step, state, 2))
-    commands = _with_others(plant, step, state, battery, heat, waits=plant.leaving > 0.0)
-    idle = plant.car and not (plant.leaving or _charges_now(plant, step, state))
-    if idle and plant.up[step]:
+    commands = _with_others(plant, step, state, battery, heat)
+    if plant.car and plant.up[step] and not _charges_now(plant, plant.car, step, state):
         return (commands[0], 0.0, *commands[2:])
     return commands
 
 
 def cheap_and_dear(grid: Microgrid) -> tuple[float, float]:
-    """Return the announced prices up to which power is cheap, and from which it is dear.
+    """Return the prices up to which power is cheap, and from which it is dear.
 
     Of a tariff of a few steps the lowest and the highest, else those of a quarter of the steps.
     """
-    known = sorted(grid.price_forecast)
+    known = sorted(grid.price)
     part = len(known) // 4 if len(set(known)) > _TARIFF_STEPS else 1
     return known[part - 1], known[-part]
 
@@ -175,10 +174,10 @@ def _warm_by_price(grid: Microgrid, house: House, step: int) -> float:
     return max(grid.low[step : step + _HOURS_TO_WARM])
 
 
-def _charges_now(grid: Microgrid, step: int, state: State) -> bool:
+def _charges_now(grid: Microgrid, car: Car, step: int, state: State) -> bool:
     """Return whether a step is among the cheapest that the car needs before it leaves."""
-    need = (grid.car[2] - state.charged) / (grid.car[4] * grid.dt)
-    cheaper = [price < grid.price[step] for price in grid.price[step : grid.departure]]
+    need = (car.need - state.charged) / (car.power * grid.dt)
+    cheaper = [price < grid.price[step] for price in grid.price[step : car.departs]]
     return sum(cheaper) < need
 
 
@@ -187,21 +186,19 @@ def _missing(grid: Microgrid, step: int, state: State, ahead: int) -> float:
 
     Negative if there is energy to spare. In an outage nothing is reserved.
     """
-    keep = 1.0 - grid.leak
     reach = grid.dt * grid.efficiency * _SHARE_OF_POWER * grid.power
-    needed, reached, share_left = 0.0, 0.0, 1.0
+    needed = reached = 0.0
     for reserve in grid.reserve[step : step + ahead]:
-        needed = max(needed, (reserve - reached) / share_left)
+        needed = max(needed, reserve - reached)
         reached += reach
-        share_left *= keep
-    missing = needed - state.stored * keep
+    missing = needed - state.stored
     if missing > 0.0:
         return rounded_up(missing / (grid.efficiency * grid.dt))
     return -rounded_down(-missing * grid.efficiency / grid.dt)
 
 
 def _is_dear(grid: Microgrid, step: int) -> bool:
-    """Return whether a price is among the highest that were announced, or a spike."""
+    """Return whether a price is among the highest."""
     cheap, dear = cheap_and_dear(grid)
     return grid.price[step] >= dear and grid.price[step] > cheap
 
@@ -217,10 +214,9 @@ def _with_others(
     if not grid.up[step]:
         commands[0] = -rounded_up(grid.load[step] - grid.pv[step]) + 0.0
     if grid.car:
-        missing = grid.car[2] - state.charged
-        idle = not grid.up[step] or (waits and _is_dear(grid, step))
-        most = 0.0 if idle else grid.car[4]
-        commands.append(min(max(missing / grid.dt, grid.car[3]), most) if missing > 0.01 else 0.0)
+        missing = grid.car.need - state.charged
+        idle = missing <= 0.01 or not grid.up[step] or (waits and _is_dear(grid, step))
+        commands.append(0.0 if idle else min(missing / grid.dt, grid.car.power))
     return (*commands, heat) if grid.house else tuple(commands)
 
 

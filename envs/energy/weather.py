@@ -13,8 +13,6 @@ Hours = npt.NDArray[np.float64]
 
 OUTAGE_HOURS = 2.0
 """How long an outage goes on, on average: after each hour it ends with a chance of one half."""
-_SPIKES = (16.0, 23.0)
-"""Hours of the day from which and before which prices may have spikes."""
 _WORST_ERROR = 0.5
 _NORMAL_FROM_ABSOLUTE = math.sqrt(math.pi / 2.0)
 
@@ -70,20 +68,6 @@ def day_ahead(rng: np.random.Generator, hours: Hours) -> Hours:
     shape -= rng.uniform(0.1, 0.4) * _bump(hours, 3.0, 2.5)
     price: Hours = (mean * shape + rng.normal(0.0, 0.004, len(hours))).round(3)
     return price
-
-
-def spikes(
-    rng: np.random.Generator, hours: Hours, price: Hours, size: float, chance: float
-) -> tuple[Hours, Hours]:
-    """Raise prices by `size` in some of the evening's hours, never in the first step.
-
-    Returns:
-        the prices, and by step the probability of a spike.
-    """
-    chances = np.where((hours >= _SPIKES[0]) & (hours < _SPIKES[1]), chance, 0.0)
-    chances[0] = 0.0
-    spiked: Hours = (price + size * (rng.random(len(price)) < chances)).round(3)
-    return spiked, chances
 
 
 def outages(rng: np.random.Generator, chance: Hours, dt: float) -> npt.NDArray[np.int64]:

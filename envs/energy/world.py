@@ -60,7 +60,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
 
     Description:
         A home with a battery, sun on its roof, a time-of-use tariff and a capped grid connection;
-        at some levels outages, price spikes or a car; at `household` a car, a heat pump,
+        at some levels outages; at `household` a car, a heat pump,
         day-ahead prices and a demand charge, at `commit` an off-grid site with two generators.
         The dynamics are those of `microgrid`, `house` and `site`; `levels` defines the levels.
     Observation:
@@ -167,7 +167,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
                 raise OptionError(f"{name} must be True or False, got {value!r}")
         self._terminates = terminate_on_violation
         self._flat = flat_floor
-        if credit and (LEVELS[self.level].car or LEVELS[self.level].days):
+        if credit and (LEVELS[self.level].house or LEVELS[self.level].days):
             raise OptionError(
                 f"credit=True needs a convex cost-to-go, which the level {self.level!r} does "
                 "not have"
