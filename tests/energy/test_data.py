@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.energy.days import days_file
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.energy.data import TimeSeries, read
 from tokengym.envs.energy.world import EnergyWorld
@@ -90,7 +88,7 @@ def oracle_return(world: EnergyWorld, task: Task) -> float:
 # Good files
 
 
-@pytest.mark.parametrize("level", ["small", "day", "operations"])
+@pytest.mark.parametrize("level", ["small", "day"])
 def test_tasks_drawn_from_a_plain_file_show_its_numbers_and_reach_their_optimum(
     level: str, plain: Path, world_of: WorldOf
 ) -> None:
@@ -221,7 +219,7 @@ def test_windows_do_not_overlap_and_leave_room_for_the_hours_before(plain: Path)
     from tokengym.envs.energy.levels import LEVELS
 
     series = read(plain)
-    for name in ("small", "day", "operations"):
+    for name in ("small", "day"):
         level = LEVELS[name]
         starts = list(series.windows(level))
         gaps = np.diff(starts)
@@ -337,25 +335,3 @@ def test_three_windows_are_enough_for_every_split(tmp_path: Path, world_of: Worl
     world = world_of("day", data=write(tmp_path / "short.csv", PLAIN, plain_rows(4)))
     sources = {world.task(split).instance["source"] for split in ("train", "validation", "test")}
     assert len(sources) == 3
-
-
-@pytest.mark.nightly
-def test_what_a_file_cannot_know_in_advance_is_drawn_as_the_level_says(
-    tmp_path: Path, world_of: WorldOf
-) -> None:
-    """Prices of a file are those announced: spikes come on top, and no plan foresees them."""
-    world = world_of("operations", data=days_file(tmp_path / "home.csv", days=60))
-    tasks = [world.task("train", index) for index in range(24)]
-    struck = []
-    for task in tasks:
-        row = task.instance
-        assert set(row["price_forecast"]) == {0.2, 0.5}
-        assert row["spike"] == pytest.approx(3.0 * np.mean(row["price_forecast"]), abs=0.006)
-        known = np.array(row["price_forecast"])
-        assert set((np.array(row["price"]) - known).round(3)) <= {0.0, row["spike"]}
-        struck += [a > b for a, b in zip(row["price"], known, strict=True)]
-        assert row["load_forecast"][1:] != row["load"][1:]
-    # Seven hours of the evening, or fewer where the first is one of them.
-    assert 0.15 * 6 / 24 / 2 < np.mean(struck) < 2 * 0.15 * 7 / 24
-    _rng, mpc = np.random.default_rng(0), baselines("energy")["mpc"]
-    assert np.mean([play(world, task, mpc).returns["operator"] for task in tasks[:6]]) < 0.93

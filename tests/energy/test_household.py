@@ -13,7 +13,7 @@ from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task, to_plain_json
 from tokengym.envs.energy.generator import draw_microgrid
 from tokengym.envs.energy.levels import LEVELS
-from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.microgrid import Car, Microgrid
 from tokengym.envs.energy.oracle import optimum, plan, simulate
 from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.rules import reference
@@ -40,8 +40,9 @@ def least_cost(grid: Microgrid) -> float:
     Each step has what is charged, given, driven (car), heated, bought, sold and thrown away; then
     come the peak, what battery and house have less and more at the end, and what the car lacks.
     """
-    house, steps, eta = grid.house, grid.steps, grid.efficiency
+    house, car, steps, eta = grid.house, grid.car, grid.steps, grid.efficiency
     assert house
+    assert car
     flows = ("charge", "give", "drive", "heat", "buy", "sell", "waste")
     ends = ("peak", "less", "more", "colder", "warmer", "late")
     one, none = np.eye(steps), np.zeros((steps, steps))
@@ -78,16 +79,16 @@ def least_cost(grid: Microgrid) -> float:
         (rows(fallen, {"more": 1.0}, last), np.zeros(1)),
         (rows(cold, {"colder": -1.0}, last), free[last] - house.temperature),
         (rows(cold, {"warmer": 1.0}, last), free[last] - house.temperature),
-        (rows({"drive": driven}, {}, last), np.array([grid.car[2]])),
-        (rows({"drive": -driven}, {"late": -1.0}, last), np.array([-grid.car[2]])),
+        (rows({"drive": driven}, {}, last), np.array([car.need])),
+        (rows({"drive": -driven}, {"late": -1.0}, last), np.array([-car.need])),
     ]
     drawn_from = {"charge": -one, "drive": -one, "heat": -one, "sell": -one, "waste": -one}
     prices: dict[str, float | Floats] = {"charge": grid.wear, "give": grid.wear}
     prices |= {"buy": np.array(grid.price), "sell": -np.array(grid.resale)}
     cost = np.concatenate([np.full(steps, prices.get(name, 0.0)) for name in flows])
     at_end = [grid.demand_charge, grid.price_of_missing, -grid.price_of_extra]
-    at_end += [house.price_of_missing, -house.price_of_extra, grid.car[5]]
-    powers = (grid.power, grid.power, grid.car[4], house.power, grid.import_cap, grid.export_cap)
+    at_end += [house.price_of_missing, -house.price_of_extra, car.price_of_missing]
+    powers = (grid.power, grid.power, car.power, house.power, grid.import_cap, grid.export_cap)
     limits = np.concatenate([*(np.full(steps, power) for power in powers), np.array(grid.pv)])
     found = linprog(
         np.concatenate([cost, at_end]),
@@ -127,12 +128,10 @@ def test_no_run_over_a_grid_of_commands_is_cheaper_than_the_optimum(
         whole,
         **{name: getattr(whole, name)[:3] for name in (*names, "outside_forecast")},
         price=price,
-        price_forecast=price,
         resale=tuple(one - 0.15 for one in price),
         pv=(1.5, 2.0, 0.0),
         energy=3.0,
-        car=(0, 2, 3.0, 0.0, 3.0, 2.0),
-        departure=2,
+        car=Car(0, 2, 3.0, 3.0, 2.0),
         load_updates=(),
         pv_updates=(),
         outside_updates=(),
@@ -238,4 +237,3 @@ def test_prices_are_those_of_a_market_with_spikes_and_negative_hours() -> None:
         fees = np.array(grid.price) - np.array(grid.resale)
         assert np.ptp(fees) < 1e-9
         assert 0.06 < fees[0] < 0.19
-        assert grid.price == grid.price_forecast

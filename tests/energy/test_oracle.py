@@ -26,7 +26,7 @@ TaskOf = Callable[[str, int], Task]
 PlantOf = Callable[[str, int], Any]
 
 LEVELS = [level for level in spec("energy").levels if not level.startswith("commit")]
-CONVEX = [level for level in LEVELS if level not in ("operations", "household")]
+CONVEX = [level for level in LEVELS if level != "household"]
 quick = settings(deadline=None, max_examples=40)
 
 
@@ -73,7 +73,7 @@ def towards(
 ) -> tuple[float, ...]:
     """The commands to what was planned to be stored, from what is shown, to so many decimals."""
     seen = plant.seen(step, state)
-    change = planned[step].stored - (1.0 - plant.leak) * seen.stored
+    change = planned[step].stored - seen.stored
     power = change / plant.efficiency if change > 0.0 else change * plant.efficiency
     powers = [power / plant.dt, *commands[step][1:]]
     if plant.at_home(step):
@@ -232,7 +232,7 @@ def test_a_malformed_reply_is_debited_what_its_loss_of_return_is_worth(
 def test_credit_is_refused_where_the_cost_to_go_is_not_convex(
     world_of: WorldOf, plant_of: PlantOf
 ) -> None:
-    for level in ("commit", "operations", "household"):
+    for level in ("commit", "household"):
         with pytest.raises(OptionError, match="convex"):
             world_of(level, credit=True)
     grid = plant_of("small", 0)
@@ -269,7 +269,7 @@ def test_an_unsafe_plan_is_found_only_where_slack_is_charged(plant_of: PlantOf) 
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("level", [level for level in LEVELS if level != "operations"])
+@pytest.mark.parametrize("level", LEVELS)
 def test_planning_on_the_shown_forecasts_is_safe_and_far_better_than_holding(
     level: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:

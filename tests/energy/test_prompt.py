@@ -51,8 +51,6 @@ def test_the_split_depends_on_what_is_shown_first_alone(
         if "day" in instance:
             hidden["day"] = len(instance["chances"]) - 1 - instance["day"]
         later: dict[str, object] = {name: [] for name in instance if name.endswith("_updates")}
-        if instance.get("departure"):
-            later["departure"] = instance["car"][0] + 1
         assert world.split_of({**instance, **hidden, **later}) == "train"
     name = "chances" if level.startswith("commit") else "load_forecast"
     moved = {

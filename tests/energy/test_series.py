@@ -76,22 +76,6 @@ def test_the_first_forecast_is_of_the_same_process() -> None:
         assert found == pytest.approx(expected, abs=0.05)
 
 
-@pytest.mark.nightly
-def test_operations_has_spikes_and_departures_as_often_as_it_says() -> None:
-    rng, level = np.random.default_rng(4), LEVELS["operations"]
-    rows = [draw_microgrid(rng, level) for _ in range(400)]
-    evening = [(row["spike_chance"] > 0.0, row["price"] > row["price_forecast"]) for row in rows]
-    assert all(set(np.unique(row["spike_chance"])) == {0.0, 0.15} for row in rows)
-    assert not any(spikes[~hours].any() for hours, spikes in evening)
-    struck = np.concatenate([spikes[hours] for hours, spikes in evening])
-    assert struck.mean() == pytest.approx(0.15, abs=0.02)
-    stays = np.array([row["departure"] - row["car"][0] for row in rows])
-    assert (np.array([row["car"][1] - row["car"][0] for row in rows]) >= stays).all()
-    # Of those at home for so many steps, so many leave after the next.
-    for hours in (1, 4, 8):
-        assert (stays[stays >= hours] == hours).mean() == pytest.approx(0.08, abs=0.04)
-
-
 @pytest.mark.parametrize("dt", [0.25, 1.0])
 def test_an_outage_lasts_and_is_as_frequent_as_stated(dt: float) -> None:
     rng, steps = np.random.default_rng(5), 20_000

@@ -34,12 +34,6 @@ def alike(world: EnergyWorld, first: Task, donors: list[Task]) -> list[Task]:
         for name in ("load", "pv", "outside", "up"):
             if name in instance:
                 instance[name] = [instance[name][0], *theirs[name][1:]]
-        if instance.get("spike"):
-            later = zip(
-                instance["price_forecast"], theirs["price"], theirs["price_forecast"], strict=True
-            )
-            struck = [known + instance["spike"] * (one > other) for known, one, other in later]
-            instance["price"] = [instance["price"][0], *(round(p, 3) for p in struck[1:])]
         answer = world._solve(instance, np.random.default_rng(0))
         if isinstance(answer, dict):
             tasks.append(

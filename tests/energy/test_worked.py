@@ -1,7 +1,7 @@
 """What `worked` writes follows from what is shown, and is the best of the simple rules."""
 
 import re
-from decimal import ROUND_DOWN, Decimal
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -34,12 +34,10 @@ def test_who_reads_the_prompt_finds_every_number_of_the_steps(index: int, level:
     table = re.findall(r"^\d+ (.+)$", opening, re.MULTILINE)
     dearest = max(Decimal(row.split()[2]) for row in table if len(row.split()) == 4)
     most = float(re.findall(rf"kWh, {NUMBER} kW,", opening)[0])
-    leak = sum(map(Decimal, re.findall(r"leaks (.+)% a step", opening)), Decimal(0)) / 100
     for turn, reply in zip(record.turns, record.replies, strict=False):
         *shown, kept = SHOWN.findall(turn.text)[-1]
         energy, load, sun, price = map(Decimal, shown)
         steps, command = reply.split("\nBATTERY ")
-        energy = (energy * (1 - leak)).quantize(Decimal("0.01"), ROUND_DOWN)
         surplus, keep = sun - load, Decimal(kept or 0)
         spare, power = energy - keep, Decimal(command)
         written = list(map(Decimal, re.findall(UNJOINED, steps)))

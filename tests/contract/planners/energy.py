@@ -6,7 +6,6 @@ What each text shows must follow from the texts before it and the replies, to th
 import math
 import re
 
-from tests.contract.planners.chances import Chances
 from tests.contract.planners.program import Program
 from tests.contract.planners.site import Site
 
@@ -90,7 +89,6 @@ class _Home:
         self.power = find(rf"takes or gives at most {_NUMBER} kW", text)
         self.eta = find(rf"it stores {_NUMBER} kWh", text)
         assert self.eta == find(rf"loses 1/{_NUMBER} kWh", text)
-        self.leak = find(rf"it loses {_NUMBER}% of its energy", text, 0.0) / 100.0
         self.wear = find(rf"costs {_NUMBER} ct of wear", text)
         self.imports = find(rf"bought from the grid, at most {_NUMBER} kW", text)
         self.exports = find(rf"at most {_NUMBER} kW; sun beyond", text)
@@ -105,7 +103,7 @@ class _Home:
 
     def _read_car(self, text: str) -> None:
         self.car = 0.0
-        self.ev = pair(rf"charges the car: (?:0 kW, or )?from {_NUMBER} to {_NUMBER} kW", text)
+        self.ev = find(rf"charges the car: from 0 to {_NUMBER} kW", text, 0.0)
         if self.ev:
             self.need, self.takes = pair(rf"needs {_NUMBER} kWh and takes at most {_NUMBER}", text)
             self.late = find(rf"when it leaves costs {_NUMBER} ct", text)
@@ -113,17 +111,6 @@ class _Home:
             home, away = re.findall(r"at home from (\S+) to (\S+)\. It", text)[0]
             self.away = (times.index(away) - 1) % len(times) + 1
             self.home = range(times.index(home), self.away)
-            self.leaves = find(rf"at home, with a chance of {_NUMBER}%", text, 0.0) / 100.0
-        self.spike = find(rf"a spike raises the price by {_NUMBER} ct", text, 0.0)
-        self.spikes: dict[int, float] = {}
-        if self.spike:
-            hours = re.findall(r"^(\d+(?:h|:\d\d)): load", text, re.M)
-            chance, first, last = re.findall(
-                rf"chance of {_NUMBER}% in each hour from (\S+) to (\S+), a spike", text
-            )[0]
-            window = range(hours.index(first), hours.index(last) + 1)
-            self.spikes = dict.fromkeys(window, float(chance) / 100.0)
-        self.chances = Chances(self) if self.spike else None
 
     def _read_house(self, text: str) -> None:
         self.heats = find(rf"HEAT runs the heat pump: from 0 to {_NUMBER} kW", text)
@@ -153,10 +140,6 @@ class _Home:
         shown = re.findall(rf"the battery holds {_NUMBER} kWh", text)[-1]
         assert abs(float(shown) - floored(self.energy)) < 1e-9, (shown, self.energy)
         car = re.findall(rf"the car {_NUMBER} kWh", text)
-        if self.ev and self.leaves and not car and self.t in self.home[1:]:
-            # It left before its time.
-            self.cost += self.late * max(self.need - self.car, 0.0)
-            self.home = range(self.home.start, self.t)
         assert bool(car) == bool(self.ev and self.t in self.home)
         assert not car or abs(float(car[-1]) - floored(self.car)) < 1e-9
         self.up = "The grid is down" not in text
@@ -173,8 +156,6 @@ class _Home:
 
     def plan(self) -> dict[str, float]:
         """Plan to the end on what is known, and return the first commands."""
-        if self.chances:
-            return self.chances.best()
         program, dt = Program(), self.dt
         program.add("higher", self.peak_cost)
         for t in range(self.t, self.steps):
@@ -205,16 +186,15 @@ class _Home:
                     program.row(-math.inf, limits[1], **{f"{other}{t}": 1.0, name: limits[1]})
             change = {f"c{t}": -dt * self.eta, f"d{t}": dt / self.eta}
             if t == self.t:
-                kept = (1 - self.leak) * self.energy
-                program.row(kept, kept, **{f"e{t}": 1.0}, **change)
+                program.row(self.energy, self.energy, **{f"e{t}": 1.0}, **change)
             else:
-                program.row(0, 0, **{f"e{t}": 1.0, f"e{t - 1}": self.leak - 1}, **change)
+                program.row(0, 0, **{f"e{t}": 1.0, f"e{t - 1}": -1.0}, **change)
             program.row(reserve, math.inf, **{f"e{t}": 1.0, f"short{t}": 1.0})
             program.row(-math.inf, self.peak, **{f"buy{t}": 1.0, "higher": -1.0})
             balance = {f"buy{t}": 1.0, f"out{t}": 1.0, f"dark{t}": 1.0, f"d{t}": 1.0}
             balance |= {f"c{t}": -1.0, f"sell{t}": -1.0, f"lost{t}": -1.0}
             if self.ev and t in self.home:
-                switched(program, f"v{t}", 0.0, *self.ev)
+                program.add(f"v{t}", high=self.ev)
                 balance[f"v{t}"] = -1.0
             if self.house:
                 self._plan_heat(program, t, row)
@@ -266,7 +246,7 @@ class _Home:
         dt, row = self.dt, self.table[self.t]
         load, wanted = row["load"], done["BATTERY"]
         buys, sells = (self.imports, self.exports) if self.up else (0.0, 0.0)
-        kept = self.energy * (1 - self.leak)
+        kept = self.energy
         gives = min(max(-wanted, 0.0), self.power, kept * self.eta / dt)
         given = row["sun"]
         heat, ev = 0.0, 0.0
@@ -275,7 +255,7 @@ class _Home:
             self.indoor += self.rise(self.indoor, heat, row)
         if self.ev and self.t in self.home:
             free = min(buys + given + gives - load - heat, (self.takes - self.car) / dt)
-            ev = within(min(done["EV"], free), self.ev)
+            ev = max(min(done["EV"], free, self.ev), 0.0)
         gives = min(gives, load + heat + ev + sells)
         room = (self.capacity - kept) / (self.eta * dt)
         takes = max(min(wanted, self.power, room, buys + given - load - heat - ev), 0.0)
@@ -335,18 +315,3 @@ def pair(pattern: str, text: str) -> tuple[float, ...]:
 
 def floored(value: float) -> float:
     return math.floor(value * 100.0 + 1e-6) / 100.0
-
-
-def within(power: float, limits: tuple[float, ...]) -> float:
-    """Return what a device does that is off below its least power."""
-    if not limits or power < limits[0] - 1e-6:
-        return 0.0
-    return min(max(power, limits[0]), limits[1])
-
-
-def switched(program: Program, name: str, cost: float, least: float, most: float) -> None:
-    """Add a power that is 0 or from `least` to `most`."""
-    program.add(name, cost, high=most)
-    program.add(f"on_{name}", high=1.0, whole=1)
-    program.row(0.0, math.inf, **{name: 1.0, f"on_{name}": -least})
-    program.row(-math.inf, 0.0, **{name: 1.0, f"on_{name}": -most})
