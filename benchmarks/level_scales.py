@@ -16,7 +16,6 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from tokengym.agents import ladder
 from tokengym.agents.execution.executors import find_executor
 from tokengym.agents.scale import (
     FILE,
@@ -25,6 +24,7 @@ from tokengym.agents.scale import (
     Scale,
     best_blind,
     best_known,
+    ladder,
     ladder_of,
     scripted_opponents,
 )
