@@ -3,7 +3,7 @@
     python -m benchmarks.sampled_replies
 
 The starting policy replies to random prompts through `generate` of Transformers. Prints the rows of
-docs/howto/numerics.md: ten seeds of a sampler that is right, with and without the tokens that end
+docs/howto/servers.md: ten seeds of a sampler that is right, with and without the tokens that end
 replies, then samplers that are not.
 """
 
