@@ -12,8 +12,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolCall, ToolDef, ToolError, ToolParams
 
 from tokengym.agents.adapters.skill import earned_by, measure_scales
-from tokengym.agents.chat_tools import NativeCall, next_messages, with_call
 from tokengym.agents.scale import skill_of
+from tokengym.agents.tinker.chat_tools import NativeCall, next_messages, with_call
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.tools import NOT_PLAYED, Tool
 from tokengym.envs.registry import specs

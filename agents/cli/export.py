@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from tokengym.agents.extras import require_extra
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
+from tokengym.installed import require_extra
 
 
 def export(

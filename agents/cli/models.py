@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tokengym.agents.extras import require_extra
+from tokengym.installed import require_extra
 
 models = typer.Typer(help="Fetch and list language models.", no_args_is_help=True)
 

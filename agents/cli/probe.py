@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from tokengym.agents.cli.shown import show
-from tokengym.agents.extras import require_extra
 from tokengym.agents.settings import name_values
 from tokengym.envs.core.errors import OptionError
+from tokengym.installed import require_extra
 
 probe = typer.Typer(
     help="Check from one update of a tiny model which gradient a trainer follows.",

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tokengym.agents.extras import require_extra
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.formats import prompts, results, write_rows
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.rollouts.selection import RolloutSelection, demonstrations, preferences
 from tokengym.agents.settings.commands import takes
 from tokengym.envs.core.errors import OptionError, TokengymError
+from tokengym.installed import require_extra
 
 _FOLDER = "rollouts"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import typer
 
-from tokengym.agents.extras import require_extra
 from tokengym.agents.service.__main__ import serve as serve_models
+from tokengym.installed import require_extra
 
 
 @wraps(serve_models)

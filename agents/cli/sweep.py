@@ -14,13 +14,13 @@ from pydantic import TypeAdapter, ValidationError
 from tokengym.agents.cli.options import AsDescribed, Data, Yes, add_data
 from tokengym.agents.cli.shown import show
 from tokengym.agents.cli.train import train_run, worlds_of
-from tokengym.agents.extras import require_extra
 from tokengym.agents.settings import Setting
 from tokengym.agents.settings.commands import takes
 from tokengym.agents.training.config import JobConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
 from tokengym.envs.core.errors import OptionError
+from tokengym.installed import require_extra
 
 _WHOLE = ("mix", "system")
 """Settings that may have a comma within one value, and are not swept."""

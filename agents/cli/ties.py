@@ -19,7 +19,6 @@ from tokengym.agents.evaluation.plan import Place, Plan
 from tokengym.agents.evaluation.tie_groups import write_table
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.execution.executors import Executor, find_executor
-from tokengym.agents.extras import require_extra
 from tokengym.agents.settings import option, settings_of
 from tokengym.agents.settings.commands import said_of, takes
 from tokengym.agents.toy_model import TOY_MODEL
@@ -29,6 +28,7 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.table_files import require_table
 from tokengym.envs.registry import scripted_opponent, spec
+from tokengym.installed import require_extra
 from tokengym.rewards.ties import TOLERANCE
 
 if TYPE_CHECKING:

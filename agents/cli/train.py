@@ -17,13 +17,13 @@ from tokengym.agents.cli.failures import describe, report_if_killed
 from tokengym.agents.cli.options import AsDescribed, Data, Level, Yes, add_data
 from tokengym.agents.cli.shown import INTERRUPTED
 from tokengym.agents.evaluation.config import WorldLevel
-from tokengym.agents.extras import require_extra
 from tokengym.agents.settings.commands import takes
 from tokengym.agents.training.config import CONFIGS, Command, JobConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
+from tokengym.installed import require_extra
 
 if TYPE_CHECKING:
     from tokengym.agents.training.folder.run_summary import RunSummary

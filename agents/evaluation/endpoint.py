@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tokengym.agents.chat_tools import next_messages, with_call
 from tokengym.agents.evaluation.chat_answer import ChatAnswer
 from tokengym.agents.evaluation.chat_client import (
     KEY_VARIABLE,
@@ -22,13 +21,13 @@ from tokengym.agents.evaluation.chat_client import (
     EndpointSettings,
     RequestError,
 )
-from tokengym.agents.extras import require_extra
 from tokengym.agents.rollouts import (
     REFUSED,
     RolloutOrigin,
     RolloutRecord,
     record_episode,
 )
+from tokengym.agents.tinker.chat_tools import next_messages, with_call
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.episode import DecodedReply, OpponentPolicy, TextEpisode
 from tokengym.envs.core.errors import OptionError, TokengymError
@@ -38,6 +37,7 @@ from tokengym.envs.core.tools import Tool, openai_tools
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
 from tokengym.envs.rollouts import is_complete
+from tokengym.installed import require_extra
 
 PREFIX = "openai:"
 ENDPOINT_TOKENS = 1024

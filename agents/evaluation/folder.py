@@ -26,10 +26,10 @@ from tokengym.agents.model_files import read_object
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.scale import Scale
 from tokengym.agents.settings import plain, read_plain
-from tokengym.agents.versions import installed_version
 from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.registry import spec
+from tokengym.installed import installed_version
 
 SCHEMA_VERSION = 2
 """Version of the folder's layout; it goes up whenever an older one can no longer be read."""

@@ -20,8 +20,8 @@ from multiprocessing.util import Finalize
 from typing import Any, Literal, TypeVar
 
 from tokengym.agents.execution.memory import set_up_memory
-from tokengym.agents.extras import require_extra
 from tokengym.envs.core.errors import TokengymError
+from tokengym.installed import require_extra
 
 S = TypeVar("S")
 R = TypeVar("R")

@@ -8,7 +8,6 @@ from typing import Any
 
 import chz
 
-from tokengym.agents.extras import require_extra
 from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.agents.tinker.codec import codec_name, codec_named, recommended_renderer, renderer_for
 from tokengym.agents.tinker.coordinator import Opponent
@@ -46,6 +45,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, import_object, make_world, scripted_opponent
 from tokengym.envs.tokens.codec import Codec, codec_for
 from tokengym.envs.train_split import standardising_notice
+from tokengym.installed import require_extra
 
 _FURTHER_TASKS = 500_000  # of a seed's Tasks, the last ones stand in for others
 

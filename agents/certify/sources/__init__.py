@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tokengym.agents.certify.source import Source
-from tokengym.agents.versions import installed_version
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.envs.registry import import_object, spec
+from tokengym.installed import installed_version
 
 _MODULES = "tokengym.agents.certify.sources"
 KINDS: Mapping[str, str] = {

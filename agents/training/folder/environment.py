@@ -8,7 +8,7 @@ from typing import Any
 
 from tokengym.agents.service import LocalService
 from tokengym.agents.training.connection import Connection
-from tokengym.agents.versions import installed_version
+from tokengym.installed import installed_version
 
 _LIBRARIES = (
     *("tokengym", "gymnasium", "numpy", "scipy", "tinker", "tinker-cookbook"),

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from tokengym.agents.extras import require_extra
 from tokengym.agents.model_files import read_object
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.service import UnknownResourceError
@@ -42,6 +41,7 @@ from tokengym.agents.training.folder.wandb_log import wandb_run
 from tokengym.agents.training.setting_groups import SETTINGS_FILE, SelfPlaySettings
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
+from tokengym.installed import require_extra
 
 SCHEMA_VERSION = 4
 """Version of a run folder's layout; it goes up whenever an older folder can no longer be read."""

@@ -7,7 +7,7 @@ from nemo_gym.base_resources_server import BaseResourcesServerConfig
 from nemo_gym.openai_utils import NeMoGymResponse
 from resources_servers.gymnasium import GymnasiumServer, extract_text
 
-from tokengym.agents.chat_tools import NativeCall, next_messages, with_call
+from tokengym.agents.tinker.chat_tools import NativeCall, next_messages, with_call
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.rollouts import Rollouts
 

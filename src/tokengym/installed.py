@@ -1,5 +1,7 @@
-"""What a command or a setting needs beyond the base install, checked before anything is loaded."""
+"""Installed packages: their versions, and the modules that an extra lacks."""
 
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from tokengym.envs.core.errors import OptionError
@@ -31,3 +33,12 @@ def require_extra(extra: str, what: str) -> None:
     missing = [name for name in _MODULES[extra] if find_spec(name) is None]
     if missing:
         raise OptionError(f"{what} needs {', '.join(missing)}: pip install 'tokengym[{extra}]'")
+
+
+@cache  # a job records them in each of its evaluations
+def installed_version(name: str) -> str | None:
+    """Return the version of a distribution; `None` if it is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
