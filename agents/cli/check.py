@@ -14,7 +14,6 @@ from tokengym.agents.cli.options import EngineName, Workers
 from tokengym.agents.cli.shown import show
 from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.execution.executors import Executor, find_executor
-from tokengym.agents.extras import require_extra
 from tokengym.agents.reports.markdown import block_names, write_block
 from tokengym.agents.scale import ladder_of
 from tokengym.agents.scale.ladder import LevelLadder, shipped_ladder
@@ -25,6 +24,7 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, spec, spec_and_level, specs
+from tokengym.installed import require_extra
 
 if TYPE_CHECKING:
     from tokengym.agents.check.level_check import LevelCheck
