@@ -207,7 +207,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=4, help="sequences of a gradient of peft")
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
-    directory = resolve_model(given.model).directory
+    directory = resolve_model(given.model)
     for world in given.worlds:
         options = {"precision": given.precision, "deterministic": given.deterministic}
         with (

@@ -196,6 +196,6 @@ def reference_directory() -> Path:
     from tokengym.agents.models import ModelUnavailableError, resolve_model
 
     try:
-        return resolve_model("smollm2").directory
+        return resolve_model("smollm2")
     except ModelUnavailableError as error:
         pytest.skip(str(error))

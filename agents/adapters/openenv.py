@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tokengym import __version__
 from tokengym.agents.adapters.openenv_tools import ToolAction, listed, mcp_server
-from tokengym.agents.loopback import foreign_site
+from tokengym.agents.service.loopback import foreign_site
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, TokengymError
 from tokengym.envs.core.seeding import SPLITS, generator
 from tokengym.envs.core.task import Task

@@ -10,7 +10,7 @@ from openai import AsyncOpenAI
 from verifiers.v1.dialects.chat import message_to_wire
 
 from tokengym.agents.adapters.skill import TaskScale, measure_scales
-from tokengym.agents.loopback import bypass_proxies
+from tokengym.agents.service.loopback import bypass_proxies
 from tokengym.agents.tinker.chat_tools import next_messages, with_call
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.tools import openai_tools

@@ -96,7 +96,7 @@ def _judge_rollouts(file: Path, said: Mapping[str, Any]) -> None:
     from tokengym.agents.models import resolve_model
     from tokengym.agents.probe.rollouts import read_rollouts
 
-    folder = resolve_model(said.get("model", TOY_MODEL)).directory
+    folder = resolve_model(said.get("model", TOY_MODEL))
     replies = [(one.prompt_ids, one.completion_ids, one.mask) for one in read_rollouts(file)]
     if _judge_sampling(folder, replies, said.get("temperature", 1.0))[1]:
         raise typer.Exit(1)

@@ -16,9 +16,9 @@ def serve(**options: Any) -> None:
     A model is called as it was typed, unless it was given a name.
     """
     require_extra("tinker", "the service")
-    from tokengym.agents.models.resolve import resolve_model
+    from tokengym.agents.models import resolve_model
 
     typed, trust = options["models"] or [], bool(options["trust_remote_code"])
     fetch = partial(resolve_model, trust_remote_code=trust, progress=partial(typer.echo, err=True))
-    options["models"] = [str(fetch(name).directory) for name in typed]
+    options["models"] = [str(fetch(name)) for name in typed]
     serve_models(**{**options, "names": options["names"] or list(dict.fromkeys(typed))})

@@ -7,8 +7,8 @@ from typing import Any
 import typer
 
 from tokengym.agents.cli.options import Playing, WorldName
-from tokengym.agents.loopback import local_address
 from tokengym.agents.service.config import KEY_VARIABLE
+from tokengym.agents.service.loopback import local_address
 from tokengym.agents.settings import Settings, option
 from tokengym.agents.settings.commands import said_of, takes
 from tokengym.envs.rollouts import Rollouts

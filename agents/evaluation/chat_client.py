@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from tokengym.agents.evaluation.chat_answer import ChatAnswer
-from tokengym.agents.loopback import bypass_proxies
+from tokengym.agents.service.loopback import bypass_proxies
 from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import TokengymError
 

@@ -22,7 +22,7 @@ from tokengym.agents.evaluation.plan import Place, Plan
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.model_files import read_object
+from tokengym.agents.models.files import read_object
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.scale import Scale
 from tokengym.agents.settings import plain, read_plain

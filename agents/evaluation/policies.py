@@ -59,10 +59,10 @@ def resolve_policy(
     if find_spec("tinker") is None:
         raise OptionError(f"{rule}, and the extra is not installed: pip install 'tokengym[tinker]'")
     from tokengym.agents.evaluation.models import ModelPolicy
-    from tokengym.agents.models.resolve import model_kind
+    from tokengym.agents.models import is_model_name
     from tokengym.agents.service import CHECKPOINT_SCHEME
 
-    if not (name.startswith(CHECKPOINT_SCHEME) or model_kind(name)):
+    if not (name.startswith(CHECKPOINT_SCHEME) or is_model_name(name)):
         raise OptionError(rule)
     return ModelPolicy.resolve(name, plan, worlds)
 

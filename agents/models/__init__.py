@@ -1,14 +1,6 @@
 """Language models by name: directories, GGUF files, the Hugging Face hub, and a reference model."""
 
-from tokengym.agents.model_files import ModelError
-from tokengym.agents.models.errors import ModelUnavailableError
-from tokengym.agents.models.resolve import Model, ModelKind, model_kind, resolve_model
+from tokengym.agents.models.files import ModelError, ModelUnavailableError
+from tokengym.agents.models.resolve import is_model_name, resolve_model
 
-__all__ = [
-    "Model",
-    "ModelError",
-    "ModelKind",
-    "ModelUnavailableError",
-    "model_kind",
-    "resolve_model",
-]
+__all__ = ["ModelError", "ModelUnavailableError", "is_model_name", "resolve_model"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tokengym.agents.model_files import ModelError
+from tokengym.agents.models.files import ModelError
 from tokengym.agents.models.tokenizer import special_ids, write_tokenizer
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")

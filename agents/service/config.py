@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tokengym.agents.model_files import ModelError, read_object, refuse_remote_code
+from tokengym.agents.models.files import ModelError, read_object, refuse_remote_code
 from tokengym.agents.service.errors import BadRequestError, ModelDirectoryError
 from tokengym.agents.settings import OptionError, Settings, option
 

@@ -13,7 +13,7 @@ from tinker_cookbook.tokenizer_utils import (
     register_tokenizer,
 )
 
-from tokengym.agents.model_files import refuse_remote_code
+from tokengym.agents.models.files import refuse_remote_code
 from tokengym.agents.models.hub import PATIENCE
 
 

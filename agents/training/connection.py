@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self, TypeVar
 
-from tokengym.agents.loopback import bypass_proxies
 from tokengym.agents.models import resolve_model
 from tokengym.agents.service import LocalService, StartupError, guard
 from tokengym.agents.service.config import ComputeSettings
+from tokengym.agents.service.loopback import bypass_proxies
 from tokengym.agents.settings import settings_of
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.config import JobConfig
@@ -70,12 +70,12 @@ class ServiceTarget:
             )
         model = config.model
         if local:
-            resolved = resolve_model(
+            directory = resolve_model(
                 config.model,
                 trust_remote_code=config.trust_remote_code,
                 progress=partial(print, file=sys.stderr),
             )
-            model = str(resolved.directory)
+            model = str(directory)
         for name, usual in (("precision", "auto"), ("memory", None)):
             if not local and (value := getattr(config, name)) != usual:
                 raise OptionError(

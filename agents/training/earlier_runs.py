@@ -194,7 +194,7 @@ def codec_of(run: RunFolder) -> str:
     tokenizer = config.model
     if config.model == TOY_MODEL or run.weights_folder.is_dir():
         trusted = config.trust_remote_code
-        tokenizer = str(resolve_model(config.model, trust_remote_code=trusted).directory)
+        tokenizer = str(resolve_model(config.model, trust_remote_code=trusted))
     renderer = renderer_for(config.model, config.renderer)
     return codec_name(renderer, tokenizer, system=config.system)
 

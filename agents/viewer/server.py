@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tokengym.agents.loopback import Answering, LocalServer, local_address
+from tokengym.agents.service.loopback import Answering, LocalServer, local_address
 from tokengym.agents.viewer.pages import STATIC, TYPES, index_page
 from tokengym.agents.viewer.pictures import draw
 from tokengym.agents.viewer.run_view import RunView

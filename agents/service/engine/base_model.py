@@ -18,7 +18,7 @@ from safetensors import safe_open
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from tokengym.agents.model_files import read_object
+from tokengym.agents.models.files import read_object
 from tokengym.agents.service.config import check_model_directory
 from tokengym.agents.service.engine.compute_thread import without_pauses
 from tokengym.agents.service.engine.linear import replace_linear_layers

@@ -11,7 +11,6 @@ from functools import partial
 import pydantic
 from aiohttp import web
 
-from tokengym.agents.loopback import foreign_site
 from tokengym.agents.service.errors import ForbiddenError, ServiceError, UnauthorizedError
 from tokengym.agents.service.http import (
     openai_routes,
@@ -22,6 +21,7 @@ from tokengym.agents.service.http import (
 from tokengym.agents.service.http.connections import Connections
 from tokengym.agents.service.http.json_api import SERVICE, error_response, respond, unknown_route
 from tokengym.agents.service.http.signed_urls import is_signed
+from tokengym.agents.service.loopback import foreign_site
 from tokengym.agents.service.state.service import Service
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -13,10 +13,10 @@ from typing import Any, TextIO
 import torch
 from aiohttp import web
 
-from tokengym.agents.loopback import local_address
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.errors import StartupError
 from tokengym.agents.service.http.app import CONNECTIONS, build_app
+from tokengym.agents.service.loopback import local_address
 from tokengym.agents.service.state.folder import own
 from tokengym.agents.service.state.service import Service
 

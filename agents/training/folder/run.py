@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from tokengym.agents.model_files import read_object
+from tokengym.agents.models.files import read_object
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.service import UnknownResourceError
 from tokengym.agents.training.config import JobConfig, read_config

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tokengym.agents.model_files import read_object
+from tokengym.agents.models.files import read_object
 from tokengym.agents.settings import plain, read_plain
 from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import OptionError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tokengym.agents.models import ModelError, resolve_model
-from tokengym.agents.models.directory import check_model_directory
+from tokengym.agents.models.files import check_model_directory
 
 
 @pytest.fixture
@@ -21,8 +21,7 @@ def directory(tmp_path: Path) -> Path:
 
 def test_a_whole_directory_passes(directory: Path) -> None:
     check_model_directory(directory)
-    model = resolve_model(str(directory))
-    assert (model.directory, model.source) == (directory.resolve(), "directory")
+    assert resolve_model(str(directory)) == directory.resolve()
 
 
 @pytest.mark.parametrize(
@@ -42,7 +41,7 @@ def test_code_of_a_model_is_refused_unless_it_is_trusted(
     (directory / name).write_text(json.dumps(entry))
     with pytest.raises(ModelError, match="asks to run code that comes with the model"):
         resolve_model(str(directory))
-    assert resolve_model(str(directory), trust_remote_code=True).directory == directory.resolve()
+    assert resolve_model(str(directory), trust_remote_code=True) == directory.resolve()
 
 
 def test_pickled_weights_are_no_weights(directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""JSON files: those of a model's configuration are read before it is, and may name code to run."""
+"""The files of a model directory: all it must hold, and no code and no pickled weights."""
 
 import json
 from collections.abc import Callable
@@ -7,9 +7,49 @@ from typing import Any
 
 from tokengym.envs.core.errors import TokengymError
 
+_INDEX = "model.safetensors.index.json"
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
+
 
 class ModelError(TokengymError, ValueError):
     """A model that cannot be used; the message names it and the reason."""
+
+
+class ModelUnavailableError(TokengymError, OSError):
+    """A model that could not be fetched or stored; the message names what was tried."""
+
+
+def missing_part(directory: Path) -> str | None:
+    """Return what `directory` lacks to be a model with safetensors weights, `None` if nothing."""
+    if not (directory / "config.json").is_file():
+        return "config.json"
+    index = directory / _INDEX
+    if index.is_file():
+        shards = set(read_object(index).get("weight_map", {}).values())
+        absent = sorted(str(shard) for shard in shards if not (directory / str(shard)).is_file())
+        if absent:
+            return absent[0]
+    elif not any(directory.glob("*.safetensors")):
+        return "safetensors weights"
+    if not any((directory / name).is_file() for name in _TOKENIZERS):
+        return "tokenizer"
+    return None
+
+
+def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -> None:
+    """Check that `directory` holds a complete model and that loading it runs none of its code.
+
+    Raises:
+        ModelError: if a part is missing, or if a configuration names code to run and
+            `trust_remote_code` is not given.
+    """
+    missing = missing_part(directory)
+    if missing is not None:
+        raise ModelError(f"model directory {str(directory)!r} has no {missing}")
+    if (directory / "adapter_config.json").exists():
+        raise ModelError(f"{str(directory)!r} holds an adapter; give the directory of a full model")
+    if not trust_remote_code:
+        refuse_remote_code(directory)
 
 
 def refuse_remote_code(directory: Path) -> None:
