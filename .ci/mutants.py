@@ -1,26 +1,37 @@
-"""Plant small bugs in a package, one at a time, and count how many its tests notice.
+"""Plant small bugs in packages, one at a time, and count how many their tests notice.
 
-    .venv/bin/python .ci/mutants.py rewards
-    .venv/bin/python .ci/mutants.py envs/core --count 100 --seed 7
+    .venv/bin/python .ci/mutants.py                           every package, within two hours
+    .venv/bin/python .ci/mutants.py rewards --count 100 --seed 7
+    .venv/bin/python .ci/mutants.py envs/core --part quick    by the quick tests alone
 
 Cosmic Ray makes the bugs: another operator, number, comparison or truth value, a loop that never
-runs. They are planted in a copy of the tracked files, in a sample drawn from a seed. Prints those
-that survive, and fails if the share that is killed lies below the package's floor in
-`[tool.tokengym.mutants]`. A few of the survivors change nothing that a caller could see.
+runs. They are planted in copies of the tracked files, one copy a processor, in a sample drawn from
+a seed; a bug meets the tests of its package that import its module, the nearest first, until one
+fails. Prints those that survive, and fails if the share that is noticed lies two standard errors
+below the package's floor in `[tool.tokengym.mutants]`. A few of the survivors change nothing that a
+caller could see.
 """
 
 import argparse
 import math
 import os
 import random
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import Pool
+from multiprocessing import pool as pools
 from pathlib import Path
 
+import changed
 from cosmic_ray.commands import init
 from cosmic_ray.mutating import mutate_and_test
 from cosmic_ray.work_db import WorkDB, use_db
@@ -28,49 +39,140 @@ from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResul
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["tokengym"]["mutants"]
+ELSEWHERE = {"envs/core": ("core", "tokens"), "envs/testing": ("testing", "contract")}
+"""Folders of the tests of packages that have another name, or several."""
+PARTS = {"all": (), "quick": ("-m", "not nightly")}
 # `X | Y` is a type nearly everywhere, and types are other tools' part.
 LEFT_OUT = ("BitOr", "RemoveDecorator")
 
 
 def main() -> int:
-    """Test the tests of one package; returns 1 if too many bugs survive."""
+    """Test the tests of packages; returns 1 if too many bugs survive in one."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("package", choices=sorted(FLOORS), help="folder in which bugs are planted")
-    parser.add_argument("--count", type=int, default=40, help="number of bugs (default 40)")
+    names = packages()
+    parser.add_argument("packages", nargs="*", metavar="package", help=", ".join(names))
+    parser.add_argument("--count", type=int, default=40, help="bugs drawn a package (default 40)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default 0)")
+    parser.add_argument("--part", choices=PARTS, default="all", help="tests that are run (all)")
+    parser.add_argument("--minutes", type=float, default=120.0, help="in all (default 120)")
     chosen = parser.parse_args()
-    floor = FLOORS[chosen.package]
-    with tempfile.TemporaryDirectory() as folder:
-        copy_tracked_files(Path(folder))
-        os.chdir(folder)
-        os.environ["CI"] = "true"  # property tests draw the same examples each time
-        os.environ["PYTHONPATH"] = str(Path(folder, "src"))
-        command = f"{sys.executable} -m pytest -x -q -p no:cacheprovider {' '.join(floor['tests'])}"
-        began = time.monotonic()
-        subprocess.run(command.split(), check=True, stdout=subprocess.DEVNULL)
-        timeout = 30.0 + 3.0 * (time.monotonic() - began)
-        with use_db(":memory:", WorkDB.Mode.create) as bugs:
-            init(sorted(Path(chosen.package).rglob("*.py")), bugs, {})
-            everything = [bug.mutations for bug in bugs.work_items if not left_out(bug)]
-        sample = random.Random(chosen.seed).sample(everything, min(chosen.count, len(everything)))
-        results = [mutate_and_test(bug, command, timeout) for bug in sample]
+    if unknown := {*chosen.packages} - {*names}:
+        parser.error(f"no package is called {', '.join(sorted(unknown))}")
+    os.environ["CI"] = "true"  # property tests draw the same examples each time
+    asked, below = chosen.packages or names, False
+    for package in asked:
+        below |= not judge(package, chosen, 60.0 * chosen.minutes / len(asked))
+    return int(below)
+
+
+def packages() -> list[str]:
+    """Return the folders in which bugs are planted."""
+    folders = (path.parent for top in ("agents", "envs") for path in ROOT.glob(f"{top}/*/*.py"))
+    found = sorted({str(folder.relative_to(ROOT)) for folder in folders})
+    return ["rewards", *(name for name in found if tests_of(name))]
+
+
+def tests_of(package: str) -> list[str]:
+    """Return the folders of a package's tests."""
+    names = ELSEWHERE.get(package, (Path(package).name,))
+    return [f"tests/{name}/" for name in names if (ROOT / "tests" / name).is_dir()]
+
+
+def judge(package: str, chosen: argparse.Namespace, seconds: float) -> bool:
+    """Plant bugs in a package until the time is over; returns whether it reaches its floor."""
+    began = time.monotonic()
+    folders = tests_of(package)
+    with copies() as pool:
+        tests = (*PARTS[chosen.part], *folders)
+        (took,) = pool.map(partial(time_of, tests), [package])
+        bugs, possible = drawn(package, chosen.count, chosen.seed)
+        plant = partial(
+            planted, folders, PARTS[chosen.part], 30.0 + 3.0 * took, began + max(seconds, took)
+        )
+        results = [one for one in pool.imap_unordered(plant, bugs, chunksize=1) if one is not None]
     for result in results:
         if not result.is_killed:
             print(result.diff, end="\n\n")
     # Cosmic Ray counts a bug as killed that it could not plant, or whose tests could not be run.
     if failed := [result.output for result in results if not was_tried(result)]:
-        sys.exit(f"{len(failed)} bugs were not tried: {failed[0]}")
-    killed = sum(result.is_killed for result in results) / len(results)
+        sys.exit(f"{package}: {len(failed)} bugs were not tried: {failed[0]}")
+    killed = sum(result.is_killed for result in results)
     late = sum(result.output == "timeout" for result in results)
-    error = math.sqrt(killed * (1.0 - killed) / len(results))
+    minutes = (time.monotonic() - began) / 60.0
+    floor = FLOORS.get(package)
     print(
-        f"{chosen.package}: the tests notice {killed:.0%} ± {error:.0%} of {len(results)} bugs "
-        f"(of {len(everything):,}), {late} of them by running out of time; "
-        f"the floor is {floor['killed']:.0%}"
+        f"{package}: the tests ({chosen.part}) notice {killed} of {len(results)} bugs tried"
+        f"{f', {killed / len(results):.0%}' if results else ''}, {late} by running out of time; "
+        f"{len(bugs)} were drawn of {possible:,}, in {minutes:.1f} minutes; "
+        f"{'no floor is set' if floor is None else f'the floor is {floor:.0%}'}",
+        flush=True,
     )
-    return int(killed < floor["killed"])
+    if floor is None or not results:
+        return True
+    error = math.sqrt(floor * (1.0 - floor) / len(results))
+    return killed / len(results) >= floor - 2.0 * error
+
+
+@contextmanager
+def copies() -> Iterator[pools.Pool]:
+    """Yield a pool whose processes have a copy of the checkout each, as their working directory."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Pool(initializer=enter_a_copy, initargs=(folder,)) as pool,
+    ):
+        yield pool
+
+
+def enter_a_copy(folder: str) -> None:
+    """Copy the checkout as it is, without what git ignores: bugs must not reach it."""
+    mine = Path(folder, str(os.getpid()))
+    listed = subprocess.run(
+        ("git", "-C", ROOT, "ls-files", "-z"), check=True, capture_output=True, text=True
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (mine / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, mine / name)
+    os.chdir(mine)
+    os.environ["PYTHONPATH"] = str(mine / "src")
+
+
+def time_of(tests: tuple[str, ...], package: str) -> float:
+    """Return the seconds that the tests of a package take, which must pass without a bug."""
+    began = time.monotonic()
+    if subprocess.run([*pytest(), *tests], stdout=subprocess.DEVNULL).returncode:
+        raise RuntimeError(f"the tests of {package} fail without a bug")
+    return time.monotonic() - began
+
+
+def pytest() -> list[str]:
+    """Return the words that run tests until one fails."""
+    return [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+
+
+def drawn(package: str, count: int, seed: int) -> tuple[list[WorkItem], int]:
+    """Return a sample of the bugs of a package, and how many there are."""
+    with use_db(":memory:", WorkDB.Mode.create) as database:
+        os.chdir(ROOT)
+        init(sorted(Path(package).rglob("*.py")), database, {})
+        every = [bug.mutations for bug in database.work_items if not left_out(bug)]
+    return random.Random(seed).sample(every, min(count, len(every))), len(every)
+
+
+def planted(
+    folders: list[str], part: tuple[str, ...], timeout: float, until: float, bug: list[object]
+) -> WorkResult | None:
+    """Plant a bug in this process's copy and run the tests it meets; None if it is too late."""
+    if time.monotonic() > until:
+        return None
+    near = changed.concerned([str(bug[0].module_path)])
+    tests = [path for path in near if path.startswith(tuple(folders))] or folders
+    result = mutate_and_test(bug, shlex.join([*pytest(), *part, *tests]), timeout)
+    if re.search(r"^(no tests ran|\d+ deselected) in ", result.output or "", re.MULTILINE):
+        result.test_outcome = TestOutcome.SURVIVED  # for no test met it
+    return result
 
 
 def was_tried(result: WorkResult) -> bool:
@@ -82,17 +184,6 @@ def was_tried(result: WorkResult) -> bool:
 def left_out(bug: WorkItem) -> bool:
     """Return whether a bug is of a kind that says little."""
     return any(part in mutation.operator_name for mutation in bug.mutations for part in LEFT_OUT)
-
-
-def copy_tracked_files(folder: Path) -> None:
-    """Copy the checkout as it is, without what git ignores: bugs must not reach it."""
-    listed = subprocess.run(
-        ("git", "-C", ROOT, "ls-files", "-z"), check=True, capture_output=True, text=True
-    ).stdout
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
 
 
 if __name__ == "__main__":

@@ -57,17 +57,17 @@ def cases(report: Path) -> Iterator[Case]:
 
 
 def not_run(reports: Iterable[Path]) -> list[str]:
-    """Return a line for each reason for which tests were skipped and nowhere run."""
-    found = [case for report in reports for case in cases(report)]
-    run = {case[:2] for case in found if not case.skipped}
+    """Return a line for each reason for which tests were skipped and nowhere run: their files."""
+    every = dict.fromkeys(case for report in reports for case in cases(report))
+    run = {case[:2] for case in every if not case.skipped}
     modules = {module for module, _ in run}
-    left: dict[str, set[str]] = defaultdict(set)
-    for module, name, why in found:
+    left: dict[str, list[str]] = defaultdict(list)
+    for module, name, why in every:
         if why and (module, name) not in run and (name or module not in modules):
-            left[why].add(f"{module}::{name}" if name else module)
+            left[why].append(module)
     return [
-        f"{len(names)} skipped, {why}: {min(names)}{', …' if len(names) > 1 else ''}"
-        for why, names in sorted(left.items())
+        f"{len(found)} skipped, {why}: {', '.join(sorted({*found}))}"
+        for why, found in sorted(left.items())
     ]
 
 

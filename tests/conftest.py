@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import os
+import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +62,20 @@ LEVELS = {
     for world in (row.id, row.short_name)
     for level in row.levels
 }
+
+
+BEGAN = time.monotonic()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    said = "skip tests that have not begun after so many minutes"
+    parser.addoption("--minutes", type=float, default=math.inf, help=said)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if time.monotonic() - BEGAN > 60 * item.config.getoption("--minutes"):
+        pytest.skip("no time was left")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects

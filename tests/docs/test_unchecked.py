@@ -1,6 +1,7 @@
 """Continuous integration says what it did not check, and no failure of a part is lost."""
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -58,14 +59,14 @@ def test_tests_that_no_environment_ran_are_listed_by_reason(
     unchecked: ModuleType, reports: tuple[Path, Path]
 ) -> None:
     nowhere = [
-        "1 skipped, expected to fail: test_several::test_of_a_fault",
+        "1 skipped, expected to fail: test_several",
         "1 skipped, needs the extra `NOWHERE` (the newest): test_nowhere",
-        "1 skipped, no browser is installed: test_several::test_of_none",
+        "1 skipped, no browser is installed: test_several",
     ]
     assert unchecked.not_run(reports) == nowhere
     elsewhere = [
         "1 skipped, needs the extra `ELSEWHERE` (the newest): test_elsewhere",
-        "1 skipped, needs the machine: test_several::test_of_the_other",
+        "1 skipped, needs the machine: test_several",
     ]
     assert unchecked.not_run(reports[:1]) == sorted([*nowhere, *elsewhere])
 
@@ -95,8 +96,26 @@ def test_continuous_integration_runs_what_people_run_and_forgives_nothing_unsaid
     script = (ROOT / ".ci" / "run").read_text()
     assert "trap 'python3 .ci/unchecked.py" in script
     assert 'python3 src/tokengym test -m "not nightly" ' in script
-    assert "python3 src/tokengym docs\n" in script  # any option would hide or change warnings
+    assert "python3 src/tokengym docs &\n" in script  # any option would hide or change warnings
     assert "--quiet" not in script
-    forgiven = re.split(r"\|\|", script)[1:]
-    assert forgiven
-    assert all("unchecked.py note" in part.partition("\n}")[0][:200] for part in forgiven)
+    assert "||" not in script
+
+
+def test_tests_of_what_changed_begin_with_those_that_import_it() -> None:
+    listed = "import changed; print(*changed.concerned(['rewards/chance.py']))"
+    place = dict(os.environ, PYTHONPATH=str(ROOT / ".ci"))
+    found = subprocess.check_output([sys.executable, "-c", listed], env=place, text=True).split()
+    assert found[0] == "tests/rewards/test_chance.py"
+    assert "tests/contract/test_worlds.py" in found
+    assert "tests/intake/test_times.py" not in found
+
+
+def test_what_no_time_is_left_for_is_skipped_and_listed(
+    unchecked: ModuleType, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.xml"
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    tests = "tests/docs/test_prose.py"
+    subprocess.run([sys.executable, *words, "--minutes=0", tests], check=True, cwd=ROOT)
+    (line,) = unchecked.not_run([report])
+    assert re.fullmatch(r"\d+ skipped, no time was left: tests.docs.test_prose", line)
