@@ -28,6 +28,7 @@ from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.settings import Setting, Settings, settings_of
 from tokengym.agents.training.config import CONFIGS
+from tokengym.agents.training.presets import without_world
 from tokengym.envs.registry import import_object
 from tokengym.rewards import Range
 
@@ -91,7 +92,7 @@ def _section(group: type[Settings], commands: Sequence[str]) -> str:
     heading = (group.__doc__ or "").partition(".")[0]
     rows = [
         (f"`{setting.flag}`", f"`{setting.name}`", _values(setting), setting.described)
-        for setting in settings_of(group).values()
+        for setting in map(without_world, settings_of(group).values())
     ]
     table = markdown_table(("option", "in `settings.json`", "value", "what it is"), rows)
     return f"### {heading}\n\nTaken by `{'`, `'.join(commands)}`.\n\n{table}"

@@ -24,7 +24,7 @@ from tokengym.agents.cli.serve import serve
 from tokengym.agents.cli.serve_env import serve_env
 from tokengym.agents.cli.sweep import sweep
 from tokengym.agents.cli.ties import ties
-from tokengym.agents.cli.train import resume, training_command
+from tokengym.agents.cli.train import WorldHelp, resume, training_command
 from tokengym.agents.cli.view import view
 from tokengym.agents.cli.worlds import worlds
 from tokengym.agents.training.config import CONFIGS
@@ -54,11 +54,12 @@ def common(
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(worlds, play, new_world, check, evaluate, rollouts, export, ties),
-    *map(training_command, CONFIGS),
     *(sweep, resume, compare, view, serve, serve_env, numerics),
 )
 for _command in _COMMANDS:
     app.command()(_command)
+for _name in CONFIGS:
+    app.command(cls=WorldHelp)(training_command(_name))
 
 
 app.add_typer(certify, name="certify")

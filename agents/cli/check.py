@@ -19,7 +19,7 @@ from tokengym.agents.scale import ladder_of
 from tokengym.agents.scale.ladder import LevelLadder, shipped_ladder
 from tokengym.agents.settings import option
 from tokengym.agents.settings.commands import takes
-from tokengym.agents.training.setting_groups import WorldOptions
+from tokengym.agents.training.config import WorldOptions
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.world import World

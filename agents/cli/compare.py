@@ -14,9 +14,14 @@ from tokengym.agents.evaluation.plan import AFTER, Place
 from tokengym.agents.evaluation.results import Played, compared
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.rollouts import RolloutRecord
-from tokengym.agents.training.config import DistilConfig, DpoConfig, JobConfig, SftConfig
+from tokengym.agents.training.config import (
+    DistilConfig,
+    DpoConfig,
+    JobConfig,
+    SelfPlaySettings,
+    SftConfig,
+)
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.setting_groups import SelfPlaySettings
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.rewards.skill import describe_skill

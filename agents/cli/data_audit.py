@@ -13,7 +13,7 @@ import typer
 from tokengym.agents.cli.shown import show
 from tokengym.agents.settings import option, plain
 from tokengym.agents.settings.commands import takes
-from tokengym.agents.training.setting_groups import WorldOptions
+from tokengym.agents.training.config import WorldOptions
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.seeding import SPLITS
 

@@ -11,8 +11,8 @@ from tokengym.agents.cli.options import Level, Yes, confirm_cost
 from tokengym.agents.cli.shown import show
 from tokengym.agents.settings.commands import takes
 from tokengym.agents.toy_model import TOY_MODEL
+from tokengym.agents.training.config import PolicySettings, ServiceSettings
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings
 from tokengym.installed import require_extra
 
 

@@ -10,7 +10,7 @@ import typer
 
 from tokengym.agents.execution.executors import Engine
 from tokengym.agents.settings import option
-from tokengym.agents.training.setting_groups import WorldOptions
+from tokengym.agents.training.config import WorldOptions
 
 if TYPE_CHECKING:
     from tokengym.agents.training.job import Job

@@ -22,8 +22,8 @@ from tokengym.agents.execution.executors import Executor, find_executor
 from tokengym.agents.settings import option, settings_of
 from tokengym.agents.settings.commands import said_of, takes
 from tokengym.agents.toy_model import TOY_MODEL
+from tokengym.agents.training.config import PolicySettings, ServiceSettings, WorldOptions
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings, WorldOptions
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.table_files import require_table

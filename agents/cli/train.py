@@ -5,22 +5,25 @@ Without a key a policy trains on a local service of its own, on this machine.
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from tokengym.agents.cli.failures import describe, report_if_killed
 from tokengym.agents.cli.options import AsDescribed, Data, Level, Yes, add_data
 from tokengym.agents.cli.shown import INTERRUPTED
 from tokengym.agents.evaluation.config import WorldLevel
+from tokengym.agents.settings import settings_of
 from tokengym.agents.settings.commands import takes
 from tokengym.agents.training.config import CONFIGS, Command, JobConfig
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.presets import mixed_preset
+from tokengym.agents.training.presets import mixed_preset, preset_values, without_world
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.installed import require_extra
@@ -36,7 +39,7 @@ Price = Annotated[float, typer.Option(min=0.0, help="dollars per million tokens,
 def training_command(name: Command) -> Callable[..., None]:
     """Return one of the commands that begin a run."""
 
-    @takes(CONFIGS[name])
+    @takes(CONFIGS[name], change=without_world)
     def command(
         worlds: Annotated[
             str,
@@ -86,6 +89,31 @@ def training_command(name: Command) -> Callable[..., None]:
         "a local service; with a key, the model you name trains on Tinker."
     )
     return command
+
+
+class WorldHelp(TyperCommand):
+    """A command that begins a run; its help has the defaults of the world that is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse a command line."""
+        if set(args) & set(ctx.help_option_names):
+            rest = [word for word in args if word not in ctx.help_option_names]
+            self._show_defaults(self.make_parser(ctx).parse_args(rest)[0])
+        return super().parse_args(ctx, args)
+
+    def _show_defaults(self, typed: Mapping[str, Any]) -> None:
+        if not typed.get("worlds"):
+            return
+        kind = next(kind for command, kind in CONFIGS.items() if command == self.name)
+        worlds = worlds_of(typed["worlds"], typed.get("level"))
+        named = {name: typed.get(name) for name in ("model", "self_play", "as_described")}
+        values = preset_values(kind, worlds, **{k: v for k, v in named.items() if v})
+        settings = settings_of(kind)
+        for option in self.params:
+            if isinstance(option, TyperOption) and option.name in settings:
+                setting = settings[option.name]
+                default = values.get(option.name, setting.default)
+                option.help = replace(setting, default=default).described
 
 
 def resume(

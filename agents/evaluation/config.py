@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 from tokengym.agents.evaluation.chat_client import EndpointSettings
 from tokengym.agents.evaluation.plan import Place, Plan, Split
 from tokengym.agents.settings import option
-from tokengym.agents.training.setting_groups import WorldOptions
+from tokengym.agents.training.config import WorldOptions
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec, short_name
 from tokengym.envs.registry import baselines, scripted_opponent, spec, spec_and_level

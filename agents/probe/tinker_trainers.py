@@ -38,11 +38,11 @@ from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.datums import laid_out
+from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.connection import Connection, ServiceTarget
 from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.loop import train
 from tokengym.agents.training.policy_trainers import service_session
-from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.rewards.estimators import ESTIMATORS
 
 OWN: Mapping[str, Mapping[str, str]] = {

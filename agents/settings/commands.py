@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -66,7 +66,8 @@ def said_of(group: type[T], said: Mapping[str, Any], **more: Any) -> T:
 
 def _parameter(setting: Setting) -> inspect.Parameter:
     """Return the parameter that typer makes an option of, in the panel of its group."""
-    kind = list[str] if setting.repeats else setting.kind
+    kind = Literal[setting.choices] if setting.choices else setting.kind
+    kind = list[str] if setting.repeats else kind
     panel = (inspect.getdoc(setting.group) or "").partition(".")[0]
     option = typer.Option(*setting.flag.split(), help=setting.described, rich_help_panel=panel)
     return inspect.Parameter(

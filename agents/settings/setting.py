@@ -7,7 +7,7 @@ in the documentation are made from the fields. Rules across fields stay by hand.
 import inspect
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from types import EllipsisType, MappingProxyType
@@ -32,6 +32,7 @@ class Setting:
         most: largest value.
         above: a value that it must exceed.
         read: makes the value, or each one of several, from what was typed.
+        choices: the values that it may have; none if they cannot be listed.
         group: the class that it belongs to, under whose name people find it.
     """
 
@@ -44,12 +45,8 @@ class Setting:
     most: float | None
     above: float | None
     read: Callable[[str], Any]
+    choices: tuple[str, ...]
     group: "type[Settings]"
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The values it may have; none if they cannot be listed."""
-        return get_args(self.kind) if get_origin(self.kind) is Literal else ()
 
     @property
     def repeats(self) -> bool:
@@ -66,7 +63,10 @@ class Setting:
     def described(self) -> str:
         """Its line for people, with range and default."""
         unsaid: tuple[object, ...] = (None, "", False, (), {}, ...)
-        default = "" if self.default in unsaid else f"default {self.default}"
+        default = self.default
+        if isinstance(default, Mapping):
+            default = " ".join(f"{name}={value}" for name, value in default.items())
+        default = "" if default in unsaid else f"default {default}"
         notes = ", ".join(filter(None, (self.limits, default)))
         return f"{self.help} ({notes})" if notes else self.help
 
@@ -110,12 +110,15 @@ def option(
     most: float | None = None,
     above: float | None = None,
     read: Callable[[str], Any] = str,
+    choices: Iterable[str] = (),
 ) -> T:
     """Declare a field of a settings class; the arguments are the attributes of `Setting`.
 
-    Without `flag` that is the field's name; with `...` as its default it must be named.
+    Without `flag` that is the field's name, without `choices` those of a literal type; with `...`
+    as its default it must be named.
     """
     said = {"help": help, "flag": flag, "least": least, "most": most, "above": above, "read": read}
+    said["choices"] = tuple(choices)
     usual: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}
     return cast("T", field(**({} if default is ... else usual), metadata=said))
 
@@ -159,6 +162,8 @@ def _settings_of(group: Any) -> Mapping[str, Setting]:
         flag = item.metadata["flag"] or f"--{item.name.replace('_', '-')}"
         owner = next(kind for kind in group.__mro__ if item.name in inspect.get_annotations(kind))
         said = {"name": item.name, "kind": kind, "default": default, "flag": flag}
+        if get_origin(kind) is Literal:
+            said["choices"] = get_args(kind)
         settings[item.name] = Setting(**{**item.metadata, **said, "group": owner})
     return MappingProxyType(settings)
 

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from tokengym.agents.rollouts import RolloutLog, evaluation_segment
-from tokengym.agents.training.config import JobConfig
+from tokengym.agents.training.config import JobConfig, LearningSettings
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.setting_groups import LearningSettings
 
 TOKENS = "tokens/total"
 """Metric of a step in our own loop: tokens read, sampled and trained on."""

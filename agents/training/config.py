@@ -1,33 +1,333 @@
-"""The settings of a training job: plain data that a run folder holds as JSON; rules across them."""
+"""The settings of the training commands, which a run folder holds as JSON, and rules across them.
+
+Each field is an option, see `agents/settings`; a class of fields is a panel of the help, and a
+command takes those that its class inherits.
+"""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from tokengym.agents.settings import Settings, plain, read_plain, settings_of
-from tokengym.agents.training.setting_groups import (
-    Algorithm,
-    DemonstrationSettings,
-    EvaluationSettings,
-    LearningSettings,
-    MixedWorld,
-    PolicySettings,
-    PreferenceSettings,
-    RolloutSettings,
-    ScheduleSettings,
-    SelfPlaySettings,
-    ServiceSettings,
-    TaskSettings,
-    TeacherSettings,
-)
+from tokengym.agents.service.config import ComputeSettings
+from tokengym.agents.settings import Settings, option, read_plain
+from tokengym.agents.toy_model import TOY_MODEL
+from tokengym.agents.training.losses import IMITATION, LOSSES, default_loss
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
+from tokengym.rewards.advantages import MINIMUM_SPREAD
 
 Command = Literal["train", "sft", "dpo", "distil"]
 """What a job learns from: rewards, demonstrations, preferences, or a teacher's probabilities."""
 Schedule = Literal["constant", "linear", "cosine"]
-TokenLoss = Literal["importance_sampling", "ppo", "cispo", "cross_entropy"]
 G = TypeVar("G", bound=Settings)
+
+SETTINGS_FILE = "settings.json"
+"""The file of a run folder that makes it one."""
+
+
+def absolute_run(name: str) -> str:
+    """Name a run folder so that a resume finds it from anywhere; return other names as they are."""
+    return str(Path(name).resolve()) if (Path(name) / SETTINGS_FILE).is_file() else name
+
+
+@dataclass(frozen=True)
+class MixedWorld:
+    """A further world of a job that trains on several.
+
+    Attributes:
+        world: its id.
+        level: its level.
+        options: its options.
+    """
+
+    world: str
+    level: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldOptions(Settings):
+    """World options.
+
+    Attributes:
+        options: of the world, such as `{"label": "expected"}`.
+    """
+
+    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSettings(WorldOptions):
+    """Tasks and roles.
+
+    Attributes:
+        world: id of the world.
+        level: level of the world.
+    """
+
+    world: str
+    level: str
+    role: str | None = option(None, "the role to train; the world's first if not given")
+    opponents: Mapping[str, str] = option(
+        {},
+        "ROLE=WHO plays another role: a baseline, model (untrained), a run or a tinker:// path",
+        flag="--opponent",
+        read=absolute_run,
+    )
+    seed: int = option(0, "seed of the training Tasks and of their order", least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfPlaySettings(Settings):
+    """Self-play."""
+
+    self_play: bool = option(
+        False, "train all roles against each other; evaluations are against fixed opponents"
+    )
+    separate: bool = option(False, "one policy for each role")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicySettings(Settings):
+    """The policy."""
+
+    model: str = option(TOY_MODEL, "a model directory, a name such as smollm2, or a hosted model")
+    trust_remote_code: bool = option(
+        False, "run Python code that comes with the model; none is run otherwise"
+    )
+    start: str | None = option(
+        None, "run folder or tinker:// path of weights to begin with", read=absolute_run
+    )
+    lora_rank: int = option(32, "rank of the LoRA adapter", least=1, most=1024, flag="--rank")
+    renderer: str = option(
+        "", "name of a cookbook renderer; the one recommended for the model if not given"
+    )
+    system: str = option("", "a system text before every conversation")
+    max_tokens: int | None = option(
+        None, "token limit of a reply; measured on scripted replies if not given", least=1
+    )
+    temperature: float = option(1.0, "sampling temperature", least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleSettings(Settings):
+    """Steps and learning rate."""
+
+    steps: int = option(120, "optimizer steps", least=1)
+    groups_per_batch: int = option(16, "Tasks of a step", least=1, flag="--groups")
+    group_size: int = option(8, "rollouts of each Task", least=2)
+    learning_rate: float | None = option(
+        None, "Adam's learning rate; one that suits the model's size if not given", above=0
+    )
+    lr_schedule: Schedule | None = option(
+        None, "change of the rate; linear on existing data, else constant, if not given"
+    )
+    lr_warmup: int = option(0, "steps over which the rate rises linearly at first", least=0)
+    max_total_tokens: int | None = option(
+        None,
+        "token budget of the run: read, sampled and trained on, evaluations included",
+        least=1,
+    )
+    substeps: int = option(1, "optimizer steps that share the data of a step", least=1)
+    save_every: int = option(
+        10, "steps between checkpoints that are kept; others only resume the run", least=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutSettings(Settings):
+    """Rollouts of a step.
+
+    Attributes:
+        others: further worlds to train on at once, each in its first role.
+    """
+
+    mode: Literal["sync", "async"] = option("sync", "async samples one step ahead of the update")
+    loss: str | None = option(
+        None,
+        "Tinker's loss per token; ppo in mode async, else importance_sampling, if not given",
+        choices=LOSSES,
+    )
+    loss_options: Mapping[str, Any] = option(
+        {}, "name=number, an argument of the loss", flag="--loss-option"
+    )
+    others: tuple[MixedWorld, ...] = ()
+    mix: str = option(
+        "progress", "shares of several worlds: progress (more where more is learned), even, or 3,1"
+    )
+    curriculum: tuple[str, ...] = option((), "a level to pass first; give several, easiest first")
+    bar: float = option(
+        0.5, "mean skill of three steps in a row that passes a level of the curriculum"
+    )
+    rollout_share: float = option(1.0, "share of each step's groups to save", least=0, most=1)
+    rollout_bytes: int = option(2**28, "limit on saved training rollouts, in bytes", least=0)
+
+    def shares(self) -> tuple[float, ...]:
+        """Return the relative shares of the worlds; none where they follow progress.
+
+        Raises:
+            OptionError: if `mix` is none of its values.
+        """
+        worlds = 1 + len(self.others)
+        if self.mix == "progress":
+            return ()
+        try:
+            shares = tuple(
+                map(float, ["1"] * worlds if self.mix == "even" else self.mix.split(","))
+            )
+        except ValueError:
+            shares = ()
+        if worlds == 1 or len(shares) != worlds or not min(shares) > 0.0:
+            raise OptionError(
+                f"--mix must be progress, even, or a positive number for each of several worlds, "
+                f"such as 3,1 of forecast,energy; got {self.mix!r} for {worlds}"
+            )
+        return shares
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningSettings(Settings):
+    """Reinforcement learning."""
+
+    kl: float = option(0.0, "weight of the KL penalty to the initial policy", least=0)
+    patience: int = option(5, "steps in a row without signal that end a run; 0 for never", least=0)
+    warm_start: int = option(0, "supervised steps before reinforcement learning", least=0)
+    warm_start_rate: float | None = option(
+        None, "learning rate of the first warm-start step, from which it falls linearly", above=0
+    )
+    warm_start_updates: int = option(
+        1, "optimizer steps among which a warm-start step divides its demonstrations", least=1
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse settings of a warm start where there is none."""
+        super().__post_init__()
+        for name, usual in (("warm_start_rate", None), ("warm_start_updates", 1)):
+            value = getattr(self, name)
+            if value != usual and not self.warm_start:
+                raise OptionError(
+                    f"--{name.replace('_', '-')} {value} is for --warm-start, which is 0"
+                )
+
+
+@dataclass(frozen=True)
+class Algorithm(Settings):
+    """From rewards to advantages.
+
+    A group is *dead* if what its rollouts are compared by spreads no more than `min_spread`: the
+    returns (with `remax`, the greedy rollout's among them), or with credit by turn what is compared
+    at a turn, at every turn. Whole groups are dead or live, never single rollouts. Whatever the
+    estimator, a dead group's advantages are exactly 0.
+
+    Attributes:
+        estimator: from rewards to advantages; functions of `tokengym.rewards.advantages`, by name.
+        credit: `episode`, one advantage for all tokens of a rollout, from its return; `turn`, one
+            for each turn, from the returns to go; `exact`, one for each turn, from the credit to go
+            that the world knows exactly and reports as the metric `credit`.
+        filter: what becomes of dead groups. `keep`: they are sent like the others. `drop`: they are
+            not sent. `resample`: not sent, and groups of further Tasks are sampled in their place.
+        min_spread: largest spread that counts as none, in the unit of what is compared.
+        resample_tokens: most tokens, read and sampled, that a step may spend on further groups, if
+            a group costs no more than the most expensive one of the step so far; `None` for as
+            many as the step's own groups cost.
+        denominator: Tinker's losses are sums over tokens. `all`: sums as they are, in which dead
+            groups take up their places with zeros. `live`: what is sent is scaled by the batch's
+            groups / its live groups, so that a live group weighs 1 / (number of live ones).
+
+    Raises:
+        OptionError: if a value is not one of these, or two do not go together.
+    """
+
+    estimator: Literal[
+        "group_centred", "group_standardised", "leave_one_out", "reinforce_plus_plus", "remax"
+    ] = option("group_centred", "how rewards become advantages")
+    credit: Literal["episode", "turn", "exact"] = option(
+        "episode",
+        "one advantage for a rollout, or one for each turn; exact where the world knows it",
+    )
+    filter: Literal["keep", "drop", "resample"] = option(
+        "keep", "train on dead groups, drop them, or sample other groups in their place"
+    )
+    min_spread: float = option(MINIMUM_SPREAD, "largest spread of rewards in a dead group", least=0)
+    resample_tokens: int | None = option(
+        None, "token budget of a step for other groups; the cost of its own if not given", least=0
+    )
+    denominator: Literal["all", "live"] = option("all", "the groups that normalise the loss")
+
+    def __post_init__(self) -> None:
+        """Refuse unsupported settings, naming them."""
+        super().__post_init__()
+        if self.resample_tokens is not None and self.filter != "resample":
+            raise OptionError(
+                f"--resample-tokens {self.resample_tokens} needs --filter resample, "
+                f"got --filter {self.filter}"
+            )
+        if self.estimator == "remax" and self.credit != "episode":
+            raise OptionError(
+                "--estimator remax compares whole returns with the greedy rollout's and needs "
+                f"--credit episode, got --credit {self.credit}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemonstrationSettings(Settings):
+    """Demonstrations, for supervised steps."""
+
+    demonstrations: str | None = option(
+        None,
+        "a baseline to imitate, or a run for its best rollouts; the world's choice if not given",
+        read=absolute_run,
+    )
+    demonstration_return: float | None = option(
+        None, "smallest return of a run's rollout to imitate"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreferenceSettings(Settings):
+    """Preferences."""
+
+    preferences: str = option(
+        ..., "run folder whose training rollouts give the preference pairs", read=absolute_run
+    )
+    margin: float = option(0.05, "smallest difference of return in a preference", above=0)
+    beta: float = option(0.1, "weight of the penalty for leaving the initial policy", above=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeacherSettings(Settings):
+    """The teacher."""
+
+    teacher: str = option(
+        ..., "run folder or tinker:// path of the weights to distil", read=absolute_run
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationSettings(Settings):
+    """Evaluation and records."""
+
+    evaluation_tasks: int = option(
+        1024, "held-out Tasks, played before and after training", least=2
+    )
+    low_temperature: float = option(
+        0.3,
+        "temperature of a second, smaller evaluation, if below the sampling temperature",
+        least=0,
+    )
+    low_tasks: int = option(128, "held-out Tasks of that evaluation; 0 for none", least=0)
+    tensorboard: bool = option(False, "also write the metrics for TensorBoard")
+    wandb: str | None = option(None, "a project of Weights & Biases to log to as well")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceSettings(ComputeSettings):
+    """The service."""
+
+    base_url: str | None = option(
+        None, "address of a Tinker service; a local one, or with a key the hosted one, if not given"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +390,9 @@ class JobConfig(
         return self.lr_schedule or ("constant" if self.rolls_out else "linear")
 
     @property
-    def token_loss(self) -> TokenLoss:
+    def token_loss(self) -> str:
         """The loss of a token."""
-        return "cross_entropy"
+        return IMITATION
 
     @property
     def further(self) -> "tuple[JobConfig, ...]":
@@ -130,6 +430,7 @@ class RolloutConfig(RolloutSettings, JobConfig):
         if len(set(worlds)) < len(worlds):
             raise OptionError(f"the worlds of a mixture must differ, got {worlds}")
         self.shares()
+        LOSSES[self.token_loss].check(self.token_loss, self.loss_options)
         names = ("role", "opponents", "self_play", "curriculum", "warm_start")
         single = [f"{name}={value!r}" for name in names if (value := getattr(self, name, None))]
         algorithm = self.group(Algorithm)
@@ -140,9 +441,9 @@ class RolloutConfig(RolloutSettings, JobConfig):
         _ = self.further  # each is checked as it is made
 
     @property
-    def token_loss(self) -> TokenLoss:
+    def token_loss(self) -> str:
         """The loss on rollouts; samples of earlier weights want a clipped one."""
-        return self.loss or ("ppo" if self.mode == "async" else "importance_sampling")
+        return self.loss or default_loss(off_policy=self.mode == "async")
 
     @property
     def further(self) -> tuple[Self, ...]:
@@ -205,17 +506,10 @@ CONFIGS: Mapping[Command, type[JobConfig]] = {
 def read_config(data: Mapping[str, Any]) -> JobConfig:
     """Return a configuration from its JSON values; see `JobConfig.to_dict`.
 
-    Before 0.3 settings of other commands stood there too, with their defaults.
-
     Raises:
         OptionError: if there is no such command, or a setting is missing, unknown or not allowed.
     """
     kind = CONFIGS.get(data.get("command", ""))
     if kind is None:
         raise OptionError(f"command must be one of {list(CONFIGS)}, got {data.get('command')!r}")
-    usual: dict[str, Any] = {"command": kind.command, "others": []}
-    for other in CONFIGS.values():
-        usual |= {name: plain(setting.default) for name, setting in settings_of(other).items()}
-    taken = {field.name for field in fields(kind)}
-    foreign = {name for name in data.keys() - taken if data[name] in (None, usual.get(name))}
-    return read_plain(kind, {name: data[name] for name in data if name not in foreign})
+    return read_plain(kind, {name: value for name, value in data.items() if name != "command"})

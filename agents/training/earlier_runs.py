@@ -22,10 +22,9 @@ from tokengym.agents.tinker.dataset import number_in_epochs
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.toy_model import TOY_MODEL
-from tokengym.agents.training.config import JobConfig
+from tokengym.agents.training.config import DemonstrationSettings, JobConfig, PreferenceSettings
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.setting_groups import DemonstrationSettings, PreferenceSettings
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec, Message

@@ -11,9 +11,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.external_weights import peft_files
+from tokengym.agents.training.config import SelfPlaySettings
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.setting_groups import SelfPlaySettings
 from tokengym.envs.core.errors import OptionError
 
 _HEAD = "lm_head"

@@ -14,7 +14,17 @@ from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.dataset import TASKS_A_SEED, TaskDatasetBuilder
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.tinker.tokenizer_loading import trust_tokenizer
-from tokengym.agents.training.config import JobConfig, SftConfig
+from tokengym.agents.training.config import (
+    Algorithm,
+    DemonstrationSettings,
+    JobConfig,
+    LearningSettings,
+    PreferenceSettings,
+    RolloutSettings,
+    SelfPlaySettings,
+    SftConfig,
+    TeacherSettings,
+)
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.earlier_runs import (
     MODEL,
@@ -28,17 +38,9 @@ from tokengym.agents.training.earlier_runs import (
     saved_model,
     saved_rollouts,
 )
+from tokengym.agents.training.fill_in import fill_in
 from tokengym.agents.training.folder.tensorboard import require_tensorboard
-from tokengym.agents.training.presets import fill_in, is_toy
-from tokengym.agents.training.setting_groups import (
-    Algorithm,
-    DemonstrationSettings,
-    LearningSettings,
-    PreferenceSettings,
-    RolloutSettings,
-    SelfPlaySettings,
-    TeacherSettings,
-)
+from tokengym.agents.training.presets import is_toy
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.world import World

@@ -28,6 +28,7 @@ from tokengym.agents.training.batches.mixture import MixedSource, WorldMixture
 from tokengym.agents.training.batches.preferences import Preferences
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.budget import TokenBudget
+from tokengym.agents.training.config import PreferenceSettings, RolloutSettings
 from tokengym.agents.training.connection import Connection, environment_variable
 from tokengym.agents.training.earlier_runs import Opponents
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
@@ -37,7 +38,6 @@ from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import BatchSource, train
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.session import TrainingSession
-from tokengym.agents.training.setting_groups import PreferenceSettings, RolloutSettings
 
 _POLL_SECONDS = 0.3
 
@@ -262,6 +262,7 @@ def trainer_config(
         "session_name": folder.name,
         "base_url": connection.base_url,
         "loss_fn": config.token_loss,
+        "loss_fn_config": dict(config.group(RolloutSettings).loss_options) or None,
         "num_substeps": config.substeps,
         "wandb_project": config.wandb,
         "eval_every": 0,

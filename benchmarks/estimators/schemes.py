@@ -13,7 +13,7 @@ import torch
 from benchmarks.estimators.exact import Batches
 from tokengym.agents.service.engine.losses import LOSSES
 from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
-from tokengym.agents.training.setting_groups import Algorithm
+from tokengym.agents.training.config import Algorithm
 from tokengym.rewards import by_turn, group_centred, group_standardised, returns_to_go
 from tokengym.rewards.arrays import Floats
 

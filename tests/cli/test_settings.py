@@ -1,13 +1,14 @@
 """A setting is declared once: what people read and type about it follows from the declaration."""
 
 import json
+import re
 from typing import Any, get_args
 
 import pytest
 from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
-from tokengym.agents.settings import plain, settings_of
+from tokengym.agents.settings import settings_of
 from tokengym.agents.training.config import CONFIGS, Command, JobConfig, read_config
 from tokengym.agents.training.presets import preset_for
 from tokengym.envs.core.errors import OptionError
@@ -41,16 +42,29 @@ def test_a_command_offers_its_own_settings_and_no_others(command: Command) -> No
         assert str(group.__doc__).partition(".")[0] in shown
 
 
+@pytest.mark.parametrize("world", ["forecast", "energy", "warehouse", "disruption", "energy:soma"])
+@pytest.mark.parametrize("command", CONFIGS)
+def test_help_shows_the_defaults_of_the_world_named(command: Command, world: str) -> None:
+    kind, level = CONFIGS[command], world.partition(":")[2] or None
+    config = preset_for(kind, world.partition(":")[0], level, **needed(kind))
+    shown = CliRunner().invoke(app, [command, world, "--help"], env={"COLUMNS": "300"}).output
+    lines = {words[1]: line for line in shown.splitlines() if len(words := line.split()) > 1}
+    for name in ("steps", "groups_per_batch", "group_size", "evaluation_tasks", "learning_rate"):
+        line = lines[settings_of(kind)[name].flag]
+        assert f"default {getattr(config, name)})" in line, line
+
+
+def test_help_without_a_world_names_no_world_s_sizes() -> None:
+    shown = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "300"}).output
+    for flag in ("--steps", "--groups", "--evaluation-tasks"):
+        assert re.search(rf"{flag} .*default by world\)", shown)
+
+
 @pytest.mark.parametrize("kind", CONFIGS.values())
 def test_a_configuration_is_read_as_it_was_written(kind: type[JobConfig]) -> None:
     config = preset_for(kind, "forecast", steps=7, **needed(kind))
     written = json.loads(json.dumps(config.to_dict()))
     assert read_config(written) == config
-    # As 0.2 wrote it: with the settings of all commands, of which others have their defaults.
-    usual = {
-        name: None if one.default is ... else plain(one.default) for name, one in SETTINGS.items()
-    }
-    assert read_config({**usual, "others": [], **written}) == config
     foreign = {"teacher": "a-run", "estimator": "remax", "beta": 0.2}
     for name in foreign.keys() - settings_of(kind).keys():
         with pytest.raises(OptionError, match=name):

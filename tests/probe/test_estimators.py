@@ -7,7 +7,7 @@ from tests.probe.probing import batch_of, first_table
 from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.estimators import estimators, independent, registered
 from tokengym.agents.probe.tinker_trainers import OWN
-from tokengym.agents.training.setting_groups import Algorithm
+from tokengym.agents.training.config import Algorithm
 from tokengym.rewards.estimators import ESTIMATORS
 
 

@@ -24,10 +24,10 @@ from tokengym.agents.service import guard
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.credit import advantages
 from tokengym.agents.training.batches.datums import drift, rollout_data, turn_table
+from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.loop import Loss, submit
 from tokengym.agents.training.loop import train as train_own
-from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from tinker_cookbook.rl.train import Config
 from tests.training.rollouts import Scripted, collector_config, noisy
 from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
 from tokengym.agents.training.batches.collect import RolloutCollector
+from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.folder.run import POLICY
 from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import make_world

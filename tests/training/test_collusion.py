@@ -16,8 +16,8 @@ import tinker
 from tests.training.rollouts import Scripted, collector_config
 from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
 from tokengym.agents.training.batches.collect import RolloutCollector
+from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.folder.run import POLICY
-from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.envs.registry import make_world
 

@@ -10,9 +10,9 @@ from tinker_cookbook.rl.types import TrajectoryGroup
 from tests.training.rollouts import group_of, groups, rollout
 from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
 from tokengym.agents.training.batches.datums import turn_table
+from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.rewards.advantages import (
     group_standardised,
     leave_one_out,

@@ -15,7 +15,7 @@ from tokengym.agents.training.batches.filtering import (
     judge,
     tie_levels,
 )
-from tokengym.agents.training.setting_groups import Algorithm
+from tokengym.agents.training.config import Algorithm
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.advantages import MINIMUM_SPREAD, informative_groups
 from tokengym.rewards.bounds import Range

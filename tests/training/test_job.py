@@ -187,16 +187,6 @@ def test_a_run_killed_after_its_last_step_saves_its_final_weights(
     assert again.after.paid_T == before.after.paid_T
 
 
-@pytest.mark.nightly
-def test_loss_and_optimizer_steps_are_those_that_were_asked_for(
-    tmp_path: Path, served: dict[str, Any]
-) -> None:
-    run_job(replace(SMALL, **served, steps=1, loss="cispo", substeps=2), tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    assert config["loss_fn"] == "cispo"
-    assert config["num_substeps"] == 2
-
-
 @pytest.mark.skipif(find_spec("wandb") is not None, reason="wandb is installed")
 def test_weights_and_biases_without_its_client_is_refused_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,8 +17,8 @@ from tinker_cookbook.rl.types import TrajectoryGroup
 
 from tokengym.agents.training.batches.credit import advantages
 from tokengym.agents.training.batches.datums import drift, rollout_data, turn_table
+from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.loop import Loss, submit, without_mask
-from tokengym.agents.training.setting_groups import Algorithm
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -15,9 +15,10 @@ from tokengym.agents.service import LocalService
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.exporting import TrainedAdapter
+from tokengym.agents.training.fill_in import scaled_learning_rate
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.presets import preset, scaled_learning_rate
+from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")

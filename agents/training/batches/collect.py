@@ -38,10 +38,10 @@ from tokengym.agents.training.batches.filtering import (
 )
 from tokengym.agents.training.batches.mixture import WorldMixture
 from tokengym.agents.training.batches.sampling import PolicySampler, SeededRollouts
+from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.earlier_runs import opponent_labels
 from tokengym.agents.training.folder.run import POLICY
 from tokengym.agents.training.loop import Batch, Loss
-from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tokengym.agents.training.setting_groups import Algorithm
+from tokengym.agents.training.config import Algorithm
 from tokengym.rewards.advantages import returns_to_go, turn_rows
 from tokengym.rewards.arrays import Flags, Floats
 from tokengym.rewards.estimators import ESTIMATORS, Batch, group_spreads

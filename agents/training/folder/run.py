@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 from tokengym.agents.models.files import read_object
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.service import UnknownResourceError
-from tokengym.agents.training.config import JobConfig, read_config
+from tokengym.agents.training.config import SETTINGS_FILE, JobConfig, SelfPlaySettings, read_config
 from tokengym.agents.training.folder.monitor import StepLog, StepRow
 from tokengym.agents.training.folder.run_files import (
     add_line,
@@ -38,7 +38,6 @@ from tokengym.agents.training.folder.run_files import (
 )
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.folder.wandb_log import wandb_run
-from tokengym.agents.training.setting_groups import SETTINGS_FILE, SelfPlaySettings
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.installed import require_extra
