@@ -33,6 +33,7 @@ class Setting:
         above: a value that it must exceed.
         read: makes the value, or each one of several, from what was typed.
         choices: the values that it may have; none if they cannot be listed.
+        needs: a setting, or `name=value`, without which it does nothing; empty if none.
         group: the class that it belongs to, under whose name people find it.
     """
 
@@ -46,6 +47,7 @@ class Setting:
     above: float | None
     read: Callable[[str], Any]
     choices: tuple[str, ...]
+    needs: str
     group: "type[Settings]"
 
     @property
@@ -67,7 +69,8 @@ class Setting:
         if isinstance(default, Mapping):
             default = " ".join(f"{name}={value}" for name, value in default.items())
         default = "" if default in unsaid else f"default {default}"
-        notes = ", ".join(filter(None, (self.limits, default)))
+        other = f"with {_flag_of(self.needs)}" if self.needs else ""
+        notes = ", ".join(filter(None, (self.limits, default, other)))
         return f"{self.help} ({notes})" if notes else self.help
 
     def value(self, typed: Any) -> Any:
@@ -111,6 +114,7 @@ def option(
     above: float | None = None,
     read: Callable[[str], Any] = str,
     choices: Iterable[str] = (),
+    needs: str = "",
 ) -> T:
     """Declare a field of a settings class; the arguments are the attributes of `Setting`.
 
@@ -118,7 +122,7 @@ def option(
     as its default it must be named.
     """
     said = {"help": help, "flag": flag, "least": least, "most": most, "above": above, "read": read}
-    said["choices"] = tuple(choices)
+    said |= {"choices": tuple(choices), "needs": needs}
     usual: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}
     return cast("T", field(**({} if default is ... else usual), metadata=said))
 
@@ -129,14 +133,25 @@ class Settings:
     __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
     def __post_init__(self) -> None:
-        """Check every value by itself.
+        """Check every value by itself, and that those are on which others need.
 
         Raises:
             OptionError: if one is not allowed.
         """
         for name, setting in settings_of(type(self)).items():
-            if (value := getattr(self, name)) is not None:
-                setting.check(value)
+            if (value := getattr(self, name)) is None:
+                continue
+            setting.check(value)
+            needed, _, wanted = setting.needs.partition("=")
+            if needed and value != setting.default:
+                there = getattr(self, needed)
+                if there != wanted if wanted else not there:
+                    needs = _flag_of(setting.needs)
+                    raise OptionError(f"{setting.flag} {value} is for {needs}, got {there!r}")
+
+
+def _flag_of(needs: str) -> str:
+    return "--" + needs.replace("_", "-").replace("=", " ")
 
 
 def settings_of(group: type[Settings]) -> Mapping[str, Setting]:

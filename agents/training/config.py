@@ -85,7 +85,7 @@ class SelfPlaySettings(Settings):
     self_play: bool = option(
         False, "train all roles against each other; evaluations are against fixed opponents"
     )
-    separate: bool = option(False, "one policy for each role")
+    separate: bool = option(False, "one policy for each role", needs="self_play")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,21 +194,17 @@ class LearningSettings(Settings):
     patience: int = option(5, "steps in a row without signal that end a run; 0 for never", least=0)
     warm_start: int = option(0, "supervised steps before reinforcement learning", least=0)
     warm_start_rate: float | None = option(
-        None, "learning rate of the first warm-start step, from which it falls linearly", above=0
+        None,
+        "learning rate of the first warm-start step, from which it falls linearly",
+        above=0,
+        needs="warm_start",
     )
     warm_start_updates: int = option(
-        1, "optimizer steps among which a warm-start step divides its demonstrations", least=1
+        1,
+        "optimizer steps among which a warm-start step divides its demonstrations",
+        least=1,
+        needs="warm_start",
     )
-
-    def __post_init__(self) -> None:
-        """Refuse settings of a warm start where there is none."""
-        super().__post_init__()
-        for name, usual in (("warm_start_rate", None), ("warm_start_updates", 1)):
-            value = getattr(self, name)
-            if value != usual and not self.warm_start:
-                raise OptionError(
-                    f"--{name.replace('_', '-')} {value} is for --warm-start, which is 0"
-                )
 
 
 @dataclass(frozen=True)
@@ -251,18 +247,16 @@ class Algorithm(Settings):
     )
     min_spread: float = option(MINIMUM_SPREAD, "largest spread of rewards in a dead group", least=0)
     resample_tokens: int | None = option(
-        None, "token budget of a step for other groups; the cost of its own if not given", least=0
+        None,
+        "token budget of a step for other groups; the cost of its own if not given",
+        least=0,
+        needs="filter=resample",
     )
     denominator: Literal["all", "live"] = option("all", "the groups that normalise the loss")
 
     def __post_init__(self) -> None:
-        """Refuse unsupported settings, naming them."""
+        """Refuse what does not go together."""
         super().__post_init__()
-        if self.resample_tokens is not None and self.filter != "resample":
-            raise OptionError(
-                f"--resample-tokens {self.resample_tokens} needs --filter resample, "
-                f"got --filter {self.filter}"
-            )
         if self.estimator == "remax" and self.credit != "episode":
             raise OptionError(
                 "--estimator remax compares whole returns with the greedy rollout's and needs "
@@ -403,16 +397,13 @@ class JobConfig(
         for role in [*self.opponents, *([self.role] if self.role else [])]:
             if role not in roles:
                 raise OptionError(f"{world} has the roles {list(roles)}, got {role!r}")
-        trained, play = self.role or roles[0], self.group(SelfPlaySettings)
-        self_play = play.self_play
+        trained, self_play = self.role or roles[0], self.group(SelfPlaySettings).self_play
         if trained in self.opponents and not self_play:
             raise OptionError(f"{trained} is trained and needs no opponent to play it")
         if self_play and len(roles) < 2:
             raise OptionError(f"--self-play needs several roles, {world} has {list(roles)}")
         if self_play and self.role is not None:
             raise OptionError(f"--self-play trains every role, got --role {self.role}")
-        if play.separate and not self_play:
-            raise OptionError("--separate is for --self-play, which is off")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,7 +75,7 @@ def job_cost(job: Job, measured: Mapping[str, EpisodeTokens] | None = None) -> C
         measured: by the tag of each world, episodes of the policy.
     """
     parts = (job, *job.others)
-    costs = [_world_cost(part, len(parts), (measured or {}).get(part.tag)) for part in parts]
+    costs = [_world_cost(part, len(parts), (measured or {}).get(part.config.tag)) for part in parts]
     return Cost(*map(sum, zip(*costs, strict=True)))
 
 

@@ -39,7 +39,9 @@ def dry_run(job: Job, prices: Sequence[float]) -> Iterator[str]:
         groups = run_async(play())
     for part, prompt, records in groups:
         yield from _described(part, prompt, records)
-    cost = job_cost(job, {part.tag: EpisodeTokens.of_records(each) for part, _, each in groups})
+    cost = job_cost(
+        job, {part.config.tag: EpisodeTokens.of_records(each) for part, _, each in groups}
+    )
     yield f"The job, by these replies: {cost}"
     flags = "--price-read, --price-written and --price-trained, in dollars per million tokens"
     known = f"about ${cost.dollars(prices):,.2f}" if any(prices) else f"give prices with {flags}"

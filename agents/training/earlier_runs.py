@@ -18,11 +18,15 @@ from tokengym.agents.rollouts.selection import best_of_groups, preferred
 from tokengym.agents.service import CHECKPOINT_SCHEME
 from tokengym.agents.tinker.codec import codec_name, renderer_for
 from tokengym.agents.tinker.coordinator import Opponent
-from tokengym.agents.tinker.dataset import number_in_epochs
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.toy_model import TOY_MODEL
-from tokengym.agents.training.config import DemonstrationSettings, JobConfig, PreferenceSettings
+from tokengym.agents.training.config import (
+    DemonstrationSettings,
+    JobConfig,
+    PreferenceSettings,
+    TeacherSettings,
+)
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
@@ -126,42 +130,6 @@ async def sampler_of(
     return sampler
 
 
-def resolve_players(
-    named: Mapping[str, str], own: SavedModel, scripts: Collection[str]
-) -> dict[str, str | SavedModel]:
-    """Return who plays each role: a baseline's name, or a model.
-
-    Args:
-        named: who was named, by role.
-        own: the job's own model, untrained.
-        scripts: names of the world's baselines.
-
-    Raises:
-        OptionError: if one is unknown.
-    """
-    known: dict[str, str | SavedModel] = {MODEL: own, **{name: name for name in scripts}}
-    rule = f"must be a baseline, {MODEL!r},"
-    return {
-        role: known.get(who) or saved_model(who, own, f"{role} {rule}")
-        for role, who in named.items()
-    }
-
-
-def resolve_teacher(who: str, student: SavedModel) -> SavedModel:
-    """Return the teacher that is named.
-
-    Raises:
-        OptionError: if it is unknown, or reads and writes other tokens than the student.
-    """
-    teacher = saved_model(who, student, "--teacher must be")
-    if teacher.codec != student.codec:
-        raise OptionError(
-            f"a teacher needs the student's tokens: {who} reads and writes by {teacher.codec}, the "
-            f"student by {student.codec}"
-        )
-    return teacher
-
-
 def saved_model(who: str, own: SavedModel, rule: str) -> SavedModel:
     """Return the model of a run folder or a `tinker://` path.
 
@@ -244,7 +212,7 @@ class SavedRollouts(NamedTuple):
     codec: Codec
 
     @classmethod
-    def of_run(cls, run: RunFolder, world: World, role: str, codec: Codec) -> "SavedRollouts":
+    def of_run(cls, run: RunFolder, world: World, role: str, codec: Codec) -> Self:
         """Read the rollouts of a run.
 
         Args:
@@ -330,40 +298,89 @@ def recorded_turns(record: RolloutRecord, codec: Codec) -> list[TurnTokens]:
     return turns
 
 
-def saved_rollouts(
-    config: JobConfig, world: World, codec: Codec, scripts: Collection[str]
-) -> SavedRollouts | None:
-    """Return the rollouts of a run that a job imitates, or prefers some of; `None` for no run's.
+@dataclass(frozen=True, kw_only=True)
+class EarlierRuns:
+    """All that a job takes from other runs, or from the service.
 
-    Args:
-        config: of the job.
-        world: the job's.
-        codec: the job's.
-        scripts: names of the world's baselines.
-
-    Raises:
-        OptionError: if what is named is no run, or its rollouts cannot be learned from here.
+    Attributes:
+        opponents: by trained role, who plays each other role where that role alone is played: a
+            baseline's name, or the weights that speak.
+        start: the weights to begin with, or `None`.
+        teacher: the weights to distil, or `None`.
+        rollouts: those of a run that it imitates, or prefers some of; `None` for no run's.
     """
+
+    opponents: Mapping[str, Mapping[str, str | SavedModel]]
+    start: SavedModel | None
+    teacher: SavedModel | None
+    rollouts: SavedRollouts | None
+
+    @classmethod
+    def of(
+        cls,
+        config: JobConfig,
+        world: World,
+        codec: Codec,
+        scripts: Mapping[str, str],
+        baselines: Collection[str],
+    ) -> "EarlierRuns":
+        """Resolve what a configuration names.
+
+        Args:
+            config: of the job, with nothing left to fill in.
+            world: the job's.
+            codec: the job's.
+            scripts: by role, the baseline that plays it unless another is named.
+            baselines: names of the world's.
+
+        Raises:
+            OptionError: if one is unknown, a teacher reads and writes other tokens, or the rollouts
+                cannot be learned from here.
+        """
+        assert config.max_tokens is not None
+        own = SavedModel(codec.name, config.max_tokens, config.temperature, MODEL)
+        known: dict[str, str | SavedModel] = {MODEL: own, **{name: name for name in baselines}}
+        named = {**scripts, **world.spec.opponents, **config.opponents}
+        players = {
+            role: known.get(who) or saved_model(who, own, f"{role} must be a baseline, {MODEL!r},")
+            for role, who in named.items()
+        }
+        teacher = None
+        if isinstance(config, TeacherSettings):
+            teacher = saved_model(config.teacher, own, "--teacher must be")
+            if teacher.codec != own.codec:
+                raise OptionError(
+                    f"a teacher needs the student's tokens: {config.teacher} reads and writes by "
+                    f"{teacher.codec}, the student by {own.codec}"
+                )
+        return EarlierRuns(
+            opponents={
+                role: {other: who for other, who in players.items() if other != role}
+                for role in config.trained_roles
+            },
+            start=saved_model(config.start, own, "--start must be") if config.start else None,
+            teacher=teacher,
+            rollouts=_saved_rollouts(config, world, codec, baselines),
+        )
+
+
+def _saved_rollouts(
+    config: JobConfig, world: World, codec: Codec, baselines: Collection[str]
+) -> SavedRollouts | None:
     (role, *others), imitated = config.trained_roles, None
     if isinstance(config, PreferenceSettings):
         run = RunFolder.open(Path(config.preferences))
     else:
         imitated = config.group(DemonstrationSettings).demonstrations
-        if imitated is None or imitated in scripts:
+        if imitated is None or imitated in baselines:
             return None
         run = RunFolder(Path(imitated))
     if not run.exists:
         raise OptionError(
-            f"--demonstrations must be a run folder or one of {sorted(scripts)}, got {imitated!r}"
+            f"--demonstrations must be a run folder or one of {sorted(baselines)}, got {imitated!r}"
         )
     if others:
         raise OptionError(
             f"--demonstrations {imitated} are of one role, and --self-play trains all"
         )
     return SavedRollouts.of_run(run, world, role, codec)
-
-
-def numbers_of_step(count: int, size: int, step: int, seed: int) -> list[int]:
-    """Return which of `count` examples a step of `size` takes; see `number_in_epochs`."""
-    places = range(step * size, (step + 1) * size)
-    return [number_in_epochs(place, count, seed) for place in places]

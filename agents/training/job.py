@@ -23,20 +23,13 @@ from tokengym.agents.training.config import (
     RolloutSettings,
     SelfPlaySettings,
     SftConfig,
-    TeacherSettings,
 )
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.earlier_runs import (
-    MODEL,
+    EarlierRuns,
     Opponents,
-    SavedModel,
-    SavedRollouts,
     TokenPair,
     opponent_labels,
-    resolve_players,
-    resolve_teacher,
-    saved_model,
-    saved_rollouts,
 )
 from tokengym.agents.training.fill_in import fill_in
 from tokengym.agents.training.folder.tensorboard import require_tensorboard
@@ -52,46 +45,73 @@ from tokengym.installed import require_extra
 _FURTHER_TASKS = 500_000  # of a seed's Tasks, the last ones stand in for others
 
 
-@dataclass(frozen=True)
-class Job:
+@dataclass(frozen=True, kw_only=True)
+class PlayedWorld:
+    """A world of a job, made.
+
+    Attributes:
+        world: the world; fork it to play.
+        evaluated_world: the same with the options that its spec sets for evaluations.
+        curriculum: the world at the levels to pass before, easiest first.
+        baselines: the world's scripted policies by name.
+        scripts: by role, the name of the one that plays it against others.
+        demonstrations: the scripted policy that supervised learning fits.
+    """
+
+    world: World
+    evaluated_world: World
+    curriculum: tuple[World, ...]
+    baselines: Mapping[str, Policy]
+    scripts: Mapping[str, str]
+    demonstrations: Policy
+
+    @classmethod
+    def make(cls, config: JobConfig) -> "PlayedWorld":
+        """Make the world of a configuration.
+
+        Raises:
+            UnknownWorldError, OptionError, DataError: if there is no such world, it does not take
+                an option, or its data cannot be used.
+        """
+        try:
+            world = make_world(config.world, config.level, **config.options)
+        except OptionError as error:
+            if config.group(Algorithm).credit != "exact":
+                raise
+            raise OptionError(f"--credit exact is not known here: {error}") from error
+        spec, evaluated = world.spec, world
+        if spec.evaluation:
+            evaluated = make_world(spec, world.level, **{**config.options, **spec.evaluation})
+        levels = config.group(RolloutSettings).curriculum
+        policies = baselines(spec)
+        imitated = policies.get(config.group(DemonstrationSettings).demonstrations or "")
+        if imitated is None and spec.demonstrations:
+            imitated = import_object(spec.demonstrations)
+        return PlayedWorld(
+            world=world,
+            evaluated_world=evaluated,
+            curriculum=tuple(make_world(spec, level, **config.options) for level in levels),
+            baselines=policies,
+            scripts={role: scripted_opponent(spec, role) for role in spec.roles},
+            demonstrations=imitated or policies["oracle"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(PlayedWorld, EarlierRuns):
     """A resolved training job, which everything after the command line takes.
 
     Attributes:
         config: what was asked for, with renderer, `max_tokens` and learning rates filled in.
-        world: the world, made; fork it to play.
-        evaluated_world: the same with the options that its spec sets for evaluations.
-        curriculum: the world at the levels to pass before, easiest first.
-        roles: the trained roles, the one that figures are about first.
         codec: how the conversation is written in tokens.
         target: the service.
-        max_tokens: most tokens of one reply.
-        baselines: the world's scripted policies by name.
-        scripts: by role, the scripted policy that plays it against others.
-        demonstrations: the scripted policy that supervised learning fits.
-        opponents: by trained role, who plays each other role where that role alone is played: a
-            scripted policy's name, or the weights that speak.
-        start: weights to begin with, or `None`.
-        saved: rollouts of another run that it learns from instead, or `None`.
         others: where several worlds are trained on, the jobs of all but this one's.
-        teacher: the weights that `tokengym distil` learns from, or `None`.
     """
 
     config: JobConfig
-    world: World
-    curriculum: tuple[World, ...]
-    roles: tuple[str, ...]
     codec: Codec
     target: ServiceTarget
-    max_tokens: int
-    evaluated_world: World
-    baselines: Mapping[str, Policy]
-    scripts: Mapping[str, Policy]
-    demonstrations: Policy
-    opponents: Mapping[str, Mapping[str, str | SavedModel]]
-    start: SavedModel | None
-    saved: SavedRollouts | None = None
     others: tuple["Job", ...] = ()
-    teacher: SavedModel | None = None
 
     @classmethod
     def resolve(cls, config: JobConfig) -> "Job":
@@ -101,6 +121,8 @@ class Job:
     @classmethod
     def resolve_on(cls, target: ServiceTarget, config: JobConfig) -> "Job":
         """Resolve the names of a configuration whose service is known.
+
+        In one pass: the worlds, how they are read and written, what that fills in, earlier runs.
 
         Args:
             target: the service.
@@ -114,76 +136,59 @@ class Job:
             require_tensorboard()
         if config.wandb is not None:
             require_extra("wandb", "logging to Weights & Biases")
-        world, evaluated, curriculum = _worlds(config)
-        spec, known = world.spec, baselines(world.spec)
-        scripts = {role: scripted_opponent(spec, role) for role in spec.roles}
-        mixed = [make_world(more.world, more.level, **more.options) for more in config.further]
-        played = [(more, baselines(more.spec)) for more in (*curriculum, *mixed, world)]
-        shown = known.get(config.group(DemonstrationSettings).demonstrations or "")
-        if shown is None:
-            shown = import_object(spec.demonstrations) if spec.demonstrations else known["oracle"]
         if config.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
+        parts = [PlayedWorld.make(each) for each in (config, *config.further)]
         config = replace(config, renderer=renderer_for(config.model, config.renderer))
-        bare = codec_name(config.renderer, target.model, system=config.system)
-        codec = codec_for(codec_named(bare), world.declared_tools)
-        config = fill_in(config, target.model, codec, played, local=target.local)
-        max_tokens = config.max_tokens
-        assert max_tokens is not None
-        own = SavedModel(codec.name, max_tokens, config.temperature, MODEL)
-        named = {**scripts, **spec.opponents, **config.opponents}
-        players = resolve_players(named, own, known)
-        teacher = None
-        if isinstance(config, TeacherSettings):
-            teacher = resolve_teacher(config.teacher, own)
-        roles = config.trained_roles
-        job = cls(
-            config=config,
-            world=world,
-            curriculum=curriculum,
-            roles=roles,
-            codec=codec,
-            target=target,
-            max_tokens=max_tokens,
-            evaluated_world=evaluated,
-            baselines=known,
-            scripts={role: known[name] for role, name in scripts.items()},
-            demonstrations=shown,
-            saved=saved_rollouts(config, world, codec, known),
-            opponents={
-                role: {other: who for other, who in players.items() if other != role}
-                for role in roles
-            },
-            start=saved_model(config.start, own, "--start must be") if config.start else None,
-            others=tuple(cls.resolve_on(target, more) for more in config.further),
-            teacher=teacher,
-        )
-        _ = job.recorded, job.preferences  # a run of which nothing fits is refused now
-        return job
+        bare = codec_named(codec_name(config.renderer, target.model, system=config.system))
+        codecs = [codec_for(bare, part.world.declared_tools) for part in parts]
+        played = [
+            (world, part.baselines)
+            for part in reversed(parts)
+            for world in (*part.curriculum, part.world)
+        ]
+        config = fill_in(config, target.model, codecs[0], played, local=target.local)
+
+        def of(config: JobConfig, part: PlayedWorld, codec: Codec, *others: Job) -> Job:
+            runs = EarlierRuns.of(config, part.world, codec, part.scripts, part.baselines)
+            job = cls(
+                **vars(part), **vars(runs), config=config, codec=codec, target=target, others=others
+            )
+            _ = job.recorded, job.preferences  # a run of which nothing fits is refused now
+            return job
+
+        others = map(of, config.further, parts[1:], codecs[1:])
+        return of(config, parts[0], codecs[0], *others)
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of one reply."""
+        assert self.config.max_tokens is not None
+        return self.config.max_tokens
 
     @cached_property
     def recorded(self) -> Sequence[Sequence[TurnTokens]]:
         """Rollouts to imitate; none where a script is imitated."""
-        if self.saved is None or isinstance(self.config, PreferenceSettings):
+        if self.rollouts is None or isinstance(self.config, PreferenceSettings):
             return []
-        return self.saved.best(self.config.group(DemonstrationSettings).demonstration_return)
+        return self.rollouts.best(self.config.group(DemonstrationSettings).demonstration_return)
 
     @cached_property
     def preferences(self) -> Sequence[TokenPair]:
         """Pairs of replies that `tokengym dpo` fits."""
-        if self.saved is None or not isinstance(self.config, PreferenceSettings):
+        if self.rollouts is None or not isinstance(self.config, PreferenceSettings):
             return []
-        return self.saved.preferences(self.config.margin)
+        return self.rollouts.preferences(self.config.margin)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The trained roles, the one that figures are about first."""
+        return self.config.trained_roles
 
     @property
     def title(self) -> str:
         """The world with its level, for people."""
         return f"{self.world.spec.id} ({self.world.level})"
-
-    @property
-    def tag(self) -> str:
-        """The world with its level in metrics: `energy-small`."""
-        return self.config.tag
 
     @property
     def trained(self) -> dict[str, tuple["Job", str]]:
@@ -322,23 +327,3 @@ class Job:
     def first_task(self) -> int:
         """Index of the first training Task; jobs of different seeds share none."""
         return self.config.seed * TASKS_A_SEED
-
-
-def _worlds(config: JobConfig) -> tuple[World, World, tuple[World, ...]]:
-    """Make a job's world, the same as evaluations play it, and the levels to pass before.
-
-    Raises:
-        UnknownWorldError, OptionError, DataError: if there is no such world, it does not take an
-            option, or its data cannot be used.
-    """
-    try:
-        world = make_world(config.world, config.level, **config.options)
-    except OptionError as error:
-        if config.group(Algorithm).credit != "exact":
-            raise
-        raise OptionError(f"--credit exact is not known here: {error}") from error
-    spec, evaluated = world.spec, world
-    if spec.evaluation:
-        evaluated = make_world(spec, world.level, **{**config.options, **spec.evaluation})
-    levels = config.group(RolloutSettings).curriculum
-    return world, evaluated, tuple(make_world(spec, level, **config.options) for level in levels)

@@ -25,17 +25,6 @@ from tokengym.envs.core.errors import OptionError
 
 logger = logging.getLogger(__name__)
 
-_OFF: dict[str, object] = {
-    "eval_every": 0,
-    "evaluator_builders": [],
-    "stream_minibatch_config": None,
-    "remove_constant_reward_groups": False,
-    "compute_post_kl": False,
-    "enable_trace": False,
-    "span_chart_every": 0,
-    "num_groups_to_log": 0,
-}
-"""What only the cookbook's loop does, and how it is turned off."""
 _PLAYED = (
     *("env/all/total_ob_tokens", "env/all/total_ac_tokens"),
     *("tokens/further", "tokens/greedy"),
@@ -46,7 +35,7 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.95, 1e-8
 
 
 @dataclass(frozen=True)
-class Loss:
+class BatchLoss:
     """The loss of an update.
 
     Attributes:
@@ -66,7 +55,7 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Update:
+class SubmittedUpdate:
     """An update in progress.
 
     Attributes:
@@ -78,7 +67,7 @@ class Update:
     """
 
     data: Sequence[tinker.Datum]
-    loss: Loss
+    loss: BatchLoss
     passes: Sequence[tinker.APIFuture[tinker.ForwardBackwardOutput]]
     steps: Sequence[tinker.APIFuture[tinker.OptimStepResponse]]
     known: Mapping[str, float] = field(default_factory=dict)
@@ -109,7 +98,7 @@ class BatchSource(Protocol):
     """Where batches come from: rollouts of the policies, or demonstrations."""
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> BatchLoss:
         """The loss to minimise."""
         ...
 
@@ -160,11 +149,7 @@ async def train(
         warmup: first steps, over which it rises to what the schedule has. Adam's very first updates
             move every weight by the whole learning rate, however small the signal.
         budget: pays for the steps, of which there are fewer if it does not last.
-
-    Raises:
-        OptionError: if the configuration asks for what only the cookbook's loop does.
     """
-    _refuse_unsupported(config)
     run = Path(config.log_path).name
     log = ml_log.setup_logging(
         log_dir=config.log_path,
@@ -258,7 +243,7 @@ class _Loop:
         scheduled = compute_schedule_lr_multiplier(self.schedule, step, steps)
         return self.config.learning_rate * rising * scheduled
 
-    async def _submit(self, batch: Batch, rate: float) -> dict[str, Update]:
+    async def _submit(self, batch: Batch, rate: float) -> dict[str, SubmittedUpdate]:
         """Submit the update of every policy."""
         updates = {}
         for name, client in self.learners.clients.items():
@@ -280,7 +265,7 @@ class _Loop:
             )
         return updates
 
-    async def _metrics(self, updates: Mapping[str, Update]) -> dict[str, float]:
+    async def _metrics(self, updates: Mapping[str, SubmittedUpdate]) -> dict[str, float]:
         """Wait for the updates; returns their metrics."""
         measured = await asyncio.gather(*(update.metrics() for update in updates.values()))
         if list(updates) == [POLICY]:
@@ -290,12 +275,6 @@ class _Loop:
             for name, metrics in zip(updates, measured, strict=True)
             for key, value in metrics.items()
         }
-
-
-def _refuse_unsupported(config: Config) -> None:
-    for name, off in _OFF.items():
-        if (value := getattr(config, name)) != off:
-            raise OptionError(f"{name}={value!r} works only in the cookbook's loop; leave it out")
 
 
 async def _reference(service: tinker.ServiceClient, config: Config) -> tinker.SamplingClient | None:
@@ -320,11 +299,11 @@ async def _reference(service: tinker.ServiceClient, config: Config) -> tinker.Sa
 def submit(
     client: tinker.TrainingClient,
     data: Sequence[tinker.Datum],
-    loss: Loss,
+    loss: BatchLoss,
     learning_rate: float,
     optimizer_steps: int = 1,
     known: Mapping[str, float] | None = None,
-) -> Update:
+) -> SubmittedUpdate:
     """Submit an update; requests made afterwards see its weights.
 
     Args:
@@ -347,7 +326,7 @@ def submit(
             else client.forward_backward(sent, loss_fn=loss.function, loss_fn_config=loss.settings)
         )
         steps.append(client.optim_step(adam))
-    return Update(data, loss, passes, steps, known or {})
+    return SubmittedUpdate(data, loss, passes, steps, known or {})
 
 
 def without_mask(data: Sequence[tinker.Datum]) -> list[tinker.Datum]:

@@ -48,7 +48,8 @@ class TrainingSession:
         async with service_session(connection.base_url) as client:
             opponents = await _connected(job, connection, client)
             others = {
-                other.tag: await _connected(other, connection, client) for other in job.others
+                other.config.tag: await _connected(other, connection, client)
+                for other in job.others
             }
             hosted = connection.base_url is None
             gate = asyncio.Semaphore(_HOSTED_EPISODES_AT_ONCE if hosted else _EPISODES_AT_ONCE)

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +14,15 @@ from tinker_cookbook.rl.types import RLDataset
 
 from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.scale import level_ends
-from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
+from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.curriculum import Curriculum, Stage
-from tokengym.agents.training.batches.demonstrations import (
-    Demonstrations,
-    datums,
-    recorded_demonstrations,
-    scripted_demonstrations,
-)
+from tokengym.agents.training.batches.examples import demonstrations, preference_pairs
 from tokengym.agents.training.batches.mixture import MixedSource, WorldMixture
-from tokengym.agents.training.batches.preferences import Preferences
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.budget import TokenBudget
 from tokengym.agents.training.config import PreferenceSettings, RolloutSettings
 from tokengym.agents.training.connection import Connection, environment_variable
-from tokengym.agents.training.earlier_runs import Opponents
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
 from tokengym.agents.training.folder.run import RunFolder, Weights
 from tokengym.agents.training.folder.tensorboard import event_writer, write_events
@@ -101,29 +93,6 @@ async def train_job(
     return collapse
 
 
-def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstrations:
-    """Return the demonstrations a job fits.
-
-    Args:
-        job: the job.
-        opponents: by trained role, who plays each other role.
-    """
-    size = job.config.groups_per_batch * job.config.group_size
-    if job.recorded:
-        append_only = job.codec.append_only
-        data = [datums(turns, append_only=append_only) for turns in job.recorded]
-        return recorded_demonstrations(data, size, job.config.steps, job.config.seed)
-    return scripted_demonstrations(
-        job.world,
-        TaskRange(job.world, "train", job.config.steps * size, job.first_task),
-        size,
-        job.codec,
-        job.demonstrations,
-        {role: job.players(others) for role, others in opponents.items()},
-        job.policies,
-    )
-
-
 def kept_rollouts(session: TrainingSession, run: RunFolder) -> TrainRollouts:
     """Return what saves the rollouts of a job's training steps in its run folder."""
     job = session.job
@@ -147,7 +116,7 @@ async def _source(
 ) -> BatchSource:
     job, settings = session.job, session.job.config
     if isinstance(settings, PreferenceSettings):
-        return Preferences(
+        return preference_pairs(
             job.preferences,
             max(1, settings.groups_per_batch * settings.group_size // 2),
             settings.steps,
@@ -156,7 +125,7 @@ async def _source(
             settings.seed,
         )
     if not isinstance(settings, RolloutSettings):
-        return demonstrations_of(job, session.opponents)
+        return demonstrations(job, session.opponents)
     spare = None
     if job.algorithm.filter == "resample":
         spare, _ = await job.further_dataset(dataset)()
@@ -165,7 +134,7 @@ async def _source(
     if job.others:
         sources = [
             MixedSource(
-                part.job.tag,
+                part.job.config.tag,
                 part.job.dataset(part.opponents),
                 level_ends(part.job.world, role),
             )

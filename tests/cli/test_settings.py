@@ -88,3 +88,22 @@ def test_a_value_beyond_its_limits_or_choices_is_refused_by_its_flag(name: str) 
     for value in wrong:
         with pytest.raises(OptionError, match=f"^{setting.flag} must be .*{value}"):
             preset_for(kind, "disruption", **{**needed(kind), name: value})
+
+
+NEEDING = [name for name, setting in SETTINGS.items() if setting.needs]
+OTHER_VALUES = {"separate": True, "warm_start_rate": 1e-3, "warm_start_updates": 2}
+OTHER_VALUES |= {"resample_tokens": 5}
+ENOUGH = {"self_play": True, "warm_start": 1}
+
+
+@pytest.mark.parametrize("name", NEEDING)
+def test_a_setting_is_refused_without_what_it_needs(name: str) -> None:
+    setting, value = SETTINGS[name], OTHER_VALUES[name]
+    needed, _, wanted = setting.needs.partition("=")
+    kind = next(kind for kind in CONFIGS.values() if name in settings_of(kind))
+    other = f"--{needed.replace('_', '-')}"
+    with pytest.raises(OptionError, match=f"^{setting.flag} {value} is for {other}"):
+        preset_for(kind, "disruption", **{name: value})
+    both = preset_for(kind, "disruption", **{name: value, needed: wanted or ENOUGH[needed]})
+    assert getattr(both, name) == value
+    assert other in setting.described

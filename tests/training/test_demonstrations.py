@@ -15,12 +15,11 @@ from tests.training.jobs import write_rollouts
 from tokengym.agents.tinker.codec import codec_named
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.agents.training.batches.demonstrations import datums, recorded_demonstrations
+from tokengym.agents.training.batches.examples import demonstrations, imitation_data
 from tokengym.agents.training.config import SftConfig
 from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset, preset_for
-from tokengym.agents.training.trainer import demonstrations_of
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import play
 from tokengym.envs.disruption.challengers import scripted
@@ -96,7 +95,7 @@ def scripted_debate(codec_name: str, role: str) -> tuple[list[TurnTokens], float
 def test_one_datum_holds_a_whole_side_and_weighs_its_own_tokens(role: str, count: int) -> None:
     turns, earned = scripted_debate("byte", role)
     assert len(turns) == count
-    (datum,) = datums(turns, append_only=True)
+    (datum,) = imitation_data(turns, append_only=True)
     targets = datum.loss_fn_inputs["target_tokens"].tolist()
     weights = datum.loss_fn_inputs["weights"].tolist()
     whole = [*turns[-1].observation, *turns[-1].reply]
@@ -112,7 +111,7 @@ def test_a_format_that_renders_again_makes_a_datum_a_turn() -> None:
     name = f"qwen3@{MODEL_DIR}"
     assert not codec_named(name).append_only
     turns, _ = scripted_debate(name, "predictor")
-    made = datums(turns, append_only=False)
+    made = imitation_data(turns, append_only=False)
     assert len(made) == len(turns) == 2
     for datum, turn in zip(made, turns, strict=True):
         assert sum(datum.loss_fn_inputs["weights"].tolist()) == len(turn.reply)
@@ -121,7 +120,7 @@ def test_a_format_that_renders_again_makes_a_datum_a_turn() -> None:
 def test_a_steps_examples_are_always_the_same_and_no_two_steps_share_any() -> None:
     sizes: dict[str, Any] = {"steps": 3, "groups_per_batch": 1, "group_size": 2}
     config = preset_for(SftConfig, "disruption", **sizes, self_play=True)
-    source = demonstrations_of(
+    source = demonstrations(
         Job.resolve(config),
         {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}},
     )
@@ -141,7 +140,7 @@ def test_policies_of_their_own_are_shown_their_own_sides() -> None:
     config = preset_for(SftConfig, "disruption", self_play=True, separate=True, groups_per_batch=1)
     job = Job.resolve(config)
     opponents = {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}}
-    data = asyncio.run(demonstrations_of(job, opponents).batch(0, {})).data
+    data = asyncio.run(demonstrations(job, opponents).batch(0, {})).data
     assert {name: len(found) for name, found in data.items()} == {"predictor": 8, "challenger": 8}
 
 
@@ -156,7 +155,7 @@ def test_the_best_rollout_of_each_group_of_a_run_is_imitated(tmp_path: Path) -> 
     assert turn.reply == list(best.turns[0].tokens)
     episode = Episode(job.world, job.world.task("train", 0), job.codec)
     assert turn.observation == episode.observation.tolist()
-    source = recorded_demonstrations([datums([turn], append_only=True)], 2, 2, seed=0)
+    source = demonstrations(Job.resolve(config), {})
     data = asyncio.run(source.batch(1, {})).data[POLICY]
     assert [row.model_input.to_ints() for row in data] == [
         [*turn.observation, *turn.reply][:-1]

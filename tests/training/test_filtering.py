@@ -9,7 +9,7 @@ from tests.training.rollouts import group_of
 from tokengym.agents.training.batches.credit import advantages, spreads
 from tokengym.agents.training.batches.datums import turn_table
 from tokengym.agents.training.batches.filtering import (
-    Verdict,
+    GroupSignal,
     counts,
     further_groups,
     judge,
@@ -22,7 +22,7 @@ from tokengym.rewards.bounds import Range
 from tokengym.rewards.ties import tie_statistics
 
 DEFAULT = Algorithm()
-LIVE, TIE, RESOLUTION = Verdict.LIVE, Verdict.TIE, Verdict.RESOLUTION
+LIVE, TIE, RESOLUTION = GroupSignal.LIVE, GroupSignal.TIE, GroupSignal.RESOLUTION
 
 tables = st.lists(
     st.lists(st.integers(0, 4).map(lambda n: n / 4), min_size=2, max_size=5),
@@ -31,7 +31,7 @@ tables = st.lists(
 )
 
 
-def verdicts(rows: list[list[float]], choices: Algorithm = DEFAULT) -> list[Verdict]:
+def verdicts(rows: list[list[float]], choices: Algorithm = DEFAULT) -> list[GroupSignal]:
     return judge(spreads(choices, turn_table([group_of(*row) for row in rows])), choices.min_spread)
 
 

@@ -312,15 +312,6 @@ def test_a_key_and_the_starting_policy_do_not_go_together(
         run_job(SMALL, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"steps": 0}, {"group_size": 1}, {"learning_rate": 0.0}, {"mode": "x"}, {"level": "x"}],
-)
-def test_settings_that_make_no_sense_are_refused_by_name(change: dict[str, object]) -> None:
-    with pytest.raises(OptionError, match=next(iter(change)).replace("_", "-")):
-        replace(SMALL, **change)  # type: ignore[arg-type]
-
-
 def test_a_client_that_never_closes_holds_no_finished_run_up(
     served: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from tinker_cookbook.rl.types import TrajectoryGroup
 from tokengym.agents.training.batches.credit import advantages
 from tokengym.agents.training.batches.datums import drift, rollout_data, turn_table
 from tokengym.agents.training.config import Algorithm
-from tokengym.agents.training.loop import Loss, submit, without_mask
+from tokengym.agents.training.loop import BatchLoss, submit, without_mask
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -128,7 +128,7 @@ def test_the_cookbooks_loop_and_ours_make_the_same_updates_of_the_same_rollouts(
         assert [len(groups) for groups in steps] == [GROUPS] * STEPS
         sampled = our_data(list(chain.from_iterable(steps)))
         before = await logprobs(ours, sampled)
-        loss = Loss(config.loss_fn, drift, config.loss_fn_config)
+        loss = BatchLoss(config.loss_fn, drift, config.loss_fn_config)
         for groups in steps:
             update = submit(ours, our_data(groups), loss, RATE, config.num_substeps)
             await update.metrics()

@@ -121,23 +121,6 @@ def test_the_demonstrations_of_a_step_are_divided_into_updates(
     assert warm.digest != trained.digest
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"warm_start": -1}, "--warm-start must be at least 0"),
-        ({"warm_start": 3, "warm_start_rate": 0.0}, "--warm-start-rate must be above 0"),
-        ({"warm_start_rate": 1e-3}, "--warm-start-rate 0.001 is for --warm-start"),
-        ({"warm_start_updates": 2}, "--warm-start-updates 2 is for --warm-start"),
-        ({"warm_start": 3, "warm_start_updates": 0}, "--warm-start-updates must be at least 1"),
-        ({"kl": -0.5}, "kl must be at least 0"),
-        ({"patience": -1}, "patience must be at least 0"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
-        job(**changes)
-
-
 def test_unknown_demonstrations_are_refused_by_name() -> None:
     with pytest.raises(OptionError, match="--demonstrations must be a run folder or one of"):
         Job.resolve(job(demonstrations="wise"))

@@ -30,7 +30,7 @@ from tokengym.agents.training.batches.datums import (
 )
 from tokengym.agents.training.batches.distillation import distill
 from tokengym.agents.training.batches.filtering import (
-    Verdict,
+    GroupSignal,
     counts,
     further_groups,
     judge,
@@ -41,7 +41,7 @@ from tokengym.agents.training.batches.sampling import PolicySampler, SeededRollo
 from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.earlier_runs import opponent_labels
 from tokengym.agents.training.folder.run import POLICY
-from tokengym.agents.training.loop import Batch, Loss
+from tokengym.agents.training.loop import Batch, BatchLoss
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
@@ -135,9 +135,9 @@ class RolloutCollector:
             raise OptionError("filter='resample' needs a dataset of further groups, got none")
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> BatchLoss:
         """The configuration's loss, measured by how far the policy has moved from the sampler."""
-        return Loss(self.config.loss_fn, drift, self.config.loss_fn_config)
+        return BatchLoss(self.config.loss_fn, drift, self.config.loss_fn_config)
 
     def __len__(self) -> int:
         """Return the number of steps."""
@@ -165,7 +165,7 @@ class RolloutCollector:
         sent = [
             n
             for n, verdict in enumerate(verdicts)
-            if self.algorithm.filter == "keep" or verdict is Verdict.LIVE
+            if self.algorithm.filter == "keep" or verdict is GroupSignal.LIVE
         ]
         metrics = compute_trajectory_metrics(
             [group.rolled for group in own], [group.builder.logging_tags() for group in own]
@@ -175,8 +175,8 @@ class RolloutCollector:
             metrics |= self.dataset.measure(step, _mean_earned(own))
         metrics |= {
             "groups/further": float(len(groups) - first),
-            "groups/further_live": float(verdicts[first:].count(Verdict.LIVE)),
-            "groups/missing": float(max(0, first - verdicts.count(Verdict.LIVE))),
+            "groups/further_live": float(verdicts[first:].count(GroupSignal.LIVE)),
+            "groups/missing": float(max(0, first - verdicts.count(GroupSignal.LIVE))),
             "groups/budget_ended": float(budget_ended),
             "tokens/further": float(sum(group.cost for group in further)),
             "tokens/greedy": float(sum(group.greedy_tokens for group in (*own, *further))),
@@ -192,7 +192,7 @@ class RolloutCollector:
         advantage_of: dict[int, float] = {}
         for role in dict.fromkeys(group.role for group in groups):
             here = [n for n, group in enumerate(groups) if group.role == role]
-            live = sum(verdicts[n] is Verdict.LIVE for n in here)
+            live = sum(verdicts[n] is GroupSignal.LIVE for n in here)
             size = sum(n < first for n in here)
             scale = size / live if live and self.algorithm.denominator == "live" else 1.0
             chosen = [groups[n] for n in sent if groups[n].role == role]
@@ -246,7 +246,7 @@ class RolloutCollector:
         return further, False
 
     def _live_tasks(self, groups: Sequence[_TaskGroup]) -> int:
-        return sum(Verdict.LIVE in self._judge(group.by_role()) for group in groups)
+        return sum(GroupSignal.LIVE in self._judge(group.by_role()) for group in groups)
 
     async def _roll(
         self,
@@ -320,18 +320,19 @@ class RolloutCollector:
                 "as energy or forecast with credit=True"
             )
 
-    def _judge(self, groups: Sequence[_RoleGroup]) -> list[Verdict]:
+    def _judge(self, groups: Sequence[_RoleGroup]) -> list[GroupSignal]:
         return judge(spreads(self.algorithm, _table(groups)), self.algorithm.min_spread)
 
     def _count(
-        self, groups: Sequence[_RoleGroup], verdicts: Sequence[Verdict], sent: Sequence[int]
+        self, groups: Sequence[_RoleGroup], verdicts: Sequence[GroupSignal], sent: Sequence[int]
     ) -> dict[str, float]:
         """Count the groups by verdict, and those that are left out by the reason."""
         numbers = {"drawn": float(len(groups)), "trained": float(len(sent))} | counts(verdicts)
         sent_places = set(sent)
         dropped = counts([verdict for n, verdict in enumerate(verdicts) if n not in sent_places])
         numbers |= {
-            f"dropped_{reason}": dropped[reason] for reason in (Verdict.TIE, Verdict.RESOLUTION)
+            f"dropped_{reason}": dropped[reason]
+            for reason in (GroupSignal.TIE, GroupSignal.RESOLUTION)
         }
         levels = Counter[str]()
         for group, verdict in zip(groups, verdicts, strict=True):

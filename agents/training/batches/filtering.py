@@ -14,7 +14,7 @@ from tokengym.rewards.arrays import Floats
 from tokengym.rewards.bounds import Range
 
 
-class Verdict(StrEnum):
+class GroupSignal(StrEnum):
     """Whether a group has a signal, and why not."""
 
     LIVE = "live"
@@ -25,7 +25,7 @@ class Verdict(StrEnum):
     """It differs, but by no more than the resolution: noise that standardising would blow up."""
 
 
-def judge(spread_N: Floats, min_spread: float) -> list[Verdict]:
+def judge(spread_N: Floats, min_spread: float) -> list[GroupSignal]:
     """Return the verdict on each group.
 
     Args:
@@ -36,7 +36,7 @@ def judge(spread_N: Floats, min_spread: float) -> list[Verdict]:
     dead_N = spread_N <= min_spread
     tie_N = spread_N <= MINIMUM_SPREAD
     return [
-        (Verdict.TIE if tie else Verdict.RESOLUTION) if dead else Verdict.LIVE
+        (GroupSignal.TIE if tie else GroupSignal.RESOLUTION) if dead else GroupSignal.LIVE
         for dead, tie in zip(dead_N.tolist(), tie_N.tolist(), strict=True)
     ]
 
@@ -56,13 +56,13 @@ def further_groups(missing: int, budget: int, spent: int, most_expensive: int) -
     return min(missing, left // most_expensive) if most_expensive > 0 else missing
 
 
-def counts(verdicts: Sequence[Verdict]) -> dict[str, float]:
+def counts(verdicts: Sequence[GroupSignal]) -> dict[str, float]:
     """Return the number of groups of each verdict, all verdicts named."""
     numbers = Counter(verdicts)
-    return {verdict.value: float(numbers[verdict]) for verdict in Verdict}
+    return {verdict.value: float(numbers[verdict]) for verdict in GroupSignal}
 
 
-def tie_levels(verdict: Verdict, mean_return: float, range_: Range) -> dict[str, int]:
+def tie_levels(verdict: GroupSignal, mean_return: float, range_: Range) -> dict[str, int]:
     """Return where a group ties, as counts: at the world's lowest return, the highest, or between.
 
     Args:
@@ -70,7 +70,7 @@ def tie_levels(verdict: Verdict, mean_return: float, range_: Range) -> dict[str,
         mean_return: of its rollouts.
         range_: of returns.
     """
-    tied = verdict is Verdict.TIE
+    tied = verdict is GroupSignal.TIE
     lowest = tied and mean_return <= range_.low + MINIMUM_SPREAD
     highest = tied and not lowest and mean_return >= range_.high - MINIMUM_SPREAD
     between = tied and not lowest and not highest

@@ -1,12 +1,13 @@
-"""Where a run is trained, and what another run may not repeat."""
+"""Where a run is trained: what another run needs alike to repeat it to the last digit."""
 
+import contextlib
 import os
 import platform
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.service import LocalService
 from tokengym.agents.training.connection import Connection
 from tokengym.installed import installed_version
 
@@ -32,36 +33,16 @@ def describe_environment(connection: Connection) -> dict[str, Any]:
         "threads": None if service is None else service.threads,
         "precision": None if service is None else service.precision,
         "git": _git(Path(__file__).resolve().parents[2]),
-        "not_promised": _not_promised(service),
     }
-
-
-def _not_promised(service: LocalService | None) -> list[str]:
-    """Return, in sentences, what may make the same command give other figures."""
-    sentences = [
-        "Other versions of these libraries, another processor or another number of threads round "
-        "sums otherwise; then replies may differ, and all that follows."
-    ]
-    if service is None:
-        sentences.append(
-            "The service is not the run's own: it decides whether equal requests get equal answers."
-        )
-    elif not service.deterministic:
-        sentences.append(
-            "Without --deterministic the last digits of a log-probability may depend on what else "
-            "the service computes at the time, and weights with them; in float32 they do."
-        )
-    return sentences
 
 
 def _processor() -> str:
     """Return the processor's name, as Linux reports it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def _git(root: Path) -> dict[str, Any] | None:
@@ -69,13 +50,9 @@ def _git(root: Path) -> dict[str, Any] | None:
     # Only its own repository: an environment may lie within another one.
     if not (root / ".git").exists():
         return None
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(root), *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-    changes = ("status", "--porcelain", "--untracked-files=no")
+    git = partial(subprocess.check_output, cwd=root, stderr=subprocess.DEVNULL, text=True)
     try:
-        return {"commit": git("rev-parse", "HEAD"), "modified": bool(git(*changes))}
+        changes = git(["git", "status", "--porcelain", "--untracked-files=no"])
+        return {"commit": git(["git", "rev-parse", "HEAD"]).strip(), "modified": bool(changes)}
     except (OSError, subprocess.CalledProcessError):
         return None
