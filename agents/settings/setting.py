@@ -121,8 +121,8 @@ def option(
     Without `flag` that is the field's name, without `choices` those of a literal type; with `...`
     as its default it must be named.
     """
-    said = {"help": help, "flag": flag, "least": least, "most": most, "above": above, "read": read}
-    said |= {"choices": tuple(choices), "needs": needs}
+    said: dict[str, Any] = {"help": help, "flag": flag, "least": least, "most": most}
+    said |= {"above": above, "read": read, "choices": tuple(choices), "needs": needs}
     usual: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}
     return cast("T", field(**({} if default is ... else usual), metadata=said))
 

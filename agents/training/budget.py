@@ -31,22 +31,18 @@ class TokenBudget:
     @classmethod
     def of_run(cls, config: JobConfig, run: RunFolder) -> "TokenBudget":
         """Return the budget of a run that has been evaluated before training, perhaps resumed."""
-        log = run.rollouts
+        rollouts = run.rollouts
         if config.max_total_tokens is None:
             return cls()
-        played = [file.name for file in log.segments() if file.step is None]
+        played = [file.name for file in rollouts.segments() if file.step is None]
         before = [evaluation_segment(name) for name in ("before", "before_low")]
-        evaluation = sum(_used(log, name) for name in before)
-        episodes = sum(1 for name in before for _ in log.read(name))
+        evaluation = sum(_used(rollouts, name) for name in before)
+        episodes = sum(1 for name in before for _ in rollouts.read(name))
         warms = config.group(LearningSettings).warm_start
         to_play = 2 if warms and evaluation_segment("warm") not in played else 1
-        # The cookbook's loop, which a run without a budget may have begun in, logs no total.
-        rows = [
-            *run.warm_start.step_log(replies=False).current(),
-            *run.step_log(replies=False).current(),
-        ]
-        steps = [int(row.metrics.get(TOKENS, row.tokens)) for row in rows]
-        spent = sum(_used(log, name) for name in played) + sum(steps)
+        logs = [part.step_log(replies=False) for part in (run.warm_start, run)]
+        steps = [int(row.metrics[TOKENS]) for log in logs for row in log.current()]
+        spent = sum(_used(rollouts, name) for name in played) + sum(steps)
         # What an episode reads and writes is read once more to train on it.
         expected = 2 * evaluation * config.groups_per_batch * config.group_size // max(episodes, 1)
         return cls(

@@ -32,7 +32,7 @@ from tokengym.agents.training.earlier_runs import (
     opponent_labels,
 )
 from tokengym.agents.training.fill_in import fill_in
-from tokengym.agents.training.folder.tensorboard import require_tensorboard
+from tokengym.agents.training.folder.trackers import require_tensorboard
 from tokengym.agents.training.presets import is_toy
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
@@ -304,9 +304,9 @@ class Job(PlayedWorld, EarlierRuns):
             prefetch=True,
         )
 
-    def further_dataset(self, dataset: TaskDatasetBuilder) -> TaskDatasetBuilder:
-        """Return the builder of single groups, on Tasks that no step starts with."""
-        first = self.first_task + TASKS_A_SEED - _FURTHER_TASKS
+    def further_dataset(self, opponents: Mapping[str, Opponents]) -> TaskDatasetBuilder:
+        """Return the builder of single groups, on Tasks that no step starts with; see `dataset`."""
+        first, dataset = self.first_task + TASKS_A_SEED - _FURTHER_TASKS, self.dataset(opponents)
         return chz.replace(
             dataset, first_task=first, n_batches=_FURTHER_TASKS, groups_per_batch=1, prefetch=False
         )

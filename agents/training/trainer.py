@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,18 @@ from tinker_cookbook.rl.types import RLDataset
 
 from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.scale import level_ends
-from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.curriculum import Curriculum, Stage
-from tokengym.agents.training.batches.examples import demonstrations, preference_pairs
+from tokengym.agents.training.batches.examples import ExampleOrder, demonstrations, preference_pairs
 from tokengym.agents.training.batches.mixture import MixedSource, WorldMixture
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.budget import TokenBudget
 from tokengym.agents.training.config import PreferenceSettings, RolloutSettings
-from tokengym.agents.training.connection import Connection, environment_variable
+from tokengym.agents.training.connection import environment_variable
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
-from tokengym.agents.training.folder.run import RunFolder, Weights
-from tokengym.agents.training.folder.tensorboard import event_writer, write_events
+from tokengym.agents.training.folder.monitor import StepRow
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.trackers import event_writer, write_events
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import BatchSource, train
 from tokengym.agents.training.progress import Progress
@@ -66,10 +67,8 @@ async def train_job(
     done = max(run.saved_steps, default=0)
     rollouts.discard_from(done)
     rollouts.seal(done - 1)
-    dataset = job.dataset(session.opponents)
-    start = Weights(session.start(state=False), session.start(state=True))
-    config = trainer_config(job, run.folder, session.connection, dataset, start)
-    source = await _source(session, config, dataset, run, rollouts)
+    config = _cookbook_config(session, run.folder)
+    source = await _source(session, config, run, rollouts)
     schedule, warmup = job.config.schedule, job.config.lr_warmup
     work = train(config, source, policies, job.config.seed, schedule, warmup, budget)
     # The cookbook looks for a repository around itself, and would write the changes in it to the
@@ -108,29 +107,40 @@ def kept_rollouts(session: TrainingSession, run: RunFolder) -> TrainRollouts:
 
 
 async def _source(
-    session: TrainingSession,
-    config: cookbook.Config,
-    dataset: TaskDatasetBuilder,
-    run: RunFolder,
-    rollouts: TrainRollouts,
+    session: TrainingSession, config: cookbook.Config, run: RunFolder, rollouts: TrainRollouts
 ) -> BatchSource:
     job, settings = session.job, session.job.config
     if isinstance(settings, PreferenceSettings):
-        return preference_pairs(
-            job.preferences,
-            max(1, settings.groups_per_batch * settings.group_size // 2),
-            settings.steps,
-            await session.sampler(session.start(state=False)),
-            settings.beta,
-            settings.seed,
-        )
+        reference = await session.sampler(session.start(state=False))
+        size = max(1, settings.groups_per_batch * settings.group_size // 2)
+        order = ExampleOrder(len(job.preferences), size, settings.seed)
+        return preference_pairs(job.preferences, order, settings.steps, reference, settings.beta)
     if not isinstance(settings, RolloutSettings):
         return demonstrations(job, session.opponents)
-    spare = None
+    spare, teacher = None, None
     if job.algorithm.filter == "resample":
-        spare, _ = await job.further_dataset(dataset)()
-    groups: RLDataset
-    rows = run.step_log(replies=False).current
+        spare, _ = await job.further_dataset(session.opponents)()
+    if job.teacher is not None:
+        teacher = await session.sampler(job.teacher.path(session.connection))
+    return RolloutCollector(
+        config,
+        job.algorithm,
+        await _groups(session, settings, run.step_log(replies=False).current),
+        spare,
+        job.policies,
+        job.config.seed,
+        rollouts,
+        teacher,
+        {part.world.spec.id: part.world.spec for part in (job, *job.others)},
+    )
+
+
+async def _groups(
+    session: TrainingSession, settings: RolloutSettings, rows: Callable[[], Sequence[StepRow]]
+) -> RLDataset:
+    """Return the groups of every step: of one world, its curriculum, or several worlds."""
+    job, config = session.job, session.job.config
+    dataset = job.dataset(session.opponents)
     if job.others:
         sources = [
             MixedSource(
@@ -140,34 +150,18 @@ async def _source(
             )
             for part, role in map(session.of, job.trained)
         ]
-        sizes = settings.groups_per_batch, settings.steps
-        groups = WorldMixture(sources, rows, *sizes, settings.shares(), settings.seed)
-    elif job.curriculum:
-        stages = [
-            Stage(
-                world.level,
-                (await chz.replace(dataset, level=world.level)())[0],
-                level_ends(world, job.roles[0]),
-            )
-            for world in (*job.curriculum, job.world)
-        ]
-        groups = Curriculum(stages, rows, settings.bar)
-    else:
-        groups, _ = await dataset()
-    teacher = None
-    if job.teacher is not None:
-        teacher = await session.sampler(job.teacher.path(session.connection))
-    return RolloutCollector(
-        config,
-        job.algorithm,
-        groups,
-        spare,
-        job.policies,
-        settings.seed,
-        rollouts,
-        teacher,
-        {part.world.spec.id: part.world.spec for part in (job, *job.others)},
-    )
+        sizes = config.groups_per_batch, config.steps
+        return WorldMixture(sources, rows, *sizes, settings.shares(), config.seed)
+    stages = [
+        Stage(
+            world.level,
+            (await chz.replace(dataset, level=world.level)())[0],
+            level_ends(world, job.roles[0]),
+        )
+        for world in (*job.curriculum, job.world)
+        if job.curriculum
+    ]
+    return Curriculum(stages, rows, settings.bar) if stages else (await dataset())[0]
 
 
 async def _watch(
@@ -182,13 +176,13 @@ async def _watch(
     log.poll()
     events = event_writer(run.folder / "tensorboard") if job.config.tensorboard else None
     with (
-        progress.steps(job.config.steps, log.rows) as bar,
+        progress.steps(job.config.steps, log.rows) as show,
         events or contextlib.nullcontext() as board,
     ):
         while True:
             done, _ = await asyncio.wait({training}, timeout=_POLL_SECONDS)
             for row in log.poll():
-                bar.show(row)
+                show(row)
                 if epoch := job.epoch_begun(row.step):
                     progress.say(epoch)
                 rollouts.seal(row.step)
@@ -204,23 +198,13 @@ async def _watch(
                 return collapse
 
 
-def trainer_config(
-    job: Job, folder: Path, connection: Connection, dataset: TaskDatasetBuilder, start: Weights
-) -> cookbook.Config:
-    """Return a job's configuration in the cookbook's terms, in which run folders keep it.
-
-    Args:
-        job: the job.
-        folder: the run folder.
-        connection: to the service.
-        dataset: builds the groups of every step.
-        start: weights to begin with, of which there may be none.
-    """
-    config = job.config
+def _cookbook_config(session: TrainingSession, folder: Path) -> cookbook.Config:
+    """Return a job's configuration in the cookbook's terms, in which run folders keep it."""
+    job, config, connection = session.job, session.job.config, session.connection
     fields: dict[str, Any] = {
         "learning_rate": config.learning_rate,
-        "dataset_builder": dataset,
-        "load_checkpoint_path": start.state,
+        "dataset_builder": job.dataset(session.opponents),
+        "load_checkpoint_path": session.start(state=True),
         "model_name": connection.model,
         "renderer_name": config.renderer,
         "recipe_name": "tokengym",
@@ -254,6 +238,6 @@ def trainer_config(
     if job.learning.kl:
         fields["kl_penalty_coef"] = job.learning.kl
         fields["kl_reference_config"] = cookbook.KLReferenceConfig(
-            base_model=connection.model, load_checkpoint_path=start.sampler
+            base_model=connection.model, load_checkpoint_path=session.start(state=False)
         )
     return cookbook.Config(**fields)

@@ -53,9 +53,9 @@ def test_a_line_of_progress_shows_the_means_since_the_line_before(
     rewards = [step / total for step in range(total)]
     path.write_text("".join(line(step, reward) + "\n" for step, reward in enumerate(rewards)))
     shown = StringIO()
-    with Progress(Console(file=shown, width=200)).steps(total, []) as bar:
+    with Progress(Console(file=shown, width=200)).steps(total, []) as show:
         for row in StepLog(path, RolloutLog(tmp_path)).current():
-            bar.show(row)
+            show(row)
     found = re.findall(r"step (\d+)/\d+  reward (\S+)", shown.getvalue())
     assert [int(number) for number, _ in found] == sorted({*range(1, total + 1, every), total})
     for number, reward in found:

@@ -14,7 +14,7 @@ from tests.training.jobs import metrics, run_job, write_rollouts
 from tokengym.agents.cli.compare import training_method
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnRecord, train_segment
-from tokengym.agents.training.batches.examples import Examples, preference_pairs
+from tokengym.agents.training.batches.examples import ExampleOrder, Examples, preference_pairs
 from tokengym.agents.training.config import DpoConfig
 from tokengym.agents.training.earlier_runs import SavedRollouts, TokenPair
 from tokengym.agents.training.folder.run import POLICY, RunFolder
@@ -104,7 +104,7 @@ class Indifferent:
 def test_all_pairs_are_seen_once_before_any_is_seen_again() -> None:
     reference: Any = Indifferent()
     pairs = [TokenPair([1, 2], [10 + n], [20 + n]) for n in range(5)]
-    source = preference_pairs(pairs, 2, 5, reference, 0.1, seed=3)
+    source = preference_pairs(pairs, ExampleOrder(5, 2, 3), 5, reference, 0.1)
 
     def shown(source: Examples) -> list[list[int]]:
         batches = [asyncio.run(source.batch(step, {})).data[POLICY] for step in range(5)]
@@ -118,8 +118,8 @@ def test_all_pairs_are_seen_once_before_any_is_seen_again() -> None:
     assert sorted(chosen[:5]) == sorted(chosen[5:]) == list(range(10, 15))
     assert chosen[:5] != chosen[5:]
     assert reference.asked == 10  # each reply once
-    assert shown(preference_pairs(pairs, 2, 5, reference, 0.1, seed=3)) == shown(source)
-    assert shown(preference_pairs(pairs, 2, 5, reference, 0.1, seed=4)) != shown(source)
+    assert shown(preference_pairs(pairs, ExampleOrder(5, 2, 3), 5, reference, 0.1)) == shown(source)
+    assert shown(preference_pairs(pairs, ExampleOrder(5, 2, 4), 5, reference, 0.1)) != shown(source)
 
 
 @dataclass
@@ -141,7 +141,7 @@ def test_a_pair_stays_together_whatever_the_number_of_optimizer_steps(optimizer_
     """Parted, the chosen reply of one pair would be compared with the rejected one of another."""
     reference: Any = Indifferent()
     pairs = [TokenPair([1, 2], [10 + n], [20 + n]) for n in range(5)]
-    source = preference_pairs(pairs, 5, 1, reference, 0.1, seed=3)
+    source = preference_pairs(pairs, ExampleOrder(5, 5, 3), 1, reference, 0.1)
     data = asyncio.run(source.batch(0, {})).data[POLICY]
     client: Any = Recorder()
     submit(client, data, source.loss, 1e-5, optimizer_steps)

@@ -7,7 +7,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tokengym.agents.training.folder import tensorboard
 from tokengym.agents.training.folder.monitor import StepRow
-from tokengym.agents.training.folder.tensorboard import (
+from tokengym.agents.training.folder.trackers import (
     event_writer,
     require_tensorboard,
     write_events,

@@ -20,7 +20,7 @@ from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.presets import preset, preset_for
-from tokengym.agents.training.progress import Bar
+from tokengym.agents.training.progress import Progress
 from tokengym.agents.viewer.episode_report import episode_table
 from tokengym.agents.viewer.forecast_report import forecast_parts
 from tokengym.agents.viewer.run_report import Side, run_report
@@ -85,7 +85,8 @@ def test_a_policy_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path
     row = {"step": 0, "env/all/malformed": 0.98, **REWARDED}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     shown = StringIO()
-    Bar(Console(file=shown, width=200), 1, [], None).show(RunFolder(tmp_path).steps()[0])
+    with Progress(Console(file=shown, width=200)).steps(1, []) as show:
+        show(RunFolder(tmp_path).steps()[0])
     assert "malformed 98%" in shown.getvalue()
 
 

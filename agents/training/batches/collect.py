@@ -55,46 +55,41 @@ same ones again."""
 
 
 @dataclass(frozen=True)
-class _TaskGroup:
-    """All rollouts of one Task, their records, and what they cost."""
+class _Rollouts:
+    """Rollouts of one Task with their records, of all roles or of one, and the greedy one."""
 
     builder: EnvGroupBuilder
     rolled: TrajectoryGroup
-    records: Sequence[RolloutRecord]
-    tokens: int
+    records: Sequence[RolloutRecord] = ()
     greedy: TrajectoryGroup | None = None
-    greedy_tokens: int = 0
+    role: str | None = None
+
+    @property
+    def greedy_tokens(self) -> int:
+        """Tokens read and sampled by the greedy rollout."""
+        return tokens_of(self.greedy) if self.greedy else 0
 
     @property
     def cost(self) -> int:
         """Tokens read and sampled, those of the greedy rollout included."""
-        return self.tokens + self.greedy_tokens
+        return tokens_of(self.rolled) + self.greedy_tokens
 
-    def by_role(self) -> "list[_RoleGroup]":
+    @property
+    def greedy_return(self) -> float:
+        """Return of the greedy rollout; 0 if there was none."""
+        return float(self.greedy.get_total_rewards()[0]) if self.greedy else 0.0
+
+    def by_role(self) -> "list[_Rollouts]":
         """Return the rollouts that are compared with each other: those of one role each."""
         builder = self.builder
         roles = builder.role if isinstance(builder, TaskGroupBuilder) else None
         if not isinstance(roles, tuple):
-            (greedy,) = self.greedy.get_total_rewards() if self.greedy else (0.0,)
-            return [_RoleGroup(builder, roles, self.rolled, greedy)]
-        groups = split_roles(self.rolled, roles)
+            return [replace(self, role=roles)]
         alone = split_roles(self.greedy, roles) if self.greedy else {}
         return [
-            _RoleGroup(
-                builder, role, group, *(alone[role].get_total_rewards() if role in alone else ())
-            )
-            for role, group in groups.items()
+            replace(self, role=role, rolled=group, greedy=alone.get(role))
+            for role, group in split_roles(self.rolled, roles).items()
         ]
-
-
-@dataclass(frozen=True)
-class _RoleGroup:
-    """Rollouts of one Task in one role."""
-
-    builder: EnvGroupBuilder
-    role: str | None
-    rolled: TrajectoryGroup
-    greedy: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -210,19 +205,19 @@ class RolloutCollector:
         return Batch(data, metrics)
 
     def _keep(
-        self, step: int, groups: Sequence[_TaskGroup], advantage_of: Mapping[int, float]
+        self, step: int, groups: Sequence[_Rollouts], advantage_of: Mapping[int, float]
     ) -> None:
         if self.kept is not None:
             self.kept.write(step, _kept_records(self.kept, step, groups, advantage_of))
 
     async def _replace(
-        self, step: int, own: Sequence[_TaskGroup], samplers: Mapping[str, tinker.SamplingClient]
-    ) -> tuple[list[_TaskGroup], bool]:
+        self, step: int, own: Sequence[_Rollouts], samplers: Mapping[str, tinker.SamplingClient]
+    ) -> tuple[list[_Rollouts], bool]:
         """Roll out groups in place of dead ones; also returns whether the budget ran out.
 
         A Task is replaced if it is dead in every role.
         """
-        further: list[_TaskGroup] = []
+        further: list[_Rollouts] = []
         spare = self.spare
         if self.algorithm.filter != "resample" or spare is None:
             return further, False
@@ -245,7 +240,7 @@ class RolloutCollector:
             most = max(most, *(group.cost for group in new))
         return further, False
 
-    def _live_tasks(self, groups: Sequence[_TaskGroup]) -> int:
+    def _live_tasks(self, groups: Sequence[_Rollouts]) -> int:
         return sum(GroupSignal.LIVE in self._judge(group.by_role()) for group in groups)
 
     async def _roll(
@@ -253,11 +248,11 @@ class RolloutCollector:
         builders: Sequence[EnvGroupBuilder],
         samplers: Mapping[str, tinker.SamplingClient],
         key: tuple[str | int, ...],
-    ) -> list[_TaskGroup]:
+    ) -> list[_Rollouts]:
         sampling = self._samplers(samplers, self.config.temperature)
         greedy = self._samplers(samplers, 0.0)
 
-        async def roll(builder: EnvGroupBuilder, number: int) -> _TaskGroup:
+        async def roll(builder: EnvGroupBuilder, number: int) -> _Rollouts:
             records: list[RolloutRecord] = []
             recorded = builder
             if self.kept is not None and isinstance(builder, TaskGroupBuilder):
@@ -265,23 +260,21 @@ class RolloutCollector:
                 opponents = opponent_labels(builder.opponents)
                 origin = replace(self.kept.origin, opponents=opponents)
                 recorded = replace(builder, origin=origin, record=records.extend)
-            rolled = await self._play(recorded, sampling, (*key, number))
+            plays = [self._play(recorded, sampling, (*key, number))]
+            if with_greedy and isinstance(builder, TaskGroupBuilder):
+                plays.append(self._play(replace(builder, group_size=1), greedy, key))
+            rolled, *alone = await asyncio.gather(*plays)
             self._require_credit(rolled)
-            return _TaskGroup(builder, rolled, records, tokens_of(rolled))
+            return _Rollouts(builder, rolled, records, *alone)
 
-        async def roll_with_greedy(builder: EnvGroupBuilder, number: int) -> _TaskGroup:
+        with_greedy = self.algorithm.estimator == "remax"
+        for builder in builders if with_greedy else ():
             if not isinstance(builder, TaskGroupBuilder):
                 raise OptionError(
                     "estimator='remax' plays a Task once more, greedily, and needs groups of one "
                     f"Task, got {type(builder).__name__}"
                 )
-            group, alone = await asyncio.gather(
-                roll(builder, number), self._play(replace(builder, group_size=1), greedy, key)
-            )
-            return replace(group, greedy=alone, greedy_tokens=tokens_of(alone))
-
-        how = roll_with_greedy if self.algorithm.estimator == "remax" else roll
-        return list(await asyncio.gather(*map(how, builders, range(len(builders)))))
+        return list(await asyncio.gather(*map(roll, builders, range(len(builders)))))
 
     def _samplers(
         self, samplers: Mapping[str, tinker.SamplingClient], temperature: float
@@ -320,11 +313,11 @@ class RolloutCollector:
                 "as energy or forecast with credit=True"
             )
 
-    def _judge(self, groups: Sequence[_RoleGroup]) -> list[GroupSignal]:
+    def _judge(self, groups: Sequence[_Rollouts]) -> list[GroupSignal]:
         return judge(spreads(self.algorithm, _table(groups)), self.algorithm.min_spread)
 
     def _count(
-        self, groups: Sequence[_RoleGroup], verdicts: Sequence[GroupSignal], sent: Sequence[int]
+        self, groups: Sequence[_Rollouts], verdicts: Sequence[GroupSignal], sent: Sequence[int]
     ) -> dict[str, float]:
         """Count the groups by verdict, and those that are left out by the reason."""
         numbers = {"drawn": float(len(groups)), "trained": float(len(sent))} | counts(verdicts)
@@ -345,7 +338,7 @@ class RolloutCollector:
         return {f"groups/{name}": float(value) for name, value in (numbers | levels).items()}
 
 
-def _mean_earned(groups: Sequence[_TaskGroup]) -> list[tuple[Task, float]]:
+def _mean_earned(groups: Sequence[_Rollouts]) -> list[tuple[Task, float]]:
     """Return each Task with what its rollouts in its first trained role earn on average.
 
     It is their mean expected return where the world states those, as skill is measured in them.
@@ -362,11 +355,11 @@ def _mean_earned(groups: Sequence[_TaskGroup]) -> list[tuple[Task, float]]:
     return found
 
 
-def _table(groups: Sequence[_RoleGroup]) -> TurnTable:
-    return turn_table([group.rolled for group in groups], [group.greedy for group in groups])
+def _table(groups: Sequence[_Rollouts]) -> TurnTable:
+    return turn_table([group.rolled for group in groups], [group.greedy_return for group in groups])
 
 
-def _data(groups: Sequence[_RoleGroup], advantages_NGT: Floats) -> list[tinker.Datum]:
+def _data(groups: Sequence[_Rollouts], advantages_NGT: Floats) -> list[tinker.Datum]:
     return [
         datum
         for group, advantages_GT in zip(groups, advantages_NGT, strict=True)
@@ -377,7 +370,7 @@ def _data(groups: Sequence[_RoleGroup], advantages_NGT: Floats) -> list[tinker.D
     ]
 
 
-def _mean_advantages(groups: Sequence[_RoleGroup], advantages_NGT: Floats) -> dict[int, float]:
+def _mean_advantages(groups: Sequence[_Rollouts], advantages_NGT: Floats) -> dict[int, float]:
     """Return the mean advantage of each rollout over its turns, by the trajectory's identity."""
     return {
         id(rollout): float(advantages_T[: len(rollout.transitions)].mean())
@@ -387,7 +380,7 @@ def _mean_advantages(groups: Sequence[_RoleGroup], advantages_NGT: Floats) -> di
 
 
 def _kept_records(
-    saver: TrainRollouts, step: int, groups: Sequence[_TaskGroup], advantage_of: Mapping[int, float]
+    saver: TrainRollouts, step: int, groups: Sequence[_Rollouts], advantage_of: Mapping[int, float]
 ) -> list[RolloutRecord]:
     """Return the records of the groups to keep; untrained rollouts have advantage 0."""
     return [

@@ -50,8 +50,14 @@ class Examples:
         return Batch(data, {"train/tokens": float(tokens)})
 
 
-class _Order(NamedTuple):
-    """In which order a run's examples come: all once, in an order of the seed's, then all again."""
+class ExampleOrder(NamedTuple):
+    """In which order a run's examples come: all once, in an order of the seed's, then all again.
+
+    Attributes:
+        count: examples that there are.
+        size: examples of a step.
+        seed: of the order.
+    """
 
     count: int
     size: int
@@ -74,7 +80,7 @@ def demonstrations(job: Job, opponents: Mapping[str, Opponents]) -> Examples:
     size = config.groups_per_batch * config.group_size
     if job.recorded:
         rollouts = [imitation_data(turns, append_only=codec.append_only) for turns in job.recorded]
-        order = _Order(len(rollouts), size, config.seed)
+        order = ExampleOrder(len(rollouts), size, config.seed)
 
         async def recorded(step: int) -> Mapping[str, Data]:
             return {POLICY: list(chain.from_iterable(rollouts[n] for n in order.numbers(step)))}
@@ -101,24 +107,21 @@ def demonstrations(job: Job, opponents: Mapping[str, Opponents]) -> Examples:
 
 def preference_pairs(
     pairs: Sequence[TokenPair],
-    pairs_per_batch: int,
+    order: ExampleOrder,
     steps: int,
     reference: tinker.SamplingClient,
     beta: float,
-    seed: int,
 ) -> Examples:
     """Return pairs of replies, the chosen one before the rejected.
 
     Args:
         pairs: to learn from.
-        pairs_per_batch: pairs of a step.
+        order: in which they come.
         steps: number of steps.
         reference: the policy that training starts from.
         beta: weight of leaving the reference.
-        seed: of the order.
     """
     read: dict[int, Data] = {}
-    order = _Order(len(pairs), pairs_per_batch, seed)
 
     async def example(number: int) -> None:
         if number not in read:

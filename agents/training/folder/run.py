@@ -37,7 +37,7 @@ from tokengym.agents.training.folder.run_files import (
     write_json,
 )
 from tokengym.agents.training.folder.run_summary import RunSummary
-from tokengym.agents.training.folder.wandb_log import wandb_run
+from tokengym.agents.training.folder.trackers import wandb_run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.installed import require_extra

@@ -1,9 +1,10 @@
-"""A run's metrics for TensorBoard, step by step, in `tensorboard/` of its folder."""
+"""Where a run's metrics also go: TensorBoard, in `tensorboard/` of its folder; Weights & Biases."""
 
 import math
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.envs.core.errors import OptionError
@@ -35,3 +36,14 @@ def write_events(writer: "SummaryWriter", row: StepRow) -> None:
         if isinstance(value, int | float) and math.isfinite(value):
             writer.add_scalar(name, value, row.step)
     writer.flush()
+
+
+@cache
+def wandb_run(folder: Path, project: str) -> Any:
+    """Return the run of Weights & Biases that a folder's metrics go to, the same one each time.
+
+    It is called like the folder, keeps its files there, and ends with the process.
+    """
+    import wandb  # pyright: ignore[reportMissingImports]
+
+    return wandb.init(project=project, name=folder.name, dir=str(folder))
