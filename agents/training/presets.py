@@ -77,7 +77,7 @@ def preset_values(
         for world, level in worlds
     ]
     if rest:
-        limits = [values.get("max_tokens") for values in each]
+        limits: list[Any] = [values.get("max_tokens") for values in each]
         rates = [rate for values in each if (rate := values.get("learning_rate"))]
         first["others"] = tuple(
             MixedWorld(values["world"], values["level"], values["options"]) for values in rest
