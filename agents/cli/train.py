@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 from typer.core import TyperCommand, TyperOption
 
@@ -94,7 +93,7 @@ def training_command(name: Command) -> Callable[..., None]:
 class WorldHelp(TyperCommand):
     """A command that begins a run; its help has the defaults of the world that is named."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse a command line."""
         if set(args) & set(ctx.help_option_names):
             rest = [word for word in args if word not in ctx.help_option_names]

@@ -16,6 +16,7 @@ from tokengym.agents.training.losses import IMITATION, LOSSES, default_loss
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.rewards.advantages import MINIMUM_SPREAD
+from tokengym.rewards.estimators import ESTIMATORS
 
 Command = Literal["train", "sft", "dpo", "distil"]
 """What a job learns from: rewards, demonstrations, preferences, or a teacher's probabilities."""
@@ -217,7 +218,7 @@ class Algorithm(Settings):
     estimator, a dead group's advantages are exactly 0.
 
     Attributes:
-        estimator: from rewards to advantages; functions of `tokengym.rewards.advantages`, by name.
+        estimator: from rewards to advantages, one of `tokengym.rewards.estimators`, by name.
         credit: `episode`, one advantage for all tokens of a rollout, from its return; `turn`, one
             for each turn, from the returns to go; `exact`, one for each turn, from the credit to go
             that the world knows exactly and reports as the metric `credit`.
@@ -235,9 +236,9 @@ class Algorithm(Settings):
         OptionError: if a value is not one of these, or two do not go together.
     """
 
-    estimator: Literal[
-        "group_centred", "group_standardised", "leave_one_out", "reinforce_plus_plus", "remax"
-    ] = option("group_centred", "how rewards become advantages")
+    estimator: str = option(
+        next(iter(ESTIMATORS)), "how rewards become advantages", choices=ESTIMATORS
+    )
     credit: Literal["episode", "turn", "exact"] = option(
         "episode",
         "one advantage for a rollout, or one for each turn; exact where the world knows it",
@@ -257,10 +258,10 @@ class Algorithm(Settings):
     def __post_init__(self) -> None:
         """Refuse what does not go together."""
         super().__post_init__()
-        if self.estimator == "remax" and self.credit != "episode":
+        if ESTIMATORS[self.estimator].needs_greedy and self.credit != "episode":
             raise OptionError(
-                "--estimator remax compares whole returns with the greedy rollout's and needs "
-                f"--credit episode, got --credit {self.credit}"
+                f"--estimator {self.estimator} compares whole returns with the greedy rollout's "
+                f"and needs --credit episode, got --credit {self.credit}"
             )
 
 

@@ -8,6 +8,7 @@ from tokengym.agents.training.job import Job
 from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.task import Task
 from tokengym.envs.tokens.episode import Episode
+from tokengym.rewards.estimators import ESTIMATORS
 
 _SAMPLE = 16
 
@@ -88,7 +89,7 @@ def _world_cost(job: Job, worlds: int, measured: EpisodeTokens | None) -> Cost:
     rollouts = groups * config.group_size
     # Demonstrations are written by a script, and preferences are on record.
     algorithm = job.algorithm
-    sampled = rollouts + (groups if algorithm.estimator == "remax" else 0)
+    sampled = rollouts + (groups if ESTIMATORS[algorithm.estimator].needs_greedy else 0)
     sampled = sampled if config.rolls_out else 0
     if algorithm.filter == "resample":
         # As many again, or what the budget of tokens buys.

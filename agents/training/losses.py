@@ -9,11 +9,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from tokengym.envs.core.errors import OptionError
 
-IMITATION = "cross_entropy"
+IMITATION: Final = "cross_entropy"
 """The loss on existing data, which has no advantages."""
 
 _BOUNDS = {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2}

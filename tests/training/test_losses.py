@@ -67,12 +67,13 @@ def test_the_page_has_a_row_of_every_loss(name: str) -> None:
     assert row in PAGE.read_text()
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_job_trains_by_every_loss(tmp_path: Path, served: dict[str, Any], name: str) -> None:
-    small = {"steps": 1, "groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2}
-    own = {"low_tasks": 0, "substeps": 2, "loss": name, "loss_options": usable(name)}
-    run_job(preset("forecast", **small, **own, **served), tmp_path)
+    small: dict[str, Any] = {"steps": 1, "groups_per_batch": 2, "group_size": 2}
+    small |= {"evaluation_tasks": 2, "low_tasks": 0, "substeps": 2}
+    run_job(preset("forecast", **small, loss=name, loss_options=usable(name), **served), tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["loss_fn"] == name
     assert (config["loss_fn_config"] or {}) == usable(name)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from tokengym.agents.training.folder import tensorboard
+from tokengym.agents.training.folder import trackers
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.trackers import (
     event_writer,
@@ -35,6 +35,6 @@ def test_steps_are_read_back_as_they_were_logged(tmp_path: Path) -> None:
 
 def test_where_it_is_not_installed_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     require_tensorboard()
-    monkeypatch.setattr(tensorboard, "find_spec", lambda name: None)
+    monkeypatch.setattr(trackers, "find_spec", lambda name: None)
     with pytest.raises(OptionError, match="pip install tensorboard"):
         require_tensorboard()

@@ -48,6 +48,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import spec
 from tokengym.rewards.arrays import Floats
+from tokengym.rewards.estimators import ESTIMATORS
 
 _SPARES_A_STEP = 1024
 """Distance between the further Tasks of one step and those of the next: a resumed step plays the
@@ -265,14 +266,14 @@ class RolloutCollector:
                 plays.append(self._play(replace(builder, group_size=1), greedy, key))
             rolled, *alone = await asyncio.gather(*plays)
             self._require_credit(rolled)
-            return _Rollouts(builder, rolled, records, *alone)
+            return _Rollouts(builder, rolled, records, alone[0] if alone else None)
 
-        with_greedy = self.algorithm.estimator == "remax"
+        with_greedy = ESTIMATORS[self.algorithm.estimator].needs_greedy
         for builder in builders if with_greedy else ():
             if not isinstance(builder, TaskGroupBuilder):
                 raise OptionError(
-                    "estimator='remax' plays a Task once more, greedily, and needs groups of one "
-                    f"Task, got {type(builder).__name__}"
+                    f"estimator={self.algorithm.estimator!r} plays a Task once more, greedily, and "
+                    f"needs groups of one Task, got {type(builder).__name__}"
                 )
         return list(await asyncio.gather(*map(roll, builders, range(len(builders)))))
 

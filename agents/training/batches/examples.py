@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 import tinker
 import torch
@@ -50,7 +49,8 @@ class Examples:
         return Batch(data, {"train/tokens": float(tokens)})
 
 
-class ExampleOrder(NamedTuple):
+@dataclass(frozen=True)
+class ExampleOrder:
     """In which order a run's examples come: all once, in an order of the seed's, then all again.
 
     Attributes:
