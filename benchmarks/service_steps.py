@@ -13,6 +13,7 @@ side, and trained on with peft, in float32. Ratios hold on other machines, secon
 
 import argparse
 import asyncio
+import contextlib
 import os
 import tempfile
 import time
@@ -132,6 +133,9 @@ def ours(given: argparse.Namespace, world_level: str, service: LocalService) -> 
             flush=True,
         )
         run.optim_step(AdamParams(learning_rate=5e-4)).result()
+    # SDK 0.38 waits for ever if a heartbeat was under way.
+    with contextlib.suppress(TimeoutError):
+        client.close("success").result(10)
     return played
 
 
