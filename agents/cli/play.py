@@ -18,11 +18,11 @@ from tokengym.agents.settings.commands import said_of, takes
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.play import play as play_episode
+from tokengym.envs.core.rendering import require_picture, save_picture
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn, expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, policy, scripted_opponent
-from tokengym.envs.rendering import require_picture, save_picture
 
 HUMAN = "human"
 _ORACLE = "oracle"
@@ -54,7 +54,7 @@ def play(world: WorldName, *, said: dict[str, Any]) -> None:
     made = make_world(world, playing.level, **playing.options)
     mine, picture, index = playing.role or made.spec.roles[0], asked.picture, asked.index
     if picture is not None:
-        require_picture(made.spec.id, picture)
+        require_picture(made.spec, picture)
     players = _players(made, mine, asked.policy, playing.opponents)
     task = made.task(playing.split, index)
     try:

@@ -18,7 +18,8 @@ from tokengym.agents.viewer.run_view import RunView
 from tokengym.agents.viewer.table import groups_of
 from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import DataError, OptionError
-from tokengym.envs.rendering import can_draw
+from tokengym.envs.core.rendering import can_draw
+from tokengym.envs.registry import spec
 
 _FOLDER = Path(__file__).parent / "static"
 _STYLE = "viewer.css"
@@ -258,7 +259,7 @@ def _pictures(view: RunView, group: _Group | None) -> dict[tuple[str, _Group], d
         return pictures
     for name in (_BEFORE, _AFTER):
         for record in view.records(name):
-            if _group_of(name, record) == group and can_draw(record.world):
+            if _group_of(name, record) == group and can_draw(spec(record.world)):
                 with suppress(OptionError, DataError):  # of files of a user's, or changed since
                     drawn = base64.b64encode(draw(record)).decode()
                     pictures[name, group] = {"picture": f"data:image/png;base64,{drawn}"}

@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.play import record_replies
+from tokengym.envs.core.rendering import save_picture
 from tokengym.envs.registry import make_world
-from tokengym.envs.rendering import save_picture
 
 _drawing = threading.Lock()
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from tokengym.envs.core.palette import BLACK, BLUE, ORANGE, SKY, figure, plot_probabilities
 from tokengym.envs.core.play import PlayedEpisode
+from tokengym.envs.core.rendering import BLACK, BLUE, ORANGE, SKY, figure, plot_probabilities
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.grammar import PredictorAnswer, read_answer
 from tokengym.envs.disruption.labels import LABELS

@@ -1,90 +1,77 @@
-"""The picture of an episode: what was stated of each outcome, and what the facts imply."""
+"""The picture of an episode: what was stated of each outcome, and what the facts imply.
+
+What the facts imply and what happened are drawn of turns that were answered alone: a policy that
+sees pictures must not read its answer off them.
+"""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
 from tokengym.envs.core.display import shorten
-from tokengym.envs.core.palette import BLACK, BLUE, ORANGE, figure, plot_probabilities
 from tokengym.envs.core.play import PlayedEpisode
+from tokengym.envs.core.rendering import BLACK, BLUE, ORANGE, figure, plot_probabilities
 from tokengym.envs.core.tools import call_line, read_call
 from tokengym.envs.core.world import World
-from tokengym.envs.forecasting.compiled import CompiledTurn
 from tokengym.envs.forecasting.grammar import read_forecast
 from tokengym.envs.forecasting.world import ForecastWorld
 
-_WIDTH = 52
-"""Characters in a line of a question."""
-_MOST = 240
-"""Characters of a question that are shown, its end."""
+_WIDTH, _MOST = 52, 240
+"""Characters in a line of a question, and the most of a question."""
+
+
+class _Line(NamedTuple):
+    name: str
+    implied: float | None = None
+    happened: float | None = None
+    stated: float | None = None
 
 
 def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
-    """Return the picture of a Record: a line for each outcome of each turn.
-
-    What the facts imply and what happened are drawn of turns that were answered alone: a policy
-    that sees pictures must not read its answer off them.
-    """
-    if world.tools:
-        return _render_desk(world, record, title)
-    names: list[str] = []
-    stated: list[float | None] = []
-    implied: list[float | None] = []
-    happened: list[float | None] = []
-    for number, turn in enumerate(ForecastWorld.cast(world).compile(record.task)):
-        options = turn.question.options
-        answered = number < len(record.replies)
-        forecast = read_forecast(record.replies[number], options) if answered else ""
-        names += _names(turn)
-        for outcome in range(options) if options else (1,):
-            stated.append(None if isinstance(forecast, str) else forecast[outcome])
-            odds = turn.question.predictive if answered else None
-            implied.append(None if odds is None else odds[outcome])
-            happened.append(turn.weights[outcome] if answered else None)
-    return _draw(title, names, stated, implied, happened)
-
-
-def _render_desk(world: World, record: PlayedEpisode, title: str) -> Figure:
-    """Return the picture of a desk: a line for each reply, with the posterior it was given at."""
-    names: list[str] = []
-    stated: list[float | None] = []
-    implied: list[float | None] = []
-    happened: list[float | None] = []
-    again = ForecastWorld.cast(world).fork()
-    again.start(record.task)
-    for reply in record.replies:
-        implied.append(again.best_forecast[1])
-        turn = again.reply(reply)
-        call = read_call(reply, again.tools)
-        names.append("no call" if call is None else call_line(call))
-        stated.append(turn.metrics.get("probability"))
-        happened.append(turn.metrics.get("label"))
-    # A line for each reply there may be, so that all pictures of an episode have one size.
-    names += [""] * (again.turn_limit - len(names))
-    return _draw(title, names, stated, implied, happened)
-
-
-def _draw(
-    title: str,
-    names: Sequence[str],
-    stated: Sequence[float | None],
-    implied: Sequence[float | None],
-    happened: Sequence[float | None],
-) -> Figure:
-    made = figure(11.0, 2.2 + 0.75 * len(names), title)
+    """Return the picture of a Record: a line for each outcome of each turn."""
+    world = ForecastWorld.cast(world)
+    lines = list((_calls if world.tools else _outcomes)(world, record))
+    names, implied, happened, stated = zip(*lines, strict=True)
     marks = {
         "what the facts imply": ("|", BLACK, implied),
         "scored against": ("*", ORANGE, happened),
         "stated": ("o", BLUE, stated),
     }
+    made = figure(11.0, 2.2 + 0.75 * len(lines), title)
     plot_probabilities(made.subplots(), names, marks)
     return made
 
 
-def _names(turn: CompiledTurn) -> list[str]:
-    """Return the question, and the letter of each outcome if it has several."""
-    asked = " ".join(turn.question.text.rpartition("Question: ")[2].split())
-    said = textwrap.fill(shorten(asked, _MOST), _WIDTH)
-    letters = [chr(ord("A") + option) for option in range(turn.question.options)]
-    return [f"{said}\n{letters[0]}", *letters[1:]] if letters else [said]
+def _outcomes(world: ForecastWorld, record: PlayedEpisode) -> Iterator[_Line]:
+    """Yield a line for each outcome of each question: its text, and its letter of several."""
+    for number, turn in enumerate(world.compile(record.task)):
+        question, options = turn.question, turn.question.options
+        asked = " ".join(question.text.rpartition("Question: ")[2].split())
+        asked = textwrap.fill(shorten(asked, _MOST), _WIDTH)
+        letters = [chr(ord("A") + outcome) for outcome in range(options)]
+        names = {0: f"{asked}\nA", **dict(enumerate(letters[1:], 1))} if letters else {1: asked}
+        for outcome, name in names.items():
+            if number >= len(record.replies):
+                yield _Line(name)
+                continue
+            odds, said = question.predictive, read_forecast(record.replies[number], options)
+            yield _Line(
+                name,
+                None if odds is None else odds[outcome],
+                turn.weights[outcome],
+                None if isinstance(said, str) else said[outcome],
+            )
+
+
+def _calls(world: ForecastWorld, record: PlayedEpisode) -> Iterator[_Line]:
+    """Yield a line for each reply there may be, with the posterior that it was given at."""
+    again = world.fork()
+    again.start(record.task)
+    for reply in record.replies:
+        implied, call = again.best_forecast[1], read_call(reply, again.tools)
+        metrics = again.reply(reply).metrics
+        name = "no call" if call is None else call_line(call)
+        yield _Line(name, implied, metrics.get("label"), metrics.get("probability"))
+    yield from [_Line("")] * (again.turn_limit - len(record.replies))

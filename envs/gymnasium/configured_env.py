@@ -13,12 +13,12 @@ from gymnasium.spaces import Space
 from tokengym.envs.core.episode import TextEpisode
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, require_one_of
 from tokengym.envs.core.play import Policy
+from tokengym.envs.core.rendering import can_draw, picture, require_picture
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.gymnasium.spaces import Tokens, UnicodeText
 from tokengym.envs.registry import make_world, policy
-from tokengym.envs.rendering import can_draw, has_picture, picture, require_picture
 from tokengym.envs.tokens.codec import Codec, TokenArray, resolve
 from tokengym.envs.tokens.episode import Episode
 
@@ -73,10 +73,10 @@ class ConfiguredEnv(ABC):
                 f"opponents must be some of {list(roles)} but not all, got {[*self._opponents]}"
             )
         self._played = [role for role in roles if role not in self._opponents]
-        drawn = can_draw(name)
+        drawn = can_draw(self.world.spec)
         modes = [one for one in self.metadata["render_modes"] if drawn or one != "rgb_array"]
-        if render_mode == "rgb_array" and has_picture(name):
-            require_picture(name)
+        if render_mode == "rgb_array" and self.world.spec.render:
+            require_picture(self.world.spec)
         require_one_of(f"{name}: render_mode", render_mode, [None, *modes])
         self.metadata = {**self.metadata, "render_modes": modes}
         self._episode: TextEpisode | None = None

@@ -95,7 +95,7 @@ class MapLayout:
                 raise TaskError(f"line {number}: {len(line)} cells, the first line has {width}")
         if not self._cells(_GOAL):
             raise TaskError("line 1: a map needs a goal 'g', where trips start and end")
-        reached = self.steps_from(self.depot)
+        reached = self._steps_from(self.depot)
         if lost := [cell.name for cell in self.slots() if cell not in reached]:
             raise TaskError(f"line 1: no walkway leads from the goal to the shelves {lost}")
 
@@ -111,20 +111,20 @@ class MapLayout:
     def distances(self) -> list[list[int]]:
         """Return the walks in steps between all places, the depot first, then the slots."""
         places = [self.depot, *self.slots()]
-        steps = [self.steps_from(place) for place in places]
+        steps = [self._steps_from(place) for place in places]
         return [[reached[place] for place in places] for reached in steps]
 
-    def is_shelf(self, cell: Cell) -> bool:
+    def _is_shelf(self, cell: Cell) -> bool:
         """Return whether a cell is a shelf."""
         return self.lines[cell.row][cell.aisle] == _SHELF
 
-    def next_to(self, here: Cell) -> list[Cell]:
+    def _next_to(self, here: Cell) -> list[Cell]:
         """Return the cells one step from `here`; no step leads from a shelf to a shelf."""
         steps = ((1, 0), (-1, 0), (0, 1), (0, -1))
         cells = [Cell(here.aisle + column, here.row + row) for column, row in steps]
         height, width = len(self.lines), len(self.lines[0])
         inside = [cell for cell in cells if 0 <= cell.row < height and 0 <= cell.aisle < width]
-        return [cell for cell in inside if not (self.is_shelf(here) and self.is_shelf(cell))]
+        return [cell for cell in inside if not (self._is_shelf(here) and self._is_shelf(cell))]
 
     def _cells(self, kind: str) -> list[Cell]:
         return [
@@ -134,16 +134,16 @@ class MapLayout:
             if character == kind
         ]
 
-    def steps_from(self, start: Cell) -> dict[Cell, int]:
+    def _steps_from(self, start: Cell) -> dict[Cell, int]:
         """Return the fewest steps to every reachable cell; shelves end a walk."""
         reached = {start: 0}
         waiting = deque([start])
         while waiting:
             here = waiting.popleft()
-            for cell in self.next_to(here):
+            for cell in self._next_to(here):
                 if cell not in reached:
                     reached[cell] = reached[here] + 1
-                    if not self.is_shelf(cell):
+                    if not self._is_shelf(cell):
                         waiting.append(cell)
         return reached
 

@@ -15,8 +15,8 @@ from tests.contract import bargain
 from tokengym.envs import TextAECEnv, TextEnv, TextParallelEnv, TextVectorEnv
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.play import record_replies
+from tokengym.envs.core.rendering import picture
 from tokengym.envs.registry import import_object
-from tokengym.envs.rendering import picture
 
 needs_matplotlib = pytest.mark.skipif(find_spec("matplotlib") is None, reason="draws pictures")
 
@@ -176,7 +176,7 @@ for world in tokengym.envs.specs():
 
 
 def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tokengym.envs.rendering.find_spec", lambda name: None)
+    monkeypatch.setattr("tokengym.envs.core.rendering.find_spec", lambda name: None)
     TextEnv("tokengym/Energy-v1", render_mode="ansi")
     with pytest.raises(OptionError, match="pip install matplotlib"):
         TextEnv("tokengym/Energy-v1", render_mode="rgb_array")
