@@ -37,12 +37,7 @@ class _Reading(Settings):
     Attributes: see their help; those of a `Recipe` have its names, and it checks them.
     """
 
-    kind: str | None = option(
-        None, "openalex, sciscinet or jsonl, which is labelled (default: what records look like)"
-    )
-    last_year: int | None = option(
-        None, "last year that the source covers completely; jsonl needs none"
-    )
+    last_year: int | None = option(None, "last year that the source covers completely")
     window: int = option(5, "years after publication in which citations count")
     shuffles: int = option(20, "shuffles for novelty's z-scores; 0 skips them")
     skip_corrupt: str = option(
@@ -59,7 +54,6 @@ class _Labelling(Settings):
     """
 
     texts: Path | None = option(None, "OpenAlex folder with the texts of sciscinet's papers")
-    keep_withheld: bool = option(False, "judge retracted works and paratext too")
     target: str = option("disruption", "disruption, novelty or both")
     rule: str = option(
         "threshold", "threshold (CD beyond 0.1), or percentile by field and year", flag="--labels"
@@ -111,13 +105,9 @@ def papers(
     from tokengym.envs.disruption.data import build_papers, fetch_works
     from tokengym.envs.disruption.data.openalex_api import ADDRESS
 
-    asked, kind = said_of(_Work, said), said.get("kind")
+    asked = said_of(_Work, said)
     if asked.works_filter is None and (asked.most_pages or asked.address or asked.expand):
         raise OptionError("--expand, --most-pages and --address go with --filter")
-    if asked.works_filter is not None:
-        if kind not in (None, "openalex"):
-            raise OptionError(f"--filter fetches works of openalex, got --kind {kind!r}")
-        said["kind"] = "openalex"
     recipe = _recipe(source, said)
     with _working(asked.workers) as tools:
         if asked.works_filter is not None:
@@ -156,10 +146,11 @@ def scores(
     recipe, tables = _recipe(source, said), out or [Path("scores.csv")]
     with _working(workers) as tools:
         summary = score_works(recipe, tables, least_shared=least_shared, **tools)
+    read = summary.read
     show(
-        *_left_out(summary.skipped, summary.ignored),
-        f"{summary.records:,} records read, {summary.refused:,} refused; {summary.works:,} works "
-        f"with {summary.citations:,} citations among them",
+        *_left_out(read.skipped, summary.ignored),
+        f"{read.records:,} records read, {read.refused:,} refused; {read.works:,} works with "
+        f"{read.citations:,} citations among them",
         f"CD{recipe.window} of {summary.cd:,}: {summary.disruptive:,} above 0.1, "
         f"{summary.consolidating:,} below -0.1; z-scores of {summary.novelty:,}",
         f"{summary.unreferenced:,} works have no reference in the source: their CD{recipe.window}, "
@@ -171,11 +162,11 @@ def scores(
 
 def _recipe(source: Path, said: Mapping[str, Any]) -> "Recipe":
     """Return the recipe that was asked for; what was not said is as the recipe has it."""
-    from tokengym.envs.disruption.data import Recipe, detect_kind
+    from tokengym.envs.disruption.data import Recipe
 
     known = {**settings_of(_Reading), **settings_of(_Labelling)}
     chosen = {name: value for name, value in said.items() if name in known}
-    return Recipe(source=source, **{"kind": said.get("kind") or detect_kind(source), **chosen})
+    return Recipe(source=source, **chosen)
 
 
 @contextmanager
@@ -186,9 +177,9 @@ def _working(workers: int) -> Iterator[dict[str, Any]]:
         yield {"executor": executor, "progress": progress}
 
 
-def _left_out(skipped: Mapping[str, Sequence[str]], ignored: Mapping[str, str]) -> list[str]:
+def _left_out(skipped: Mapping[str, Sequence[str]], ignored: Sequence[str]) -> list[str]:
     lines = [f"skipped in {name}: {why}" for name, reasons in skipped.items() for why in reasons]
-    return [*lines, *(f"not read: {name} ({held})" for name, held in ignored.items())]
+    return [*lines, *(f"not read: {name} (no JSON)" for name in ignored)]
 
 
 def _table(manifest: Mapping[str, Any], out: Path) -> "Table":

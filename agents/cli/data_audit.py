@@ -115,8 +115,8 @@ def levels_of(
 
 def _world_of(files: Sequence[Path]) -> str:
     """Return the world whose data files look like; the audit of questions says what is wrong."""
+    from tokengym.envs.disruption.data.jsonl import holds_papers
     from tokengym.envs.disruption.data.manifest import MANIFEST
-    from tokengym.envs.disruption.data.sources import content_of
     from tokengym.envs.energy.data import recognises
     from tokengym.envs.intake.rows import begins_as_json
     from tokengym.envs.warehouse.data.columns import kind_of
@@ -128,9 +128,7 @@ def _world_of(files: Sequence[Path]) -> str:
             stock = any(file.rglob("test.csv")) or any(file.glob("sett*.txt"))
             return "warehouse" if stock else "forecast"
         if begins_as_json(file):
-            if content_of(file) == "papers":
-                return "disruption"
-            return "forecast"
+            return "disruption" if holds_papers(file) else "forecast"
         with suppress(DataError):
             if kind_of(file):
                 return "warehouse"

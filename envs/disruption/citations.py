@@ -8,6 +8,7 @@ focal paper; at t + w it still counts. References count whatever their own time.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,19 +16,12 @@ import numpy.typing as npt
 from numpy.lib.format import open_memmap
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.array_files import (
-    NewArray,
-    ScratchArray,
-    group_runs,
-    map_array,
-    scratch_arrays,
-    sort_distinct,
-)
-from tokengym.rewards.arrays import Floats, Ints
+from tokengym.rewards.arrays import Flags, Floats, Ints
 
 _FILES = ("times", "order", "starts", "cited", "citer_starts", "citers")
 _CHUNK = 2**18
-BLOCK_CITATIONS = 20_000_000
+BUCKET_PAPERS = 1_000_000
+"""Papers whose citations are sorted at a time, some 40 bytes each, when a graph is made on disk."""
 BLOCK_PAIRS = 4_000_000
 """Pairs of a reference and its citer that one block looks at: about 100 MB."""
 
@@ -131,7 +125,7 @@ class CitationGraph:
         """
         path = Path(folder)
         try:
-            arrays = {name: map_array(path / f"{name}.npy") for name in _FILES}
+            arrays = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in _FILES}
         except OSError as error:
             raise DataError(f"{path} holds no saved citation graph: {error}") from error
         return cls(**arrays)
@@ -199,19 +193,18 @@ def build_on_disk(
     times: npt.ArrayLike,
     chunks: Iterable[tuple[Ints, Ints]],
     *,
-    block_citations: int = BLOCK_CITATIONS,
+    bucket_papers: int = BUCKET_PAPERS,
 ) -> CitationGraph:
     """Build a graph larger than memory in `folder`, and return it memory-mapped.
 
-    It is the graph that `CitationGraph.from_edges` would build. Memory holds a few numbers a paper
-    and one block; citations lie in files from the start.
+    It is the graph that `CitationGraph.from_edges` would build. Memory holds a few numbers a paper,
+    one chunk, and the citations of one bucket of papers; the others wait in files.
 
     Args:
         folder: for the arrays; created if necessary. `CitationGraph.open` finds them there later.
         times: publication time of each paper, integers, shape (n,).
         chunks: the citations as numbers of citing and of cited papers, from 0 to n - 1.
-        block_citations: most citations sorted at a time (about 40 bytes each), if no single
-            paper has more.
+        bucket_papers: papers of a bucket, neighbours in time, >= 1.
     """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
@@ -219,50 +212,45 @@ def build_on_disk(
     order, position = _sort_papers(when)
     np.save(path / "times.npy", when[order])
     np.save(path / "order.npy", order)
-    with scratch_arrays(path) as new:
-        citing, cited = new(np.int64), new(np.int64)
+    papers = len(when)
+    with TemporaryDirectory(dir=path) as scratch:
+        citing, cited = Path(scratch, "citing"), Path(scratch, "cited")
         for source, target in chunks:
             row, column = position[source], position[target]
             other = row != column  # a paper that cites itself does not count
-            citing.append((row * len(when) + column)[other])
+            _scatter(citing, (row * papers + column)[other], bucket_papers * papers)
         for keys, turned, pointers, columns in (
             (citing, cited, "starts", "cited"),
             (cited, None, "citer_starts", "citers"),
         ):
-            lengths, entries = np.zeros(len(when), dtype=np.int64), new(np.int32)
-            for row, column in _sort_rows(keys, len(when), block_citations, new):
-                if len(row):
-                    lengths[row[0] : row[-1] + 1] = np.bincount(row - row[0])
-                entries.append(column)
+            lengths = np.zeros(papers, dtype=np.int64)
+            buckets = sorted(keys.glob("*"))
+            for bucket in buckets:
+                row, column = np.divmod(sort_distinct(np.fromfile(bucket, np.int64)), papers)
+                lengths[row[0] : row[-1] + 1] = np.bincount(row - row[0])
                 if turned is not None:
-                    turned.append(column * len(when) + row)
-            np.save(path / f"{pointers}.npy", offsets(lengths))
-            shape = (len(entries),)
+                    _scatter(turned, column * papers + row, bucket_papers * papers)
+                column.astype(np.int32).tofile(bucket)
+            starts = offsets(lengths)
+            np.save(path / f"{pointers}.npy", starts)
+            shape, at = (int(starts[-1]),), 0
             out = open_memmap(path / f"{columns}.npy", mode="w+", dtype=np.int32, shape=shape)
-            for some in entries.slices(block_citations):
-                out[some] = entries[some]
+            for bucket in buckets:
+                some = np.fromfile(bucket, np.int32)
+                out[at : at + len(some)] = some
+                at += len(some)
             out.flush()
     return CitationGraph.open(path)
 
 
-def _sort_rows(
-    keys: ScratchArray, papers: int, most: int, new: NewArray
-) -> Iterator[tuple[Ints, Ints]]:
-    """Yield rows and columns of distinct keys, `row * papers + column`, in ascending order."""
-    degrees = np.zeros(papers, dtype=np.int64)
-    for some in keys.slices(most):
-        np.add.at(degrees, keys[some] // papers, 1)
-    starts = offsets(degrees)
-    firsts = np.array([first for first, _ in row_blocks(starts, most)], dtype=np.int64)
-    blocks = new(np.int64)
-    ends = starts[firsts]
-    for some in keys.slices(most):
-        block = np.searchsorted(firsts, keys[some] // papers, side="right") - 1
-        order, runs, ends = group_runs(ends, block)
-        blocks.write_runs(runs, keys[some][order])
-    for begin, end in zip(starts[firsts], ends, strict=True):
-        distinct = sort_distinct(blocks[begin:end])
-        yield distinct // papers, distinct % papers
+def _scatter(folder: Path, keys: Ints, span: int) -> None:
+    """Append keys to the files of their buckets, each of which holds `span` values of a key."""
+    folder.mkdir(exist_ok=True)
+    keys = np.sort(keys)
+    numbers, begins = np.unique(keys // span, return_index=True)
+    for number, some in zip(numbers.tolist(), np.split(keys, begins)[1:], strict=True):
+        with (folder / f"{number:06d}").open("ab") as file:
+            file.write(some.data)
 
 
 def _sort_papers(times: Ints) -> tuple[Ints, Ints]:
@@ -334,18 +322,28 @@ def offsets(counts: npt.NDArray[Any]) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def furthest_row(starts: Ints, first: int, most: int) -> int:
-    """Return the end of the rows from `first` on with at most `most` entries, or of one row."""
-    return max(int(np.searchsorted(starts, starts[first] + most, side="right")) - 1, first + 1)
-
-
 def row_blocks(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of rows with at most `most` entries each, or one row."""
     first = 0
     while first < len(starts) - 1:
-        last = furthest_row(starts, first, most)
+        end = int(np.searchsorted(starts, starts[first] + most, side="right"))
+        last = max(end - 1, first + 1)
         yield first, last
         first = last
+
+
+def sort_distinct(values: Ints) -> Ints:
+    """Return the distinct values, ascending; `np.unique` would hash them first, which is slow."""
+    ascending = np.sort(values)
+    return ascending[np.diff(ascending, prepend=-1) > 0]
+
+
+def find_sorted(values: Ints, wanted: Ints) -> tuple[Ints, Flags]:
+    """Return the position of each of `wanted` among ascending values, and whether it is there."""
+    if not len(values):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    place = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+    return place, values[place] == wanted
 
 
 def _papers(values: npt.ArrayLike, what: str, count: int) -> Ints:

@@ -28,9 +28,9 @@ def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
     return ", ".join([*shown, f"and {more} more"] if more > 0 else shown)
 
 
-def meant_for(name: str, names: Iterable[str], alike: float = _ALIKE) -> list[str]:
+def meant_for(name: str, names: Iterable[str]) -> list[str]:
     """Return the one of some names that is most like a field that is missing, if one is."""
-    return get_close_matches(name, sorted(map(str, names)), 1, alike)
+    return get_close_matches(name, sorted(map(str, names)), 1, _ALIKE)
 
 
 class Watched(Mapping[str, object]):

@@ -1,9 +1,7 @@
 """A small literature by seed, written as its sources would have it."""
 
-import csv
 import gzip
 import hashlib
-import io
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,7 +12,8 @@ import pytest
 
 from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.data import Recipe, Work, load_papers
-from tokengym.envs.disruption.data.scoring import Corpus, score_year
+from tokengym.envs.disruption.data.corpus import Corpus
+from tokengym.envs.disruption.data.scoring import score_year
 from tokengym.envs.disruption.paper import Paper
 
 FIRST_YEAR, LAST_YEAR = 1995, 2019
@@ -118,23 +117,12 @@ def write_snapshot(root: Path, works: list[Work], date: str = "2024-01-01") -> P
 
 
 def write_parts(root: Path, works: Sequence[Work], parts: int = 5) -> list[Path]:
-    """A snapshot in several parts; an old copy of one work, and one that was merged away."""
-    merged = f"W{len(works) + 7}"
-    first, *others = works[-1].references
-    works = [*works[:-1], Work(**{**as_fields(works[-1]), "references": (merged, *others)})]
-    paths = []
-    for k in range(parts):
-        some = list(works[k::parts])
-        if k == 0:
-            some.append(Work(**{**as_fields(works[1]), "title": "An old copy", "references": ()}))
-            some.append(Work(**{**as_fields(works[2]), "id": merged}))
-        paths.append(write_snapshot(root, some, f"2024-0{k + 1}-01"))
-    table = io.StringIO()
-    csv.writer(table).writerows([("merge_date", "id", "merge_into_id"), ("x", merged, first)])
-    write_part(
-        root / "data" / "merged_ids" / "works" / "2024-02-02.csv.gz", table.getvalue().splitlines()
-    )
-    return paths
+    """A snapshot in several parts, with an old copy of one work."""
+    old = Work(**{**as_fields(works[1]), "title": "An old copy", "references": ()})
+    return [
+        write_snapshot(root, [*works[k::parts], *[old] * (k == 0)], f"2024-0{k + 1}-01")
+        for k in range(parts)
+    ]
 
 
 def as_fields(work: Work) -> dict[str, Any]:
@@ -165,12 +153,7 @@ WORKS = literature()
 
 
 def recipe(source: Path, **changes: Any) -> Recipe:
-    base: dict[str, Any] = {
-        "kind": "openalex",
-        "last_year": LAST_YEAR,
-        "shuffles": 5,
-        "balance": "split",
-    }
+    base: dict[str, Any] = {"last_year": LAST_YEAR, "shuffles": 5, "balance": "split"}
     return Recipe(source=source, **(base | changes))
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,8 @@ from tests.disruption.literature_files import (
     write_tables,
 )
 from tokengym.envs.core.errors import DataError, OptionError
-from tokengym.envs.disruption.data import Recipe, build_papers, load_papers, write_papers
+from tokengym.envs.disruption.data import build_papers, load_papers
 from tokengym.envs.disruption.data.manifest import MANIFEST
-from tokengym.envs.disruption.paper import Paper
 
 
 @pytest.mark.nightly
@@ -46,74 +44,30 @@ def test_an_interrupted_build_goes_on_and_leaves_the_same_bytes(
         with pytest.raises(KeyboardInterrupt):
             build_papers(recipe(snapshot), out, progress=stop_at(stage, done))
         assert not (out / MANIFEST).exists()
-        kept = {path: path.stat().st_mtime_ns for path in (out / ".steps").glob("*/done.json")}
-        assert kept
+        assert [*(out / ".steps").glob("*/notes.json")]
     build_papers(recipe(snapshot), out, progress=lambda *_: None)
     assert tree(out) == tree(built)
 
 
 @pytest.mark.nightly
-def test_a_users_papers_go_through_the_same_steps(
-    tmp_path: Path, labelled: dict[str, Paper]
-) -> None:
-    source, out = tmp_path / "mine", tmp_path / "out"
-    source.mkdir()
-    listed = list(labelled.values())
-    for k in range(3):
-        write_papers(source / f"{k}.jsonl", listed[k::3])
-    made = Recipe(kind="jsonl", source=source, balance="none", rule="percentile")
-    whole = tmp_path / "whole"
-    build_papers(made, whole)
-    for stage, done in (("read papers", 2), ("label papers", 1), ("write texts", 1)):
-
-        def stop(now: str, count: int, _total: int, at: Any = (stage, done)) -> None:
-            if (now, count) == at:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            build_papers(made, out, progress=stop)
-        assert not (out / MANIFEST).exists()
-    with ThreadPoolExecutor(2) as pool:
-        build_papers(made, out, executor=pool)
-    assert tree(out) == tree(whole)
-
-
-@pytest.mark.nightly
-def test_of_many_damaged_lines_the_first_are_named(
-    tmp_path: Path, labelled: dict[str, Paper]
-) -> None:
-    path = tmp_path / "mine.jsonl"
-    write_papers(path, labelled.values())
-    with path.open("a") as file:
-        file.write("{damaged\n" * 50)
-    made = Recipe(kind="jsonl", source=path, balance="none", skip_corrupt=True)
-    (reasons,) = build_papers(made, tmp_path / "out")["skipped"].values()
-    assert len(reasons) == 21
-    assert reasons[0].startswith(f"mine.jsonl:{len(labelled) + 1}: not JSON")
-    assert reasons[-1] == "and 30 more"
-
-
-@pytest.mark.nightly
-def test_a_finished_step_is_not_done_again_and_a_damaged_one_is(
-    snapshot: Path, built: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
+def test_a_finished_step_is_not_done_again_unless_the_source_changed(tmp_path: Path) -> None:
+    paths, out = write_parts(tmp_path / "snapshot", WORKS), tmp_path / "out"
 
     def stop(stage: str, done: int, _total: int) -> None:
         if stage == "score years" and done == 3:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        build_papers(recipe(snapshot), out, progress=stop)
-    done = {path: path.stat().st_mtime_ns for path in (out / ".steps").glob("*/done.json")}
-    victim = next(path.parent for path in done if path.parent.name.startswith("works"))
-    (victim / "year.npy").write_bytes(b"damaged")
-    with pytest.raises(KeyboardInterrupt):
-        build_papers(recipe(snapshot), out, progress=stop)
-    for path, when in done.items():
-        assert (path.stat().st_mtime_ns == when) == (path.parent != victim)
-    build_papers(recipe(snapshot), out)
-    assert tree(out) == tree(built)
+    def interrupted() -> dict[Path, int]:
+        with pytest.raises(KeyboardInterrupt):
+            build_papers(recipe(tmp_path / "snapshot"), out, progress=stop)
+        return {path: path.stat().st_mtime_ns for path in (out / ".steps").glob("*/notes.json")}
+
+    done = interrupted()
+    assert interrupted() == done
+    write_part(paths[0], (json.dumps(as_openalex(work)) for work in WORKS[::5]))
+    again = interrupted()
+    assert again.keys() == done.keys()
+    assert not again.items() & done.items()
 
 
 def test_a_set_that_is_complete_is_left_alone_and_another_one_refused(
@@ -130,15 +84,6 @@ def test_a_set_that_is_complete_is_left_alone_and_another_one_refused(
 
 
 @pytest.mark.nightly
-def test_threads_and_one_worker_leave_the_same_bytes(
-    snapshot: Path, built: Path, tmp_path: Path
-) -> None:
-    with ThreadPoolExecutor(3) as pool:
-        build_papers(recipe(snapshot), tmp_path / "out", executor=pool)
-    assert tree(tmp_path / "out") == tree(built)
-
-
-@pytest.mark.nightly
 def test_a_killed_command_goes_on_and_leaves_the_same_bytes(
     snapshot: Path, built: Path, tmp_path: Path
 ) -> None:
@@ -146,7 +91,7 @@ def test_a_killed_command_goes_on_and_leaves_the_same_bytes(
     out = tmp_path / "out"
     command = [
         sys.executable, "-m", "tokengym.agents", "data", "papers", str(snapshot), str(out),
-        "--kind", "openalex", "--last-year", str(LAST_YEAR), "--shuffles", "5", "--balance",
+        "--last-year", str(LAST_YEAR), "--shuffles", "5", "--balance",
         "split", "--workers",
     ]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -154,7 +99,7 @@ def test_a_killed_command_goes_on_and_leaves_the_same_bytes(
         [*command, "2"], env=environment, stdout=subprocess.DEVNULL, start_new_session=True
     )
     begun = time.monotonic()
-    while not list((out / ".steps").glob("year-*/done.json")):
+    while not list((out / ".steps").glob("year-*/notes.json")):
         assert time.monotonic() - begun < 300
         assert first.poll() is None
         time.sleep(0.002)
@@ -186,7 +131,8 @@ def damaged_snapshot(root: Path) -> None:
     paths = write_parts(root, WORKS)
     paths[1].write_bytes(paths[1].read_bytes()[:-3000])
     lines = [json.dumps(as_openalex(work)) for work in WORKS[2::5]]
-    write_part(paths[2], [*lines[:9], "{damaged", *lines[9:], '{"id": "X", "publication_year": 1}'])
+    wrong = ['{"id": "X", "publication_year": 1}', *["[1]"] * 48]
+    write_part(paths[2], [*lines[:9], "{damaged", *lines[9:], *wrong])
 
 
 @pytest.mark.nightly
@@ -203,42 +149,27 @@ def test_damage_is_refused_by_name_or_skipped_and_named(tmp_path: Path) -> None:
     reasons = [reason for listed in manifest["skipped"].values() for reason in listed]
     assert [part for part in reasons if "cannot be read after line" in part]
     assert [part for part in reasons if "part_000.gz:10: not JSON" in part]
+    assert [part for part in reasons if part == "and 30 more"]
     assert [part for part in reasons if "its id must read W and digits, got 'X'" in part]
     assert not any(str(tmp_path) in reason for reason in reasons)
 
 
 @pytest.mark.nightly
-def test_a_damaged_table_is_refused_by_name_or_skipped_and_named(
-    tmp_path: Path, snapshot: Path
-) -> None:
+def test_a_damaged_table_and_rows_are_refused_by_name(tmp_path: Path, snapshot: Path) -> None:
     tables = tmp_path / "tables"
-    write_tables(tables / "a", [{"paperid": w.id, "year": w.year, "disruption": 0.0,
-                                 "Atyp_10pct_Z": 0.0, "Atyp_Median_Z": 1.0} for w in WORKS],
-                 [(w.id, r) for w in WORKS for r in w.references])  # fmt: skip
-    for name in ("sciscinet_papers", "sciscinet_paperrefs"):
-        (tables / name).mkdir()
-        (tables / "a" / f"{name}.parquet").rename(tables / name / "0.parquet")
+    rows = [
+        {"paperid": w.id, "year": w.year, "Atyp_10pct_Z": 0.0, "Atyp_Median_Z": 1.0} for w in WORKS
+    ]
+    write_tables(tables, rows, [*((w.id, r) for w in WORKS for r in w.references), ("A1", "W1")])
+    made = recipe(tables, texts=snapshot)
+    with pytest.raises(DataError, match=r"not the ids of two works: 'A1', 'W1'"):
+        build_papers(made, tmp_path / "out")
+    manifest = build_papers(recipe(tables, texts=snapshot, skip_corrupt=True), tmp_path / "skipped")
+    assert list(manifest["skipped"]) == ["sciscinet_paperrefs.parquet"]
+    (tables / "sciscinet_paperrefs").mkdir()
     (tables / "sciscinet_paperrefs" / "1.parquet").write_bytes(b"PAR1 no table PAR1")
-    options = {"kind": "sciscinet", "texts": snapshot}
     with pytest.raises(DataError, match=r"sciscinet_paperrefs.1\.parquet"):
-        build_papers(recipe(tables, **options), tmp_path / "out")
-    manifest = build_papers(recipe(tables, **options, skip_corrupt=True), tmp_path / "skipped")
-    assert list(manifest["skipped"]) == ["sciscinet_paperrefs/1.parquet"]
-
-
-@pytest.mark.nightly
-def test_a_damaged_record_of_a_user_is_skipped_and_named(
-    tmp_path: Path, labelled: dict[str, Paper]
-) -> None:
-    path = tmp_path / "mine.jsonl"
-    write_papers(path, labelled.values())
-    with path.open("a") as file:
-        file.write('{"openalex_id": "W0"}\n')
-    with pytest.raises(DataError, match=f"mine.jsonl:{len(labelled) + 1}"):
-        build_papers(Recipe(kind="jsonl", source=path, balance="split"), tmp_path / "out")
-    kept = Recipe(kind="jsonl", source=path, balance="split", skip_corrupt=True)
-    manifest = build_papers(kept, tmp_path / "kept")
-    assert list(manifest["skipped"]) == ["mine.jsonl"]
+        build_papers(made, tmp_path / "out")
 
 
 @pytest.mark.nightly
@@ -262,7 +193,6 @@ def test_a_file_that_is_not_what_the_manifest_says_is_refused(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kind": "csv"}, "kind must be one of"),
         ({"last_year": None}, "last_year"),
         ({"balance": "some"}, "balance"),
         ({"rule": "guess"}, "rule"),
@@ -270,23 +200,24 @@ def test_a_file_that_is_not_what_the_manifest_says_is_refused(
         ({"share": 0.7}, "share"),
         ({"window": 0}, "window"),
         ({"shuffles": 1}, "shuffles"),
-        ({"kind": "sciscinet"}, "texts"),
+        ({"texts": Path("texts")}, "texts go with the tables of SciSciNet"),
         ({"target": "novelty", "shuffles": 0}, "novelty"),
     ],
 )
 def test_a_mistake_in_a_recipe_is_named(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
+    write_parts(tmp_path / "source", WORKS[:5])
     with pytest.raises(OptionError, match=message):
-        build_papers(recipe(tmp_path, **changes), tmp_path / "out")
+        build_papers(recipe(tmp_path / "source", **changes), tmp_path / "out")
 
 
 def test_a_source_that_is_not_there_or_too_short_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no"):
         build_papers(recipe(tmp_path / "nowhere"), tmp_path / "out")
-    for kind in ("openalex", "jsonl"):
-        with pytest.raises(DataError, match="holds no"):
-            build_papers(recipe(tmp_path, kind=kind), tmp_path / "out")
+    (tmp_path / "works.csv").write_text("id,title\n")
+    with pytest.raises(DataError, match=r"holds no JSON.* It has works\.csv"):
+        build_papers(recipe(tmp_path), tmp_path / "out")
     write_parts(tmp_path / "short", WORKS[:200])
     with pytest.raises(DataError, match="cannot be split with --window 5"):
         build_papers(recipe(tmp_path / "short"), tmp_path / "out")

@@ -13,8 +13,10 @@ from tokengym.envs.disruption.citations import CitationGraph, build_on_disk
 
 @pytest.mark.nightly
 @settings(max_examples=40, deadline=None)
-@given(data=st.data(), n=st.integers(1, 12), block=st.integers(1, 20))
-def test_any_chunks_give_the_graph_built_in_memory(data: st.DataObject, n: int, block: int) -> None:
+@given(data=st.data(), n=st.integers(1, 12), bucket=st.integers(1, 20))
+def test_any_chunks_give_the_graph_built_in_memory(
+    data: st.DataObject, n: int, bucket: int
+) -> None:
     times = data.draw(st.lists(st.integers(2000, 2006), min_size=n, max_size=n))
     paper = st.integers(0, n - 1)
     edges = np.array(
@@ -24,7 +26,7 @@ def test_any_chunks_give_the_graph_built_in_memory(data: st.DataObject, n: int, 
     pieces = np.split(edges, cuts)
     with tempfile.TemporaryDirectory() as folder:
         graph = build_on_disk(
-            folder, times, ((p[:, 0], p[:, 1]) for p in pieces), block_citations=block
+            folder, times, ((p[:, 0], p[:, 1]) for p in pieces), bucket_papers=bucket
         )
         known = CitationGraph.from_edges(times, edges[:, 0], edges[:, 1])
         for name in ("times", "order", "starts", "cited", "citer_starts", "citers"):

@@ -12,7 +12,7 @@ from tests.disruption.literature_files import as_openalex, literature, write_par
 from tests.disruption.test_sources import PAPER
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.jsonl import read_papers
-from tokengym.envs.disruption.data.openalex import read_merged_ids, read_works
+from tokengym.envs.disruption.data.openalex import read_works
 from tokengym.envs.intake import files
 from tokengym.envs.intake.rows import read_objects
 
@@ -67,18 +67,6 @@ def test_a_damaged_work_is_skipped(tmp_path: Path, change: dict[str, Any]) -> No
     skipped: list[str] = []
     assert len(list(read_works([part], skipped))) == 2
     assert len(skipped) == 1
-
-
-def test_a_short_row_of_merged_ids_is_skipped(tmp_path: Path) -> None:
-    path = tmp_path / "merged_ids" / "works" / "2024.csv.gz"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(gzip.compress(b"merge_date,id,merge_into_id\n,W1,W2\n,W3\n,W\xff,W5\n"))
-    skipped: list[str] = []
-    assert read_merged_ids([path], skipped)["W1"] == "W2"
-    assert [reason.partition(": ")[2] for reason in skipped] == [
-        "other cells than the header has: 2, not 3",
-        "not UTF-8 text",
-    ]
 
 
 def test_a_line_longer_than_the_bound_is_not_held(

@@ -11,9 +11,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.disruption.literature_files import LAST_YEAR, WORKS, as_openalex, papers_in
+from tests.disruption.literature_files import (
+    LAST_YEAR,
+    WORKS,
+    as_openalex,
+    papers_in,
+    write_pages,
+    write_part,
+)
 from tokengym.envs.core.errors import DataError, OptionError, TokengymError
-from tokengym.envs.disruption.data import Work, write_papers
+from tokengym.envs.disruption.data import Work
 from tokengym.envs.disruption.data.manifest import read_manifest
 from tokengym.envs.disruption.data.openalex import read_works
 from tokengym.envs.disruption.data.openalex_api import KEY_VARIABLE
@@ -95,31 +102,25 @@ def test_works_are_fetched_once_and_built(
 
 
 @pytest.mark.nightly
-def test_what_is_skipped_is_printed(
-    tmp_path: Path, snapshot: Path, labelled: dict[str, Paper]
-) -> None:
-    source = tmp_path / "mine.jsonl"
-    write_papers(source, labelled.values())
-    with source.open("a") as file:
-        file.write("{damaged\n")
+def test_what_is_skipped_or_not_read_is_printed(tmp_path: Path) -> None:
+    write_pages(tmp_path / "pages", WORKS)
+    write_part(tmp_path / "pages" / "more.gz", ["{damaged"])
+    (tmp_path / "pages" / "notes.md").write_text("Works of a project.")
     shown = run(
-        source, tmp_path / "out", "--kind", "jsonl", "--on-corrupt", "skip", "--balance", "none"
-    )
-    assert f"skipped in mine.jsonl: mine.jsonl:{len(labelled) + 1}: not JSON" in shown
+        tmp_path / "pages", tmp_path / "out", "--on-corrupt", "skip", "--last-year", LAST_YEAR,
+        "--shuffles", 0, "--balance", "split",
+    )  # fmt: skip
+    assert "skipped in more.gz: more.gz:1: not JSON" in shown
+    assert "not read: notes.md" in shown
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--kind", "csv"], "kind must be one of"),
-        (["--kind", "jsonl", "--on-corrupt", "mend"], "--on-corrupt must be refuse or skip"),
-        (["--kind", "jsonl", "--filter", "type:article"], "--filter fetches works of openalex"),
-        (
-            ["--kind", "openalex", "--last-year", "2019", "--most-pages", "2"],
-            "go with --filter",
-        ),
-        (["--kind", "openalex", "--expand", "citers"], "go with --filter"),
-        (["--kind", "openalex"], "needs last_year"),
+        (["--on-corrupt", "mend"], "--on-corrupt must be refuse or skip"),
+        (["--last-year", "2019", "--most-pages", "2"], "go with --filter"),
+        (["--expand", "citers"], "go with --filter"),
+        ([], "last_year must be given"),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, words: list[str], message: str) -> None:
@@ -218,8 +219,8 @@ def test_works_around_those_that_match_are_fetched_and_only_counted(
         if one.id in matching and one.year < work.year <= one.year + 5
     } | {one for id in matching for one in BY_ID[id].references}
     assert {*matching, *around} <= {*ids}
-    assert {work.id for work in fetched if not work.counted} == matching
-    assert all(w.authors == (0 if w.counted else BY_ID[w.id].authors) for w in fetched)
+    assert {work.id for work in fetched if not work.withheld} == matching
+    assert all(w.authors == (0 if w.withheld else BY_ID[w.id].authors) for w in fetched)
     calls = Handler.calls
     run(*words)
     assert Handler.calls == calls

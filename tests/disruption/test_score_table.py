@@ -13,7 +13,7 @@ from tests.disruption.literature_files import WORKS, as_openalex, write_tables
 from tests.disruption.test_sources import PAPER
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.citations import CitationGraph
-from tokengym.envs.disruption.data import Recipe, detect_kind, score_works, write_papers
+from tokengym.envs.disruption.data import Recipe, score_works, write_papers
 from tokengym.envs.disruption.data.score_table import ScoreSummary
 
 SOME = WORKS[:150]
@@ -22,8 +22,7 @@ LINES = "\n".join(map(json.dumps, OBJECTS)).encode()
 
 
 def score(source: Path, out: Path, **options: Any) -> tuple[ScoreSummary, list[dict[str, str]]]:
-    kind = detect_kind(source)
-    recipe = Recipe(kind=kind, source=source, **{"shuffles": 3, **options})
+    recipe = Recipe(source, **{"shuffles": 3, **options})
     summary = score_works(recipe, [out])
     with out.open(newline="") as file:
         return summary, list(csv.DictReader(file))
@@ -38,7 +37,6 @@ def write_folder(folder: Path) -> None:
     (folder / "deep" / "page").write_text(json.dumps(page, indent=2))
     (folder / "deep" / "er" / "x.txt").write_text(json.dumps({**page, "results": OBJECTS[100:]}))
     (folder / "README.md").write_text("Works of a project.\n")
-    (folder / "other.json").write_text('{"name": "a project"}')
     (folder / ".hidden").write_text("{damaged")
 
 
@@ -67,9 +65,9 @@ def test_works_are_known_by_their_fields(tmp_path: Path, expected: str, name: st
     SOURCES[name](source)
     summary, _ = score(source, out)
     assert out.read_text() == expected
-    assert (summary.records, summary.refused, summary.works) == (150, 0, 150)
-    kept = {"README.md": "not JSON", "other.json": "JSON with other fields"}
-    assert dict(summary.ignored) == (kept if name == "folder" else {})
+    read = summary.read
+    assert (read.records, read.refused, read.works) == (150, 0, 150)
+    assert summary.ignored == (["README.md"] if name == "folder" else [])
     assert [path.name for path in out.parent.iterdir()] == ["scores.csv"]
 
 
@@ -124,7 +122,7 @@ def test_works_without_references_have_no_scores_that_depend_on_them(tmp_path: P
         assert int(found[name]["n_i"]) == 1
         assert [found[name][c] for c in ("cd5", "mcd5", "di_l5")] == [""] * 3
     assert [found["W3"][c] for c in ("cd5", "di_l5")] == ["0.5", ""]
-    assert (summary.unreferenced, summary.incomplete, summary.works) == (2, 8, 8)
+    assert (summary.unreferenced, summary.incomplete, summary.read.works) == (2, 8, 8)
     assert summary.disruptive <= summary.cd <= 6
 
 
@@ -132,7 +130,7 @@ def test_parquet_holds_the_same_table(tmp_path: Path, expected: str) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     source = tmp_path / "works"
     source.write_bytes(LINES)
-    score_works(Recipe(kind="openalex", source=source, shuffles=3), [tmp_path / "s.parquet"])
+    score_works(Recipe(source, shuffles=3), [tmp_path / "s.parquet"])
     rows = parquet.read_table(tmp_path / "s.parquet").to_pylist()
     written = [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]
     assert written == list(csv.DictReader(expected.splitlines()))
@@ -155,8 +153,8 @@ def test_damaged_records_are_refused_by_name_or_counted(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"works\.json:4, row 4: a row must be an object, got 7"):
         score(source, tmp_path / "scores.csv")
     summary, rows = score(source, tmp_path / "scores.csv", skip_corrupt=True)
-    assert (summary.refused, len(rows)) == (2, 149)
-    assert "nothing after it can be read" in summary.skipped["works.json"][1]
+    assert (summary.read.refused, len(rows)) == (2, 149)
+    assert "nothing after it can be read" in summary.read.skipped["works.json"][1]
 
 
 def test_what_has_no_scores_is_refused_with_the_reason(
@@ -164,16 +162,9 @@ def test_what_has_no_scores_is_refused_with_the_reason(
 ) -> None:
     papers, works = tmp_path / "papers.jsonl", tmp_path / "works.jsonl"
     write_papers(papers, [PAPER])
-    with pytest.raises(OptionError, match="labelled papers without references"):
+    with pytest.raises(DataError, match=r"papers\.jsonl:1: not a work: it has no id"):
         score(papers, tmp_path / "scores.csv")
     works.write_bytes(LINES)
-    with pytest.raises(DataError, match=r"several kinds.*papers\.jsonl \(labelled papers"):
-        detect_kind(tmp_path)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    (empty / "works.csv").write_text("id,title\n")
-    with pytest.raises(DataError, match=r"none of the kinds.*works\.csv \(not JSON\)"):
-        detect_kind(empty)
     with pytest.raises(OptionError, match=r"ends in \.csv or \.parquet, got .*scores\.xlsx"):
         score(works, tmp_path / "scores.xlsx")
     monkeypatch.setattr("tokengym.envs.core.table_files.find_spec", lambda name: None)

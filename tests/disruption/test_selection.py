@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.audit import audit
 from tokengym.envs.disruption.data.columns import leaks_outcome, read_part
-from tokengym.envs.disruption.data.recipe import Input
 from tokengym.envs.disruption.data.selection import BALANCES, Candidates, select_papers
 from tokengym.envs.disruption.evidence import Evidence, evidence_of_paper
 from tokengym.envs.disruption.paper import Paper
@@ -145,8 +144,7 @@ def test_no_expression_is_compiled_for_a_work(
         )
     )
     compiled: list[object] = []
-    works = Input("works", tmp_path, tmp_path / "works", "")
-    read = partial(read_part, "works", [works], False, [False], tmp_path)
+    read = partial(read_part, "works", tmp_path / "works", "works", False, None, tmp_path)
     read()
     compile_one = re._compiler.compile  # type: ignore[attr-defined]
     re.purge()

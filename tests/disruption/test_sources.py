@@ -1,8 +1,6 @@
 """Laws of sources: what is written is read back, damage is named, scores are the library's."""
 
-import csv
 import dataclasses
-import io
 import json
 import math
 import pickle
@@ -26,10 +24,8 @@ from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.data import Work, read_papers, write_papers
 from tokengym.envs.disruption.data.openalex import (
-    find_merged_ids,
-    find_snapshot_parts,
+    find_works,
     parse_work_id,
-    read_merged_ids,
     read_works,
     rebuild_abstract,
     shorten_id,
@@ -71,7 +67,7 @@ def literature(count: int = 400, seed: int = 0) -> list[Work]:
 
 
 def read_snapshot(folder: Path, skipped: list[str] | None = None) -> list[Work]:
-    return list(read_works(find_snapshot_parts(folder), skipped))
+    return list(read_works(find_works(folder)[0], skipped))
 
 
 def test_a_snapshot_is_read_back(tmp_path: Path) -> None:
@@ -95,17 +91,6 @@ def test_a_list_of_authors_that_a_page_may_have_cut_off_says_nothing(
 ) -> None:
     write_snapshot(tmp_path, [dataclasses.replace(literature(5)[0], authors=listed)])
     assert [work.authors for work in read_snapshot(tmp_path)] == [known]
-
-
-def test_merged_ids_are_followed_to_the_end(tmp_path: Path) -> None:
-    table = io.StringIO()
-    writer = csv.writer(table)
-    writer.writerows([("merge_date", "id", "merge_into_id"), ("x", "W3", "W2"), ("x", "W2", "W1")])
-    write_part(
-        tmp_path / "data" / "merged_ids" / "works" / "2024-02-02.csv.gz",
-        table.getvalue().splitlines(),
-    )
-    assert read_merged_ids(find_merged_ids(tmp_path)) == {"W3": "W1", "W2": "W1"}
 
 
 @pytest.mark.parametrize(

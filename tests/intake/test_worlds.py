@@ -274,7 +274,6 @@ def test_a_little_sun_below_zero_is_none_and_counted(tmp_path: Path) -> None:
         {"publication_year": 2005.7},
         {"primary_location": ["x"]},
         {"abstract_inverted_index": {"we": ["0"]}},
-        {"is_retractd": True},
         {"type": 3},
     ],
 )

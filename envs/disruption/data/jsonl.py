@@ -3,6 +3,8 @@
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,11 @@ from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 from tokengym.envs.intake.names import name_unknown
 from tokengym.envs.intake.numbers import is_missing
 from tokengym.envs.intake.quoting import quoted
-from tokengym.envs.intake.rows import read_objects, refuse
+from tokengym.envs.intake.rows import read_objects, read_rows, refuse
 
+_MARKS = frozenset({"openalex_id", "publication_year"})
+"""Fields by which papers are told from other rows, among the first `_LOOKED_AT`."""
+_LOOKED_AT = 20
 _FIELDS = dataclasses.fields(Paper)
 _KNOWN = {field.name for field in _FIELDS}
 _COUNTS = ("publication_year", "cited_by_count", "authors")
@@ -45,6 +50,14 @@ def read_papers(path: Path | str, skipped: list[str] | None = None) -> Iterator[
             yield Paper(**_with_whole(fields, _COUNTS))
         except (DataError, TypeError, ValueError, OverflowError) as error:
             refuse(f"{where}: {error}", skipped, error)
+
+
+def holds_papers(path: Path) -> bool:
+    """Return whether a file of JSON begins with papers."""
+    with suppress(DataError):
+        rows = islice(read_rows(path, common=False, tables=False), _LOOKED_AT)
+        return any(read.row is not None and read.row.keys() >= _MARKS for read in rows)
+    return False
 
 
 def _object(name: str, value: object) -> dict[str, Any]:

@@ -3,27 +3,22 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.paper import LAST_YEAR, MOST_CITATIONS
-from tokengym.envs.intake.names import meant_for
 from tokengym.envs.intake.numbers import whole_number
 from tokengym.envs.intake.quoting import quoted
-from tokengym.envs.intake.rows import read_objects, refuse
+from tokengym.envs.intake.rows import begins_as_json, read_objects, refuse
 from tokengym.envs.intake.text import clean, clean_line
 
 _WORK_ID = re.compile(r"W([0-9]{1,18})")
 _COUNTS = {"publication_year": LAST_YEAR, "cited_by_count": MOST_CITATIONS}
-_READ = frozenset({"id", "title", "abstract_inverted_index", "type", "primary_location", *_COUNTS})
-_READ |= {"primary_topic", "referenced_works", "is_retracted", "is_paratext", "authorships"}
 MOST_AUTHORS = 100
 """Authorships after which a page of the API cuts off a work's list."""
 FETCHED_AS = "fetched_as"
 """Field of a record that was fetched for the citations of others, see `fetch_works`."""
-_MISSPELT = 0.9
-"""How alike a field must be to one that is missing to be taken for it."""
 T = TypeVar("T")
 
 
@@ -43,7 +38,6 @@ class Work:
         references: ids of the works it cites.
         withheld: why it is no paper to judge, `retracted`, `paratext`, or as what it was fetched
             for other works; empty if it is one.
-        counted: whether it was fetched for other works, and is never judged.
         authors: how many wrote it, 0 if unknown: lists of the API end after `MOST_AUTHORS`.
     """
 
@@ -57,22 +51,36 @@ class Work:
     cited_by_count: int
     references: tuple[str, ...]
     withheld: str = ""
-    counted: bool = False
     authors: int = 0
 
 
-def find_snapshot_parts(root: Path) -> list[Path]:
-    """Return the parts of a snapshot, `works/updated_date=*/*.gz` at any depth, newest first."""
-    return sorted(
-        root.glob("**/works/updated_date=*/*.gz"),
-        key=lambda part: (part.parent.name, part.name),
-        reverse=True,
-    )
+def find_works(source: Path) -> tuple[list[Path], list[str]]:
+    """Find the files of works in a source: a file, a snapshot, or a folder of JSON.
 
+    Returns:
+        the files in the order in which their records count, the newest part of a snapshot first;
+        the names of files in a folder that do not begin like JSON and are not read.
 
-def find_merged_ids(root: Path) -> list[Path]:
-    """Return the files of a snapshot that list merged ids."""
-    return sorted(root.glob("**/merged_ids/works/*.csv.gz"))
+    Raises:
+        DataError: if there are none.
+    """
+    if not source.exists():
+        raise DataError(f"there is no {source}")
+    parts = [p for p in source.rglob("updated_date=*/*.gz") if p.resolve().parts[-3] == "works"]
+    if parts:
+        return sorted(parts, key=lambda part: (part.parent.name, part.name), reverse=True), []
+    held = {source.name: source}
+    if source.is_dir():
+        found = {path.relative_to(source).as_posix(): path for path in sorted(source.rglob("*"))}
+        held = {n: path for n, path in found.items() if "/." not in f"/{n}" and path.is_file()}
+    works = [path for path in held.values() if begins_as_json(path)]
+    if not works:
+        raise DataError(
+            f"{source} holds no JSON: works of OpenAlex are read as JSON of its API or snapshot, "
+            "which names their references; SciSciNet as its Parquet tables. It has "
+            f"{', '.join([*held][:5]) or 'no files'}"
+        )
+    return works, [name for name, path in held.items() if path not in works]
 
 
 def read_works(parts: Iterable[Path], skipped: list[str] | None = None) -> Iterator[Work]:
@@ -98,35 +106,6 @@ def read_works(parts: Iterable[Path], skipped: list[str] | None = None) -> Itera
             if work is not None and work.id not in seen:
                 seen.add(work.id)
                 yield work
-
-
-def read_merged_ids(paths: Iterable[Path], skipped: list[str] | None = None) -> dict[str, str]:
-    """Return, by id, the id it was finally merged into.
-
-    Args:
-        paths: the lists of merged ids, see `find_merged_ids`.
-        skipped: collects what is wrong with damaged lines and lists, which are then skipped.
-
-    Raises:
-        DataError: if a file is damaged and `skipped` is `None`.
-    """
-    step: dict[str, str] = {}
-    for path in paths:
-        for where, row in read_objects(path, skipped, tables=True):
-            pair = row.get("id"), row.get("merge_into_id")
-            if None in pair:
-                refuse(f"{where}: cells are missing", skipped)
-            else:
-                old, new = (shorten_id(str(name)) for name in pair)
-                step[old] = new
-    final = {}
-    for old in step:
-        new, passed = step[old], {old}
-        while new in step and new not in passed:
-            passed.add(new)
-            new = step[new]
-        final[old] = new
-    return final
 
 
 def rebuild_abstract(inverted_index: Mapping[str, Any]) -> str:
@@ -161,9 +140,6 @@ def _explain(error: Exception) -> str:
 
 def _parse_work(fields: Mapping[str, Any]) -> Work | None:
     """Read one work object of the snapshot or the API; `None` if it has no publication year."""
-    misspelt = _misspelt(frozenset(fields))
-    if misspelt:
-        raise ValueError(misspelt)
     if fields["publication_year"] is None:
         return None
     source = _field(_field(fields, "primary_location", dict), "source", dict)
@@ -177,7 +153,6 @@ def _parse_work(fields: Mapping[str, Any]) -> Work | None:
     kind = _field(fields, "type", str)
     paratext = _field(fields, "is_paratext", bool) or kind == "paratext"
     retracted = _field(fields, "is_retracted", bool)
-    fetched_as = _field(fields, FETCHED_AS, str)
     authors = len(_field(fields, "authorships", list))
     return Work(
         id=short,
@@ -189,19 +164,10 @@ def _parse_work(fields: Mapping[str, Any]) -> Work | None:
         field=clean_line(_field(field, "display_name", str)),
         cited_by_count=_count(fields, "cited_by_count"),
         references=tuple(map(shorten_id, references)),
-        withheld=fetched_as or ("retracted" if retracted else "paratext" if paratext else ""),
-        counted=bool(fetched_as),
+        withheld=_field(fields, FETCHED_AS, str)
+        or ("retracted" if retracted else "paratext" if paratext else ""),
         authors=0 if authors == MOST_AUTHORS else authors,
     )
-
-
-@lru_cache(maxsize=256)
-def _misspelt(names: frozenset[str]) -> str:
-    """Name a field that looks like one that is read and missing; empty if none does."""
-    for name in _READ - names:
-        for other in meant_for(name, names - _READ, alike=_MISSPELT):
-            return f"the field {quoted(other)}: is {name!r} meant?"
-    return ""
 
 
 def _field(fields: Mapping[str, Any], name: str, kind: type[T]) -> T:

@@ -23,19 +23,15 @@ Columns = Mapping[str, npt.NDArray[Any]]
 """Entries of some rows of a table, by column."""
 
 
-def count_row_groups(path: Path, skipped: list[str] | None = None) -> int:
+def count_row_groups(path: Path) -> int:
     """Return how many row groups a table has; each can be read by itself.
 
     Raises:
-        DataError: if the file is not a readable table and `skipped` is `None`.
+        DataError: if the file is not a readable table.
     """
-    try:
-        with open_parquet(path) as table:
-            count: int = table.num_row_groups
-            return count
-    except DataError as error:
-        refuse(str(error), skipped, error)
-        return 0
+    with open_parquet(path) as table:
+        count: int = table.num_row_groups
+        return count
 
 
 def read_scores(path: Path, row_group: int, skipped: list[str] | None = None) -> Columns:
@@ -66,8 +62,13 @@ def read_scores(path: Path, row_group: int, skipped: list[str] | None = None) ->
         refuse(f"{path}: not {wrong or f'the id of a work: {short!r}'}", skipped)
     scores = np.where(tenth <= median, (tenth, median), np.nan)[:, good]
     team = np.where((team >= 1) & (team <= MOST_CITATIONS), team, 0.0)[good]
-    found = {"id": number[good], "year": year[good], "tenth": scores[0], "median": scores[1]}
-    return {**found, "team": np.floor(team)}
+    found = {
+        "id": number[good],
+        "year": year[good].astype(np.int64),
+        "tenth": scores[0],
+        "median": scores[1],
+    }
+    return {**found, "team": team.astype(np.int64)}
 
 
 def read_citations(path: Path, row_group: int, skipped: list[str] | None = None) -> Columns:

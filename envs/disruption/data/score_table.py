@@ -1,7 +1,7 @@
 """Scores of every work of a source as a table: CD, mCD, DI_l, and the novelty of Uzzi et al."""
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from functools import partial
@@ -13,11 +13,15 @@ import numpy as np
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.table_files import open_table, require_table
 from tokengym.envs.disruption.citations import CitationCounts, CitationGraph
-from tokengym.envs.disruption.data.columns import load_columns, save_columns
-from tokengym.envs.disruption.data.reading import Stages, build_corpus
+from tokengym.envs.disruption.data.corpus import Corpus, SourceRead, read_source
 from tokengym.envs.disruption.data.recipe import Recipe, find_inputs
-from tokengym.envs.disruption.data.scoring import Corpus
-from tokengym.envs.disruption.data.steps import Done, Progress, Step, ignore_progress
+from tokengym.envs.disruption.data.steps import (
+    Progress,
+    Steps,
+    ignore_progress,
+    load_columns,
+    save_columns,
+)
 from tokengym.envs.disruption.labels import THRESHOLD
 
 _CHUNK = 1 << 16
@@ -28,32 +32,24 @@ class ScoreSummary(NamedTuple):
     """The totals of a table of scores.
 
     Attributes:
-        records: records read; several may be of one work.
-        refused: records that were skipped.
-        works: rows.
-        citations: among the works.
+        read: what was read; `works` is the number of rows.
+        ignored: files of the source's folder that were not read.
         unreferenced: works without a reference in the source: their CD index and DI_l are empty.
         incomplete: works whose window reaches beyond the last year of the source.
         cd: works whose CD index is defined.
         disruptive: of them, those above 0.1.
         consolidating: those below -0.1.
         novelty: works whose z-scores are defined.
-        skipped: why records were skipped, by the name of the file; the first reasons of many.
-        ignored: what else lies in the source's folder, by name, and what it holds.
     """
 
-    records: int
-    refused: int
-    works: int
-    citations: int
+    read: SourceRead
+    ignored: Sequence[str]
     unreferenced: int
     incomplete: int
     cd: int
     disruptive: int
     consolidating: int
     novelty: int
-    skipped: Mapping[str, Sequence[str]]
-    ignored: Mapping[str, str]
 
 
 def score_works(
@@ -91,35 +87,31 @@ def score_works(
 
     Raises:
         OptionError: if a file has another suffix, Parquet is asked for and pyarrow is not
-            installed, or the source holds labelled papers.
+            installed.
         DataError: if a file of the source is damaged and not to be skipped.
-        ImportError: if the source is Parquet and pyarrow is not installed.
     """
     if not out:
         raise OptionError("name at least one file for the table of scores")
     for path in out:
         require_table(path)
-    if recipe.kind == "jsonl":
-        raise OptionError(
-            f"{recipe.source} holds labelled papers without references; scores need works of "
-            "OpenAlex or tables of SciSciNet"
-        )
-    inputs, ignored = find_inputs(recipe, executor, progress)
+    inputs = find_inputs(recipe, executor, progress)
     folder = out[0].with_name(f".{out[0].name}.steps")
-    stages = Stages(recipe, inputs, folder, executor, progress)
-    numbered, graph = build_corpus(stages)
-    times = np.unique(CitationGraph.open(graph.path).times).tolist()
-    if not times:
+    identity = [recipe.identity, least_shared, inputs.hashes]
+    steps = Steps(folder, identity, executor, progress)
+    read = read_source(recipe, inputs, steps)
+    years = np.unique(CitationGraph.open(read.graph).times).tolist()
+    if not years:
         raise DataError(f"{recipe.source} holds no work with a year of publication")
-    window, shuffles = recipe.window, recipe.shuffles
-    options = {"window": window, "l": least_shared, "seed": recipe.seed, "shuffles": shuffles}
-    steps = [
-        Step(f"year-{year}", partial(_stage_scores, numbered, graph, year, options))
-        for year in times
-    ]
-    scored = stages.run("score years", steps)
-    last_year = times[-1] if recipe.last_year is None else recipe.last_year
-    (ids,) = load_columns(numbered.path, "id")
+    window = recipe.window
+    options = {"window": window, "l": least_shared, "seed": recipe.seed}
+    options["shuffles"] = recipe.shuffles
+    makes = {
+        f"year-{year}": partial(_score_year, read.numbers, read.graph, year, options)
+        for year in years
+    }
+    scored = steps.run("score years", makes)
+    last_year = years[-1] if recipe.last_year is None else recipe.last_year
+    (ids,) = load_columns(read.numbers, "id")
     types = {
         "work_id": str,
         **dict.fromkeys(("year", "references", "n_i", "n_j", "n_k", "impact"), int),
@@ -127,58 +119,51 @@ def score_works(
         **dict.fromkeys(("uzzi_z10", "uzzi_z50"), float),
         "window_complete": bool,
     }
-    totals = np.zeros(7, dtype=np.int64)
+    totals = np.zeros(6, dtype=np.int64)
     with ExitStack() as opened:
-        writers = [opened.enter_context(open_table(path, types)) for path in out]
-        for year, done in zip(times, scored, strict=True):
+        tables = [opened.enter_context(open_table(path, types)) for path in out]
+        for year, done in zip(years, scored, strict=True):
             complete = year + window <= last_year
             for columns, counted in _make_rows(done, ids, year, complete, least_shared):
-                totals += counted
-                for write in writers:
+                for write in tables:
                     write(columns)
+                totals += counted
     shutil.rmtree(folder)
-    works, *defined = totals.tolist()
-    figures = [numbered.notes["read"], stages.refused, works, graph.notes["citations"], *defined]
-    return ScoreSummary._make([*figures, stages.skipped, ignored])
+    return ScoreSummary(read, inputs.ignored, *totals.tolist())
 
 
-def _stage_scores(
-    numbered: Done, graph: Done, year: int, options: dict[str, int], folder: Path
+def _score_year(
+    numbers: Path, graph: Path, year: int, options: dict[str, int], folder: Path
 ) -> None:
     """Write the counts and z-scores of all works of a year, in ascending number."""
-    scores = Corpus.open(numbered, graph).score(year, **options, folder=folder)
+    scores = Corpus.open(numbers, graph).score(year, **options)
     columns = (scores.number, scores.references, *scores.counts, *scores.novelty.T)
     save_columns(folder, **dict(zip(_COLUMNS, columns, strict=True)))
 
 
 def _make_rows(
-    done: Done, ids: Any, year: int, complete: bool, least_shared: int
+    done: Path, ids: Any, year: int, complete: bool, least_shared: int
 ) -> Iterator[tuple[list[Any], list[int]]]:
-    """Yield the columns of some rows of a year, and how many there are.
-
-    Counted are the works, those without references, with an incomplete window, with CD, with CD
-    above and below the threshold, and with novelty.
-    """
-    number, *every = load_columns(done.path, *_COLUMNS)
+    """Yield the columns of some rows of a year, and what `ScoreSummary` counts of them."""
+    number, *every = load_columns(done, *_COLUMNS)
     for begin in range(0, len(number), _CHUNK):
         at = slice(begin, begin + _CHUNK)
         works = [f"W{one}" for one in ids[number[at]].tolist()]
         references, *counted, tenth, median = (column[at] for column in every)
         counts = CitationCounts(*counted)
-        size = len(works)
         cd, mcd = (np.where(references, score, np.nan) for score in (counts.cd(), counts.mcd()))
         di_l = np.where(references >= least_shared, counts.di_l(), np.nan)
         whole = [references, counts.n_i, counts.n_j, counts.n_k, counts.impact]
         columns = [
             works,
-            [year] * size,
+            [year] * len(works),
             *(column.tolist() for column in whole),
             *map(_defined, (cd, mcd, di_l, tenth, median)),
-            [complete] * size,
+            [complete] * len(works),
         ]
-        bare, open_ended = references == 0, np.full(size, not complete)
-        sides = bare, open_ended, ~np.isnan(cd), cd > THRESHOLD, cd < -THRESHOLD, ~np.isnan(tenth)
-        yield columns, [size, *(int(side.sum()) for side in sides)]
+        sides = references == 0, ~np.isnan(cd), cd > THRESHOLD, cd < -THRESHOLD, ~np.isnan(tenth)
+        bare, *defined = (int(side.sum()) for side in sides)
+        yield columns, [bare, len(works) * (not complete), *defined]
 
 
 def _defined(values: Any) -> list[float | None]:

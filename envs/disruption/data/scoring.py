@@ -1,18 +1,12 @@
 """Scores and labels of the papers of a citation graph, year by year."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.disruption.array_files import scratch_arrays
-from tokengym.envs.disruption.citations import CitationCounts, CitationGraph, offsets, row_blocks
-from tokengym.envs.disruption.data.columns import load_columns
+from tokengym.envs.disruption.data.corpus import Corpus
 from tokengym.envs.disruption.data.openalex import Work
-from tokengym.envs.disruption.data.steps import Done
 from tokengym.envs.disruption.labels import (
     DISRUPTION_LABELS,
     NOVELTY_LABELS,
@@ -21,124 +15,11 @@ from tokengym.envs.disruption.labels import (
     novelty_label,
     percentile_labels,
 )
-from tokengym.envs.disruption.novelty import ReferenceSlots, shuffled_scores
 from tokengym.envs.disruption.paper import FirstYear, LabelRule, Paper, ReferenceFacts
-from tokengym.rewards.arrays import Flags, Floats, Ints
+from tokengym.rewards.arrays import Floats, Ints
 
 WINDOWS = (3, 5, 10)
 """Citation windows in years in which CD is computed besides a set's own, where complete."""
-
-_REFERENCES = 1 << 21
-"""References looked up at once."""
-
-
-class Cohort(NamedTuple):
-    """Scores of all papers of one publication year, in ascending number.
-
-    Attributes:
-        first: position of the first in the graph's order.
-        number: which papers, shape (k,).
-        references: how many each has, shape (k,).
-        counts: of their citers, each of shape (k,).
-        novelty: 10th percentile and median of the pairs' z-scores, NaN if undefined, shape (k, 2).
-    """
-
-    first: int
-    number: Ints
-    references: Ints
-    counts: CitationCounts
-    novelty: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Corpus:
-    """A citation graph and other facts about its papers, by their numbers in it.
-
-    Attributes:
-        graph: who cites whom; times are publication years.
-        article: whether it is an article, shape (n,).
-        venue: a number of the venue, -1 if unknown, shape (n,).
-        field: a number of the field, -1 if unknown, shape (n,).
-        own: 10th percentile and median of the pairs' z-scores, each of shape (n,), where a source
-            gives them; otherwise they are estimated by shuffles.
-        team: how many wrote it, 0 if unknown, shape (n,), where a table of the source says so.
-    """
-
-    graph: CitationGraph
-    article: Flags
-    venue: npt.NDArray[np.integer[Any]]
-    field: npt.NDArray[np.integer[Any]]
-    own: Sequence[Floats] = ()
-    team: Ints | None = None
-
-    @classmethod
-    def open(cls, numbered: Done, graph: Done) -> Self:
-        """Map the results of `number_papers` and `build_graph` into memory."""
-        names = ("team", "tenth", "median") if "tenth.npy" in numbered.files else ()
-        article, venue, field, *scores = load_columns(
-            numbered.path, "article", "venue", "field", *names
-        )
-        team = scores[0] if scores else None
-        return cls(CitationGraph.open(graph.path), article, venue, field, scores[1:], team)
-
-    def score(
-        self,
-        year: int,
-        *,
-        window: int,
-        seed: int,
-        shuffles: int,
-        l: int = 5,  # noqa: E741 - the literature's name
-        folder: Path | None = None,
-    ) -> Cohort:
-        """Count the citers of a year's papers, and score the novelty of their references.
-
-        Args:
-            year: the publication year.
-            window: years after publication that citers count.
-            seed: entropy of the shuffles behind the novelty scores.
-            shuffles: how many, >= 2; 0 leaves novelty undefined where the source has none.
-            l: the l of DI_l.
-            folder: for temporary files, see `shuffled_scores`.
-        """
-        graph = self.graph
-        first, end = np.searchsorted(graph.times, [year, year + 1]).tolist()
-        number = np.asarray(graph.order[first:end])
-        starts = np.asarray(graph.starts[first : end + 1])
-        novelty = np.full((len(number), 2), np.nan)
-        if self.own:
-            novelty = np.stack([scores[number] for scores in self.own], axis=1)
-        elif shuffles:
-            novelty = self._shuffle(starts, seed, shuffles, folder)
-        return Cohort(
-            first, number, np.diff(starts), graph.counts(number, window=window, l=l), novelty
-        )
-
-    def _shuffle(self, starts: Ints, seed: int, shuffles: int, folder: Path | None) -> Floats:
-        """Score the references of papers whose rows begin at `starts`."""
-        graph = self.graph
-        lengths = [np.zeros(0, dtype=np.int64)]
-        with scratch_arrays(folder) as new:
-            venue, year = new(np.int64), new(np.int64)
-            for a, b in row_blocks(starts, _REFERENCES):
-                cited = np.asarray(graph.cited[starts[a] : starts[b]])
-                of_cited = self.venue[graph.order[cited]]
-                known = of_cited >= 0
-                venue.append(of_cited[known])
-                year.append(graph.times[cited[known]])
-                lengths.append(np.diff(offsets(known)[starts[a : b + 1] - starts[a]]))
-            slots = ReferenceSlots(offsets(np.concatenate(lengths)), venue, year)
-            return shuffled_scores(slots, seed=seed, shuffles=shuffles, folder=folder)
-
-    def describe_references(self, position: int) -> tuple[int, int, int, int]:
-        """Return the `ReferenceFacts` of the paper at a position of the graph's order."""
-        graph = self.graph
-        cited = np.asarray(graph.cited[graph.starts[position] : graph.starts[position + 1]])
-        number = graph.order[cited]
-        age = np.maximum(0, graph.times[position] - graph.times[cited])
-        venues, fields = np.unique(self.venue[number]), np.unique(self.field[number])
-        known = int((venues >= 0).sum()), int((fields >= 0).sum())
-        return len(cited), int(np.rint(np.median(age))), *known
 
 
 class Scored(NamedTuple):
@@ -211,7 +92,6 @@ def score_year(
     shuffles: int,
     rule: LabelRule,
     share: float,
-    folder: Path | None = None,
 ) -> Scored:
     """Score and label the eligible papers of one publication year, in ascending number.
 
@@ -224,10 +104,9 @@ def score_year(
         shuffles: how many shuffles; 0 leaves novelty undefined.
         rule: `threshold` labels CD by ±0.1; `percentile` by rank within field and year.
         share: size of either tail of the percentile rule.
-        folder: for temporary files, see `shuffled_scores`.
     """
     graph = corpus.graph
-    cohort = corpus.score(year, window=window, seed=seed, shuffles=shuffles, folder=folder)
+    cohort = corpus.score(year, window=window, seed=seed, shuffles=shuffles)
     field = cast(Ints, corpus.field[cohort.number])
     usual = _compute_field_medians(field, cohort.novelty[:, 1])
     place = np.flatnonzero(
@@ -246,7 +125,8 @@ def score_year(
     if rule == "threshold":  # a ratio of counts is at the threshold exactly or by more than rounds
         disruption = np.select([cd > THRESHOLD, cd < -THRESHOLD], [0, 1], 2).astype(np.int8)
     else:
-        disruption = encode_labels(percentile_labels(cd, field, years, share=share))
+        labels = percentile_labels(cd, field, years, share=share)
+        disruption = np.array([DISRUPTION_LABELS.index(name) for name in labels], dtype=np.int8)
     novel = [
         -1 if np.isnan(tenth) else NOVELTY_LABELS.index(novelty_label(tenth, median, common))
         for tenth, median, common in np.column_stack([novelty, usual]).tolist()
@@ -273,11 +153,6 @@ def score_year(
         usual=usual,
         team=np.zeros_like(number) if corpus.team is None else corpus.team[number],
     )
-
-
-def encode_labels(labels: npt.NDArray[np.str_]) -> npt.NDArray[np.int8]:
-    """Return the position of each label in `DISRUPTION_LABELS`, -1 of the empty string."""
-    return np.select([labels == name for name in DISRUPTION_LABELS], range(3), -1).astype(np.int8)
 
 
 def _compute_field_medians(field: npt.NDArray[np.integer[Any]], median: Floats) -> Floats:

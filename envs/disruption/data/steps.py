@@ -1,136 +1,101 @@
 """Steps whose results are kept on disk, so that an interrupted build continues where it stopped.
 
-A step's folder is named by a hash of everything its result depends on, appears only once it is
-complete, and holds the hash of each of its files: what is found intact is not done again.
+The folder holds what all results depend on; results made of other things are deleted. A step's
+folder appears only once it is complete.
 """
 
-import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, as_completed
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from tokengym.envs.core.errors import DataError
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.atomic_write import write_whole
 from tokengym.envs.core.task import canonical_json
-from tokengym.envs.intake.files import sha256
 
-FORMAT = 7
-"""Goes up whenever a step gives another result from the same arguments."""
-
-_DONE = "done.json"
+_IDENTITY, _NOTES = "identity.json", "notes.json"
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage, how many of its steps are done, and how many there are."""
+Make = Callable[[Path], Mapping[str, Any] | None]
+"""Writes columns into a folder and returns notes as plain JSON; it pickles for an executor."""
 
 
 def ignore_progress(_stage: str, _done: int, _total: int) -> None:
     """Report nothing."""
 
 
-class Done(NamedTuple):
-    """The result of a step.
-
-    Attributes:
-        path: its folder.
-        files: SHA-256 of each file by name.
-        notes: what the step returned.
-    """
-
-    path: Path
-    files: Mapping[str, str]
-    notes: Any
-
-    @property
-    def identity(self) -> str:
-        """What its result depends on, for the hash of later steps."""
-        return self.path.name
-
-
-class Step(NamedTuple):
-    """One piece of work.
-
-    Attributes:
-        name: its folder's name up to the hash; letters, digits, `-`.
-        make: called with the folder it writes files into, without subfolders; returns notes as
-            plain JSON. Its result depends on its arguments alone: plain JSON, or what has an
-            `identity` in plain JSON. It pickles where an executor runs it.
-    """
-
-    name: str
-    make: "partial[Any]"
-
-    @property
-    def folder(self) -> str:
-        """Name of the folder of its result."""
-        identity = [FORMAT, self.make.func.__name__, _identify(self.make.args)]
-        digest = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
-        return f"{self.name}-{digest[:16]}"
-
-
-def _identify(value: Any) -> Any:
-    if hasattr(value, "identity"):
-        return value.identity
-    return [_identify(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def run_steps(
-    folder: Path, stage: str, steps: Sequence[Step], executor: Executor | None, progress: Progress
-) -> list[Done]:
-    """Run the steps that are not done yet, and return every step's result in their order.
+class Steps:
+    """The steps of one build.
 
     Args:
         folder: where the results lie.
-        stage: name of all these steps together, for `progress`.
-        steps: what to do; none needs the result of another one.
-        executor: where to run them; here, one after another, if `None`.
+        identity: all that they depend on, as plain JSON.
+        executor: where to run steps; here, one after another, if `None`.
         progress: called after each step.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    progress(stage, 0, len(steps))
-    if executor is None:
-        results = []
-        for count, step in enumerate(steps, start=1):
-            results.append(_run(folder, step))
-            progress(stage, count, len(steps))
-        return results
-    futures = [executor.submit(_run, folder, step) for step in steps]
-    try:
-        for count, future in enumerate(as_completed(futures), start=1):
-            future.result()  # the first that failed raises
-            progress(stage, count, len(steps))
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        raise
-    return [future.result() for future in futures]
+
+    def __init__(
+        self, folder: Path, identity: Any, executor: Executor | None, progress: Progress
+    ) -> None:
+        self.folder, self.executor, self.progress = folder, executor, progress
+        known, text = folder / _IDENTITY, canonical_json(identity)
+        if not known.exists() or known.read_text(encoding="utf-8") != text:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            write_whole(known, text.encode())
+
+    def run(self, stage: str, makes: Mapping[str, Make]) -> list[Path]:
+        """Run the steps of a stage that are not done yet, and return the folders of all.
+
+        Args:
+            stage: their name together, for `progress`.
+            makes: steps by the name of the folder, none of which needs the result of another.
+        """
+        folders = [self.folder / name for name in makes]
+        run = map if self.executor is None else self.executor.map
+        self.progress(stage, 0, len(folders))
+        for done, _ in enumerate(run(_make, makes.values(), folders), start=1):
+            self.progress(stage, done, len(folders))
+        return folders
+
+    def run_one(self, stage: str, name: str, make: Callable[..., Any], *arguments: Any) -> Path:
+        """Run one step here."""
+        folder = self.folder / name
+        self.progress(stage, 0, 1)
+        _make(partial(make, *arguments), folder)
+        self.progress(stage, 1, 1)
+        return folder
 
 
-def _run(folder: Path, step: Step) -> Done:
-    """Return the result of a step, running it if there is none or it was damaged."""
-    path = folder / step.folder
-    found = _read_intact(path)
-    if found is not None:
-        return found
-    part = path.with_name(f"{path.name}.part")
-    for old in (path, part):
-        shutil.rmtree(old, ignore_errors=True)
+def read_notes(folder: Path) -> dict[str, Any]:
+    """Return what a step noted."""
+    notes: dict[str, Any] = json.loads((folder / _NOTES).read_text(encoding="utf-8"))
+    return notes
+
+
+def save_columns(folder: Path, **columns: npt.ArrayLike) -> None:
+    """Write the columns of a step, a file each."""
+    for name, column in columns.items():
+        np.save(folder / f"{name}.npy", np.asarray(column))
+
+
+def load_columns(folder: Path, *names: str) -> list[npt.NDArray[Any]]:
+    """Map columns of a step into memory."""
+    return [np.load(folder / f"{name}.npy", mmap_mode="r") for name in names]
+
+
+def _make(make: Make, folder: Path) -> None:
+    if folder.exists():
+        return
+    part = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
-    notes = step.make(part)
-    files = {entry.name: sha256(entry) for entry in sorted(part.iterdir())}
-    (part / _DONE).write_text(canonical_json({"files": files, "notes": notes}), encoding="utf-8")
-    part.replace(path)
-    return Done(path, files, notes)
-
-
-def _read_intact(path: Path) -> Done | None:
-    """The result in a folder, or `None` if a file of it is missing or has changed."""
-    try:
-        record = json.loads((path / _DONE).read_text(encoding="utf-8"))
-        done = Done(path, record["files"], record["notes"])
-        intact = all(sha256(path / name) == digest for name, digest in done.files.items())
-    except (OSError, DataError, ValueError, KeyError, TypeError):
-        return None
-    return done if intact else None
+    notes = make(part)
+    (part / _NOTES).write_text(json.dumps(notes or {}), encoding="utf-8")
+    part.rename(folder)
