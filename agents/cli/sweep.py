@@ -18,7 +18,7 @@ from tokengym.agents.settings import Setting
 from tokengym.agents.settings.commands import takes
 from tokengym.agents.training.config import JobConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.presets import mixed_preset
+from tokengym.agents.training.presets import mixed_preset, without_world
 from tokengym.envs.core.errors import OptionError
 from tokengym.installed import require_extra
 
@@ -57,7 +57,7 @@ class Swept(Setting):
     @classmethod
     def of(cls, setting: Setting) -> Self:
         """Return what a sweep offers of a setting."""
-        usual = {field.name: getattr(setting, field.name) for field in fields(Setting)}
+        usual = vars(without_world(setting)).copy()
         if not setting.repeats:
             words = f" ({', '.join(setting.choices)})" if setting.choices else ""
             usual |= {"kind": str, "help": setting.help + words}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import tinker
+from tinker_cookbook.rl.data_processing import trajectory_to_data
 from tinker_cookbook.rl.metrics import compute_kl_sample_train
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup
 
@@ -59,26 +60,23 @@ def tokens_of(group: TrajectoryGroup) -> int:
 def rollout_data(rollout: Trajectory, advantages_T: Sequence[float]) -> list[tinker.Datum]:
     """Return a rollout as training data: one Datum wherever every observation extends the last.
 
-    The layout is the cookbook's `trajectory_to_data`: inputs are all tokens but the last, targets
-    all but the first; `logprobs` (as sampled), `advantages` and `mask` are 0 at what was read. Here
-    every turn has its own advantage.
+    The cookbook's `trajectory_to_data`, in which every turn has its own advantage: inputs are all
+    tokens but the last, targets all but the first; `logprobs` (as sampled), `advantages` and `mask`
+    are 0 at what was read.
 
     Args:
         rollout: of text alone.
         advantages_T: the advantage of each turn's tokens.
     """
-    data: list[tinker.Datum] = []
-    tokens: list[int] = []
-    turns: list[tuple[int, list[float], float]] = []
-    for step, advantage in zip(rollout.transitions, advantages_T, strict=True):
-        observed = step.ob.to_ints()
-        if observed[: len(tokens)] != tokens:
-            data.append(_datum(tokens, turns))
-            tokens, turns = [], []
-        tokens = observed + step.ac.tokens
-        turns.append((len(observed), step.ac.logprobs, advantage))
-    if tokens:
-        data.append(_datum(tokens, turns))
+    data = trajectory_to_data(rollout, 1.0)
+    counts_T = [len(step.ac.tokens) for step in rollout.transitions]
+    rest = np.repeat(np.asarray(advantages_T, np.float32), counts_T)
+    for datum in data:
+        inputs = datum.loss_fn_inputs
+        own = np.asarray(inputs["mask"].to_numpy()) > 0
+        advantages = np.zeros(own.shape, np.float32)
+        advantages[own], rest = rest[: own.sum()], rest[own.sum() :]
+        inputs["advantages"] = tinker.TensorData.from_numpy(advantages)
     return data
 
 
@@ -136,17 +134,6 @@ def drift(
     trained = [row["logprobs"].to_torch() for output in outputs for row in output.loss_fn_outputs]
     sampled = any(any(datum.loss_fn_inputs["mask"].data) for datum in data)
     return compute_kl_sample_train(list(data), trained) if sampled else {}
-
-
-def _datum(tokens: list[int], turns: Sequence[tuple[int, list[float], float]]) -> tinker.Datum:
-    """Lay out a sequence, given the start, log-probabilities and advantage of each action."""
-    logprobs, advantages, mask = np.zeros((3, len(tokens)), np.float32)
-    for start, sampled, advantage in turns:
-        end = start + len(sampled)
-        logprobs[start:end] = sampled
-        advantages[start:end] = advantage
-        mask[start:end] = 1.0
-    return laid_out(tokens, logprobs=logprobs, advantages=advantages, mask=mask)
 
 
 def laid_out(tokens: Sequence[int], **inputs_T: npt.ArrayLike) -> tinker.Datum:
