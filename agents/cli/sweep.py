@@ -60,7 +60,7 @@ class Swept(Setting):
         usual = vars(without_world(setting)).copy()
         if not setting.repeats:
             words = f" ({', '.join(setting.choices)})" if setting.choices else ""
-            usual |= {"kind": str, "help": setting.help + words}
+            usual |= {"kind": str, "choices": (), "help": setting.help + words}
         if setting.name == "seed":
             usual["flag"] = "--seeds --seed"
         return cls(**usual, single=setting)
