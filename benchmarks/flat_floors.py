@@ -65,7 +65,6 @@ def study_ties(world: World, policy: str, tasks: int) -> dict[str, TieStudy]:
             SIZES,
             fallen=fallen.tolist(),
             malformed=played.malformed,
-            effort=played.effort,
         )
         for kind, rewards in zip(FLOORS, (graded, floor.flattened(graded, fallen)), strict=True)
     }

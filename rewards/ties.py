@@ -131,8 +131,8 @@ class TieCounts:
 
     def dead_group_rates(
         self, sizes: Sequence[int], rng: np.random.Generator, *, resamples: int = 1000
-    ) -> tuple[list[Estimate], Floats]:
-        """Return the chance that groups of any size tie, and that of each resample (R, sizes).
+    ) -> list[Estimate]:
+        """Return the chance that groups of any size tie.
 
         Up to the smallest group, of n rewards, it is estimated without bias, see `intervals`.
         Beyond, the chance X that a rollout ties with another one is taken to have a beta law over
@@ -162,7 +162,7 @@ class TieCounts:
         # In the first row the rates themselves, in the others those of resamples.
         rates = dict(zip(known, np.vstack([values_K, drawn_RK]).T, strict=True))
         rates[1] = np.ones(resamples + 1)
-        estimates, drawn = [], []
+        estimates = []
         for size in sizes:
             if size > seen:
                 rates[size] = _extrapolated(rates, half, seen, size)
@@ -172,8 +172,7 @@ class TieCounts:
                 _, low, high, _ = _share(*pairs[base], 0.95)
                 low **= (size - 1) / (base - 1)
             estimates.append(Estimate(float(rates[size][0]), low, high, len(pairs[base][0])))
-            drawn.append(rates[size][1:])
-        return estimates, np.stack(drawn, axis=1)
+        return estimates
 
     def _by_cluster(self, pair: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
         """Return the sums over clusters, shape (C,), of numerators and denominators by group."""

@@ -1,4 +1,4 @@
-"""`tokengym ties`: how often groups tie, by size, and which size is enough.
+"""`tokengym ties`: how often groups tie, by size.
 
 Groups are played by a policy, or were recorded by any trainer.
 """
@@ -16,23 +16,20 @@ from tokengym.agents.certify.sources.records import reward_groups
 from tokengym.agents.cli.options import EngineName, Workers, Yes, confirm_cost
 from tokengym.agents.cli.shown import show
 from tokengym.agents.evaluation.plan import Place, Plan
-from tokengym.agents.evaluation.tie_groups import write_table
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.execution.executors import Executor, find_executor
-from tokengym.agents.settings import option, settings_of
+from tokengym.agents.settings import option, plain, settings_of
 from tokengym.agents.settings.commands import said_of, takes
 from tokengym.agents.toy_model import TOY_MODEL
 from tokengym.agents.training.config import PolicySettings, ServiceSettings, WorldOptions
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.core.table_files import require_table
 from tokengym.envs.registry import scripted_opponent, spec
 from tokengym.installed import require_extra
 from tokengym.rewards.ties import TOLERANCE
 
 if TYPE_CHECKING:
-    from tokengym.agents.evaluation.tie_groups import RewardGroup
     from tokengym.agents.evaluation.ties import TieStudy
     from tokengym.agents.training.job import Job
 
@@ -67,7 +64,6 @@ class _Asked(WorldOptions):
     json_file: Path | None = option(
         None, "write the result to this file, which tokengym view shows", flag="--json"
     )
-    table: Path | None = option(None, "write a row of each group to this .parquet or .csv file")
 
 
 _SAMPLING = ("model", "base_url", "temperature", "max_tokens", "renderer")
@@ -102,23 +98,17 @@ def ties(
         asked.level or asked.policy or asked.options or sampling
     ):
         raise OptionError(f"{world} is recorded: options of a world or a policy do not apply to it")
-    if asked.table is not None:
-        require_table(asked.table)
     if run.exists:
         from tokengym.agents.evaluation.run_ties import run_ties
 
-        if asked.table is not None:
-            raise OptionError(f"--table is not for runs, whose groups are in {run.rollouts.folder}")
         ties_of_run = run_ties(run)
-        data, report = ties_of_run.to_dict(), ties_of_run.report()
+        data, report = plain(ties_of_run), ties_of_run.report()
     else:
         from tokengym.agents.evaluation.ties_report import ties_report
 
         executor = find_executor(workers, engine)
-        study, groups = _study(world, asked, sampling, executor, ask=not yes)
+        study = _study(world, asked, sampling, executor, ask=not yes)
         data, report = study.to_dict(), ties_report(study)
-        if asked.table is not None:
-            write_table(asked.table, groups, asked.tolerance)
     show(*report.tables, *report.lines, title=report.title)
     if asked.json_file is not None:
         written = data | {"report": report.to_dict()}
@@ -127,8 +117,8 @@ def ties(
 
 def _study(
     world: str, asked: _Asked, sampling: dict[str, Any], executor: Executor, *, ask: bool
-) -> "tuple[TieStudy, list[RewardGroup]]":
-    """Return the study of recorded or new rollouts, and their groups."""
+) -> "TieStudy":
+    """Return the study of recorded or new rollouts."""
     from tokengym.agents.evaluation.played_ties import tie_study
     from tokengym.agents.evaluation.ties import TieReading, study_of
 
@@ -141,7 +131,7 @@ def _study(
             typer.echo(f"left out: {lost} rewards that are no finite number")
         tied = [group for group in groups if len(group.rewards) > 1]
         rewards, tasks = [one.rewards for one in tied], [one.task for one in tied]
-        return study_of(world, "recorded", rewards, sizes, reading, tasks=tasks), groups
+        return study_of(world, "recorded", rewards, sizes, reading, tasks=tasks)
     world_spec, run = spec(world), RunFolder(Path(asked.policy))
     name = asked.policy or (MODEL if sampling else "noisy")
     known = name != MODEL and not run.exists
@@ -168,8 +158,7 @@ def _study(
             confirm_cost(job, place.tasks, max(sizes), ask=ask)
 
     place = EvaluatedWorld.resolve(plan.places[0], plan.seed, executor)
-    study = tie_study(place, plan, sizes, reading, confirm)
-    return study, study.reward_groups
+    return tie_study(place, plan, sizes, reading, confirm)
 
 
 def _place(

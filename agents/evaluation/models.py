@@ -129,11 +129,6 @@ class ModelPolicy:
         return cls(name, target, [Job.resolve_on(target, train_config) for train_config in configs])
 
     @property
-    def codec(self) -> str:
-        """What its tokens are of."""
-        return self.jobs[0].config.renderer
-
-    @property
     def title(self) -> str:
         """What studies call it: the model or run, its weights and its temperature."""
         config, run = self.jobs[0].config, RunFolder(Path(self.name))

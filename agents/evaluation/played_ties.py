@@ -12,7 +12,6 @@ from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.policies import resolve_policy
 from tokengym.agents.evaluation.ties import (
     USUAL_READING,
-    Effort,
     TieReading,
     TieStudy,
     fallen_of,
@@ -21,10 +20,6 @@ from tokengym.agents.evaluation.ties import (
 )
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
-from tokengym.envs.core.task import Task
-from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import ByteCodec
-from tokengym.envs.tokens.episode import Episode
 
 if TYPE_CHECKING:
     from tokengym.agents.training.job import Job
@@ -64,11 +59,8 @@ def tie_study(
         records = list(log.read(plan.segment(world.place, name)))
     groups = [records[at : at + plan.rollouts] for at in range(0, len(records), plan.rollouts)]
     turns = [turn for record in records for turn in record.own_turns]
-    tokens = [_tokens(record) for record in records]
-    if any(turn.completion_tokens is None for turn in turns):
-        firsts = [group[0] for group in groups]
-        tokens = [_bytes(world.world, *one) for one in zip(world.tasks, firsts, strict=True)]
-    held, written = (sum(column) / len(tokens) for column in zip(*tokens, strict=True))
+    counted = all(turn.completion_tokens is not None for turn in turns)
+    speed = sum(map(_tokens, records)) / (at[-1] - at[0]) if counted else None
     return study_of(
         world.world,
         policy.title,
@@ -78,22 +70,12 @@ def tie_study(
         tasks=[task.fingerprint for task in world.tasks],
         fallen=fallen_of([[record.metrics for record in group] for group in groups]),
         malformed=sum(turn.malformed for turn in turns) / max(len(turns), 1),
-        effort=Effort(policy.codec, held, written, at[-1] - at[0], len(records)),
+        tokens_per_second=speed,
         role=world.role,
     )
 
 
-def _tokens(record: RolloutRecord) -> tuple[int, int]:
-    """Return the tokens that a rollout's role held at the end, and those that it wrote."""
-    written = [turn.completion_tokens or 0 for turn in record.own_turns]
-    return (record.own_turns[-1].prompt_tokens or 0) + written[-1], sum(written)
-
-
-def _bytes(world: World, task: Task, record: RolloutRecord) -> tuple[int, int]:
-    """Return the same in bytes."""
-    codec = ByteCodec()
-    episode = Episode(world, task, codec, roles=(record.role,))
-    for turn in record.turns:
-        episode.say(turn.said or "")
-    written = sum(len(codec.write(turn.said or "")) for turn in record.own_turns)
-    return len(episode.observation_of(record.role)), written
+def _tokens(record: RolloutRecord) -> int:
+    """Return the tokens that a rollout's role held at the end, its replies among them."""
+    last = record.own_turns[-1]
+    return (last.prompt_tokens or 0) + (last.completion_tokens or 0)

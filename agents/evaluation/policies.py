@@ -18,7 +18,6 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import ByteCodec
 
 if TYPE_CHECKING:
     from tokengym.agents.evaluation.models import ModelPolicy
@@ -45,7 +44,7 @@ def resolve_policy(
     if name.startswith(PREFIX):
         Endpoint.named(name, settings)  # what is wrong with it is said before anything is played
         player = partial(_endpoint_player, name, settings, plan.system)
-        return PortablePolicy(name, player, settings.concurrency, "endpoint")
+        return PortablePolicy(name, player, settings.concurrency)
     without = [world.place.name for world in worlds if name not in world.baselines]
     if not without:
         return PortablePolicy(name, partial(_scripted_player, name))
@@ -75,14 +74,12 @@ class PortablePolicy:
         name: as the user named it.
         player: from a world to who plays there.
         at_once: most rollouts under way.
-        codec: what its tokens are of.
         jobs: none.
     """
 
     name: str
     player: Callable[[EvaluatedWorld], PortablePlayer]
     at_once: int = 1
-    codec: str = ByteCodec().name
     jobs: Sequence["Job"] = ()
 
     @property

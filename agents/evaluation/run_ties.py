@@ -4,12 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from statistics import fmean
-from typing import Any
 
-from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.plan import AFTER, BEFORE
 from tokengym.agents.reports.report import Cell, Report, Table
-from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.monitor import TIE_RATES, StepRow, named
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
@@ -55,9 +51,7 @@ class RunTies:
         groups: groups of a step.
         steps: the completed steps, by the trainer's number, ascending.
         series: values at these steps by the keys of `SERIES`; `None` where a step has none.
-        tokens: tokens read and sampled by all rollouts, every observation read whole.
         replies: replies of all rollouts that steps trained on.
-        held_out: mean return on held-out Tasks `before` and `after`, if the run got so far.
         collapse: how it lost its signal, if it did.
     """
 
@@ -68,9 +62,7 @@ class RunTies:
     groups: int
     steps: tuple[int, ...]
     series: Mapping[str, tuple[float | None, ...]]
-    tokens: float
     replies: int
-    held_out: Mapping[str, Estimate]
     collapse: str | None
 
     def estimate(self, name: str, part: slice = slice(None)) -> Estimate | None:
@@ -92,41 +84,16 @@ class RunTies:
         return max(1, len(self.steps) // _TENTH)
 
     @property
-    def verdict(self) -> str:
-        """What the ties cost, and whether the floor caused them; the floor is checked first."""
-        first, last = slice(self.tenth), slice(-self.tenth, None)
-        floor, split = "", self.estimate("interior_tie_pair_rate")
-        before, after = (self.estimate("safety_floor_mass", part) for part in (first, last))
-        if before is not None and after is not None:
-            parted = "the log does not split ties by it, `tokengym ties` with it as --policy does"
-            if split is not None:
-                parted = f"of the others' pairs {split.value:.1%} tied"
-            floor = (
-                f"The safety floor first: {before.value:.1%} of the rollouts missed it at the "
-                f"start, {after.value:.1%} at the end; {parted}. "
-            )
-        names = ("reward_uniform_group_rate", "reward_tie_pair_rate", "reward_tie_pair_rate")
-        rates = map(self.estimate, names, (slice(None), first, last))
-        dead, *pairs = (0.0 if rate is None else rate.value for rate in rates)
-        return (
-            f"{floor}{dead:.1%} of the groups had no advantage, and the tokens spent on them "
-            f"taught nothing. Tied pairs went from {pairs[0]:.1%} to {pairs[1]:.1%}."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        found: dict[str, Any] = plain(self)
-        return found | {"verdict": self.verdict}
+    def summary(self) -> str:
+        """The share of the groups that taught nothing, in words."""
+        dead = self.estimate("reward_uniform_group_rate")
+        return f"{0.0 if dead is None else dead.value:.1%} of the groups had no advantage."
 
     def report(self) -> Report:
         """Lay it out."""
-        lines = [f"Collapsed: {self.collapse}."] * (self.collapse is not None) + [self.verdict]
-        if self.held_out:
-            returns = ", ".join(f"{when} {value}" for when, value in self.held_out.items())
-            lines.append(f"Held-out return: {returns}.")
-        lines.append(f"{self.tokens:,.0f} tokens read and sampled by the rollouts.")
         steps = f"{len(self.steps)} steps, groups of {self.group_size}"
         title = f"{self.run}: {self.world} {self.level}, {steps}"
+        lines = [f"Collapsed: {self.collapse}."] * (self.collapse is not None) + [self.summary]
         return Report(title, lines, (self.table(),))
 
     def table(self) -> Table:
@@ -151,11 +118,6 @@ def run_ties(run: RunFolder) -> RunTies:
     if not rows:
         raise OptionError(f"{run.folder} has no completed step")
     series = {name: tuple(_value(row, name) for row in rows) for name in SERIES}
-    evaluation = EvaluationFolder(run.folder)
-    results = evaluation.saved().results if outcome is not None and evaluation.exists else None
-    # Of several roles or worlds the first.
-    first = {row.policy: row for row in reversed(results.policies)} if results else {}
-    held_out = {when: first[when].mean_return for when in (BEFORE, AFTER) if when in first}
     collapse = None if outcome is None else outcome.collapse
     return RunTies(
         run=run.name,
@@ -165,9 +127,7 @@ def run_ties(run: RunFolder) -> RunTies:
         groups=config.groups_per_batch,
         steps=tuple(row.step for row in rows),
         series={name: rates for name, rates in series.items() if any(v is not None for v in rates)},
-        tokens=sum(row.tokens for row in rows),
         replies=sum(int(row.metrics.get("env/all/total_turns", 0)) for row in rows),
-        held_out=held_out,
         collapse=None if collapse is None else collapse.reason,
     )
 

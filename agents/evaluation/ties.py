@@ -1,4 +1,4 @@
-"""The group-size study: what groups of each size teach, and the smallest size that is enough.
+"""The group-size study: how often groups of each size tie.
 
 One set of rollouts serves all sizes: a group of 4 is the first 4 rollouts of a group of 16, and
 chances for a size come from all choices of that many rollouts. So sizes differ by size alone.
@@ -8,48 +8,20 @@ chances are predicted, see `TieCounts.dead_group_rates`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tokengym.agents.evaluation.tie_groups import RewardGroup
 from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.world import World
-from tokengym.rewards.arrays import Floats, Ints
-from tokengym.rewards.control import SAFE_RETURN
+from tokengym.rewards.arrays import Floats
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.ties import TOLERANCE, tie_counts
 
-WITHIN = 0.02
-"""A size is enough if its share of useful groups is at most this far below the best, relatively."""
-
-FEW = 0.01
-"""A rate of tied pairs below this is not worth an explanation."""
-
 _SHORT = 0.1
 """Share of the groups that may have fewer rollouts than the study counts, and are left out."""
-
-
-class TieCause(StrEnum):
-    """Where ties come from, decided in this order."""
-
-    FEW = "few"
-    """Too few pairs tie to ask."""
-    FLOOR = "floor"
-    """Most tied pairs lie on the safety floor: the reward made them."""
-    INTRINSIC = "intrinsic"
-    """Most lie above it, or there is no floor: the policy repeats itself, or its different
-    replies are worth the same."""
-
-
-_MEANING = {
-    TieCause.FEW: "too few to matter",
-    TieCause.FLOOR: "these are the floor's ties, not intrinsic ones",
-    TieCause.INTRINSIC: "these ties are intrinsic",
-}
 
 
 class TieReading(NamedTuple):
@@ -87,34 +59,6 @@ class SizeRow:
 
 
 @dataclass(frozen=True)
-class Effort:
-    """What the rollouts took.
-
-    Attributes:
-        codec: what the tokens are of.
-        tokens_per_rollout: tokens read and written in an episode, each counted once; a mean.
-        written_per_rollout: those of them that the policy wrote; a mean.
-        seconds: of all rollouts together.
-        rollouts: how many there were.
-    """
-
-    codec: str
-    tokens_per_rollout: float
-    written_per_rollout: float
-    seconds: float
-    rollouts: int
-
-    def __str__(self) -> str:
-        """Show speed and tokens, each counted once."""
-        speed = self.rollouts / self.seconds
-        return (
-            f"{speed:,.1f} rollouts/s, {speed * self.tokens_per_rollout:,.0f} tokens/s "
-            f"({self.codec}): {self.tokens_per_rollout:,.1f} tokens a rollout, "
-            f"{self.written_per_rollout:,.1f} of them written by the policy."
-        )
-
-
-@dataclass(frozen=True)
 class TieStudy:
     """Ties of one policy on one level.
 
@@ -129,11 +73,9 @@ class TieStudy:
         mean_reward: mean over all rollouts.
         correct_rate: share of rollouts above the threshold.
         malformed: share of the policy's malformed replies.
-        effort: what the rollouts took; `None` where that was not recorded.
+        tokens_per_second: tokens read and written, each counted once; `None` where none were.
         sizes: one row a size, ascending.
         rewards: every reward, by group.
-        recommended_between: the smallest and largest size that a study of as many other Tasks
-            would recommend, in 95 % of such studies.
         tasks: the Task of each group: intervals are over Tasks.
         left_out: recorded groups that were not counted, as most have more rollouts.
     """
@@ -147,10 +89,9 @@ class TieStudy:
     mean_reward: float
     correct_rate: float
     malformed: float
-    effort: Effort | None
+    tokens_per_second: float | None
     sizes: tuple[SizeRow, ...]
     rewards: tuple[tuple[float, ...], ...]
-    recommended_between: tuple[int, int]
     tasks: tuple[str, ...] = ()
     left_out: int = 0
 
@@ -165,67 +106,11 @@ class TieStudy:
         """The largest size that was played."""
         return next(row for row in reversed(self.sizes) if row.rates)
 
-    @property
-    def reward_groups(self) -> list[RewardGroup]:
-        """The groups that were counted, by number."""
-        named = zip(self.tasks, self.rewards, strict=True)
-        return [RewardGroup(str(at), task, [*group]) for at, (task, group) in enumerate(named)]
-
-    @property
-    def kept_for_little(self) -> float:
-        """Share of rollouts that kept the safety floor and earn less than `SAFE_RETURN`."""
-        little = np.array(self.rewards) < SAFE_RETURN
-        return float((little & ~np.array(self.fallen)).mean())
-
-    @property
-    def origin(self) -> TieCause:
-        """Where the ties of the largest size come from; the floor is checked first."""
-        rates = self.seen.rates
-        if rates["reward_tie_pair_rate"].value < FEW:
-            return TieCause.FEW
-        on_floor = self.fallen is not None and rates["floor_tie_share"].value >= 0.5
-        return TieCause.FLOOR if on_floor else TieCause.INTRINSIC
-
-    @property
-    def verdict(self) -> str:
-        """Where the ties come from, in words, with the figures that show it."""
-        rates = {name: rate.value for name, rate in self.seen.rates.items()}
-        ties = f"{rates['reward_tie_pair_rate']:.1%} of the pairs within a group tie"
-        ties += f" ({self.malformed:.1%} of the replies were malformed)" * bool(self.malformed)
-        looked = "There is no safety floor"
-        if self.fallen is not None:
-            looked = (
-                f"The safety floor first: {rates['floor_mass']:.1%} of the rollouts missed it, "
-                f"with {rates['floor_tie_share']:.1%} of all tied pairs; of pairs that kept it "
-                f"{rates['interior_tie_pair_rate']:.1%} tie, and {self.kept_for_little:.1%} of "
-                "the rollouts kept it and earn as little, for malformed replies"
-            )
-        return f"{looked}. {ties}: {_MEANING[self.origin]}."
-
-    @property
-    def recommended(self) -> tuple[int, str]:
-        """The smallest size that is enough, and why.
-
-        A token is well spent if its group has an advantage, and all groups of a size cost as much:
-        so the share of useful groups is the share of well-spent tokens, and of sizes that spend
-        them as well, the smallest sees the most prompts.
-        """
-        useful = np.array([row.useful.value for row in self.sizes])
-        best, row = float(useful.max()), self.sizes[int(_first_enough(useful))]
-        if not best:
-            return row.size, "no size helps: every group ties"
-        return row.size, (
-            f"{row.useful.value:.1%} of its groups have an advantage, within {WITHIN:.0%} of the "
-            f"best of these sizes ({best:.1%}); no smaller one comes as close"
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        size, reason = self.recommended
         rows = [{"size": row.size, "useful": row.useful, **row.rates} for row in self.sizes]
-        found: dict[str, Any] = plain(vars(self) | {"sizes": rows})
-        said = {"origin": str(self.origin), "verdict": self.verdict, "reason": reason}
-        return found | said | {"recommended": size}
+        values: dict[str, Any] = plain(vars(self) | {"sizes": rows})
+        return values
 
 
 def fallen_of(ends: Sequence[Sequence[Mapping[str, float | None]]]) -> list[list[bool]] | None:
@@ -257,7 +142,7 @@ def study_of(
     tasks: Sequence[str] = (),
     fallen: Sequence[Sequence[bool]] | None = None,
     malformed: float = 0.0,
-    effort: Effort | None = None,
+    tokens_per_second: float | None = None,
     role: str | None = None,
 ) -> TieStudy:
     """Describe what groups of each size are like, from the rewards of any groups.
@@ -273,7 +158,7 @@ def study_of(
         fallen: which rollouts missed the safety floor, shaped like `rewards`; `None` where there
             is none.
         malformed: share of malformed replies.
-        effort: what the rollouts took, if it is known.
+        tokens_per_second: see `TieStudy`.
         role: whose rewards these are; the world's first role if `None`.
 
     Raises:
@@ -296,11 +181,9 @@ def study_of(
     threshold, tolerance, seed = reading
     threshold = float(low + high) / 2.0 if threshold is None else threshold
     rows = sorted({*sizes, size})
-    dead, dead_RS = tie_counts(counted, tolerance, clusters=of_task).dead_group_rates(
+    dead = tie_counts(counted, tolerance, clusters=of_task).dead_group_rates(
         rows, generator("ties", seed)
     )
-    chosen_R = np.asarray(rows)[_first_enough(1.0 - dead_RS)]
-    likely = np.quantile(chosen_R, (0.025, 0.975), method="inverted_cdf")
     cut_NG = np.array([group[:size] for group in counted])
 
     def rates(rewards_NG: Floats, floor: float | None = None) -> dict[str, Estimate]:
@@ -328,17 +211,9 @@ def study_of(
         mean_reward=float(rewards_R.mean()),
         correct_rate=float((rewards_R > threshold).mean()),
         malformed=malformed,
-        effort=effort,
+        tokens_per_second=tokens_per_second,
         sizes=tuple(map(row, rows, dead)),
         rewards=tuple(tuple(map(float, group)) for group in counted),
-        recommended_between=(int(likely[0]), int(likely[1])),
         tasks=of_task,
         left_out=len(rewards) - len(counted),
     )
-
-
-def _first_enough(useful_S: Floats) -> Ints:
-    """Return the position of the smallest size that is enough, of shares of shape (..., S)."""
-    enough = useful_S >= (1.0 - WITHIN) * useful_S.max(axis=-1, keepdims=True)
-    first: Ints = np.argmax(enough, axis=-1)
-    return first

@@ -1,4 +1,4 @@
-"""The report of the group-size study: its tables, its charts, its conclusion."""
+"""The report of the group-size study: its tables and its chart."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,12 @@ import numpy as np
 from tokengym.agents.evaluation.ties import TieStudy
 from tokengym.agents.reports.report import Chart, Report, Series, Table
 from tokengym.rewards.clustered import mean_over_clusters
-from tokengym.rewards.control import SAFE_RETURN
 from tokengym.rewards.estimates import share_estimate
 
 _INTERVALS = (
     "95 % intervals over Tasks: Clopper and Pearson's for shares of groups and where few Tasks "
     "differ, else of the bootstrap."
 )
-_BINS = 40
 _SIZED = f"{_INTERVALS} The chance of a tie in a group grows with its size by itself."
 _PREDICTED = (
     " Where groups are smaller than a size, its dead groups are predicted: a rollout's chance to "
@@ -25,9 +23,11 @@ _PREDICTED = (
 
 def ties_report(study: TieStudy) -> Report:
     """Lay out a study."""
-    lines = [study.verdict, _recommendation(study), _means(study)]
-    if study.effort is not None:
-        lines.append(str(study.effort))
+    lines = [_means(study)]
+    if study.malformed:
+        lines.append(f"{study.malformed:.1%} of the replies were malformed.")
+    if study.tokens_per_second is not None:
+        lines.append(f"{study.tokens_per_second:,.0f} tokens read and written a second.")
     if study.left_out:
         lines.append(f"Left out: {study.left_out} groups of fewer than {study.seen.size} rollouts.")
     header = ("", *(f"size {row.size}{'' if row.rates else ' (predicted)'}" for row in study.sizes))
@@ -35,7 +35,6 @@ def ties_report(study: TieStudy) -> Report:
     note = f"{_SIZED}{_PREDICTED if predicted else ''}"
     parts = (
         _rates(study),
-        _rewards(study),
         Table(header, _sized_rows(study), "By group size", note),
         Table(("", "rate"), _rows(study), "At any group size", _INTERVALS),
     )
@@ -56,13 +55,6 @@ def _means(study: TieStudy) -> str:
         f"Mean reward {mean.value:.4f} ({mean.interval('{:.4f}'.format)}), correct (above "
         f"{study.threshold:g}) {share.value:.1%} ({share.interval('{:.1%}'.format)})."
     )
-
-
-def _recommendation(study: TieStudy) -> str:
-    size, reason = study.recommended
-    low, high = study.recommended_between
-    others = "the same" if low == high else f"{low} to {high}"
-    return f"Recommended group size {size} (95 % of such studies: {others}): {reason}."
 
 
 def _sized_rows(study: TieStudy) -> Sequence[Sequence[str]]:
@@ -86,6 +78,7 @@ def _rows(study: TieStudy) -> Sequence[Sequence[str]]:
     if study.fallen is not None:
         labels |= {
             "rollouts that missed the floor": "floor_mass",
+            "their share of all tied pairs": "floor_tie_share",
             "tied pairs of those": "floor_tie_pair_rate",
             "tied pairs of the others": "interior_tie_pair_rate",
         }
@@ -111,12 +104,3 @@ def _rates(study: TieStudy) -> Chart:
     levels, predicted = {"tied pairs": pairs.value}, study.seen.size < study.sizes[-1].size
     note = f"Sizes above {study.seen.size} are predicted." if predicted else ""
     return Chart("Groups by size", "group size", "rate", series, levels, share=True, note=note)
-
-
-def _rewards(study: TieStudy) -> Chart:
-    """Chart where the rewards lie."""
-    counts, edges = np.histogram(np.concatenate(study.rewards), bins=_BINS)
-    middles = ((edges[1:] + edges[:-1]) / 2).tolist()
-    note = "" if study.fallen is None else f"The safety floor lies at {SAFE_RETURN:g}."
-    series = [Series("", middles, counts.tolist())]
-    return Chart("Rewards", "reward", "rollouts", series, note=note)

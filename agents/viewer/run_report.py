@@ -156,7 +156,7 @@ def run_report(run: RunFolder) -> Report:
     lines += [f"{side.title}: {finding}" for side in sides for finding in side.found.findings()]
     if steps and config.rolls_out:
         ties = run_ties(run)
-        lines.append(ties.verdict)
+        lines.append(ties.summary)
         parts.append(ties.table())
     lines += [*filter(None, [outcome.ending]), _SKILL, _summary(config, steps)]
     lost = outcome.collapse

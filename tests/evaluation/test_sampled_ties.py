@@ -14,14 +14,11 @@ from tokengym.agents.evaluation.plan import Place, Plan
 from tokengym.agents.evaluation.played_ties import tie_study
 from tokengym.agents.evaluation.ties import TieStudy
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.training.cost import rollouts_cost
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.registry import make_world
-from tokengym.envs.tokens.codec import Message
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -41,27 +38,18 @@ def study(served: dict[str, Any], tasks: int, sizes: tuple[int, ...], **sampling
 
 
 @pytest.mark.nightly
-def test_a_model_at_an_address_is_studied_in_its_own_tokens(served: dict[str, Any]) -> None:
-    job = Job.resolve(replace(FORECAST, **served))
-    world = make_world("forecast", prompt="terse")
-    tasks = world.first_tasks("test", 3)
+def test_a_model_at_an_address_is_studied(served: dict[str, Any]) -> None:
     found = study(served, 3, (2, 4))
     assert [len(group) for group in found.rewards] == [4, 4, 4]
     assert found.policy == "model at temperature 1"
-    assert found.effort is not None
-    assert found.effort.codec == job.config.renderer == "qwen3_instruct"
-    codec = RendererCodec(job.config.renderer, job.config.model)
-    prompts = [len(codec.render([Message(world.start(task).text, own=False)])) for task in tasks]
-    read = found.effort.tokens_per_rollout - found.effort.written_per_rollout
-    assert read == pytest.approx(sum(prompts) / len(prompts))
-    assert 0 < found.effort.written_per_rollout <= job.max_tokens
+    assert found.tokens_per_second is not None
+    assert found.tokens_per_second > 0.0
     assert all(0.0 <= reward <= 1.0 for group in found.rewards for reward in group)
 
 
-def test_at_temperature_0_every_group_ties_and_no_size_helps(served: dict[str, Any]) -> None:
+def test_at_temperature_0_every_group_ties(served: dict[str, Any]) -> None:
     found = study(served, 2, (2, 3), temperature=0.0)
     assert found.sizes[-1].useful.value == 0.0
-    assert found.recommended == (2, "no size helps: every group ties")
 
 
 @pytest.mark.nightly

@@ -1,29 +1,20 @@
-"""Laws of the group-size study: one set of rollouts, honest rates by size, a reasoned choice."""
+"""Laws of the group-size study: one set of rollouts, honest rates by size."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from html import unescape
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tests.evaluation.digits import POLICIES, SPEC, Digits
 from tests.evaluation.studies import play_group, study_script
 from tokengym.agents.cli import app
-from tokengym.agents.evaluation.ties import (
-    WITHIN,
-    Effort,
-    SizeRow,
-    TieCause,
-    TieStudy,
-    study_of,
-)
+from tokengym.agents.evaluation.ties import TieStudy
+from tokengym.agents.evaluation.ties_report import ties_report
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.task import Task
@@ -31,7 +22,6 @@ from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world
 from tokengym.rewards.control import SAFE_RETURN
-from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.ties import tie_counts
 
 
@@ -79,47 +69,6 @@ def test_means_are_those_of_the_rewards_and_the_threshold_is_the_middle_of_the_r
     assert found.fallen is None
 
 
-def made_up(shares: list[float]) -> TieStudy:
-    rows = [
-        SizeRow(2 ** (at + 1), Estimate(value, value, value), {}) for at, value in enumerate(shares)
-    ]
-    effort = Effort("byte", 1.0, 1.0, 1.0, 1)
-    return TieStudy("w", "l", "p", 1, None, 0.5, 0.0, 0.0, 0.0, effort, tuple(rows), (), (2, 2))
-
-
-@settings(max_examples=50)
-@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=5))
-def test_the_recommended_size_is_enough_and_no_smaller_one_is(shares: list[float]) -> None:
-    size, reason = made_up(shares).recommended
-    enough = [share >= (1 - WITHIN) * max(shares) for share in shares]
-    assert enough[int(np.log2(size)) - 1]
-    assert not any(enough[: int(np.log2(size)) - 1])
-    assert f"{max(shares):.1%}" in reason
-
-
-def test_the_recommended_size_has_an_interval_that_a_larger_study_narrows() -> None:
-    rng = np.random.default_rng(0)
-    world = Digits(SPEC)
-
-    def between(groups: int) -> tuple[int, int]:
-        rewards = rng.integers(0, 3, (groups, 16)) / 4
-        effort = Effort("byte", 1.0, 1.0, 1.0, 1)
-        found = study_of(
-            world, "p", rewards.tolist(), (2, 4, 8, 16), fallen=None, malformed=0.0, effort=effort
-        )
-        low, high = found.recommended_between
-        assert low <= found.recommended[0] <= high
-        return low, high
-
-    few, many = between(6), between(2000)
-    assert few[0] < few[1]
-    assert many == (8, 8)  # of three equal rewards 8 tie in 3^-7 of the groups, 4 in 3^-3
-
-
-def test_where_everything_ties_the_study_says_that_no_size_helps() -> None:
-    assert made_up([0.0, 0.0]).recommended == (2, "no size helps: every group ties")
-
-
 def test_a_group_depends_on_its_seed_and_task_alone() -> None:
     world = Digits(SPEC)
     task = world.task("test", 3)
@@ -135,53 +84,13 @@ def test_what_cannot_be_studied_is_refused() -> None:
             study(sizes, name)
 
 
-def test_a_rollout_takes_the_bytes_it_reads_and_writes() -> None:
-    world = HalfAlike(SPEC)
-    found = study_script(world, tasks(world), POLICIES, "oracle", (2,))
-    prompts = [len(world.start(task).text) for task in tasks(world)]
-    # The reply says what the prompt says; both have a marker.
-    assert found.effort.written_per_rollout == np.mean(prompts) + 1
-    assert found.effort.tokens_per_rollout == 2 * np.mean(prompts) + 2
-    speed = 60 * found.effort.tokens_per_rollout / found.effort.seconds
-    assert found.effort.rollouts == 60
-    assert f" {speed:,.0f} tokens/s (byte)" in str(found.effort)
-
-
-def test_replies_out_of_form_are_counted_and_told() -> None:
+def test_malformed_replies_are_counted_and_stated() -> None:
     world = HalfAlike(SPEC)
     found = study_script(world, tasks(world), POLICIES, "null", (2,))
     assert found.malformed == 1.0
-    assert "100.0% of the replies were malformed" in found.verdict
+    assert "100.0% of the replies were malformed." in ties_report(found).lines
     assert study().malformed == 0.0
-    assert "malformed" not in study().verdict
-
-
-def rates(**values: float) -> TieStudy:
-    row = SizeRow(4, Estimate(1, 1, 1), {k: Estimate(v, v, v) for k, v in values.items()})
-    return replace(made_up([1.0]), fallen=((False,),), rewards=((1.0,),), sizes=(row,))
-
-
-@given(pairs=st.floats(0, 1), mass=st.floats(0, 1), share=st.floats(0, 1), interior=st.floats(0, 1))
-def test_ties_are_intrinsic_only_after_a_look_at_the_floor(
-    pairs: float, mass: float, share: float, interior: float
-) -> None:
-    found = rates(
-        reward_tie_pair_rate=pairs,
-        floor_mass=mass,
-        floor_tie_share=share,
-        interior_tie_pair_rate=interior,
-    )
-    assert found.verdict.startswith(f"The safety floor first: {mass:.1%} of the rollouts missed it")
-    if pairs < 0.01:
-        assert found.origin is TieCause.FEW
-    else:
-        assert (found.origin is TieCause.FLOOR) == (share >= 0.5)
-        assert ("intrinsic" in found.verdict) == (pairs >= 0.01)
-
-
-def test_without_a_floor_the_verdict_says_so() -> None:
-    assert "There is no safety floor" in study().verdict
-    assert study().origin is TieCause.INTRINSIC
+    assert not any("malformed" in line for line in ties_report(study()).lines)
 
 
 def test_a_flat_floor_shows_as_mass_and_ties_below_the_floor_alone(tmp_path: Path) -> None:
@@ -196,14 +105,12 @@ def test_a_flat_floor_shows_as_mass_and_ties_below_the_floor_alone(tmp_path: Pat
         assert row["floor_mass"]["value"] > 0.2
         assert row["floor_tie_pair_rate"]["value"] == 1.0
         assert row["interior_tie_pair_rate"]["value"] < 0.1
-    assert found["origin"] == TieCause.FLOOR
-    assert "not intrinsic ones" in " ".join(result.output.split())
-    assert f"Recommended group size {found['recommended']}" in result.output
-    rates, rewards, *_ = found["report"]["parts"]
+        assert row["floor_tie_share"]["value"] > 0.5
+    assert "their share of all tied pairs" in result.output
+    rates, *_ = found["report"]["parts"]
     assert rates["series"][0]["x"] == [4, 8]
-    assert sum(rewards["series"][0]["y"]) == 48
     assert CliRunner().invoke(app, ["view", str(data), "--html", str(page)]).exit_code == 0
-    assert found["verdict"] in unescape(page.read_text())
+    assert found["report"]["lines"][0] in unescape(page.read_text())
 
 
 def test_a_missed_floor_is_told_from_malformed_replies_rollout_by_rollout() -> None:
@@ -220,7 +127,6 @@ def test_a_missed_floor_is_told_from_malformed_replies_rollout_by_rollout() -> N
     little = rewards < SAFE_RETURN
     assert fallen.any()
     assert (little & ~fallen).any()
-    assert found.kept_for_little == (little & ~fallen).mean()
     rates = found.sizes[-1].rates
     assert rates["floor_mass"].value == pytest.approx(fallen.mean())
     pairs = [

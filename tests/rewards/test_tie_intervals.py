@@ -98,7 +98,7 @@ def test_groups_of_one_task_count_once() -> None:
 
     def found(counts: TieCounts) -> list[Estimate]:
         known = counts.intervals(np.random.default_rng(1), sizes=(3,))
-        predicted, _ = counts.dead_group_rates([3, 8], np.random.default_rng(1))
+        predicted = counts.dead_group_rates([3, 8], np.random.default_rng(1))
         return [*known.values(), *predicted]
 
     first, again = found(tie_counts(once)), found(tie_counts(copied, clusters=of_task))

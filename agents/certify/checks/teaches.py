@@ -10,8 +10,7 @@ from tokengym.agents.certify.bench import Bench, Untold
 from tokengym.agents.certify.finding import Severity, Verdict, check
 from tokengym.agents.certify.players import SCRIPTED, player
 from tokengym.agents.certify.source import Place
-from tokengym.agents.certify.sources.records import reward_groups
-from tokengym.agents.evaluation.tie_groups import RewardGroup
+from tokengym.agents.certify.sources.records import RewardGroup, reward_groups
 from tokengym.rewards.clustered import mean_over_clusters
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 from tokengym.rewards.ties import tie_counts

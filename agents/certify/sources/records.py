@@ -3,13 +3,26 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tokengym.agents.certify.source import Episode, Facts, Place, Recorded, Source, plain_reward
-from tokengym.agents.evaluation.tie_groups import RewardGroup
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.intake.rows import rows_of
+
+
+class RewardGroup(NamedTuple):
+    """The rewards of rollouts that are compared with each other.
+
+    Attributes:
+        name: of the group.
+        task: what it was played on; groups of one Task are not independent.
+        rewards: of its rollouts, finite.
+    """
+
+    name: str
+    task: str
+    rewards: list[float]
 
 
 class Records(Source):
