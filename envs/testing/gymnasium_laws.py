@@ -97,9 +97,7 @@ def a_pickled_env_goes_on(subject: Subject) -> None:
 @law(per_level=False, needs_id=True)
 def an_env_can_be_spawned(subject: Subject) -> None:
     """An env can be made by its id in a spawned process, which has imported nothing."""
-    build = functools.partial(gymnasium.make, f"tokengym:{subject.spec.id}")
-    if not _is_installed(subject.spec):
-        build = functools.partial(_register_and_make, subject.spec)
+    build = _builder(subject)
     envs = AsyncVectorEnv([build], context="spawn")
     try:
         observations, _ = envs.reset(seed=11)
@@ -113,7 +111,7 @@ def an_env_can_be_spawned(subject: Subject) -> None:
 def vector_envs_match_single_envs(subject: Subject) -> None:
     """Gymnasium's vector envs return what single envs return, step by step."""
     for mode in _MODES:
-        build = functools.partial(_env, subject, mode=mode)
+        build = _builder(subject, mode=mode)
         for kind in (SyncVectorEnv, AsyncVectorEnv):
             _check_vector(kind([build] * 2), build, f"{kind.__name__} in mode {mode!r}")
 
@@ -125,7 +123,7 @@ def make_vec_makes_the_native_vector_env(subject: Subject) -> None:
         envs = gymnasium.make_vec(subject.spec.id, level=subject.level, num_envs=2, mode=mode)
         kind = type(envs.unwrapped).__name__
         require(kind == "TextVectorEnv", f"made a {kind}")
-        _check_vector(envs, functools.partial(_env, subject, mode=mode), f"mode {mode!r}")
+        _check_vector(envs, _builder(subject, mode=mode), f"mode {mode!r}")
 
 
 def _check_vector(envs: VectorEnv[Any, Any, Any], build: Callable[[], Env], what: str) -> None:
@@ -155,6 +153,14 @@ def _env(subject: Subject, **options: Any) -> Env:
     return gymnasium.make(subject.spec.id, level=subject.level, **options)
 
 
+def _builder(subject: Subject, **options: Any) -> Callable[[], Env]:
+    """Return what makes an env of a level in any process, one that has imported nothing too."""
+    make = functools.partial(gymnasium.make, f"tokengym:{subject.spec.id}")
+    if not _is_installed(subject.spec):
+        make = functools.partial(_register_and_make, subject.spec)
+    return functools.partial(make, level=subject.level, **options)
+
+
 def _is_installed(spec: WorldSpec) -> bool:
     """Return whether other processes know the world: by an entry point, unless it is built in."""
     declaring = {"tokengym", *(_package(point.value) for point in entry_points(group=GROUP))}
@@ -165,6 +171,6 @@ def _package(path: str) -> str:
     return re.split("[.:]", path)[0]
 
 
-def _register_and_make(spec: WorldSpec) -> Env:
+def _register_and_make(spec: WorldSpec, **options: Any) -> Env:
     register(spec)
-    return gymnasium.make(spec.id)
+    return gymnasium.make(spec.id, **options)
