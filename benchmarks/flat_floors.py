@@ -3,8 +3,8 @@
     python benchmarks/flat_floors.py
     python benchmarks/flat_floors.py --worlds forecast --tasks 200
 
-The first level of every world, with its own graded rewards and with `WorldSpec.flat_floor`. Takes
-a few minutes.
+The first level of every world, played by `noisy`, with its own graded rewards and with
+`WorldSpec.flat_floor`.
 """
 
 import argparse
@@ -17,41 +17,29 @@ from tokengym.agents.evaluation.played_ties import tie_study
 from tokengym.agents.evaluation.ties import TieStudy, study_of
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.reports.markdown import markdown_table
-from tokengym.agents.training.presets import preset
 from tokengym.envs import World, make_world
-from tokengym.envs.registry import scripted_opponent, specs
+from tokengym.envs.registry import specs
 
 SIZES = (4, 8, 16)
-POLICIES = ("noisy", "start")
 FLOORS = ("graded", "flat")
 
 HEADER = (
-    *("world", "policy", "floor", "below it", "tied pairs"),
+    *("world", "floor", "below it", "tied pairs"),
     *(f"dead, G = {size}" for size in SIZES),
 )
 
 
-def study_ties(world: World, policy: str, tasks: int) -> dict[str, TieStudy]:
-    """Play `tasks` groups of the largest size; returns their ties by kind of floor.
+def study_ties(world: World, tasks: int) -> dict[str, TieStudy]:
+    """Play groups of the largest size by `noisy`; returns their ties by kind of floor.
 
     Args:
-        world: one with a flat floor to compare with.
-        policy: a baseline, or `start` for the untrained starting policy at temperature 1, which in
-            the debate meets the challenger it is trained against.
+        world: one with a flat floor to compare with; in the debate no opponent argues.
         tasks: test Tasks, one per group.
     """
     spec, names = world.spec, world.spec.roles
-    opponents, options = dict.fromkeys(names[1:], "null"), {}
-    config = preset(spec.short_name)
-    sampled: tuple[float | None, int | None] = (None, None)
-    if policy == "start":
-        # Rewards as the scripted policy gets them, in the prompt that this one was taught.
-        options = {"prompt": config.options["prompt"]}
-        scripts = {role: scripted_opponent(spec, role) for role in names[1:]}
-        opponents, sampled = {**scripts, **spec.opponents}, (1.0, config.max_tokens)
-        opponents.pop(names[0], None)
-    place = Place(spec.id, world.level, names[0], opponents, options, "test", tasks, *sampled)
-    plan = Plan((place,), (config.model if policy == "start" else policy,), max(SIZES))
+    opponents = dict.fromkeys(names[1:], "null")
+    place = Place(spec.id, world.level, names[0], opponents, {}, "test", tasks)
+    plan = Plan((place,), ("noisy",), max(SIZES))
     played = tie_study(EvaluatedWorld.resolve(place, plan.seed), plan, SIZES)
     floor = world.spec.flat_floor
     assert floor is not None
@@ -72,17 +60,16 @@ def study_ties(world: World, policy: str, tasks: int) -> dict[str, TieStudy]:
 
 def ties_rows(worlds: Sequence[str], tasks: int) -> Iterator[Sequence[str]]:
     """Yield the rows of the table of ties."""
-    for policy in POLICIES:
-        for name in worlds:
-            for floor, study in study_ties(make_world(name), policy, tasks).items():
-                # The pair rate does not depend on the size: the largest knows it best.
-                largest = study.sizes[-1].rates
-                pairs = largest["reward_tie_pair_rate"]
-                yield (
-                    *(name, policy, floor, f"{largest['floor_mass'].value:.0%}"),
-                    f"{pairs.value:.3f} ({pairs.low:.3f} to {pairs.high:.3f})",
-                    *(f"{1.0 - row.useful.value:.3f}" for row in study.sizes),
-                )
+    for name in worlds:
+        for floor, study in study_ties(make_world(name), tasks).items():
+            # The pair rate does not depend on the size: the largest knows it best.
+            largest = study.sizes[-1].rates
+            pairs = largest["reward_tie_pair_rate"]
+            yield (
+                *(name, floor, f"{largest['floor_mass'].value:.0%}"),
+                f"{pairs.value:.3f} ({pairs.low:.3f} to {pairs.high:.3f})",
+                *(f"{1.0 - row.useful.value:.3f}" for row in study.sizes),
+            )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

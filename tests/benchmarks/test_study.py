@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from benchmarks import flat_floors
-from benchmarks.flat_floors import HEADER, POLICIES, study_ties
+from benchmarks.flat_floors import HEADER, main, study_ties
 from benchmarks.pages import table_rows
 from tests.docs.test_page_blocks import ROOT
 from tokengym.envs.registry import make_world, specs
@@ -20,7 +19,7 @@ TIES = next(
 
 @pytest.mark.parametrize("world", ["forecast", "energy", "disruption"])
 def test_a_flat_floor_never_ties_less_than_graded_rewards(world: str) -> None:
-    found = study_ties(make_world(world), "noisy", 3)
+    found = study_ties(make_world(world), 3)
     for graded, flat in zip(found["graded"].sizes, found["flat"].sizes, strict=True):
         name = "reward_tie_pair_rate"
         assert flat.rates[name].value >= graded.rates[name].value
@@ -29,34 +28,24 @@ def test_a_flat_floor_never_ties_less_than_graded_rewards(world: str) -> None:
             assert flat.rates[same] == graded.rates[same]
 
 
-def test_the_table_shows_what_was_measured(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(flat_floors, "POLICIES", ("noisy",))
-    flat_floors.main(["--worlds", "forecast", "--tasks", "3"])
+def test_the_table_shows_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--worlds", "forecast", "--tasks", "3"])
     header, *rows = table_rows(capsys.readouterr().out)
     assert tuple(header) == HEADER
-    found = study_ties(make_world("forecast"), "noisy", 3)
+    found = study_ties(make_world("forecast"), 3)
     for row, (floor, study) in zip(rows, found.items(), strict=True):
         cells = dict(zip(header, row, strict=True))
-        assert [cells[name] for name in ("world", "policy", "floor")] == [
-            "forecast",
-            "noisy",
-            floor,
-        ]
+        assert (cells["world"], cells["floor"]) == ("forecast", floor)
         for size in study.sizes:
             assert cells[f"dead, G = {size.size}"] == f"{1 - size.useful.value:.3f}"
         pairs = study.sizes[-1].rates["reward_tie_pair_rate"].value
         assert cells["tied pairs"].startswith(f"{pairs:.3f} ")
 
 
-def test_the_page_has_every_world_policy_and_floor_once() -> None:
+def test_the_page_has_every_world_and_floor_once() -> None:
     assert tuple(TIES[0]) == HEADER
-    assert sorted(tuple(row[:3]) for row in TIES[1:]) == sorted(
-        (spec.short_name, policy, floor)
-        for spec in specs().values()
-        for policy in POLICIES
-        for floor in ("graded", "flat")
+    assert sorted(tuple(row[:2]) for row in TIES[1:]) == sorted(
+        (spec.short_name, floor) for spec in specs().values() for floor in ("graded", "flat")
     )
 
 
