@@ -45,7 +45,7 @@ _CLAIMED = tuple(name for name in FEATURES if name != "authors")
 """What `random` claims something of; its recorded replies were drawn from these names."""
 
 
-class Sample(NamedTuple):
+class LabelledPapers(NamedTuple):
     """Papers with known labels of one tier, for baselines to learn from.
 
     Attributes:
@@ -183,12 +183,16 @@ def _naive_bayes(world: DisruptionWorld, rng: np.random.Generator) -> str:
     sample = _sample(world.level, False)
     if evidence.examples:
         shown = [Evidence("", e["abstract"], 0, "", e["facts"]) for e in evidence.examples]
-        sample = Sample.of([*map(_features, shown)], [e["labels"] for e in evidence.examples])
+        sample = LabelledPapers.of(
+            [*map(_features, shown)], [e["labels"] for e in evidence.examples]
+        )
     reports = [_naive_report(sample, _features(evidence), target) for target in world.targets]
     return _answer(world, reports, _best_claims(world, reports))
 
 
-def _naive_report(sample: Sample, features: Sequence[float], target: Target) -> Probabilities:
+def _naive_report(
+    sample: LabelledPapers, features: Sequence[float], target: Target
+) -> Probabilities:
     labels = sample.labels[target]
     count = np.bincount(labels, minlength=3)
     scores = np.log(count + 3.0)
@@ -286,7 +290,7 @@ def _random_claims(rng: np.random.Generator, most: int) -> tuple[Claim, ...]:
 
 
 @cache
-def _sample(tier: str, argued: bool) -> Sample:
+def _sample(tier: str, argued: bool) -> LabelledPapers:
     """Draw a sample from a separate stream: none of its papers is a Task.
 
     Args:
@@ -300,7 +304,7 @@ def _sample(tier: str, argued: bool) -> Sample:
         label = likeliest(posterior(evidence, "disruption"))
         rows.append(_features(evidence, argument_of(evidence, label) if argued else None))
         outcomes.append(draw_outcome(rng, evidence).labels())
-    return Sample.of(rows, outcomes)
+    return LabelledPapers.of(rows, outcomes)
 
 
 @cache

@@ -32,7 +32,7 @@ from tokengym.envs.energy.rules import (
     self_consumption,
     time_of_use,
 )
-from tokengym.envs.energy.site import Site
+from tokengym.envs.energy.site import OffGridSite
 from tokengym.envs.energy.step_result import Commands, rounded_down, rounded_up
 from tokengym.envs.energy.world import EnergyWorld, Shown
 
@@ -55,7 +55,7 @@ def random(world: World, turn: Turn, rng: np.random.Generator) -> str:
 def mpc(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Plan to the end on the shown forecasts, play the first step, and replan."""
     shown = EnergyWorld.cast(world).shown
-    if isinstance(shown.plant, Site):
+    if isinstance(shown.plant, OffGridSite):
         return _reply(world, mean_day_plan(shown.plant, shown.step, shown.state))
     planned = plan(shown.plant, shown.step, shown.state, UNSAFE, spent=sum(shown.missed))
     return _first_of(world, planned)
@@ -68,7 +68,7 @@ def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:
     per unit beyond the budget's share of the steps so far, never below 0.
     """
     shown = EnergyWorld.cast(world).shown
-    if isinstance(shown.plant, Site):
+    if isinstance(shown.plant, OffGridSite):
         return mpc(world, turn, rng)
     plant = replace(shown.plant, budget=0.0)
     share = shown.plant.budget / plant.steps
@@ -81,7 +81,7 @@ def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:
 def stochastic(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Plan against the stated chances of days; without them like `mpc`."""
     shown = EnergyWorld.cast(world).shown
-    if not isinstance(shown.plant, Site):
+    if not isinstance(shown.plant, OffGridSite):
         return mpc(world, turn, rng)
     return _reply(world, scenario_plan(shown.plant, shown.step, shown.state))
 
@@ -118,7 +118,7 @@ def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """
     shown = EnergyWorld.cast(world).shown
     plant, step = shown.plant, shown.step
-    if isinstance(plant, Site):
+    if isinstance(plant, OffGridSite):
         return _reply(world, cycle_charging(plant, step, shown.state))
     battery, *others = peak_shaving(plant, step, shown.state)
     energy = rounded_down(shown.state.stored)
@@ -149,7 +149,7 @@ def _difference(minuend: float, subtrahend: float) -> str:
 def worst_day(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Plan for the largest need of each hour among the days that may come; else like `mpc`."""
     shown = EnergyWorld.cast(world).shown
-    if not isinstance(shown.plant, Site):
+    if not isinstance(shown.plant, OffGridSite):
         return mpc(world, turn, rng)
     return _reply(world, worst_day_plan(shown.plant, shown.step, shown.state))
 
@@ -162,7 +162,7 @@ def _follow(
 
 def _commands(rule: Rule, on_site: SiteRule, shown: Shown) -> Commands:
     """Return what a rule commands, at an off-grid site what another one does."""
-    if isinstance(shown.plant, Site):
+    if isinstance(shown.plant, OffGridSite):
         return on_site(shown.plant, shown.step, shown.state)
     return rule(shown.plant, shown.step, shown.state)
 
@@ -174,7 +174,7 @@ def _reply(world: World, commands: Commands, decimals: int = 2) -> str:
 
 def _ranges(plant: Plant) -> list[tuple[float, float]]:
     """Return least and most kW by device, as the opening states them."""
-    if isinstance(plant, Site):
+    if isinstance(plant, OffGridSite):
         return [(0.0, unit.rating) for unit in plant.units]
     ranges = [(-plant.power, plant.power)]
     if plant.car:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tokengym.envs.energy.microgrid import LOST_LOAD
-from tokengym.envs.energy.site import Site, Unit, shares
+from tokengym.envs.energy.site import OffGridSite, Unit, shares
 from tokengym.envs.energy.step_result import Commands, State
 from tokengym.rewards.arrays import Floats
 
@@ -28,7 +28,7 @@ _NEVER = 1e6
 _KEPT = 64
 
 
-class Day(NamedTuple):
+class PossibleDay(NamedTuple):
     """A day that is planned for: its chance, and load and sun by hour in kW."""
 
     chance: float
@@ -45,7 +45,11 @@ Values = Mapping[Node, Floats]
 
 
 def planned(
-    site: Site, days: tuple[Day, ...], node: Node, state: State, energies: int = ENERGIES
+    site: OffGridSite,
+    days: tuple[PossibleDay, ...],
+    node: Node,
+    state: State,
+    energies: int = ENERGIES,
 ) -> Commands:
     """Return the commands of least expected money at a node, in kW.
 
@@ -68,7 +72,7 @@ def planned(
 
 
 @lru_cache(maxsize=_KEPT)
-def _values(site: Site, days: tuple[Day, ...], energies: int) -> Values:
+def _values(site: OffGridSite, days: tuple[PossibleDay, ...], energies: int) -> Values:
     """Return the values of all nodes after the first hour."""
     store_E = np.linspace(site.floor, site.capacity, energies)
     runs = tuple(unit.hours + 1 for unit in site.units)
@@ -95,7 +99,12 @@ def _values(site: Site, days: tuple[Day, ...], energies: int) -> Values:
 
 
 def _choices(
-    site: Site, days: Sequence[Day], node: Node, values: Values, store_E: Floats, unsafe: float
+    site: OffGridSite,
+    days: Sequence[PossibleDay],
+    node: Node,
+    values: Values,
+    store_E: Floats,
+    unsafe: float,
 ) -> Iterator[tuple[Runs, Floats, dict[Runs, Floats]]]:
     """Yield sets of running units, their total powers, and by the runs after the hour the money.
 
@@ -129,7 +138,12 @@ def _choices(
 
 
 def _hour(
-    site: Site, on: Sequence[int], total_P: Floats, need: float, store_E: Floats, unsafe: float
+    site: OffGridSite,
+    on: Sequence[int],
+    total_P: Floats,
+    need: float,
+    store_E: Floats,
+    unsafe: float,
 ) -> tuple[Floats, Floats]:
     """Return the money of an hour without starts, and the energy after it, by energy and power."""
     running = [unit for unit, runs in zip(site.units, on, strict=True) if runs]
@@ -154,7 +168,9 @@ def _hour(
     return money_EP, after_EP
 
 
-def _groups(days: Sequence[Day], possible: Sequence[int], hour: int) -> list[tuple[int, ...]]:
+def _groups(
+    days: Sequence[PossibleDay], possible: Sequence[int], hour: int
+) -> list[tuple[int, ...]]:
     """Return the days that cannot be told apart before an hour, in groups."""
     groups: dict[object, list[int]] = {}
     for day in possible:
@@ -162,7 +178,7 @@ def _groups(days: Sequence[Day], possible: Sequence[int], hour: int) -> list[tup
     return list(map(tuple, groups.values()))
 
 
-def _successors(site: Site) -> dict[Runs, dict[Runs, float]]:
+def _successors(site: OffGridSite) -> dict[Runs, dict[Runs, float]]:
     """Return by the runs before an hour those that may follow, with the money of starts."""
     big, small = map(_of_unit, site.units)
     return {

@@ -6,7 +6,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.energy.credit import CostToGo
 from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.prompt import EnergyPrompt
-from tokengym.envs.energy.site import Site
+from tokengym.envs.energy.site import OffGridSite
 from tokengym.envs.energy.step_result import Commands
 from tokengym.rewards.control import FLOOR, affine_score
 from tokengym.rewards.form import FORM_SHARE
@@ -58,5 +58,5 @@ def compile_task(task: Task, prompt: str, credit: bool) -> CompiledEnergyTask:
         optimum=float(task.answer["optimum"]),
         scale=float(task.answer["scale"]),
         plan=tuple(tuple(command) for command in task.answer["plan"]),
-        values=None if isinstance(plant, Site) or not credit else CostToGo(plant),
+        values=None if isinstance(plant, OffGridSite) or not credit else CostToGo(plant),
     )

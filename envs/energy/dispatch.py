@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from tokengym.envs.energy.commitment import Day, planned
+from tokengym.envs.energy.commitment import PossibleDay, planned
 from tokengym.envs.energy.oracle import Simulation, simulate_rule
 from tokengym.envs.energy.rules import scale_of
-from tokengym.envs.energy.site import Site, Unit, shares
+from tokengym.envs.energy.site import OffGridSite, Unit, shares
 from tokengym.envs.energy.step_result import Commands, State
 from tokengym.rewards.arrays import Floats
 
-SiteRule = Callable[[Site, int, State], Commands]
+SiteRule = Callable[[OffGridSite, int, State], Commands]
 
 _CYCLE = 0.8
 """Share of the battery, above its floor, to which `cycle_charging` goes on charging."""
 
 
-def one_unit_always(site: Site, hour: int, state: State) -> Commands:
+def one_unit_always(site: OffGridSite, hour: int, state: State) -> Commands:
     """Run the big unit at the mean need, and the small one where the worst need may exceed it."""
     mean, worst = _needs(site, hour)
     big, small = site.units
@@ -31,7 +31,7 @@ def one_unit_always(site: Site, hour: int, state: State) -> Commands:
     return (min(max(mean, big.least), big.rating), small.least if joins else 0.0)
 
 
-def cycle_charging(site: Site, hour: int, state: State) -> Commands:
+def cycle_charging(site: OffGridSite, hour: int, state: State) -> Commands:
     """Rest while the battery serves the worst need; else run at full power and charge it.
 
     Source: Barley and Winn, Optimal dispatch strategy in remote hybrid power systems, Solar Energy
@@ -49,7 +49,7 @@ def cycle_charging(site: Site, hour: int, state: State) -> Commands:
     return shares(site.units, chosen[0] if chosen else (1, 1), mean + room)
 
 
-def merit_order(site: Site, hour: int, state: State) -> Commands:
+def merit_order(site: OffGridSite, hour: int, state: State) -> Commands:
     """Run the units that serve the mean need of the next hours at least cost, and charge with them.
 
     It looks as far ahead as a run of the small unit lasts, as if no unit started or stopped until
@@ -88,24 +88,24 @@ def merit_order(site: Site, hour: int, state: State) -> Commands:
     )
 
 
-def mean_day_plan(site: Site, hour: int, state: State) -> Commands:
+def mean_day_plan(site: OffGridSite, hour: int, state: State) -> Commands:
     """Plan as if the mean of the days that may still come were certain, and replan every hour."""
     chance_D, need_DT = _needs_of_days(site, hour)
     return _plan_one(site, hour, state, np.average(need_DT, axis=0, weights=chance_D))
 
 
-def worst_day_plan(site: Site, hour: int, state: State) -> Commands:
+def worst_day_plan(site: OffGridSite, hour: int, state: State) -> Commands:
     """Plan as if the largest need of each hour came of all days that may, and replan every hour."""
     return _plan_one(site, hour, state, _needs_of_days(site, hour)[1].max(axis=0))
 
 
-def scenario_plan(site: Site, hour: int, state: State) -> Commands:
+def scenario_plan(site: OffGridSite, hour: int, state: State) -> Commands:
     """Plan for all days that may still come, by their chances, and for what will be known when."""
-    days = tuple(map(Day, site.chances, site.loads, site.suns))
+    days = tuple(map(PossibleDay, site.chances, site.loads, site.suns))
     return planned(site, days, (hour, site.possible(hour)), state)
 
 
-def solve_site(site: Site) -> Mapping[str, Any]:
+def solve_site(site: OffGridSite) -> Mapping[str, Any]:
     """Return the answer of a Task: what the scenario plan does and costs on the day that comes.
 
     The reference is `one_unit_always`; the scale is by means over the days that the site lists.
@@ -127,10 +127,10 @@ def solve_site(site: Site) -> Mapping[str, Any]:
     }
 
 
-def run_by_day(site: Site, rule: SiteRule) -> list[Simulation]:
+def run_by_day(site: OffGridSite, rule: SiteRule) -> list[Simulation]:
     """Run a rule through each day that a site lists; it reads only what is shown."""
 
-    def run(day: Site) -> Simulation:
+    def run(day: OffGridSite) -> Simulation:
         return simulate_rule(
             day, lambda hour, state: rule(day.foreseen(hour), hour, day.seen(hour, state))
         )
@@ -138,29 +138,29 @@ def run_by_day(site: Site, rule: SiteRule) -> list[Simulation]:
     return [run(replace(site, day=number)) for number in range(len(site.chances))]
 
 
-def _plan_one(site: Site, hour: int, state: State, need_T: Floats) -> Commands:
-    day = Day(1.0, tuple(need_T.tolist()), (0.0,) * site.steps)
+def _plan_one(site: OffGridSite, hour: int, state: State, need_T: Floats) -> Commands:
+    day = PossibleDay(1.0, tuple(need_T.tolist()), (0.0,) * site.steps)
     return planned(site, (day,), (hour, (0,)), state)
 
 
-def _needs_of_days(site: Site, hour: int) -> tuple[Floats, Floats]:
+def _needs_of_days(site: OffGridSite, hour: int) -> tuple[Floats, Floats]:
     """Return chances and needs, load less sun in kW by hour, of the days that may still come."""
     days = list(site.possible(hour))
     return np.array(site.chances)[days], (np.array(site.loads) - np.array(site.suns))[days]
 
 
-def _needs(site: Site, hour: int) -> tuple[float, float]:
+def _needs(site: OffGridSite, hour: int) -> tuple[float, float]:
     """Return the mean and the largest need of an hour, kW."""
     chance_D, need_DT = _needs_of_days(site, hour)
     return float(np.average(need_DT[:, hour], weights=chance_D)), float(need_DT[:, hour].max())
 
 
-def _spare(site: Site, stored: float) -> float:
+def _spare(site: OffGridSite, stored: float) -> float:
     """Return what the battery can give in an hour above its floor, kWh."""
     return min(site.power, max(stored - site.floor, 0.0))
 
 
-def _room(site: Site, stored: float) -> float:
+def _room(site: OffGridSite, stored: float) -> float:
     """Return what the battery can take in an hour, kWh."""
     return min(site.power, (site.capacity - stored) / site.efficiency)
 

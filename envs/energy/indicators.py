@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from operator import mul, sub
 
 from tokengym.envs.energy.plants import Plant
-from tokengym.envs.energy.site import Site
+from tokengym.envs.energy.site import OffGridSite
 from tokengym.envs.energy.step_result import StepResult
 
 
@@ -21,7 +21,7 @@ def indicators(plant: Plant, outcomes: Sequence[StepResult]) -> Mapping[str, flo
         outcomes: of the episode's steps, from the first.
     """
     dt = plant.dt
-    if isinstance(plant, Site):
+    if isinstance(plant, OffGridSite):
         return {"unserved_energy": sum(outcome.unserved for outcome in outcomes)}
     _, _, safety, _, grid, unserved, used = zip(*outcomes, strict=True)
     values = {

@@ -8,7 +8,7 @@ from typing import Any
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Car, Microgrid
-from tokengym.envs.energy.site import Site
+from tokengym.envs.energy.site import OffGridSite
 
 _FORESEEN_KEPT = 512
 _UNREAD = frozenset(
@@ -16,7 +16,7 @@ _UNREAD = frozenset(
 )
 """Fields of an instance that say nothing of its plant."""
 
-Plant = Microgrid | Site
+Plant = Microgrid | OffGridSite
 """All are a `StoragePlant` with `required`, the scale of a step's safety cost; `advance` applies
 commands, which physics clips and safety never does; `foreseen` is the plant as a Turn shows it. A
 `Microgrid` has `expected`, the plant if all comes as the first one says, by which a Task is scaled.
@@ -30,7 +30,7 @@ def plant_from(instance: Mapping[str, Any]) -> Plant:
         TaskError: if its series differ in length or a parameter is no number.
         KeyError, TypeError: if a field is missing or unknown.
     """
-    kind = Site if "generators" in instance else Microgrid
+    kind = OffGridSite if "generators" in instance else Microgrid
     fields = {name: _frozen(value) for name, value in instance.items() if name not in _UNREAD}
     lengths = {name: len(fields[name]) for name in kind.SERIES}
     lengths |= {name: len(fields[name]) for name in kind.OPTIONAL_SERIES if name in fields}

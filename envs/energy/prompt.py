@@ -12,7 +12,7 @@ from tokengym.envs.core.templates import templates
 from tokengym.envs.energy.grammar import expected
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.plants import Plant
-from tokengym.envs.energy.site import Site
+from tokengym.envs.energy.site import OffGridSite
 from tokengym.envs.energy.step_result import Commands, State, rounded_up
 from tokengym.rewards.control import floor_return
 from tokengym.rewards.form import FORM_SHARE
@@ -44,7 +44,7 @@ class EnergyPrompt:
         self.sales_vary = isinstance(plant, Microgrid) and len(set(plant.resale)) > 1
         # Formats of what an episode's Turns say: between them macros would take most of a step.
         self._now = [_state_format(words.now(self, step)) for step in range(plant.steps)]
-        longest = max(unit.hours for unit in plant.units) if isinstance(plant, Site) else -1
+        longest = max(unit.hours for unit in plant.units) if isinstance(plant, OffGridSite) else -1
         self._runs = [words.runs(hours) for hours in range(longest + 1)]
         self._did = [words.did(plant, device) for device in plant.devices]
         self._missed = words.missed(plant)
@@ -110,7 +110,7 @@ def likelier_times(chances: Sequence[float]) -> list[tuple[int, int]]:
 
 def fresh_forecasts(plant: Plant, step: int) -> dict[str, tuple[float, ...]]:
     """Return the forecasts made at a step, by name; empty at levels without fresh forecasts."""
-    if isinstance(plant, Site):
+    if isinstance(plant, OffGridSite):
         return {}
     made = {"load": plant.load_updates, "sun": plant.pv_updates, "outside": plant.outside_updates}
     return {name: updates[step] for name, updates in made.items() if updates and updates[step]}

@@ -53,7 +53,7 @@ class Unit(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Site(StoragePlant):
+class OffGridSite(StoragePlant):
     """One site over one horizon, with D days that may come. Steps are hours.
 
     Attributes:

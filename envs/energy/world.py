@@ -25,7 +25,7 @@ from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import is_broken, optimum, plan
 from tokengym.envs.energy.plants import Plant, foreseen, plant_from
 from tokengym.envs.energy.rules import reference, scale_of
-from tokengym.envs.energy.site import Site
+from tokengym.envs.energy.site import OffGridSite
 from tokengym.envs.energy.step_result import TOLERANCE, Commands, State, StepResult, rounded_up
 from tokengym.envs.intake.report import IntakeReport
 from tokengym.envs.intake.tables import Source
@@ -242,7 +242,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
     ) -> Mapping[str, Any] | Unusable:
         """Solve an instance; drop one that as forecast cannot be held safely or leaves no gain."""
         plant = plant_from(instance)
-        if isinstance(plant, Site):
+        if isinstance(plant, OffGridSite):
             return solve_site(plant)
         # Whether it is used and how it is scaled may depend on what its first Turn shows alone.
         expected = plant.expected

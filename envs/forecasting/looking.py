@@ -6,7 +6,7 @@ from itertools import combinations
 from types import MappingProxyType
 
 from tokengym.envs.core.tools import Call, call_line
-from tokengym.envs.forecasting.desk.archive import Plan, State
+from tokengym.envs.forecasting.desk.archive import LookValues, State
 from tokengym.envs.forecasting.desk_world import DeskWorld
 
 _MOST, _SURE = 4, 0.8
@@ -88,7 +88,7 @@ def _ahead(steps: int, world: DeskWorld) -> int | None:
 class _Planned:
     """A plan, by whose identity what follows from it is remembered."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: LookValues) -> None:
         self.plan = plan
 
     def __hash__(self) -> int:
@@ -120,7 +120,7 @@ def _best_set(planned: _Planned) -> tuple[int, ...]:
     return max(sets, key=lambda chosen: _worth(plan, start, chosen))
 
 
-def _worth(plan: Plan, state: State, notes: Collection[int]) -> float:
+def _worth(plan: LookValues, state: State, notes: Collection[int]) -> float:
     """Return the value of opening some unread notes, whatever they show, and answering."""
     cells = tuple(slice(1, 3) if note in notes else seen for note, seen in enumerate(state))
     earned = float(plan.answers[cells].sum() / plan.model.chances[state])

@@ -57,11 +57,11 @@ class Wait(NamedTuple):
     time: int
 
 
-class Done(NamedTuple):
+class EndShift(NamedTuple):
     """Leave what is still open and end the shift."""
 
 
-Command = Trip | Wait | Done
+Command = Trip | Wait | EndShift
 _NONE = "NONE"
 """Stands for no item."""
 
@@ -87,7 +87,7 @@ def _last_pick(text: str) -> Command | None:
             tuple(_ORDER_NAME.findall(ids.upper())),
             tuple(map(_plain_slot, _SLOT_NAME.findall(stops))) if stops else (),
         )
-    return Done() if time is None else Wait(int(time))
+    return EndShift() if time is None else Wait(int(time))
 
 
 def pick_nearness(text: str) -> float:
@@ -97,7 +97,7 @@ def pick_nearness(text: str) -> float:
 
 def write_pick(command: Command) -> str:
     """Write a command as a reply."""
-    if isinstance(command, Done):
+    if isinstance(command, EndShift):
         return "DONE"
     if isinstance(command, Wait):
         return f"WAIT {command.time}"

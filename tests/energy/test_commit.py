@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.contract.planners.site import Site as Bookkeeper
+from tests.contract.planners.site import OffGridSite as Bookkeeper
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
-from tokengym.envs.energy.commitment import Day, planned
+from tokengym.envs.energy.commitment import PossibleDay, planned
 from tokengym.envs.energy.dispatch import (
     SiteRule,
     cycle_charging,
@@ -24,7 +24,7 @@ from tokengym.envs.energy.dispatch import (
     worst_day_plan,
 )
 from tokengym.envs.energy.plants import Plant, plant_from
-from tokengym.envs.energy.site import Site
+from tokengym.envs.energy.site import OffGridSite
 from tokengym.envs.energy.step_result import Commands, State
 from tokengym.envs.energy.world import EnergyWorld
 
@@ -34,12 +34,12 @@ PlantOf = Callable[[str, int], Plant]
 LEVELS = ("commit", "commit_6")
 
 
-def site_of(plant: Plant) -> Site:
-    assert isinstance(plant, Site)
+def site_of(plant: Plant) -> OffGridSite:
+    assert isinstance(plant, OffGridSite)
     return plant
 
 
-def expected(site: Site, rule: SiteRule) -> float:
+def expected(site: OffGridSite, rule: SiteRule) -> float:
     return float(np.dot(site.chances, [run.money for run in run_by_day(site, rule)]))
 
 
@@ -120,7 +120,7 @@ def test_both_units_running_always_keep_the_limit(
     site = site_of(plant_of(level, index))
     big, small = site.units
 
-    def both(site: Site, hour: int, state: State) -> Commands:
+    def both(site: OffGridSite, hour: int, state: State) -> Commands:
         return max(told[hour][0], big.least), max(told[hour][1], small.least)
 
     assert not any(cost for run in run_by_day(site, both) for cost in run.safety)
@@ -169,12 +169,12 @@ def test_a_task_is_scored_by_what_the_scenario_plan_pays_and_saves_on_average(
         assert answer["scale"] == pytest.approx(max(held - best, 0.05 * best), abs=1e-4)
 
 
-def small_site(seed: int) -> Site:
+def small_site(seed: int) -> OffGridSite:
     """A site of three hours and two days that part after the first, with few powers to choose."""
     rng = np.random.default_rng(seed)
     alike = (round(float(rng.uniform(0.2, 1.2)), 1),)
     loads = tuple(alike + tuple(np.round(rng.uniform(0.0, 1.4, 2), 1).tolist()) for _ in range(2))
-    return Site(
+    return OffGridSite(
         start=0,
         dt=1.0,
         power=0.8,
@@ -194,7 +194,7 @@ def small_site(seed: int) -> Site:
     )
 
 
-def least(site: Site, hour: int, state: State, days: tuple[int, ...]) -> float:
+def least(site: OffGridSite, hour: int, state: State, days: tuple[int, ...]) -> float:
     """The least expected money to the end by trying every command in tenths, 300 a kWh missed."""
     if hour == site.steps:
         return site.closing(state)
@@ -225,9 +225,9 @@ def least(site: Site, hour: int, state: State, days: tuple[int, ...]) -> float:
 @pytest.mark.parametrize("seed", range(2))
 def test_the_scenario_plan_is_no_worse_than_trying_everything(seed: int) -> None:
     site = small_site(seed)
-    days = tuple(map(Day, site.chances, site.loads, site.suns))
+    days = tuple(map(PossibleDay, site.chances, site.loads, site.suns))
 
-    def fine(shown: Site, hour: int, state: State) -> Commands:
+    def fine(shown: OffGridSite, hour: int, state: State) -> Commands:
         return planned(shown, days, (hour, shown.possible(hour)), state, energies=341)
 
     runs = run_by_day(site, fine)
@@ -241,9 +241,11 @@ def test_a_finer_grid_saves_next_to_nothing(plant_of: PlantOf) -> None:
     saved = []
     for index in range(4):
         site = site_of(plant_of("commit", index))
-        days = tuple(map(Day, site.chances, site.loads, site.suns))
+        days = tuple(map(PossibleDay, site.chances, site.loads, site.suns))
 
-        def fine(shown: Site, hour: int, state: State, days: tuple[Day, ...] = days) -> Commands:
+        def fine(
+            shown: OffGridSite, hour: int, state: State, days: tuple[PossibleDay, ...] = days
+        ) -> Commands:
             return planned(shown, days, (hour, shown.possible(hour)), state, energies=193)
 
         saved.append(expected(site, scenario_plan) / expected(site, fine) - 1.0)

@@ -2,16 +2,16 @@
 
 from hypothesis import strategies as st
 
-from tokengym.envs.warehouse.games.picking.orders import Order, Site
+from tokengym.envs.warehouse.games.picking.orders import Order, PickingSite
 from tokengym.envs.warehouse.layout import AisleLayout
 
 LAYOUT = AisleLayout(3, 4)
 SLOTS = [cell.name for cell in LAYOUT.slots()]
 
 
-def sites() -> st.SearchStrategy[Site]:
+def sites() -> st.SearchStrategy[PickingSite]:
     return st.builds(
-        Site,
+        PickingSite,
         layout=st.just(LAYOUT),
         capacity=st.integers(4, 6),
         decay=st.sampled_from([5.0, 20.0]),

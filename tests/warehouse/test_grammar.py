@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.warehouse.grammar import (
-    Done,
+    EndShift,
     Trip,
     Wait,
     read_pick,
@@ -28,13 +28,13 @@ routes: st.SearchStrategy[list[str]] = st.one_of(st.just([]), slots)
 commands = st.one_of(
     st.builds(Trip, ids.map(tuple), routes.map(tuple)),
     st.builds(Wait, st.integers(1, 999)),
-    st.just(Done()),
+    st.just(EndShift()),
 )
 
 
 @given(commands, st.text(max_size=60))
 def test_a_command_written_reads_back_whatever_was_said_before(command: object, said: str) -> None:
-    assert isinstance(command, Trip | Wait | Done)
+    assert isinstance(command, Trip | Wait | EndShift)
     assert read_pick(f"{said}\n{write_pick(command)}", complete=True) == command
     assert read_pick(f"{said}\n{write_pick(command)}", complete=False) is None
 
@@ -122,7 +122,7 @@ def test_a_withdrawn_price_is_not_quoted(last: str) -> None:
         ("Answer: TRIP O1 and O2: A0-3 -> A2-5", Trip(("O1", "O2"), ("A0-3", "A2-5"))),
         ("TRIP: O1 O2 (the most urgent)", Trip(("O1", "O2"), ())),
         ("Wait for 7 time units.", Wait(7)),
-        ("- **done**", Done()),
+        ("- **done**", EndShift()),
         ("TRIP O1; TRIP O1", Trip(("O1",), ())),
         ("TRIP O1, then WAIT 5", None),
         ("TRIP O1\nTRIP O2 or TRIP O3", None),

@@ -10,15 +10,15 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.play import play
 from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.games.leasing.generator import draw_customers
-from tokengym.envs.warehouse.games.leasing.oracle import Values
-from tokengym.envs.warehouse.games.leasing.rules import Kind, LeaseModel, lowest, myopic
+from tokengym.envs.warehouse.games.leasing.oracle import LeaseValues
+from tokengym.envs.warehouse.games.leasing.rules import CustomerKind, LeaseModel, lowest, myopic
 from tokengym.envs.warehouse.games.leasing.session import LeaseSession
 from tokengym.envs.warehouse.grammar import read_quote, write_quote
 
 LEVELS = ["lease"]
 TINY = LeaseModel(
     bays=2,
-    kinds=(Kind("A", 1, 2, 2, 4), Kind("B", 2, 1, 3, 3)),
+    kinds=(CustomerKind("A", 1, 2, 2, 4), CustomerKind("B", 2, 1, 3, 3)),
     chances=((0.5, 0.5), (0.25, 0.75), (0.5, 0.5)),
     start=(1,),
 )
@@ -45,13 +45,13 @@ def test_the_dynamic_program_earns_what_trying_everything_does() -> None:
             total += chance * best
         return total
 
-    found = Values(TINY).expected(0, TINY.start)
+    found = LeaseValues(TINY).expected(0, TINY.start)
     assert found == pytest.approx(by_month(TINY, 0, ((1, 1),)))
-    assert found > Values(TINY, lowest).expected(0, TINY.start)
+    assert found > LeaseValues(TINY, lowest).expected(0, TINY.start)
 
 
 def test_rules_of_thumb() -> None:
-    kind = Kind("A", 1, 1, 4, 10)
+    kind = CustomerKind("A", 1, 1, 4, 10)
     assert lowest(kind) == 4
     # 4 earns 4, 5 earns 5 * 6/7 = 4.29, 6 earns 6 * 5/7 = 4.29, 7 earns 7 * 4/7 = 4.
     assert myopic(kind) in (5, 6)
@@ -124,7 +124,12 @@ def test_a_price_is_read(said: str, price: int | None) -> None:
         {"start": (1, 0)},
         {"chances": ((0.5, 0.4),)},
         {"kinds": ()},
-        {"bays": 300, "kinds": (Kind("A", 1, 9, 2, 4),), "chances": ((1.0,),), "start": (0,) * 8},
+        {
+            "bays": 300,
+            "kinds": (CustomerKind("A", 1, 9, 2, 4),),
+            "chances": ((1.0,),),
+            "start": (0,) * 8,
+        },
     ],
 )
 def test_a_warehouse_that_cannot_be_leased_out_is_refused(change: dict[str, object]) -> None:

@@ -17,11 +17,11 @@ from tokengym.envs.warehouse.games.picking.heuristics import (
     follow,
     singles,
 )
-from tokengym.envs.warehouse.games.picking.orders import Order, Site
+from tokengym.envs.warehouse.games.picking.orders import Order, PickingSite
 from tokengym.envs.warehouse.games.picking.rules import PickingState, Shipment
 from tokengym.envs.warehouse.layout import AisleLayout
 
-SITE = Site(AisleLayout(3, 4), capacity=4, decay=10.0, walk_cost=0.5)
+SITE = PickingSite(AisleLayout(3, 4), capacity=4, decay=10.0, walk_cost=0.5)
 BOOK = (
     Order("O1", 8.0, 5, 0, (("A0-2", 1), ("A1-1", 2)), 3),
     Order("O2", 5.0, 9, 0, (("A0-2", 1),), 1),
@@ -72,7 +72,7 @@ def test_a_refused_trip_says_why_and_costs_one(
 
 
 def test_a_trip_over_capacity_or_short_of_stock_is_refused() -> None:
-    small = Site(AisleLayout(3, 4), capacity=3, decay=10.0, walk_cost=0.5)
+    small = PickingSite(AisleLayout(3, 4), capacity=3, decay=10.0, walk_cost=0.5)
     assert (
         PickingState(small, BOOK).trip(["O1", "O2"], ["A0-2", "A1-1"])
         == "4 units, a trip carries 3"
@@ -89,7 +89,7 @@ def test_a_trip_over_capacity_or_short_of_stock_is_refused() -> None:
 
 
 def test_orders_not_announced_do_not_exist_before_their_release() -> None:
-    hidden = Site(AisleLayout(3, 4), 4, 10.0, 0.5, announced=False)
+    hidden = PickingSite(AisleLayout(3, 4), 4, 10.0, 0.5, announced=False)
     state = PickingState(hidden, BOOK)
     assert state.trip(["O3"], ["A2-4"]) == "there is no order O3"
     state.wait(19)
@@ -97,7 +97,7 @@ def test_orders_not_announced_do_not_exist_before_their_release() -> None:
 
 
 @given(sites(), books(most=6, release=30), st.sampled_from(["singles", "exact", "s-shape"]))
-def test_every_rule_ships_every_order(site: Site, orders: list[Order], name: str) -> None:
+def test_every_rule_ships_every_order(site: PickingSite, orders: list[Order], name: str) -> None:
     rule = {"singles": singles, "exact": earliest_due_exact, "s-shape": earliest_due_s_shape}[name]
     state = PickingState(site, orders)
     follow(rule, state)

@@ -16,7 +16,7 @@ from tokengym.envs.warehouse.games.picking.oracle import (
     best_plan,
     commands,
 )
-from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs
+from tokengym.envs.warehouse.games.picking.orders import Order, PickingSite, needs
 from tokengym.envs.warehouse.games.picking.rules import PickingState
 from tokengym.envs.warehouse.grammar import Command, Trip, Wait
 
@@ -56,7 +56,7 @@ def carry_out(state: PickingState, command: Command) -> None:
 
 @settings(max_examples=60)
 @given(sites(), books(), st.booleans())
-def test_no_plan_beats_the_oracle(site: Site, orders: list[Order], scarce: bool) -> None:
+def test_no_plan_beats_the_oracle(site: PickingSite, orders: list[Order], scarce: bool) -> None:
     stock = dict.fromkeys(SLOTS, 2) if scarce else None
     plan = best_plan(site, orders, stock=stock)
     state = PickingState(site, orders, None if stock is None else dict(stock))
@@ -66,7 +66,7 @@ def test_no_plan_beats_the_oracle(site: Site, orders: list[Order], scarce: bool)
 @settings(max_examples=60)
 @given(sites(), books(release=0), st.integers(1, 3))
 def test_no_plan_of_so_few_trips_beats_the_oracle_s(
-    site: Site, orders: list[Order], most: int
+    site: PickingSite, orders: list[Order], most: int
 ) -> None:
     plan = best_plan(site, orders, most=most)
     assert len(plan.legs) <= most
@@ -76,7 +76,7 @@ def test_no_plan_of_so_few_trips_beats_the_oracle_s(
 @settings(max_examples=40)
 @given(sites(), books(release=0), st.integers(0, 12))
 def test_no_plan_beats_the_oracle_after_a_false_start(
-    site: Site, orders: list[Order], lost: int
+    site: PickingSite, orders: list[Order], lost: int
 ) -> None:
     state = PickingState(site, orders, dict.fromkeys(SLOTS, 3))
     state.wait(lost)
@@ -88,7 +88,7 @@ def test_no_plan_beats_the_oracle_after_a_false_start(
 
 @settings(max_examples=40)
 @given(sites(), books(most=6, release=30))
-def test_the_oracle_s_replies_earn_its_value(site: Site, orders: list[Order]) -> None:
+def test_the_oracle_s_replies_earn_its_value(site: PickingSite, orders: list[Order]) -> None:
     plan = best_plan(site, orders)
     state = PickingState(site, orders)
     for command in commands(plan.legs):
@@ -98,18 +98,18 @@ def test_the_oracle_s_replies_earn_its_value(site: Site, orders: list[Order]) ->
 
 def test_the_earliest_finish_is_not_always_best() -> None:
     """Two orders: together is faster for both, yet the first one's value is worth a trip alone."""
-    site = Site(LAYOUT, capacity=4, decay=2.0, walk_cost=0.0)
+    site = PickingSite(LAYOUT, capacity=4, decay=2.0, walk_cost=0.0)
     near = Order("O1", 10.0, 11, 0, (("A2-1", 1),), 1)
     far = Order("O2", 1.0, 30, 0, (("A2-4", 1),), 1)
     plan = best_plan(site, [near, far])
     assert [leg.ids for leg in plan.legs] == [("O1",), ("O2",)]
-    together = best_plan(Site(LAYOUT, 4, 1e9, 0.01), [near, far])
+    together = best_plan(PickingSite(LAYOUT, 4, 1e9, 0.01), [near, far])
     assert [leg.ids for leg in together.legs] == [("O1", "O2")]
 
 
 def test_a_plan_that_is_back_later_and_earns_more_is_kept() -> None:
     """Only the earliest finish of each set of orders kept, this plan would be worth 7.00."""
-    site = Site(LAYOUT, capacity=3, decay=5.0, walk_cost=0.05)
+    site = PickingSite(LAYOUT, capacity=3, decay=5.0, walk_cost=0.05)
     orders = [
         Order("O1", 11.0, 36, 2, (("A1-4", 2),), 2),
         Order("O2", 7.0, 24, 4, (("A0-3", 1),), 1),
@@ -122,4 +122,4 @@ def test_a_plan_that_is_back_later_and_earns_more_is_kept() -> None:
 def test_a_book_too_large_is_refused() -> None:
     order = Order("O1", 1.0, 1, 0, (("A0-1", 1),), 1)
     with pytest.raises(TaskError, match=str(MOST_ORDERS)):
-        best_plan(Site(LAYOUT, 4, 1.0, 0.0), [order] * (MOST_ORDERS + 1))
+        best_plan(PickingSite(LAYOUT, 4, 1.0, 0.0), [order] * (MOST_ORDERS + 1))

@@ -12,7 +12,7 @@ from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.registry import baselines, spec
-from tokengym.envs.warehouse.games.picking.orders import Site
+from tokengym.envs.warehouse.games.picking.orders import PickingSite
 from tokengym.envs.warehouse.games.picking.session import PickSession
 from tokengym.envs.warehouse.layout import AisleLayout, MapLayout
 from tokengym.envs.warehouse.levels import LEVELS
@@ -23,7 +23,7 @@ EXACT = ["pick", "pick_clauses", "stock", "stock_large"]
 
 def shift(**changes: object) -> dict[str, object]:
     """A shift of two orders, as a user writes it."""
-    site = Site(AisleLayout(2, 3), capacity=2, decay=10.0, walk_cost=0.1).plain()
+    site = PickingSite(AisleLayout(2, 3), capacity=2, decay=10.0, walk_cost=0.1).plain()
     order = {"value": 5, "due": 3, "release": 0}
     orders = [
         {**order, "id": "O1", "lines": [["A0-3", 1]]},
@@ -135,7 +135,7 @@ def test_a_task_of_one_s_own_is_solved_and_played() -> None:
     assert Task.from_json(task.to_json()) == task
     record = play(world, task, baselines("warehouse")["oracle"])
     assert record.returns["lead"] == 1.0
-    site = Site(MapLayout(("gx", ".x")), 2, 10.0, 0.1).plain()
+    site = PickingSite(MapLayout(("gx", ".x")), 2, 10.0, 0.1).plain()
     orders = [
         {"id": "O1", "value": 1, "due": 1, "release": 0, "lines": [["A1-0", 1]]},
         {"id": "O2", "value": 9, "due": 1, "release": 0, "lines": [["A1-1", 1]]},

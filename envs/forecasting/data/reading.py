@@ -16,12 +16,12 @@ from tokengym.envs.forecasting.data.formats import (
 )
 from tokengym.envs.forecasting.data.formats.forecastbench import Pairing
 from tokengym.envs.forecasting.data.record import (
+    BackgroundText,
     Parsed,
-    Place,
     QuestionRecord,
     Row,
     RowError,
-    Source,
+    RowPlace,
 )
 from tokengym.envs.forecasting.data.report import Rejection
 from tokengym.envs.intake.names import Watched, name_unknown
@@ -57,7 +57,7 @@ class Reading:
         self.rejected: list[Rejection] = []
         self.late_sources: list[Rejection] = []
         self.notes: list[str] = []
-        self._kept: dict[_Key, tuple[QuestionRecord, Place]] = {}
+        self._kept: dict[_Key, tuple[QuestionRecord, RowPlace]] = {}
         self._snapshots: dict[_Key, list[datetime]] = {}
         self._asked: dict[tuple[str, str], _Key] = {}
         self._contradicted: set[_Key] = set()
@@ -70,7 +70,7 @@ class Reading:
         asked: set[str] = set()
         for result in read_rows(path):
             self.rows[path.name] += 1
-            place = Place(path.name, result.number, result.line, _identity(result.row))
+            place = RowPlace(path.name, result.number, result.line, _identity(result.row))
             try:
                 if result.row is None:
                     raise RowError(result.reason)
@@ -114,7 +114,7 @@ class Reading:
         rows = sum(self.rows.values())
         raise DataError(f"no question can be used out of {rows} rows: {first}")
 
-    def _add(self, record: Parsed, place: Place) -> None:
+    def _add(self, record: Parsed, place: RowPlace) -> None:
         if isinstance(record, RowError):
             self._reject(place, str(record))
             return
@@ -152,10 +152,10 @@ class Reading:
         closed = max(early.closed_at, late.closed_at)
         self._kept[key] = (replace(early, closed_at=closed), place)
 
-    def _reject(self, place: Place, reason: str) -> None:
+    def _reject(self, place: RowPlace, reason: str) -> None:
         self.rejected.append(Rejection(place, reason))
 
-    def _cleaned(self, record: QuestionRecord, place: Place) -> QuestionRecord:
+    def _cleaned(self, record: QuestionRecord, place: RowPlace) -> QuestionRecord:
         """Return the record with clean texts, without sources from after its snapshot.
 
         Raises:
@@ -166,7 +166,7 @@ class Reading:
                 reason = f"a source is later than the snapshot: {source.dated.isoformat()}"
                 self.late_sources.append(Rejection(place, reason))
         sources = (
-            Source(clean(source.text), source.dated)
+            BackgroundText(clean(source.text), source.dated)
             for source in record.sources
             if source.dated is None or source.dated <= record.asked_at
         )

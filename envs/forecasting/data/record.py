@@ -17,7 +17,7 @@ class RowError(ValueError):
     """A row that cannot be used; the message is the reason."""
 
 
-class Source(NamedTuple):
+class BackgroundText(NamedTuple):
     """A text to read before forecasting.
 
     Attributes:
@@ -29,7 +29,7 @@ class Source(NamedTuple):
     dated: datetime | None
 
 
-class Place(NamedTuple):
+class RowPlace(NamedTuple):
     """The position of a row.
 
     Attributes:
@@ -85,7 +85,7 @@ class QuestionRecord:
     labels: tuple[str, ...]
     outcome: int
     price: tuple[float, ...] | None = None
-    sources: tuple[Source, ...] = ()
+    sources: tuple[BackgroundText, ...] = ()
     ordered: bool = False
     part: str = ""
     rounds: bool = False

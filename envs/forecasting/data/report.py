@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tokengym.envs.forecasting.data.record import Place
+from tokengym.envs.forecasting.data.record import RowPlace
 
 _DETAIL = re.compile(r", got |: ")
 GUARDS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -41,7 +41,7 @@ class Rejection:
         reason: which field, what it held, what it needs.
     """
 
-    place: Place
+    place: RowPlace
     reason: str
 
     @property

@@ -91,7 +91,7 @@ def _with_unread(contents: Floats) -> Floats:
     return contents
 
 
-class Plan(NamedTuple):
+class LookValues(NamedTuple):
     """The value of every state by looks left: what is still to be earned, in return.
 
     Attributes:
@@ -130,7 +130,7 @@ _TIE = 1e-12
 """Looks that gain no more are not worth the trouble."""
 
 
-def plan(model: Model, prices: Sequence[float], rule: Formula) -> Plan:
+def plan(model: Model, prices: Sequence[float], rule: Formula) -> LookValues:
     """Solve an archive.
 
     Args:
@@ -150,7 +150,7 @@ def plan(model: Model, prices: Sequence[float], rule: Formula) -> Plan:
             look = after[no] + after[yes] - price * chances[unread]
             np.maximum(best[unread], look, out=best[unread])
         values.append(best)
-    return Plan(model, tuple(prices), answers, tuple(values))
+    return LookValues(model, tuple(prices), answers, tuple(values))
 
 
 def opened(state: State, note: int, bit: int) -> State:

@@ -8,7 +8,7 @@ from tokengym.envs.forecasting.desk.archive import (
     BASE,
     PURSE,
     Archive,
-    Plan,
+    LookValues,
     State,
     model_of,
     plan,
@@ -37,7 +37,7 @@ class CompiledDesk(NamedTuple):
 
     archive: Archive
     contents: tuple[int, ...]
-    plan: Plan
+    plan: LookValues
     opening: str
     turns: int
 

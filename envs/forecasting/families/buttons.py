@@ -8,7 +8,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from tokengym.envs.forecasting.families.base import Shown
-from tokengym.envs.forecasting.families.evidence import ERRORS, Evidence, Posterior, weigh
+from tokengym.envs.forecasting.families.evidence import ERRORS, LawKind, Posterior, weigh
 from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.arrays import Ints
 
@@ -108,7 +108,7 @@ def _cues(shown: Shown) -> Sequence[float]:
     return (sum(alike) / (len(alike) + 1.0),)
 
 
-BUTTONS = Evidence(
+BUTTONS = LawKind(
     "buttons",
     "Each button's effect is one of four, all equally likely; the sensor errs at a stated rate.",
     _draw,

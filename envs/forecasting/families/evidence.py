@@ -57,7 +57,7 @@ def weigh(verdicts_LD: Flags, seen_D: Sequence[int], error: float) -> Floats:
     return weights_L
 
 
-class Evidence(NamedTuple):
+class LawKind(NamedTuple):
     """A kind of law.
 
     Attributes:
@@ -89,7 +89,7 @@ class Evidence(NamedTuple):
         return chances_C
 
 
-def question(kind: Evidence) -> Family:
+def question(kind: LawKind) -> Family:
     """Return the family that asks for the next case."""
 
     def predictive(shown: Shown) -> Forecast:
@@ -108,7 +108,7 @@ def question(kind: Evidence) -> Family:
     )
 
 
-def twins(kind: Evidence) -> Family:
+def twins(kind: LawKind) -> Family:
     """Return the family that asks five questions on the next two cases, in any order."""
 
     def draw(rng: np.random.Generator, knobs: Knobs) -> Shown:

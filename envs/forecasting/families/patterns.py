@@ -11,7 +11,7 @@ from itertools import permutations, product
 import numpy as np
 
 from tokengym.envs.forecasting.families.base import Shown
-from tokengym.envs.forecasting.families.evidence import ERRORS, Evidence, Posterior, weigh
+from tokengym.envs.forecasting.families.evidence import ERRORS, LawKind, Posterior, weigh
 from tokengym.envs.forecasting.levels import Knobs
 from tokengym.rewards.arrays import Flags, Ints
 
@@ -61,7 +61,7 @@ _LAWS = {
 }
 
 
-def _kind(name: str) -> Evidence:
+def _kind(name: str) -> LawKind:
     laws, law_of = _LAWS[name]
     sentence = f"{law_of} a day departs from what follows at a stated rate."
 
@@ -85,7 +85,7 @@ def _kind(name: str) -> Evidence:
         weights_L = weigh(verdicts[:, shown["days"]], shown["faults"], error)
         return Posterior(weights_L, np.where(verdicts[:, shown["asked"]], 1.0 - error, error))
 
-    return Evidence(name, sentence, draw, posterior, _empirical, _cues)
+    return LawKind(name, sentence, draw, posterior, _empirical, _cues)
 
 
 def pattern(count: int, number: int) -> str:

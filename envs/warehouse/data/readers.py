@@ -15,11 +15,11 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.tables import Source
 from tokengym.envs.warehouse.data.columns import describe, kind_of, quote_refusals
 from tokengym.envs.warehouse.data.orders_file import read_layout, read_orders
-from tokengym.envs.warehouse.data.records import Records
+from tokengym.envs.warehouse.data.records import WarehouseRecords
 from tokengym.envs.warehouse.data.sales_file import read_demand
 
 
-def read(paths: Source | Sequence[Source]) -> Records:
+def read(paths: Source | Sequence[Source]) -> WarehouseRecords:
     """Read files of demand, or of slots and orders, recognised by their first lines.
 
     What a file holds that cannot be used is left out, with a warning; `refused` of the records
@@ -42,7 +42,7 @@ def read(paths: Source | Sequence[Source]) -> Records:
     return records
 
 
-def _read(files: Sequence[Source]) -> Records:
+def _read(files: Sequence[Source]) -> WarehouseRecords:
     kinds: dict[str, Source] = {}
     for file in files:
         kind = kind_of(file)

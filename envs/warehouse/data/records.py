@@ -46,7 +46,7 @@ Entries = Mapping[str, Sequence[Entry]]
 
 
 @dataclass(frozen=True)
-class Records(Immutable, ABC):
+class WarehouseRecords(Immutable, ABC):
     """A user's data, whatever files they came in.
 
     Attributes:
@@ -103,7 +103,7 @@ class Records(Immutable, ABC):
 
 
 @dataclass(frozen=True)
-class OrderBook(Records):
+class OrderBook(WarehouseRecords):
     """Orders of a real site, by release.
 
     Attributes:
@@ -165,7 +165,7 @@ class OrderBook(Records):
 
 
 @dataclass(frozen=True)
-class SalesHistory(Records):
+class SalesHistory(WarehouseRecords):
     """Units asked for by item and period.
 
     Attributes:

@@ -18,7 +18,7 @@ from typing_extensions import TypeVar
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.turn import StopReason
-from tokengym.envs.warehouse.games.texts import Examples, macros
+from tokengym.envs.warehouse.games.texts import ExampleReplies, macros
 
 P = TypeVar("P", bound="Problem", default=Any)
 Play = Callable[[Any, np.random.Generator], str]
@@ -125,7 +125,7 @@ class Compiled(Generic[P]):
     @cached_property
     def opening(self) -> str:
         """The first prompt."""
-        text: str = self.texts.opening(self.open(), Examples(self.seed))
+        text: str = self.texts.opening(self.open(), ExampleReplies(self.seed))
         return text
 
     def open(self) -> "Session[P]":

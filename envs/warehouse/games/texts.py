@@ -16,7 +16,7 @@ macros = templates(Path(__file__).parent)
 """From the name of a template, such as `stock/prompt_full`, to its macros."""
 
 
-class Examples:
+class ExampleReplies:
     """Made-up replies, different for every Task, with names that the Task does not have.
 
     Args:

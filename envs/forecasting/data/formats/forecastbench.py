@@ -10,7 +10,7 @@ Combinations of two questions (a list as id) are not read.
 from collections.abc import Iterator
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.record import Parsed, Place, QuestionRecord, Row, RowError
+from tokengym.envs.forecasting.data.record import Parsed, QuestionRecord, Row, RowError, RowPlace
 from tokengym.envs.intake.numbers import is_missing, read_number, read_share
 
 _QUESTION = {"freeze_datetime", "source", "question"}
@@ -21,10 +21,10 @@ class Pairing:
     """The rows of both files, until they can be joined."""
 
     def __init__(self) -> None:
-        self._questions: dict[tuple[str, str, str], tuple[Row, Place]] = {}
-        self._resolutions: list[tuple[Row, Place]] = []
+        self._questions: dict[tuple[str, str, str], tuple[Row, RowPlace]] = {}
+        self._resolutions: list[tuple[Row, RowPlace]] = []
 
-    def take(self, row: Row, place: Place) -> bool:
+    def take(self, row: Row, place: RowPlace) -> bool:
         """Keep a row if it is in this format; return whether it is.
 
         Raises:
@@ -38,7 +38,7 @@ class Pairing:
             return False
         return True
 
-    def joined(self) -> Iterator[tuple[Parsed, Place]]:
+    def joined(self) -> Iterator[tuple[Parsed, RowPlace]]:
         """Yield the question of every resolution, or the error if no question can be made."""
         answered = set()
         for row, place in self._resolutions:

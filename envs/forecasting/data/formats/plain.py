@@ -10,7 +10,13 @@ table hold lists as JSON.
 import math
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.record import Parsed, QuestionRecord, Row, RowError, Source
+from tokengym.envs.forecasting.data.record import (
+    BackgroundText,
+    Parsed,
+    QuestionRecord,
+    Row,
+    RowError,
+)
 from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, read_thresholds
 from tokengym.envs.intake.names import meant_for
 from tokengym.envs.intake.numbers import read_number, whole_number
@@ -115,7 +121,7 @@ def _price(value: object, outcomes: int) -> tuple[float, ...] | None:
     return tuple(price / total for price in prices)
 
 
-def _sources(value: object) -> tuple[Source, ...]:
+def _sources(value: object) -> tuple[BackgroundText, ...]:
     if value is None:
         return ()
     value = fields.structured(value, "sources")
@@ -124,12 +130,12 @@ def _sources(value: object) -> tuple[Source, ...]:
     return tuple(_source(item) for item in value)
 
 
-def _source(item: object) -> Source:
+def _source(item: object) -> BackgroundText:
     if isinstance(item, str):
-        return Source(item, None)
+        return BackgroundText(item, None)
     if not isinstance(item, dict):
         raise RowError(f"a source must be a text or an object, got {quoted(item)}")
     for misspelt in [] if "date" in item else meant_for("date", item):
         raise RowError(f"a source has the field {quoted(misspelt)}: is 'date' meant?")
     dated = None if fields.optional(item, "date") is None else fields.end_of(item, "date")
-    return Source(fields.text(item, "text"), dated)
+    return BackgroundText(fields.text(item, "text"), dated)

@@ -8,7 +8,13 @@ is when trading ended, often because the answer was out: it orders splits and is
 from collections.abc import Mapping
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.record import Parsed, QuestionRecord, Row, RowError, Source
+from tokengym.envs.forecasting.data.record import (
+    BackgroundText,
+    Parsed,
+    QuestionRecord,
+    Row,
+    RowError,
+)
 from tokengym.envs.intake.numbers import read_number
 from tokengym.envs.intake.quoting import quoted
 
@@ -57,7 +63,7 @@ def records(row: Row) -> list[Parsed]:
     ]
 
 
-def _sources(row: Row) -> tuple[Source, ...]:
+def _sources(row: Row) -> tuple[BackgroundText, ...]:
     """Return the sources in the order of their ranking."""
     if not fields.optional(row, "sources"):
         return ()
@@ -78,11 +84,11 @@ def _rank(item: Mapping[str, object], place: int) -> float:
     return float(rank) if whole and isinstance(rank, int) else place + 1.0
 
 
-def _source(item: Mapping[str, object]) -> Source:
+def _source(item: Mapping[str, object]) -> BackgroundText:
     parts = (fields.optional_text(item, "title"), fields.optional_text(item, "summary"))
     name = next((name for name in _DATES if fields.optional(item, name)), None)
     dated = None if name is None else fields.end_of(item, name)
-    return Source("\n".join(filter(None, parts)), dated)
+    return BackgroundText("\n".join(filter(None, parts)), dated)
 
 
 def _prices(row: Row) -> Mapping[str, object]:

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tokengym.envs.warehouse.games.leasing.rules import Kind, bid_price, lowest, myopic
+from tokengym.envs.warehouse.games.leasing.rules import CustomerKind, bid_price, lowest, myopic
 from tokengym.envs.warehouse.games.leasing.session import LeaseSession
 from tokengym.envs.warehouse.grammar import write_quote
 from tokengym.envs.warehouse.levels import LeaseLevel
@@ -16,11 +16,11 @@ _NOISE = 0.25
 _PRICES = (5, 8, 10, 12, 15, 20, 25, 30)
 
 
-def _off_target(customer: Kind, rng: np.random.Generator) -> int:
+def _off_target(customer: CustomerKind, rng: np.random.Generator) -> int:
     return max(1, round(myopic(customer) * (1.0 + _NOISE * float(rng.normal()))))
 
 
-def _quoting(quote: Callable[[Kind, np.random.Generator], int]) -> Landlord:
+def _quoting(quote: Callable[[CustomerKind, np.random.Generator], int]) -> Landlord:
     """Return the policy that quotes by a rule where there is room, and turns others away."""
 
     def reply(session: LeaseSession, rng: np.random.Generator) -> str:

@@ -10,14 +10,20 @@ from typing import Any
 import numpy as np
 
 from tokengym.envs.warehouse.games.leasing.generator import draw_customers
-from tokengym.envs.warehouse.games.leasing.rules import Kind, LeaseModel, Quote, State, lowest
+from tokengym.envs.warehouse.games.leasing.rules import (
+    CustomerKind,
+    LeaseModel,
+    Quote,
+    State,
+    lowest,
+)
 from tokengym.rewards.arrays import Floats
 
 _LEAST_GAP = 0.2
 """Least gap between reference and optimum in expectation, as a share of it: prices must matter."""
 
 
-class Values:
+class LeaseValues:
     """Expected earnings to the end, by month and state, of quoting best or by a rule.
 
     Args:
@@ -44,7 +50,7 @@ class Values:
                 gains_PS = signs_P[:, None] * (earns_P[:, None] + (after[target] - away))
                 self._later[month] += chance * (away + np.where(fits, gains_PS.max(axis=0), 0.0))
 
-    def _targets(self, signed: Kind | None) -> Any:
+    def _targets(self, signed: CustomerKind | None) -> Any:
         """Return by state the number of the next one; of states without room, any."""
         model, number = self.model, self._number
         return np.array([number.get(model.next_month(state, signed), 0) for state in number])
@@ -53,7 +59,7 @@ class Values:
         """Return the expected earnings from a month on, before its customer is known."""
         return float(self._later[month, self._number[state]])
 
-    def quotes(self, month: int, state: State, kind: Kind) -> list[float]:
+    def quotes(self, month: int, state: State, kind: CustomerKind) -> list[float]:
         """Return the expected earnings by price from 0, up to one that nobody pays.
 
         Where there is no room, or the price is 0 (turn away), nobody signs.
@@ -69,16 +75,16 @@ class Values:
         ]
 
 
-def _prices(kind: Kind, rule: Quote | None) -> tuple[Floats, Floats]:
+def _prices(kind: CustomerKind, rule: Quote | None) -> tuple[Floats, Floats]:
     """Return earnings and odds by price that may be quoted; without a rule, also by none."""
     prices = range(kind.low, kind.high + 2) if rule is None else [rule(kind)]
     return np.array([*map(kind.earns, prices)], float), np.array([*map(kind.signs, prices)])
 
 
 @lru_cache(maxsize=64)
-def solve_lease(model: LeaseModel) -> Values:
+def solve_lease(model: LeaseModel) -> LeaseValues:
     """Return the expected earnings of quoting best; they are shared."""
-    return Values(model)
+    return LeaseValues(model)
 
 
 def solve(
@@ -97,7 +103,7 @@ def solve(
     customers = draw_customers(instance, rng) if outcomes is None else outcomes
     model = LeaseModel.of(instance)
     best = solve_lease(model).expected(0, model.start)
-    reference = Values(model, lowest).expected(0, model.start)
+    reference = LeaseValues(model, lowest).expected(0, model.start)
     if best - reference < _LEAST_GAP * best:
         return None
     return {**customers, "optimum": best, "reference": reference}

@@ -24,7 +24,7 @@ State = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Kind(Immutable):
+class CustomerKind(Immutable):
     """A kind of customer.
 
     Attributes:
@@ -69,7 +69,7 @@ class LeaseModel(Immutable):
     """
 
     bays: int
-    kinds: tuple[Kind, ...]
+    kinds: tuple[CustomerKind, ...]
     chances: tuple[tuple[float, ...], ...]
     start: State
 
@@ -96,7 +96,7 @@ class LeaseModel(Immutable):
         Raises:
             TaskError: if it cannot be leased out.
         """
-        kinds = tuple(Kind(**scalars(Kind, kind)) for kind in data["kinds"])
+        kinds = tuple(CustomerKind(**scalars(CustomerKind, kind)) for kind in data["kinds"])
         chances = tuple(tuple(percent / 100 for percent in row) for row in data["chances"])
         return cls(int(data["bays"]), kinds, chances, tuple(map(int, data["start"])))
 
@@ -114,7 +114,7 @@ class LeaseModel(Immutable):
         """Return the bays that are free."""
         return self.bays - sum(state)
 
-    def next_month(self, state: State, signed: Kind | None) -> State:
+    def next_month(self, state: State, signed: CustomerKind | None) -> State:
         """Return the state of the next month; there is room for what is signed."""
         taken = [*state, 0]
         if signed is not None:
@@ -131,22 +131,22 @@ class LeaseModel(Immutable):
         return found
 
 
-Quote = Callable[[Kind], int]
+Quote = Callable[[CustomerKind], int]
 """A rule that sees nothing but the kind of the customer."""
 
 
-def lowest(kind: Kind) -> int:
+def lowest(kind: CustomerKind) -> int:
     """Quote what every customer of the kind pays."""
     return kind.low
 
 
 @lru_cache(maxsize=4096)
-def myopic(kind: Kind) -> int:
+def myopic(kind: CustomerKind) -> int:
     """Quote what earns most from this customer, as if bays were never short."""
     return max(range(kind.low, kind.high + 1), key=lambda price: price * kind.signs(price))
 
 
-def bid_price(model: LeaseModel, month: int, state: State, customer: Kind) -> int:
+def bid_price(model: LeaseModel, month: int, state: State, customer: CustomerKind) -> int:
     """Quote what earns most above the price of bays at which the demand expected just fits.
 
     A bay has one price a month to the end, as if every month brought its mean demand; it is
@@ -161,7 +161,7 @@ def bid_price(model: LeaseModel, month: int, state: State, customer: Kind) -> in
     for chances in model.chances[month + 1 :]:
         asking.append(list(zip(chances, model.kinds, strict=True)))
 
-    def quote(kind: Kind, bid: float, months: int) -> int:
+    def quote(kind: CustomerKind, bid: float, months: int) -> int:
         def gain(price: int) -> float:
             return kind.signs(price) * (price * kind.months - bid * min(kind.months, months))
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
-from tokengym.envs.warehouse.games.leasing.oracle import Values, solve_lease
-from tokengym.envs.warehouse.games.leasing.rules import Kind, LeaseModel, State
+from tokengym.envs.warehouse.games.leasing.oracle import LeaseValues, solve_lease
+from tokengym.envs.warehouse.games.leasing.rules import CustomerKind, LeaseModel, State
 from tokengym.envs.warehouse.grammar import quote_nearness, read_quote
 
 
@@ -27,8 +27,8 @@ class Lease:
     """
 
     model: LeaseModel
-    values: Values
-    kinds: tuple[Kind, ...]
+    values: LeaseValues
+    kinds: tuple[CustomerKind, ...]
     limits: tuple[int, ...]
 
     exact = True
@@ -77,7 +77,7 @@ class LeaseSession(Session[Lease]):
         self._regret = 0.0
 
     @property
-    def customer(self) -> Kind:
+    def customer(self) -> CustomerKind:
         """Who asks this month."""
         return self.compiled.problem.kinds[self.turns]
 

@@ -13,7 +13,7 @@ from tokengym.envs.warehouse.games.picking.oracle import best_command
 from tokengym.envs.warehouse.games.picking.orders import needs
 from tokengym.envs.warehouse.games.picking.rules import PickingState
 from tokengym.envs.warehouse.games.picking.session import PickSession
-from tokengym.envs.warehouse.grammar import Done, Trip, Wait, write_pick
+from tokengym.envs.warehouse.grammar import EndShift, Trip, Wait, write_pick
 
 Pick = Callable[[PickingState, np.random.Generator], str]
 """From the state of picking and randomness to a reply."""
@@ -30,7 +30,7 @@ _BATCHES = (1, 2, 3)
 def replan(picking: PickingState) -> str:
     """Return the first reply of the best plan for the orders that are shown."""
     command = best_command(picking, list(picking.known().values()))
-    nothing = Done() if picking.site.announced else heuristics.until_release(picking)
+    nothing = EndShift() if picking.site.announced else heuristics.until_release(picking)
     return write_pick(command or nothing)
 
 
@@ -38,9 +38,9 @@ def _oracle(session: PickSession, _rng: np.random.Generator) -> str:
     """Follow the plan; where the session has left it, make a new one."""
     plan = session.compiled.problem.plan
     if session.on_plan:
-        return write_pick(plan[session.turns] or Done())
+        return write_pick(plan[session.turns] or EndShift())
     orders = list(session.picking.open.values())
-    return write_pick(best_command(session.picking, orders, session.replies_left) or Done())
+    return write_pick(best_command(session.picking, orders, session.replies_left) or EndShift())
 
 
 def _at_random(picking: PickingState, rng: np.random.Generator) -> str:
@@ -114,7 +114,7 @@ def _value_per_time(picking: PickingState, _rng: np.random.Generator) -> str:
 
 _PICKS: Mapping[str, Pick] = MappingProxyType(
     {
-        "null": lambda _picking, _rng: write_pick(Done()),
+        "null": lambda _picking, _rng: write_pick(EndShift()),
         "random": _at_random,
         "fcfs": _rule(heuristics.singles),
         "edd_sshape": _rule(heuristics.earliest_due_s_shape),

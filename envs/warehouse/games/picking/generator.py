@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tokengym.envs.warehouse.games.picking.clauses import draw_clauses
-from tokengym.envs.warehouse.games.picking.orders import Site
+from tokengym.envs.warehouse.games.picking.orders import PickingSite
 from tokengym.envs.warehouse.layout import AisleLayout, Layout
 from tokengym.envs.warehouse.levels import PickLevel
 
@@ -15,9 +15,9 @@ LARGER_LINE = 0.35
 """Share of lines above one unit."""
 
 
-def site_of(level: PickLevel, layout: Layout) -> Site:
+def site_of(level: PickLevel, layout: Layout) -> PickingSite:
     """Return the site of a level with a given layout."""
-    return Site(
+    return PickingSite(
         layout,
         capacity=level.capacity,
         decay=level.decay,

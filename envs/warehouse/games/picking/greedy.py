@@ -14,13 +14,13 @@ from tokengym.envs.warehouse.games.picking.clauses import Ids, closures, fines, 
 from tokengym.envs.warehouse.games.picking.heuristics import available, exact_trip, until_release
 from tokengym.envs.warehouse.games.picking.orders import Order, needs
 from tokengym.envs.warehouse.games.picking.rules import PickingState
-from tokengym.envs.warehouse.grammar import Done, Trip, Wait
+from tokengym.envs.warehouse.grammar import EndShift, Trip, Wait
 
 _PLANS = 100
 _NOISE = 0.6
 
 
-def value_per_time(state: PickingState) -> Trip | Wait | Done:
+def value_per_time(state: PickingState) -> Trip | Wait | EndShift:
     """Fill a trip with the order that most raises what it earns per time, while one does.
 
     Source: the index of Smith, Naval Research Logistics Quarterly 3 (1956); insertion: Rosenkrantz,
@@ -29,7 +29,7 @@ def value_per_time(state: PickingState) -> Trip | Wait | Done:
     return _begin(state, _Planner(state).plan(lambda: 1.0)[1])
 
 
-def randomized(state: PickingState, rng: np.random.Generator) -> Trip | Wait | Done:
+def randomized(state: PickingState, rng: np.random.Generator) -> Trip | Wait | EndShift:
     """Begin the best of many plans, each by `value_per_time` with noise on what a trip earns.
 
     Source: the greedy randomized construction of Feo and Resende, Journal of Global Optimization 6
@@ -41,11 +41,11 @@ def randomized(state: PickingState, rng: np.random.Generator) -> Trip | Wait | D
     return _begin(state, max(plans, key=lambda plan: plan[0])[1])
 
 
-def _begin(state: PickingState, batch: Sequence[Order]) -> Trip | Wait | Done:
+def _begin(state: PickingState, batch: Sequence[Order]) -> Trip | Wait | EndShift:
     if batch:
         return exact_trip(state, batch)
     coming = any(order.release > state.now for order in state.open.values())
-    return until_release(state) if coming else Done()
+    return until_release(state) if coming else EndShift()
 
 
 class _Planner:

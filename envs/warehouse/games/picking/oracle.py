@@ -15,10 +15,10 @@ import numpy as np
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.warehouse.games.picking.clauses import closures, fines, paid
 from tokengym.envs.warehouse.games.picking.heuristics import follow, singles
-from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs, read_shift
+from tokengym.envs.warehouse.games.picking.orders import Order, PickingSite, needs, read_shift
 from tokengym.envs.warehouse.games.picking.routing import MOST_STOPS, shortest_tours
 from tokengym.envs.warehouse.games.picking.rules import PickingState
-from tokengym.envs.warehouse.grammar import MOST_WAIT, Command, Done, Trip, Wait, write_pick
+from tokengym.envs.warehouse.grammar import MOST_WAIT, Command, EndShift, Trip, Wait, write_pick
 from tokengym.envs.warehouse.layout import Walks
 from tokengym.rewards.arrays import Flags, Floats, Ints
 
@@ -67,7 +67,7 @@ class Leg(NamedTuple):
     stops: tuple[str, ...]
 
 
-class Plan(NamedTuple):
+class PickingPlan(NamedTuple):
     """The best way to ship.
 
     Attributes:
@@ -122,7 +122,7 @@ class _Outlook(NamedTuple):
         return hope
 
 
-def feasible_trips(site: Site, orders: Sequence[Order]) -> Trips:
+def feasible_trips(site: PickingSite, orders: Sequence[Order]) -> Trips:
     """Enumerate the trips that capacity allows and route each exactly.
 
     Raises:
@@ -168,14 +168,14 @@ def _routes(walks: Walks, slots: Sequence[tuple[str, ...]]) -> tuple[Ints, list[
 
 
 def best_plan(
-    site: Site,
+    site: PickingSite,
     orders: Sequence[Order],
     *,
     stock: Mapping[str, int] | None = None,
     free: int = 0,
     gone: Sequence[Order] = (),
     most: int | None = None,
-) -> Plan:
+) -> PickingPlan:
     """Find the plan of the greatest value, all orders and releases being known.
 
     Args:
@@ -190,7 +190,7 @@ def best_plan(
         TaskError: if there are too many orders.
     """
     if not orders:
-        return Plan(0.0, ())
+        return PickingPlan(0.0, ())
     trips = feasible_trips(site, orders)
     none = (1 << len(gone)) - 1 << len(orders)
     orders = [*orders, *gone]
@@ -210,11 +210,11 @@ def best_plan(
         value = 0.0 - labels[label].cost
         if value > best_value:
             best_value, best_set, best_label = value, shipped, label
-    return Plan(best_value, _legs(reached, best_set, best_label, trips, orders, none))
+    return PickingPlan(best_value, _legs(reached, best_set, best_label, trips, orders, none))
 
 
 def _outlook(
-    site: Site,
+    site: PickingSite,
     orders: Sequence[Order],
     trips: Trips,
     free: int,
@@ -273,7 +273,7 @@ def _outlook(
 
 
 def _gain(
-    site: Site, orders: Sequence[Order], trips: Trips, carried_TN: Floats, earned_NU: Floats
+    site: PickingSite, orders: Sequence[Order], trips: Trips, carried_TN: Floats, earned_NU: Floats
 ) -> Callable[[int, Ints, Ints], Floats]:
     """Return the function from what was shipped before, trips and finish times to earnings."""
     clauses, steps_T = site.clauses, site.walk_cost * trips.walked_T
@@ -424,7 +424,7 @@ def value_to_come(state: PickingState, trips: int) -> float:
     return _best_from(state, list(state.open.values()), trips).value if trips else 0.0
 
 
-def _best_from(state: PickingState, orders: Sequence[Order], most: int | None) -> Plan:
+def _best_from(state: PickingState, orders: Sequence[Order], most: int | None) -> PickingPlan:
     """Return the best plan from a state on; more trips than orders are no limit."""
     gone = state.gone if state.site.clauses else ()
     return best_plan(
@@ -443,7 +443,7 @@ def solve(instance: Mapping[str, Any], _rng: np.random.Generator, _outcomes: Any
     best = best_plan(site, orders, stock=stock)
     plan = commands(best.legs)
     if sum(len(leg.ids) for leg in best.legs) < len(orders):
-        plan.append(Done())
+        plan.append(EndShift())
     state = PickingState(site, orders, None if stock is None else dict(stock))
     return {
         "optimum": best.value,

@@ -65,7 +65,7 @@ class Order(Immutable):
 
 
 @dataclass(frozen=True)
-class Site(Immutable):
+class PickingSite(Immutable):
     """The place where orders are picked, and the costs of picking.
 
     Attributes:
@@ -115,7 +115,7 @@ class Site(Immutable):
         return walks(self.layout)
 
 
-def read_orders(data: Sequence[Mapping[str, Any]], site: Site) -> tuple[Order, ...]:
+def read_orders(data: Sequence[Mapping[str, Any]], site: PickingSite) -> tuple[Order, ...]:
     """Read orders that can be picked at `site`.
 
     Raises:
@@ -146,13 +146,13 @@ def needs(orders: Sequence[Order]) -> dict[str, int]:
 
 def read_shift(
     instance: Mapping[str, Any],
-) -> tuple[Site, tuple[Order, ...], dict[str, int] | None]:
+) -> tuple[PickingSite, tuple[Order, ...], dict[str, int] | None]:
     """Read a shift from an instance: the site, the orders, and units by slot (`None`: no limit).
 
     Raises:
         TaskError: if there is no order, one that cannot be picked, or a slot without units.
     """
-    site = Site.of(instance["site"])
+    site = PickingSite.of(instance["site"])
     orders = read_orders(instance["orders"], site)
     if not orders:
         raise TaskError("a shift needs at least one order")

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from tokengym.envs.warehouse.games.picking.clauses import closures, fines, leaves, paid
-from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs
+from tokengym.envs.warehouse.games.picking.orders import Order, PickingSite, needs
 from tokengym.envs.warehouse.games.picking.routing import s_shape
 
 
@@ -48,7 +48,7 @@ class PickingState:
     """
 
     def __init__(
-        self, site: Site, orders: Sequence[Order], stock: dict[str, int] | None = None
+        self, site: PickingSite, orders: Sequence[Order], stock: dict[str, int] | None = None
     ) -> None:
         self.site = site
         self.stock = stock

@@ -9,7 +9,7 @@ from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
 from tokengym.envs.warehouse.games.picking.oracle import value_to_come
-from tokengym.envs.warehouse.games.picking.orders import Order, Site, read_shift
+from tokengym.envs.warehouse.games.picking.orders import Order, PickingSite, read_shift
 from tokengym.envs.warehouse.games.picking.rules import PickingState, Shipment
 from tokengym.envs.warehouse.games.texts import macros
 from tokengym.envs.warehouse.grammar import Command, Trip, Wait, pick_nearness, read_pick
@@ -26,7 +26,7 @@ class Shift(Immutable):
         plan: the best plan.
     """
 
-    site: Site
+    site: PickingSite
     orders: tuple[Order, ...]
     stock: Mapping[str, int] | None
     plan: tuple[Command | None, ...]

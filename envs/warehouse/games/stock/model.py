@@ -20,7 +20,7 @@ SLACK = 1e-9
 """Orders whose expected costs differ by less are equal: rounding decides nothing."""
 
 
-class Values(NamedTuple):
+class StockValues(NamedTuple):
     """Expected costs of a policy from a point on to the end.
 
     Attributes:

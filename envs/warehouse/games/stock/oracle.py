@@ -25,7 +25,7 @@ import numpy as np
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.warehouse.games.stock.generator import draw_demand, draw_late
 from tokengym.envs.warehouse.games.stock.heuristics import lean_base_stock, levels
-from tokengym.envs.warehouse.games.stock.model import SLACK, Joint, Values
+from tokengym.envs.warehouse.games.stock.model import SLACK, Joint, StockValues
 from tokengym.envs.warehouse.games.stock.rules import Inventory, read_groups, read_items
 from tokengym.rewards.arrays import Floats, Ints
 
@@ -37,13 +37,13 @@ Choice = Callable[[int, Floats], Floats]
 
 
 @lru_cache(maxsize=64)
-def optimal(joint: Joint) -> Values:
+def optimal(joint: Joint) -> StockValues:
     """Return the expected costs of the optimal policy; they are shared, do not change them."""
     items = len(joint.models)
     return evaluate(joint, lambda _, costs: costs.min(axis=tuple(range(-items, 0))))
 
 
-def evaluate(joint: Joint, choose: Choice) -> Values:
+def evaluate(joint: Joint, choose: Choice) -> StockValues:
     """Return the expected costs of a policy."""
     model = joint.models[0]
     no_order: tuple[Any, ...] = (..., *[0] * len(joint.models))
@@ -60,7 +60,7 @@ def evaluate(joint: Joint, choose: Choice) -> Values:
         nothing = costs[no_order]
         chosen = nothing if since else choose(review, costs)
         at_review[review] = value = np.where(np.isfinite(nothing), chosen, 0.0)
-    return Values(at_review, next_day)
+    return StockValues(at_review, next_day)
 
 
 def order_up_to(joint: Joint, targets: Sequence[Ints]) -> Choice:
@@ -98,7 +98,7 @@ class Solution(Immutable):
     """
 
     joint: Joint
-    values: Values
+    values: StockValues
     at: slice
     _costs: dict[tuple[int, ...], Floats] = field(default_factory=dict, compare=False)
 

@@ -69,7 +69,7 @@ class Item(Immutable):
 
 
 @dataclass(frozen=True, slots=True)
-class Day(Immutable):
+class StockDay(Immutable):
     """A day that is over, in units.
 
     Attributes:
@@ -101,7 +101,7 @@ class Inventory:
         self.item = item
         self.on_hand = item.stock
         self.due = list(item.due)
-        self.days: list[Day] = []
+        self.days: list[StockDay] = []
 
     @property
     def position(self) -> int:
@@ -136,7 +136,7 @@ class Inventory:
             self.due.append(0)
             self.due[self.item.model.lead - 1 + late] += order
             sold = min(units, self.on_hand)
-            self.days.append(Day(self.on_hand, order, sold, units - sold))
+            self.days.append(StockDay(self.on_hand, order, sold, units - sold))
             self.on_hand += self.due.pop(0) - sold
             order = 0
 
@@ -171,7 +171,7 @@ def reorder(
     return units, refusals
 
 
-def bullwhip(articles: Sequence[Sequence[Day]], review: int = 1) -> dict[str, float]:
+def bullwhip(articles: Sequence[Sequence[StockDay]], review: int = 1) -> dict[str, float]:
     """Return the bullwhip effect as a metric: the variance of what is ordered by that of demand.
 
     Args:
