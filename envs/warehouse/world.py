@@ -16,7 +16,7 @@ from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.intake.report import IntakeReport
 from tokengym.envs.intake.tables import Source
-from tokengym.envs.warehouse.data import Records, read
+from tokengym.envs.warehouse.data import WarehouseRecords, read
 from tokengym.envs.warehouse.games import GAMES
 from tokengym.envs.warehouse.games.game import Compiled, Session
 from tokengym.envs.warehouse.games.picking.clauses import split_of_words
@@ -75,7 +75,7 @@ class WarehouseWorld(World[Compiled]):
         spec: WorldSpec,
         level: str | None = None,
         *,
-        data: Records | Source | Sequence[Source] | None = None,
+        data: WarehouseRecords | Source | Sequence[Source] | None = None,
         prompt: str = "full",
         credit: bool = False,
     ) -> None:
@@ -86,7 +86,7 @@ class WarehouseWorld(World[Compiled]):
                 f"shown at once, got {self.level!r}"
             )
         self._credits, self._within_reach = credit, 1.0
-        self._records = data if data is None or isinstance(data, Records) else read(data)
+        self._records = data if data is None or isinstance(data, WarehouseRecords) else read(data)
         self._game = GAMES[LEVELS[self.level].mode]
         if self._records is not None:
             if self._records.mode != self._game.mode:
@@ -107,7 +107,7 @@ class WarehouseWorld(World[Compiled]):
         return self._session
 
     @property
-    def records(self) -> Records | None:
+    def records(self) -> WarehouseRecords | None:
         """The user's data, of which `refused` lists what was left out; `None` without any."""
         return self._records
 

@@ -29,7 +29,7 @@ from tokengym.envs.disruption.data.manifest import (
 )
 from tokengym.envs.disruption.data.openalex import read_works
 from tokengym.envs.disruption.data.recipe import Inputs, Recipe, find_inputs
-from tokengym.envs.disruption.data.scoring import Scored, score_year
+from tokengym.envs.disruption.data.scoring import ScoredPapers, score_year
 from tokengym.envs.disruption.data.selection import Candidates, Selection, select_papers
 from tokengym.envs.disruption.data.steps import (
     Progress,
@@ -146,7 +146,7 @@ def _read_finished(out: Path, head: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _score_years(recipe: Recipe, read: SourceRead, steps: Steps) -> Path:
-    """Score and label works year by year; return a folder with the columns of `Scored`.
+    """Score and label works year by year; return a folder with the columns of `ScoredPapers`.
 
     Raises:
         DataError: if no work is eligible.
@@ -173,7 +173,7 @@ def _score_year(
 
 
 def _join_years(scored: Sequence[Path], folder: Path) -> None:
-    for name in Scored._fields:
+    for name in ScoredPapers._fields:
         every = np.concatenate([load_columns(year, name)[0] for year in scored])
         save_columns(folder, **{name: every})
 
@@ -269,7 +269,7 @@ def _join_texts(
     skip: bool, rule: Any, scored: Path, path: Path, wanted: dict[int, int]
 ) -> list[tuple[int, Paper]]:
     """Return the entries wanted of a part, by row of the part, as papers."""
-    table = Scored(*load_columns(scored, *Scored._fields))
+    table = ScoredPapers(*load_columns(scored, *ScoredPapers._fields))
     works = enumerate(read_works([path], [] if skip else None))
     return [
         (wanted[row], table.make_paper(wanted[row], work, rule))

@@ -22,7 +22,7 @@ WINDOWS = (3, 5, 10)
 """Citation windows in years in which CD is computed besides a set's own, where complete."""
 
 
-class Scored(NamedTuple):
+class ScoredPapers(NamedTuple):
     """Scores and labels of eligible papers, one entry per paper.
 
     Attributes:
@@ -92,7 +92,7 @@ def score_year(
     shuffles: int,
     rule: LabelRule,
     share: float,
-) -> Scored:
+) -> ScoredPapers:
     """Score and label the eligible papers of one publication year, in ascending number.
 
     Args:
@@ -139,7 +139,7 @@ def score_year(
         else np.full(len(number), np.nan)
         for span in WINDOWS
     ]
-    return Scored(
+    return ScoredPapers(
         number=number,
         year=years,
         field=field,
