@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.contract.planners.site import OffGridSite as Bookkeeper
+from tests.contract.planners.site import Site as Bookkeeper
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.energy.commitment import PossibleDay, planned
