@@ -57,7 +57,8 @@ def advantages(algorithm: Algorithm, table: TurnTable) -> Floats:
     """
     batch, turns = _batch(algorithm, table)
     found_RG = ESTIMATORS[algorithm.estimator].advantages(batch)
-    found_NGT = found_RG.reshape(len(table.greedy_N), turns, -1).transpose(0, 2, 1)
+    groups, size = len(table.greedy_N), found_RG.shape[1]  # there may be no group
+    found_NGT = found_RG.reshape(groups, turns, size).transpose(0, 2, 1)
     return np.where(table.taken_NGT, found_NGT, 0.0)
 
 
