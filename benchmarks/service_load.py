@@ -37,7 +37,8 @@ RNG = np.random.default_rng(0)
 
 def tokens(count: int) -> list[int]:
     """Return random tokens."""
-    return RNG.integers(3, 900, count).tolist()
+    drawn: list[int] = RNG.integers(3, 900, count).tolist()
+    return drawn
 
 
 def batch(sequences: int, length: int) -> list[Datum]:
