@@ -10,6 +10,7 @@ import pytest
 
 from tests.certify.faults import AllOrNothing
 from tests.certify.synthetic import Guesses, Products, Seeded
+from tests.every import every
 from tokengym.agents.certify.bench import CertifySettings, Untold
 from tokengym.agents.certify.certificate import Certificate, certify
 from tokengym.agents.certify.checks.gamed import at_most_half
@@ -143,7 +144,7 @@ class _Repeats(Products):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("over", [True, False])
+@every("over", [True, False])
 @pytest.mark.parametrize("near", NEAR)
 def test_a_check_fails_just_over_its_threshold_and_passes_just_under(near: str, over: bool) -> None:
     check, plant = NEAR[near]
@@ -239,7 +240,7 @@ def test_equal_inputs_give_equal_certificates() -> None:
     assert first == second
 
 
-@pytest.mark.parametrize(
+@every(
     ("status", "value", "text", "broken"),
     [
         (Status.UNTOLD, None, "gamed.echo<=0.5", True),

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import pytest
 from typer.testing import CliRunner
 
+from tests.every import every
 from tokengym.agents.cli import app
 from tokengym.agents.settings import settings_of
 from tokengym.agents.training.config import CONFIGS, Command, JobConfig, read_config
@@ -75,7 +76,7 @@ def test_a_configuration_is_read_as_it_was_written(kind: type[JobConfig]) -> Non
         read_config({**written, "command": "tune"})
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@every("name", SETTINGS)
 def test_a_value_beyond_its_limits_or_choices_is_refused_by_its_flag(name: str) -> None:
     setting = SETTINGS[name]
     kind = next(kind for kind in CONFIGS.values() if name in settings_of(kind))

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.contract import bargain
+from tests.every import every
 from tokengym.envs import Rollouts, baselines, make_world, play, register, spec, specs
 from tokengym.envs.core.episode import TextEpisode
 from tokengym.envs.core.play import Policy, record_replies
@@ -343,7 +344,7 @@ def case_of(world_id: str, level: str, index: int, *, cut: bool) -> Case:
 
 
 @pytest.mark.parametrize("drive", IN_TEXT, ids=lambda drive: drive.__name__)
-@pytest.mark.parametrize(("world_id", "level"), CASES)
+@every(("world_id", "level"), CASES)
 def test_the_same_replies_are_answered_and_paid_alike_by_every_driver(
     drive: Callable[[Case], Seen], world_id: str, level: str
 ) -> None:
@@ -353,7 +354,7 @@ def test_the_same_replies_are_answered_and_paid_alike_by_every_driver(
 
 
 @pytest.mark.parametrize("drive", CUT_OFF, ids=lambda drive: drive.__name__)
-@pytest.mark.parametrize(("world_id", "level"), CASES)
+@every(("world_id", "level"), CASES)
 def test_replies_that_were_cut_off_are_answered_and_paid_alike_by_every_driver(
     drive: Callable[[Case], Seen], world_id: str, level: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.every import every
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import baselines, make_world, spec
@@ -20,7 +21,7 @@ def episode(case: tuple[str, str], label: str, policy: Policy) -> PlayedEpisode:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("case", CASES, ids="-".join)
-@pytest.mark.parametrize("name", ["random", "noisy", "silent"])
+@every("name", ["random", "noisy", "silent"])
 def test_it_is_the_return_under_the_exact_probabilities(case: tuple[str, str], name: str) -> None:
     policy = baselines(case[0]).get(name, silent)
     on_outcomes, exact = (episode(case, label, policy) for label in ("outcome", "expected"))

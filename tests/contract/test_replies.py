@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.every import every
 from tokengym.envs.disruption.grammar import read_answer
 from tokengym.envs.energy.grammar import read_commands
 from tokengym.envs.forecasting.grammar import read_forecast
@@ -266,9 +267,7 @@ def test_the_table_is_large_and_has_no_row_twice() -> None:
 
 
 @pytest.mark.parametrize("world", ["forecast-several", "disruption"])
-@pytest.mark.parametrize(
-    "between", [" ", ",", ", ", "; ", " / ", " | ", " and ", ", and ", "\uff0c"]
-)
+@every("between", [" ", ",", ", ", "; ", " / ", " | ", " and ", ", and ", "\uff0c"])
 @pytest.mark.parametrize("around", ["{}", "({})", "[{}]"])
 def test_lists_of_probabilities_are_read_alike(world: str, between: str, around: str) -> None:
     reader = READERS[world]

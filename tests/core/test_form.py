@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every import every
 from tokengym.envs.core.form import nearness
 
 FORM = "Probability: 0.000"
@@ -77,7 +78,7 @@ def test_the_last_lines_count_as_the_first_do(filler: int) -> None:
     assert hidden < nearness("\n".join(["so it goes"] * 18 + answer), *forms)
 
 
-@pytest.mark.parametrize(
+@every(
     "line",
     [
         "Probability: 0.6",

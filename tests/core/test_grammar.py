@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every import every
 from tokengym.envs.core.grammar import (
     MOST_CHARACTERS,
     MOST_LINES,
@@ -60,7 +61,7 @@ DECORATED = [
 ]
 
 
-@pytest.mark.parametrize("decoration", DECORATED)
+@every("decoration", DECORATED)
 @pytest.mark.parametrize(
     ("command", "value"),
     {
@@ -147,7 +148,7 @@ UNREADABLE = [
 ]
 
 
-@pytest.mark.parametrize("line", UNREADABLE)
+@every("line", UNREADABLE)
 def test_an_unreadable_statement_withdraws_what_came_before(line: str) -> None:
     assert last_match(COMMAND, line) is None
     assert last_match(COMMAND, f"BATTERY 3\n{line}\nThat is all.") is None
@@ -217,7 +218,7 @@ PIECES += [
 ]
 
 
-@pytest.mark.parametrize("piece", PIECES)
+@every("piece", PIECES)
 def test_time_is_linear(piece: str) -> None:
     """One megabyte of anything takes less than a hundred times what ten kilobytes may take."""
     for head, tail in (("", ""), ("BATTERY", "x"), ("BATTERY 1", "x"), ("a", "BATTERY 1")):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every import every
 from tests.tokens.duet import DUET, ROLES
 from tokengym.envs.core.display import html_fields, html_table, shorten
 from tokengym.envs.core.errors import DataError, OptionError, require_one_of
@@ -62,7 +63,7 @@ def test_a_label_averages_as_many_outcomes_as_it_says(count: int) -> None:
     assert outcomes_of_label("outcome") == outcomes_of_label("expected") == 1
 
 
-@pytest.mark.parametrize(
+@every(
     "label",
     [
         *("replay:0", "replay:65", "replay:-1", "replay:1.5", "replay:", "replay", "replay: 4"),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every import every
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.tools import Call, Tool, call_line, check_tools, native_line, read_call
 
@@ -60,7 +61,7 @@ def test_no_text_raises(text: str) -> None:
 THREE = Call("open", {"note": 3})
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         *("open(note=3)", " open (  note =  3 ) ", "OPEN(note: 3)", "open(3)", "open(note=3.0)"),
@@ -77,7 +78,7 @@ def test_these_open_note_three(text: str) -> None:
     assert read_call(text, TOOLS) == THREE
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         *("", "open", "open note 3", "open()", "open(note=)", "open(note=8)", "open(note=0)"),

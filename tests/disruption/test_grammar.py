@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every import every
 from tokengym.envs.disruption.claims import Fact, Quote, Unreadable
 from tokengym.envs.disruption.evidence import FEATURES, Evidence
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
@@ -63,7 +64,7 @@ def test_arguments_are_read_back(label: str, claims: list[Fact]) -> None:
     assert read_argument(argument.write(), ONE) == argument
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "",
@@ -163,7 +164,7 @@ def test_no_text_whatever_raises(text: str, targets: tuple[Target, ...]) -> None
         assert claim.statement.isprintable() or isinstance(claim, Quote)
 
 
-@pytest.mark.parametrize(
+@every(
     ("begin", "piece"),
     [
         *(("", piece) for piece in (" ", "\n", "a", "0 ", '"', "*", "LABEL ", "CLAIM n_i >= ")),
@@ -194,7 +195,7 @@ def test_a_fact_holds_exactly_where_its_interval_says(fact: Fact, shown: int) ->
     assert not fact.holds(PAPER._replace(facts={}))
 
 
-@pytest.mark.parametrize(
+@every(
     ("line", "holds"),
     [
         ("CLAIM n_i >= 3", True),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.every import every
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.disruption.challengers import CHALLENGERS
 from tokengym.envs.disruption.labels import LABELS
@@ -116,7 +117,7 @@ OPPOSITE = dataclasses.replace(
 
 @pytest.mark.parametrize("level", [*TIERS, "private"])
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("challenger", list(CHALLENGERS))
+@every("challenger", list(CHALLENGERS))
 def test_no_prompt_holds_a_score_a_later_count_or_an_id(
     level: str, target: str, challenger: str
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.every import every
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 
@@ -26,7 +27,7 @@ SHARES = {"novelty_score": 0.82, "conventionality_score": 0.35, "novelty_label":
 """On the scale the debate was first described with."""
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "message"),
     [
         ({"disruption_label": "neutral"}, "cd_index=0.31 means disruption_label='disruptive'"),

@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from tests.every import every
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.report import METRICS
 from tokengym.envs.disruption.world import DisruptionWorld
@@ -32,7 +33,7 @@ def responses(target: str, first: list[int], argued: str, final: list[int]) -> d
     return {name: metrics[name] for name in (REVISED, DEFENDED) if name in metrics}
 
 
-@pytest.mark.parametrize(("first", "argued", "final"), [*product(range(3), repeat=3)])
+@every(("first", "argued", "final"), [*product(range(3), repeat=3)])
 def test_a_response_counts_by_who_was_right(first: int, argued: int, final: int) -> None:
     found = responses("disruption", [first], str(argued), [final])
     if first and not argued:

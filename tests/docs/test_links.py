@@ -3,12 +3,11 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.docs.pages import PAGES
+from tests.every import every
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@every("page", PAGES)
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]

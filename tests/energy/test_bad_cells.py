@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.energy.test_data import PLAIN, plain_rows, spoiled, write
+from tests.every import every
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.energy.data import read
 
@@ -24,7 +25,7 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize("word", [*WORDS, "offline", "1,5", "12:30"])
+@every("word", [*WORDS, "offline", "1,5", "12:30"])
 @pytest.mark.parametrize("column", [1, 2, 3, 4, 5])
 def test_a_cell_that_holds_no_number_costs_its_row_and_is_shown(
     tmp_path: Path, word: str, column: int

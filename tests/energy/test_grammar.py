@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every import every
 from tokengym.envs.energy.grammar import read_commands, write_commands
 
 BATTERY = ("BATTERY",)
@@ -43,7 +44,7 @@ def test_the_last_line_that_names_a_device_counts_for_it(
     assert read(reply, ALL) == powers
 
 
-@pytest.mark.parametrize(
+@every(
     "reply",
     [
         "",

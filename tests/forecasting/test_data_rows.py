@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.every import every
 from tests.forecasting.questions_file import (
     plain,
     prompts_of,
@@ -71,7 +72,7 @@ BROKEN: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("row", "reason"), BROKEN, ids=range(len(BROKEN)))
+@every(("row", "reason"), BROKEN)
 def test_a_broken_row_is_reported_and_the_rest_is_used(
     row: object, reason: str, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every import every
 from tokengym.envs.forecasting.grammar import (
     LETTERS,
     describe_form,
@@ -80,12 +81,12 @@ REFUSED = [
 OUT_OF_RANGE = ["1.2", "-0.1", "101%", "nan", "inf", "-Infinity", "1e999", "1e3%", "3/2"]
 
 
-@pytest.mark.parametrize(("reply", "value"), ACCEPTED.items())
+@every(("reply", "value"), ACCEPTED.items())
 def test_a_stated_probability_is_read(reply: str, value: float) -> None:
     assert read_forecast(reply, 0) == pytest.approx((1.0 - value, value))
 
 
-@pytest.mark.parametrize("reply", REFUSED)
+@every("reply", REFUSED)
 def test_what_states_no_number_is_refused_with_the_expected_form(reply: str) -> None:
     said = read_forecast(reply, 0)
     assert isinstance(said, str)
@@ -134,7 +135,7 @@ def test_a_stated_distribution_is_read_and_sums_to_one(weights: list[int]) -> No
     assert read == pytest.approx(shares, abs=0.01)
 
 
-@pytest.mark.parametrize("options", range(2, 27))
+@every("options", range(2, 27))
 def test_what_is_written_is_read(options: int) -> None:
     uniform = (1 / options,) * options
     assert read_forecast(write_forecast(uniform, options), options) == pytest.approx(uniform)
@@ -165,7 +166,7 @@ def test_a_distribution_that_is_none_is_refused(reply: str) -> None:
 
 @pytest.mark.parametrize("options", [0, 3])
 @pytest.mark.parametrize("head", ["", "Probability: 0.1", "Probabilities: A 0.1"])
-@pytest.mark.parametrize("piece", [*" *_#>-\n`9x.$<", "\\boxed{", "Probability: 0.1x\n"])
+@every("piece", [*" *_#>-\n`9x.$<", "\\boxed{", "Probability: 0.1x\n"])
 def test_no_reply_takes_more_than_linear_time(piece: str, head: str, options: int) -> None:
     reply = head + piece * (1_000_000 // len(piece)) + "x"
     start = time.perf_counter()

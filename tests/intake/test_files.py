@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every import every
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake import files
 from tokengym.envs.intake.files import bounded_lines, open_unpacked, read_whole, sha256, too_long
@@ -36,7 +37,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "LONGEST_FILE", 16)
 
 
-@pytest.mark.parametrize("length", [0, 1, 15, 16, 17, 40])
+@every("length", [0, 1, 15, 16, 17, 40])
 @pytest.mark.parametrize("begun", [0, 1, 16, 17])
 @pytest.mark.usefixtures("short")
 def test_a_file_is_read_whole_up_to_a_bound(length: int, begun: int) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.every import every
 from tests.forecasting.questions_file import plain, prompts_of, world_of, write_lines
 from tests.intake.test_worlds import paper
 from tokengym.envs.core.errors import DataError
@@ -19,7 +20,7 @@ WORDS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("word", WORDS)
+@every("word", WORDS)
 def test_a_word_for_no_value_is_missing_and_no_number(word: str) -> None:
     assert is_missing(word)
     assert read_number(word) is None
@@ -38,7 +39,7 @@ def test_a_share_may_be_in_percent() -> None:
     assert (read_share(0.62), read_share("%"), read_share("x%")) == (0.62, None, None)
 
 
-@pytest.mark.parametrize("word", WORDS[1:])
+@every("word", WORDS[1:])
 def test_a_question_keeps_its_row_where_an_optional_field_has_no_value(
     word: str, tmp_path: Path
 ) -> None:
@@ -69,7 +70,7 @@ def test_a_price_in_percent_is_read_and_others_cost_their_row(tmp_path: Path) ->
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("word", WORDS[1:])
+@every("word", WORDS[1:])
 def test_a_paper_may_have_a_word_for_no_score(word: str, tmp_path: Path) -> None:
     row = paper(1, novelty_score=word, novelty_label=word, references=word, field_median=word)
     (found,) = read_papers(write_lines(tmp_path / "p.jsonl", [row]))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.every import every
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake import text
 from tokengym.envs.intake.text import clean, clean_line
@@ -45,12 +46,12 @@ def test_a_clean_text_stays_as_it_is_and_shows_what_it_holds(raw: str) -> None:
     assert "\n" not in clean_line(raw)
 
 
-@pytest.mark.parametrize("mark", [*INVISIBLE, "\U000e0041", "\U000e01f0"])
+@every("mark", [*INVISIBLE, "\U000e0041", "\U000e01f0"])
 def test_what_draws_nothing_is_left_out(mark: str) -> None:
     assert clean(f"open{mark}ing") == "opening"
 
 
-@pytest.mark.parametrize(
+@every(
     ("raw", "shown"),
     [
         ("<i>In vitro</i> CO<sub>2</sub> &amp; water", "In vitro CO2 & water"),

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.every import every
 from tokengym.rewards.advantages import group_centred, group_standardised, leave_one_out
 from tokengym.rewards.scoring import Score, brier, log, spherical
 
@@ -42,7 +43,7 @@ def outcomes(happens: float) -> Labels:
     return [(happens, 1.0), (1.0 - happens, 0.0)]
 
 
-@pytest.mark.parametrize("happens", [0.05, 0.3, 0.6, 0.75, 0.9])
+@every("happens", [0.05, 0.3, 0.6, 0.75, 0.9])
 @pytest.mark.parametrize("score", [brier, log, spherical])
 def test_single_outcomes_teach_the_probability_centred_and_certainty_standardised(
     happens: float, score: Score

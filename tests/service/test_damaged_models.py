@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.every import every
 from tests.service.damaged_models import DAMAGES
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.errors import ModelDirectoryError
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@every("damage", DAMAGES)
 def test_a_damaged_model_is_refused_at_once(damage: str, model_dir: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(model_dir, tmp_path / "model"))
     DAMAGES[damage](folder)

@@ -13,6 +13,7 @@ import tinker
 import torch
 from safetensors.torch import save_file
 
+from tests.every import every
 from tokengym.agents.service import LocalService
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.checkpoints import (
@@ -70,7 +71,7 @@ OTHERS: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("name", [OWNER, "starts"])
-@pytest.mark.parametrize("kind", [*CONTENTS, *OTHERS])
+@every("kind", [*CONTENTS, *OTHERS])
 def test_a_damaged_note_is_made_anew(tmp_path: Path, name: str, kind: str) -> None:
     file = tmp_path / name
     if kind in CONTENTS:
@@ -182,7 +183,7 @@ def _store(root: Path) -> CheckpointStore:
     return store
 
 
-@pytest.mark.parametrize("kind", FOREIGN)
+@every("kind", FOREIGN)
 def test_foreign_files_are_skipped_and_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
@@ -222,7 +223,7 @@ BROKEN: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", BROKEN)
+@every("kind", BROKEN)
 def test_a_broken_record_hides_no_other_run(tmp_path: Path, kind: str) -> None:
     store = _store(tmp_path)
     file = tmp_path / "runs" / "b+train+1" / "run.json"
@@ -239,7 +240,7 @@ HEADERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", [*HEADERS, *CONTENTS])
+@every("kind", [*HEADERS, *CONTENTS])
 def test_a_broken_checkpoint_is_listed_as_damaged(tmp_path: Path, kind: str) -> None:
     store = _store(tmp_path)
     other = CheckpointPath(RUN, "weights", "other")

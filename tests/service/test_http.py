@@ -17,6 +17,8 @@ import pytest
 import tinker
 from tinker.types import AdamParams, Datum, ModelInput
 
+from tests.every import every
+
 if TYPE_CHECKING:
     from tokengym.agents.service import LocalService
 
@@ -96,7 +98,7 @@ def test_the_sdk_shows_a_wrong_key_as_such(service: LocalService) -> None:
         wrong.get_server_capabilities()
 
 
-@pytest.mark.parametrize(
+@every(
     ("method", "path", "body", "status", "said"),
     [
         ("GET", "/api/v1/nothing", None, 404, "GET /api/v1/nothing is not offered"),

@@ -12,6 +12,8 @@ import pytest
 import tinker
 from tinker.types import AdamParams, Datum, ModelInput, SamplingParams
 
+from tests.every import every
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -158,7 +160,7 @@ def test_completions_take_texts_and_tokens_and_leave_out_the_stop(
         assert choice.prompt_token_ids == tokenizer.encode(texts[choice.index // 2])
 
 
-@pytest.mark.parametrize(
+@every(
     ("changes", "said"),
     [
         ({"model": "nothing"}, "got 'nothing'"),

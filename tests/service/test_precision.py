@@ -12,6 +12,7 @@ import pytest
 import torch
 from tinker.types import AdamParams
 
+from tests.every import every
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.compute_thread import at_once
@@ -112,7 +113,7 @@ def test_a_language_model_is_bfloat16_where_the_processor_has_it(reference_direc
     assert precision == ("bfloat16" if fast else "float32")
 
 
-@pytest.mark.parametrize(
+@every(
     ("setting", "value"),
     [
         (name, value)

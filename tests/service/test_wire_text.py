@@ -9,6 +9,7 @@ import psutil
 import pytest
 import tinker
 
+from tests.every import every
 from tests.service.test_contract import LONG, _post
 from tokengym.agents.service.http import (
     openai_routes,
@@ -47,7 +48,7 @@ def _fields() -> set[str]:
     }
 
 
-@pytest.mark.parametrize(("prefix", "path"), _routes())
+@every(("prefix", "path"), _routes())
 def test_no_text_of_the_wire_is_long(service: LocalService, prefix: str, path: str) -> None:
     assert {"user_metadata", "display_name", "user", "reason", "tags"} <= _fields() | {"reason"}
     values = [LONG, [LONG], {"a": LONG}, {LONG: 1}, [1] * FIELD_BYTES, {"a": {"b": "é" * 5000}}]

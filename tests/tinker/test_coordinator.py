@@ -16,6 +16,7 @@ from tinker_cookbook.rl.rollout_runner import run_rollout
 from tinker_cookbook.rl.rollouts import do_single_rollout
 from tinker_cookbook.rl.types import Trajectory
 
+from tests.every import every
 from tests.tinker.relay import BYTE, ROLES, ROUNDS, Player, Relay, reason, rolled, table, total
 from tokengym.agents.tinker.coordinator import Coordinator
 from tokengym.agents.tinker.env import Member
@@ -66,7 +67,7 @@ def at(number: int, does: Callable[[int], Any]) -> Callable[[int], Any]:
 
 
 @pytest.mark.parametrize("does", [fail, hang, cancel_me])
-@pytest.mark.parametrize("who", range(3))
+@every("who", range(3))
 @pytest.mark.parametrize("call", [1, 2])
 def test_a_member_that_does_not_reply_ends_the_episode_for_all(
     does: Callable[[int], Any], who: int, call: int

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every import every
 from tests.training.rollouts import group_of
 from tokengym.agents.training.batches.credit import advantages, spreads
 from tokengym.agents.training.batches.datums import turn_table
@@ -115,7 +116,7 @@ def test_a_group_with_one_loser_or_winner_is_live_as_a_whole(
     assert np.abs(found).max() <= len(row) - 1
 
 
-@pytest.mark.parametrize("value", [0.95, 0.1, 0.35, 1 / 3, 1e6 + 0.1])
+@every("value", [0.95, 0.1, 0.35, 1 / 3, 1e6 + 0.1])
 @pytest.mark.parametrize("size", [3, 8, 16])
 def test_rounding_does_not_decide_which_groups_are_kept(value: float, size: int) -> None:
     """NeMo-RL 4158: equal rewards had a deviation of rounding noise, and passed `std != 0`."""

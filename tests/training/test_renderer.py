@@ -8,6 +8,7 @@ from filelock import FileLock
 from tinker_cookbook.model_info import get_qwen_info
 from typer.testing import CliRunner
 
+from tests.every import every
 from tokengym.agents.cli import app
 from tokengym.agents.tinker.codec import renderer_for
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
@@ -21,7 +22,7 @@ from tokengym.envs.core.errors import OptionError
 PLACES = ("Qwen3-8B", "models/Qwen/Qwen3-8B", "models--Qwen--Qwen3-8B/snapshots/0a1b")
 
 
-@pytest.mark.parametrize("name", get_qwen_info())
+@every("name", get_qwen_info())
 def test_a_hosted_model_gets_the_renderer_that_the_cookbook_recommends(name: str) -> None:
     recommended = get_qwen_info()[name].recommended_renderers[0]
     config = preset("forecast", model=f"Qwen/{name}")

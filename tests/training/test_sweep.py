@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from tests.every import every
 from tests.training.jobs import metrics
 from tokengym.agents.cli import app
 from tokengym.agents.cli.sweep import Swept
@@ -31,7 +32,7 @@ def values_of(name: str, typed: Any) -> list[Any]:
     return [value for _, value in OFFERED[name].value(typed)]
 
 
-@pytest.mark.parametrize("name", OFFERED)
+@every("name", OFFERED)
 def test_every_option_of_train_takes_several_values(name: str) -> None:
     single = settings_of(TrainConfig)[name]
     assert not OFFERED[name].choices  # "a,b" is none of them

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every import every
 from tokengym.envs.warehouse.grammar import (
     EndShift,
     Trip,
@@ -115,7 +116,7 @@ def test_a_withdrawn_price_is_not_quoted(last: str) -> None:
     assert read_quote(f"QUOTE 90\n{last}", complete=True) == (90 if last == "Refused?" else None)
 
 
-@pytest.mark.parametrize(
+@every(
     ("said", "command"),
     [
         ("**TRIP O1, O2**: `A0-3`, `A2-5`", Trip(("O1", "O2"), ("A0-3", "A2-5"))),
@@ -154,7 +155,7 @@ def test_reorders_are_read_however_they_are_listed(said: str) -> None:
 
 
 @pytest.mark.parametrize("start", ["", "TRIP O1", "TRIP O1:", "REORDER S1", "WAIT ", "DONE"])
-@pytest.mark.parametrize(
+@every(
     "character",
     [
         " ",
