@@ -149,6 +149,8 @@ READ = (
         "<thinking>{rival}</thinking>\n{answer}",
         "{answer}\n<think>\n{word}\n</think>",
         "{answer}<think>",
+        "<think>a<think>b</think>{answer}",
+        "{answer} if x < 3\n{answer}",
     ),
 )
 REFUSED = (

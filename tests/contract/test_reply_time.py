@@ -4,32 +4,28 @@ import time
 
 import pytest
 
+from tests.contract.grammars import OF_EACH_GRAMMAR
 from tests.contract.test_form import PROSE
-from tests.core.test_grammar import PIECES
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world
 from tokengym.testing import Subject
 
-CASES = [
-    ("forecast", "easy"),
-    ("energy", "household"),
-    ("warehouse", "pick"),
-    ("warehouse", "stock"),
-    ("disruption", "L2"),
-]
-HOSTILE = [*PIECES, *PROSE, "\u00e9", "\u3000", "\nP", "a\n", "_a", "1: ", "\r", "\n\n x\n"]
-HOSTILE += ["\uff1a", "1%", "<think>\n"]
+HOSTILE = [*' \t-*_a9.(}#\n"\r', *PROSE, "BATTERY ", "BATTERY 1 ", "BATTERY 1,", "> ", "1. ", "- "]
+HOSTILE += ["<answer>", "\u2212", "\\boxed{", "(a", "<think>", "</think>", "<think></think>"]
+HOSTILE += ["answer: ", " and", "\u00e9", "\u3000", "\nP", "a\n", "_a", "1: ", "\n\n x\n", "1%"]
+HOSTILE += ["\uff1a", "<think>\n"]
 CHARACTERS = 1_000_000
 MOST_SECONDS = 0.05
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("case", CASES, ids="-".join)
+@pytest.mark.parametrize("case", OF_EACH_GRAMMAR, ids="-".join)
 def test_no_reply_takes_long(case: tuple[str, str]) -> None:
     world = make_world(*case)
     task = Subject(case).task("train", 0)
-    heads = {line.split()[0] + " " for line in world.expected_form.splitlines()}
+    lines = world.expected_form.splitlines()
+    heads = {*(f"{line.split()[0]} " for line in lines), *lines}
     for piece in HOSTILE:
         for head in ("", *heads):
             reply = head + piece * (CHARACTERS // len(piece.encode())) + "x"

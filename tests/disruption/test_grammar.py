@@ -1,7 +1,5 @@
 """Laws of the grammar: the last line that matches counts, what is written is read back."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -162,23 +160,6 @@ def test_no_text_whatever_raises(text: str, targets: tuple[Target, ...]) -> None
     for claim in () if argument is None else argument.claims:
         claim.holds(PAPER)
         assert claim.statement.isprintable() or isinstance(claim, Quote)
-
-
-@every(
-    ("begin", "piece"),
-    [
-        *(("", piece) for piece in (" ", "\n", "a", "0 ", '"', "*", "LABEL ", "CLAIM n_i >= ")),
-        *((begin, " ") for begin in ("LABEL", "CLAIM n_i", 'QUOTE "', "ARGUE")),
-        ("P 0.2 ", "0"),
-        ("P", "."),
-    ],
-)
-def test_a_megabyte_is_read_in_linear_time(begin: str, piece: str) -> None:
-    text = begin + piece * (1_000_000 // len(piece))
-    started = time.process_time()
-    assert read_answer(text, ONE) is None
-    assert read_argument(text, BOTH) is None
-    assert time.process_time() - started < 5
 
 
 @given(fact=facts, shown=st.integers(0, 9999))

@@ -66,21 +66,6 @@ def test_hidden_chances_average_to_the_predictive_one(level: str, name: str, see
 
 
 @asked
-def test_outcomes_come_as_often_as_the_posterior_says(level: str, name: str) -> None:
-    rng = np.random.default_rng(3)
-    misses, variance = 0.0, 0.0
-    for _ in range(300):
-        answer = draw_outcomes(to_plain_json(draw(rng, (name,), LEVELS[level])), rng)
-        chance = answer["p_bayes"][-1]
-        last = str(len(answer["p_bayes"]) - 1)
-        # Weighing by the forecast makes this a test of its slope, not of the base rate alone.
-        weight = chance - 0.3
-        misses += weight * (float(answer["outcomes"][0] == last) - chance)
-        variance += weight**2 * chance * (1.0 - chance)
-    assert abs(misses) <= 4.5 * math.sqrt(variance) + 1e-9
-
-
-@asked
 @few
 @given(seed=seeds)
 def test_the_shares_of_the_replays_tend_to_the_posterior(level: str, name: str, seed: int) -> None:

@@ -71,6 +71,7 @@ def trainer_of(**given: Any) -> Any:
     return GRPOTrainer(model=model, **given)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("world", WORLDS)
 def test_two_steps_of_grpo_train_on_the_tokens_as_sampled(
     world: str, tmp_path: Path, tokenizer: Any, shows: Callable[[str, str], None]
