@@ -106,7 +106,7 @@ def test_a_busy_server_is_asked_again(library: Library, tmp_path: Path, status: 
 
 def test_a_refused_filter_is_named_with_the_reason(library: Library, tmp_path: Path) -> None:
     library.troubles = [(400, json.dumps({"message": "Unknown filter field"}))]
-    with pytest.raises(DataError, match="'type:article': status 400, Unknown filter field"):
+    with pytest.raises(DataError, match=r"'type:article': status 400, .*Unknown filter field"):
         fetch(library, tmp_path)
     assert len(library.calls) == 1
 
@@ -114,9 +114,9 @@ def test_a_refused_filter_is_named_with_the_reason(library: Library, tmp_path: P
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("no json", "OpenAlex did not answer JSON: Expecting value"),
-        ("[]", "OpenAlex answered something other than a page with meta and results"),
-        ('{"results": []}', "OpenAlex answered something other than a page with meta and results"),
+        ("no json", "OpenAlex did not answer a page of works in JSON: JSONDecodeError"),
+        ("[]", "OpenAlex did not answer a page of works in JSON: TypeError"),
+        ('{"results": []}', "OpenAlex did not answer a page of works in JSON: KeyError"),
     ],
 )
 def test_an_answer_that_is_no_page_is_refused(

@@ -176,7 +176,7 @@ def test_a_prompt_that_showed_the_future_would_be_caught(monkeypatch: pytest.Mon
         (range(1995, 2011), 5, 1999, "--test-from 2001 to 2010 would do"),
         (range(1995, 2011), 5, 2011, "--test-from 2001 to 2010 would do"),
         (range(1995, 1999), 5, None, "--window 2 or less would do, with --test-from 1998"),
-        ([1995, 1996], 5, None, "Only a source of at least three years"),
+        ([1995, 1996], 5, None, "only a source of at least three years"),
         ([], 5, None, "there is nothing to split"),
     ],
 )

@@ -189,7 +189,7 @@ def _get_page(
                 raise DataError(_NO_KEY)
             if answer.status_code not in _RETRIED:
                 raise DataError(
-                    f"OpenAlex refused {call['filter']!r}: {trouble}, {_read_reason(answer)}"
+                    f"OpenAlex refused {call['filter']!r}: {trouble}, {answer.text[:200]}"
                 )
             asked = answer.headers.get("retry-after", "")
             wait = min(float(asked), _LONGEST_WAIT) if asked.isdigit() else wait
@@ -204,24 +204,11 @@ def _get_page(
 def _parse_page(answer: "httpx.Response") -> dict[str, Any]:
     try:
         page = answer.json()
-    except ValueError as error:
-        raise DataError(f"OpenAlex did not answer JSON: {error}") from error
-    if (
-        not isinstance(page, dict)
-        or not isinstance(page.get("results"), list)
-        or not isinstance(page.get("meta"), dict)
-    ):
-        raise DataError("OpenAlex answered something other than a page with meta and results")
-    return page
-
-
-def _read_reason(answer: "httpx.Response") -> str:
-    """The reason that the API gives for a refusal, shortened."""
-    try:
-        body = answer.json()
-    except ValueError:
-        return "no reason given"
-    return str(body.get("message", body) if isinstance(body, dict) else body)[:200]
+        if isinstance(page["results"], list) and isinstance(page["meta"], dict):
+            return dict(page)
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"OpenAlex did not answer a page of works in JSON: {error!r}") from error
+    raise DataError("OpenAlex answered something other than a page with meta and results")
 
 
 def _read_state(root: Path, works_filter: str) -> dict[str, Any]:

@@ -142,20 +142,17 @@ def _explain_split(years: Ints, window: int, asked: int | None) -> str:
     if not len(years):
         return "no paper has a label and a text of its own: there is nothing to split"
     first, last = int(years.min()), int(years.max())
-    rule = (
-        f"{len(years)} papers of {first} to {last} cannot be split with --window {window}"
-        f"{'' if asked is None else f' and --test-from {asked}'}: the first year of test must be "
-        f"more than {window} years after some paper, and there must be papers from it on. "
-    )
+    given = "" if asked is None else f" and --test-from {asked}"
+    advice = "only a source of at least three years would do"
     if last - first > window:
-        years_that_do = f"{first + window + 1} to {last}"
-        return f"{rule}--test-from {years_that_do} would do"
-    if last - first > 1:
-        return (
-            f"{rule}--window {last - first - 1} or less would do, with --test-from {last}, if "
-            "citations may count for so short a time; or a source of more years"
-        )
-    return f"{rule}Only a source of at least three years would do"
+        advice = f"--test-from {first + window + 1} to {last} would do"
+    elif last - first > 1:
+        advice = f"--window {last - first - 1} or less would do, with --test-from {last}"
+    return (
+        f"{len(years)} papers of {first} to {last} cannot be split with --window {window}{given}: "
+        f"the first year of test must be more than {window} years after some paper, and there must "
+        f"be papers from it on; {advice}"
+    )
 
 
 def _assign_splits(
