@@ -4,6 +4,7 @@ from typing import Any
 
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.env import TinkerEnv
+from tokengym.envs.disruption.free_answers import read_free_answer
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.disruption.world import CHALLENGER, PREDICTOR, DisruptionWorld
 from tokengym.envs.registry import make_world, policy
@@ -12,6 +13,9 @@ from tokengym.envs.tokens.codec import Codec
 
 class PaperEnv(TinkerEnv):
     """The predictor's side of one debate about one paper. Single-use.
+
+    Besides the form that the prompt asks for, JSON and plain words are read where they leave no
+    doubt, see `read_free_answer`.
 
     Args:
         paper: with a label for every target; what a level shows of it is left out where the record
@@ -40,6 +44,7 @@ class PaperEnv(TinkerEnv):
         **options: Any,
     ) -> None:
         world = DisruptionWorld.cast(make_world("disruption", level, **options))
+        world.read_answer = read_free_answer
         who = policy(world.spec.id, challenger) if isinstance(challenger, str) else challenger
         super().__init__(world, world.task_from_paper(paper), codec, opponents={CHALLENGER: who})
         self.target, self.reward = world.target, world.reward

@@ -134,6 +134,11 @@ def _last_argument(text: str, targets: tuple[Target, ...]) -> Argument | None:
 _known_argument = remembered(_last_argument)
 
 
+def read_claims(text: str, targets: tuple[Target, ...]) -> tuple[Claim, ...]:
+    """Read the claims of a predictor's reply that count, whether it is malformed or not."""
+    return _read(text, _answers(targets), len(targets), MOST_CLAIMS)[2]
+
+
 def _read(
     text: str, grammar: Grammar, labels: int, most_claims: int
 ) -> tuple[tuple[str, ...] | None, tuple[float, ...] | None, tuple[Claim, ...]]:

@@ -1,6 +1,6 @@
 """The debate: a predictor answers, a challenger argues, the predictor answers again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -191,6 +191,7 @@ class DisruptionWorld(World[CompiledDebate]):
         self.bounded = bounded
         self._papers = None if data is None else load_papers(data)
         self.data_report = self._papers and self._papers.report
+        self.read_answer: Callable[..., PredictorAnswer | None] = read_answer
         self._first: PredictorAnswer | None = None
         self._argument: Argument | None = None
         self._challenge_costs: Mapping[str, float] = {}
@@ -317,7 +318,7 @@ class DisruptionWorld(World[CompiledDebate]):
         if self._first is not None and self._argument is None:
             return self._hand_on(text, complete)
         compiled = self.compiled
-        answer = read_answer(text, self.targets, complete=complete)
+        answer = self.read_answer(text, self.targets, complete=complete)
         if answer is None:
             return self._refuse(text, complete)
         if self._first is None:

@@ -66,6 +66,59 @@ def test_the_reward_as_first_described_judges_both_targets_at_once(bounded: bool
         assert right + adapted + 0.1 < reward < right + adapted + 0.3
 
 
+ANSWER = "LABEL disruptive\nP 0.8 0.1 0.1"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"label": "disruptive", "confidence": 0.8}',
+        '```json\n{"prediction": "Disruptive", "probability": 80}\n```',
+        '{"disruption": {"disruptive": 0.8, "consolidating": 0.1, "neutral": 0.1}}',
+        "I think that the paper is disruptive, not neutral (confidence 80%).",
+        "Disruptive: 0.8, consolidating: 0.1, neutral: 0.1.",
+    ],
+)
+@pytest.mark.parametrize("reward", ["proper", "original"])
+def test_free_text_or_json_without_doubt_is_paid_like_the_form(said: str, reward: str) -> None:
+    assert debate(said, reward=reward) == pytest.approx(debate(ANSWER, reward=reward))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "It is hard to say.",
+        "Either disruptive or neutral, confidence 0.8.",
+        '{"label": "disruptive", "probabilities": {"disruptive": 2, "neutral": 0, '
+        '"consolidating": 0}}',
+        "Disruptive: I am 80% sure. No, 20% sure.",
+    ],
+)
+def test_an_answer_in_doubt_stays_malformed(said: str) -> None:
+    env = PaperEnv(PAPER, reward="original")
+
+    async def play() -> float:
+        await env.initial_observation()
+        result = await env.step(list(env.codec.write(said)))
+        assert result.episode_done
+        return result.reward
+
+    assert asyncio.run(play()) == -1.0
+
+
+def test_quotes_of_a_json_answer_are_claims() -> None:
+    bare = '{"label": "disruptive", "confidence": 0.8}'
+    quoting = '{"label": "disruptive", "confidence": 0.8, "quotes": ["We introduce"]}'
+
+    async def play(last: str) -> float:
+        env = PaperEnv(PAPER, reward="original")
+        await env.initial_observation()
+        await env.step(list(env.codec.write(bare)))
+        return (await env.step(list(env.codec.write(last)))).reward
+
+    assert asyncio.run(play(quoting)) > asyncio.run(play(bare)) + 0.2
+
+
 def test_an_environment_of_a_paper_says_what_it_plays_and_pays() -> None:
     env = PaperEnv(PAPER)
     assert (env.target, env.reward) == ("disruption", "proper")
