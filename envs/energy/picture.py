@@ -21,8 +21,10 @@ def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
     steps = [outcome for outcome in played if outcome is not None]
     states, over = [plant.initial, *(step.state for step in steps)], len(steps)
     grid = plant if isinstance(plant, Microgrid) else None
-    load = grid.load if grid else plant.loads[plant.day]
-    least = grid.reserve if grid else (plant.floor,) * plant.steps
+    if isinstance(plant, Microgrid):
+        load, least = plant.load, plant.reserve
+    else:
+        load, least = plant.loads[plant.day], (plant.floor,) * plant.steps
     energy: dict[str, tuple[str, list[float]]] = {
         "in the battery": ("-o", [state.stored for state in states]),
         "to be kept": ("steps", list(least[:over])),

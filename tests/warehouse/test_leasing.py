@@ -10,8 +10,9 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.play import play
 from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.games.leasing.generator import draw_customers
+from tokengym.envs.warehouse.games.leasing.heuristics import lowest, myopic
 from tokengym.envs.warehouse.games.leasing.oracle import LeaseValues
-from tokengym.envs.warehouse.games.leasing.rules import CustomerKind, LeaseModel, lowest, myopic
+from tokengym.envs.warehouse.games.leasing.rules import CustomerKind, LeaseModel
 from tokengym.envs.warehouse.games.leasing.session import LeaseSession
 from tokengym.envs.warehouse.grammar import read_quote, write_quote
 

@@ -4,12 +4,11 @@
 |---|---|
 | `generator` | levels, instances, and what happens in them |
 | `rules` | the state of an episode and how it changes: no text, no scores |
-| `heuristics` | rules of thumb, where there are any |
+| `heuristics` | rules of thumb |
 | `oracle` | the optimum or a bound, and the reference |
 | `session` | a Task's problem, and an episode: replies applied, metrics |
 | `prompt_full.jinja`, `prompt_terse.jinja` | what the lead reads |
 | `baselines` | scripted policies, and those that ignore the Task |
-| `picture` | the picture of an episode |
 """
 
 from collections.abc import Mapping

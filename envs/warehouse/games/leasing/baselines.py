@@ -5,7 +5,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tokengym.envs.warehouse.games.leasing.rules import CustomerKind, bid_price, lowest, myopic
+from tokengym.envs.warehouse.games.leasing.heuristics import bid_price, lowest, myopic
+from tokengym.envs.warehouse.games.leasing.rules import CustomerKind
 from tokengym.envs.warehouse.games.leasing.session import LeaseSession
 from tokengym.envs.warehouse.grammar import write_quote
 from tokengym.envs.warehouse.levels import LeaseLevel

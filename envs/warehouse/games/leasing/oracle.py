@@ -10,13 +10,8 @@ from typing import Any
 import numpy as np
 
 from tokengym.envs.warehouse.games.leasing.generator import draw_customers
-from tokengym.envs.warehouse.games.leasing.rules import (
-    CustomerKind,
-    LeaseModel,
-    Quote,
-    State,
-    lowest,
-)
+from tokengym.envs.warehouse.games.leasing.heuristics import Quote, lowest
+from tokengym.envs.warehouse.games.leasing.rules import CustomerKind, LeaseModel, State
 from tokengym.rewards.arrays import Floats
 
 _LEAST_GAP = 0.2
