@@ -92,8 +92,8 @@ def test_a_value_beyond_its_limits_or_choices_is_refused_by_its_flag(name: str) 
 
 
 NEEDING = [name for name, setting in SETTINGS.items() if setting.needs]
-OTHER_VALUES = {"separate": True, "warm_start_rate": 1e-3, "warm_start_updates": 2}
-OTHER_VALUES |= {"resample_tokens": 5}
+OTHER_VALUES: dict[str, Any] = {"separate": True, "warm_start_rate": 1e-3}
+OTHER_VALUES |= {"warm_start_updates": 2, "resample_tokens": 5}
 ENOUGH = {"self_play": True, "warm_start": 1}
 
 
@@ -104,7 +104,8 @@ def test_a_setting_is_refused_without_what_it_needs(name: str) -> None:
     kind = next(kind for kind in CONFIGS.values() if name in settings_of(kind))
     other = f"--{needed.replace('_', '-')}"
     with pytest.raises(OptionError, match=f"^{setting.flag} {value} is for {other}"):
-        preset_for(kind, "disruption", **{name: value})
-    both = preset_for(kind, "disruption", **{name: value, needed: wanted or ENOUGH[needed]})
+        preset_for(kind, "disruption", **dict[str, Any]({name: value}))
+    changes: dict[str, Any] = {name: value, needed: wanted or ENOUGH[needed]}
+    both = preset_for(kind, "disruption", **changes)
     assert getattr(both, name) == value
     assert other in setting.described

@@ -109,7 +109,7 @@ def test_a_group_with_one_loser_or_winner_is_live_as_a_whole(
     row: list[float], estimator: str
 ) -> None:
     """NeMo-RL 4158: a leave-one-out mask dropped the only loser and kept seven equal winners."""
-    choices = Algorithm(estimator=estimator, filter="drop")  # type: ignore[arg-type]
+    choices = Algorithm(estimator=estimator, filter="drop")
     assert verdicts([row], choices) == [LIVE]
     found = advantages(choices, turn_table([group_of(*row)]))
     assert found.all()
