@@ -82,7 +82,7 @@ class SubmittedUpdate:
 
 
 @dataclass(frozen=True)
-class Batch:
+class StepBatch:
     """What a step trains on.
 
     Attributes:
@@ -111,7 +111,7 @@ class BatchSource(Protocol):
         """Return the number of steps."""
         ...
 
-    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
+    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> StepBatch:
         """Return a step's batch; apart from sampling, the same one each time."""
         ...
 
@@ -188,7 +188,7 @@ class _Loop:
         """Run steps; returns how many of the run are done, all unless the budget did not last."""
         ahead = self.config.async_config is not None or not self.source.on_policy
         samplers = await self._samplers()
-        following: asyncio.Task[Batch] | None = None
+        following: asyncio.Task[StepBatch] | None = None
         try:
             for step in steps:
                 if not self.budget.lasts:
@@ -228,7 +228,7 @@ class _Loop:
                 with contextlib.suppress(asyncio.CancelledError):
                     await following
 
-    def _tokens(self, batch: Batch) -> int:
+    def _tokens(self, batch: StepBatch) -> int:
         """Return what a batch costs: read, sampled, and read again by whoever learns or judges."""
         readers = 1 + (self.reference is not None) + ("teacher/kl" in batch.metrics)
         trained = sum(datum.model_input.length for data in batch.data.values() for datum in data)
@@ -243,7 +243,7 @@ class _Loop:
         scheduled = compute_schedule_lr_multiplier(self.schedule, step, steps)
         return self.config.learning_rate * rising * scheduled
 
-    async def _submit(self, batch: Batch, rate: float) -> dict[str, SubmittedUpdate]:
+    async def _submit(self, batch: StepBatch, rate: float) -> dict[str, SubmittedUpdate]:
         """Submit the update of every policy."""
         updates = {}
         for name, client in self.learners.clients.items():

@@ -15,7 +15,7 @@ from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.folder.run import POLICY
-from tokengym.agents.training.loop import Batch
+from tokengym.agents.training.loop import StepBatch
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import make_world
@@ -42,7 +42,7 @@ def dataset(first: int, groups: int, world: str = "forecast") -> TaskDataset:
 
 def draw(
     algorithm: Algorithm, says: Callable[[str, int, float], str] = noisy, step: int = 1
-) -> Batch:
+) -> StepBatch:
     return drawn_from(algorithm, dataset(0, GROUPS), says, step)
 
 
@@ -53,7 +53,7 @@ def drawn_from(
     step: int = 1,
     script: Scripted | None = None,
     policies: dict[str, str] | None = None,
-) -> Batch:
+) -> StepBatch:
     config = collector_config("forecast")
     policies = policies or {}
     source = RolloutCollector(config, algorithm, tasks, dataset(500_000, 1), policies)
@@ -61,7 +61,7 @@ def drawn_from(
     return asyncio.run(source.batch(step, dict.fromkeys(policies or [POLICY], client)))
 
 
-def advantages(drawn: Batch) -> list[float]:
+def advantages(drawn: StepBatch) -> list[float]:
     """The advantage of every rollout that is sent."""
     found = []
     for datum in drawn.data[POLICY]:

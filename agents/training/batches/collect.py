@@ -41,7 +41,7 @@ from tokengym.agents.training.batches.sampling import PolicySampler, SeededRollo
 from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.earlier_runs import opponent_labels
 from tokengym.agents.training.folder.run import POLICY
-from tokengym.agents.training.loop import Batch, BatchLoss
+from tokengym.agents.training.loop import BatchLoss, StepBatch
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
@@ -139,7 +139,7 @@ class RolloutCollector:
         """Return the number of steps."""
         return len(self.dataset)
 
-    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
+    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> StepBatch:
         """Roll out a step's groups and return the batch to train on.
 
         Metrics under `env/` are those of the cookbook's loop, over the step's own groups as they
@@ -182,7 +182,7 @@ class RolloutCollector:
             distilled = await distill(rollouts, self.teacher)
             advantages_of = dict(zip(map(id, rollouts), distilled.advantages, strict=True))
             self._keep(step, own, advantages_of)
-            return Batch({POLICY: distilled.data}, metrics | distilled.metrics)
+            return StepBatch({POLICY: distilled.data}, metrics | distilled.metrics)
         data: dict[str, list[tinker.Datum]] = {}
         sizes_of_roles: list[Floats] = []
         advantage_of: dict[int, float] = {}
@@ -203,7 +203,7 @@ class RolloutCollector:
             metrics["advantage/mean_absolute"] = float(sizes.mean())
             metrics["advantage/largest"] = float(sizes.max())
         self._keep(step, (*own, *further), advantage_of)
-        return Batch(data, metrics)
+        return StepBatch(data, metrics)
 
     def _keep(
         self, step: int, groups: Sequence[_Rollouts], advantage_of: Mapping[int, float]

@@ -15,7 +15,7 @@ from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripte
 from tokengym.agents.training.earlier_runs import Opponents, TokenPair
 from tokengym.agents.training.folder.run import POLICY
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.loop import Batch, BatchLoss
+from tokengym.agents.training.loop import BatchLoss, StepBatch
 from tokengym.agents.training.losses import IMITATION
 from tokengym.envs.core.task import Task
 
@@ -42,11 +42,11 @@ class Examples:
         """Return the number of steps."""
         return self.steps
 
-    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
+    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> StepBatch:
         """Return a step's examples; `samplers` are not asked."""
         data = await self.data(step)
         tokens = sum(row.model_input.length for rows in data.values() for row in rows)
-        return Batch(data, {"train/tokens": float(tokens)})
+        return StepBatch(data, {"train/tokens": float(tokens)})
 
 
 @dataclass(frozen=True)
