@@ -1,9 +1,10 @@
 """Every world and level as an Inspect task: plays the turns and scores return, skill and form."""
 
+import math
 from collections.abc import Callable, Mapping
+from statistics import fmean
 from typing import Any
 
-import numpy as np
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageTool, ChatMessageUser
@@ -11,14 +12,12 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolCall, ToolDef, ToolError, ToolParams
 
-from tokengym.agents.adapters.skill import earned_by, measure_scales
-from tokengym.agents.scale import skill_of
+from tokengym.agents.adapters.skill import TaskScale, measure_scales
 from tokengym.agents.tinker.chat_tools import NativeCall, next_messages, with_call
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.tools import NOT_PLAYED, Tool
 from tokengym.envs.registry import specs
 from tokengym.envs.rollouts import Rollouts
-from tokengym.rewards.skill import Yardstick
 
 _REPLIES = "tokengym_replies"
 _MESSAGES = {"user": ChatMessageUser, "tool": ChatMessageTool}
@@ -30,8 +29,6 @@ def world_task(
     *,
     split: str = "test",
     samples: int = 100,
-    role: str | None = None,
-    opponents: Mapping[str, str] | None = None,
     tools: bool = True,
     **options: Any,
 ) -> Task:
@@ -42,13 +39,11 @@ def world_task(
         level: one of the world's levels; the first one if `None`.
         split: where the Tasks are from.
         samples: number of Tasks, the first ones.
-        role: the role to play, see `Rollouts`.
-        opponents: baselines' names of the other roles.
         tools: whether the world's tools are declared: some models and servers take none, and can
             still call them by lines.
-        **options: options of the world.
+        **options: further arguments of `Rollouts`: role, opponents, options of the world.
     """
-    rollouts = Rollouts(world, level, role=role, opponents=opponents, **options)
+    rollouts = Rollouts(world, level, **options)
     tasks = rollouts.world.first_tasks(split, samples)
     blind_name, scales = measure_scales(rollouts, tasks)
     rows = [
@@ -108,55 +103,25 @@ def _native(call: ToolCall) -> NativeCall:
     return NativeCall(call.id, call.function, call.parse_error or call.arguments)
 
 
-@metric(name="return")
-def mean_return() -> Metric:
-    """Mean return of the role."""
-    return _over_samples(_mean, "return")
+def _mean_of(name: str) -> Callable[[], Metric]:
+    """Return the metric that averages a value of the samples' scores."""
+
+    @metric(name=name)
+    def mean() -> Metric:
+        def compute(scores: list[SampleScore]) -> float:  # Inspect reads the annotation
+            # Of several epochs a sample's value is their mean.
+            return fmean(float(one.score.as_dict()[name]) for one in scores)
+
+        return compute
+
+    return mean
 
 
-@metric
-def well_formed() -> Metric:
-    """Share of well-formed replies, by sample."""
-    return _over_samples(_mean, "well_formed")
+METRICS = tuple(map(_mean_of, ("return", "skill", "reachable", "well_formed")))
+"""Mean return, skill and reachable skill (see `skill`), and share of well-formed replies."""
 
 
-@metric
-def skill() -> Metric:
-    """0 for the best policy that ignores the Task, 1 for the oracle, on the same Tasks.
-
-    All three are expected returns where the world knows them, and free of the noise of outcomes.
-    """
-    return _over_samples(_skill, "earned")
-
-
-@metric
-def reachable() -> Metric:
-    """Skill of the best policy known that reads only the Turns; NaN where none is declared."""
-    return _over_samples(_skill, "reachable")
-
-
-def _over_samples(statistic: Callable[[list[SampleScore], str], float], name: str) -> Metric:
-    def compute(scores: list[SampleScore]) -> float:  # Inspect reads the annotation
-        return statistic(scores, name)
-
-    return compute
-
-
-def _mean(scores: list[SampleScore], name: str) -> float:
-    return float(np.mean(_values(scores, name)))
-
-
-def _skill(scores: list[SampleScore], who: str) -> float:
-    ends = Yardstick(tuple(_values(scores, "blind")), tuple(_values(scores, "oracle")), "")
-    return skill_of(ends, _values(scores, who)).value
-
-
-def _values(scores: list[SampleScore], name: str) -> list[float]:
-    """Return one value of each sample's score; of several epochs it is their mean."""
-    return [float(one.score.as_dict()[name]) for one in scores]
-
-
-@scorer(metrics=[mean_return(), skill(), reachable(), well_formed()])
+@scorer(metrics=[one() for one in METRICS])
 def score_episode(rollouts: Rollouts) -> Scorer:
     """Replay the replies of a sample and score them, so that a log can be scored again.
 
@@ -169,14 +134,11 @@ def score_episode(rollouts: Rollouts) -> Scorer:
         for text, reason in state.store.get(_REPLIES, []):
             rollout.say(text, reason)
         rollout.stop()  # a limit of Inspect's ended it: the rest counts as empty replies
-        found = {
-            "return": rollout.total,
-            "earned": earned_by(rollout),
-            "well_formed": rollout.share_well_formed,
-        }
-        ends = {end: state.metadata[end] for end in ("blind", "oracle", "reachable")}
+        scale = TaskScale(*(state.metadata[name] for name in TaskScale._fields))
+        unknown = {"skill": math.nan, "reachable": math.nan}
+        found = {"return": rollout.total, "well_formed": rollout.share_well_formed}
         return Score(
-            value={**found, **ends},
+            value={**found, **unknown, **scale.metrics(rollout)},
             explanation=f"rewards {rollout.rewards}, ended by {rollout.turn.stop_reason}",
             metadata={"rewards": rollout.rewards},
         )

@@ -22,49 +22,10 @@ from tokengym.agents.adapters.openenv_tools import ToolAction, listed, mcp_serve
 from tokengym.agents.service.loopback import foreign_site
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, TokengymError
 from tokengym.envs.core.seeding import SPLITS, generator
-from tokengym.envs.core.task import Task
-from tokengym.envs.core.world import World
 from tokengym.envs.rollouts import Playable, Rollout, Rollouts
 
 _LISTED = 100
 """Most Tasks that one answer lists: where Tasks are drawn there is no end of them."""
-
-
-def place(task: Task) -> dict[str, Any]:
-    """Return where a Task is found."""
-    return {"world": task.world, "level": task.level, "split": task.split, "index": task.index}
-
-
-class WorldTasks:
-    """OpenEnv's `TaskProvider` over a world; base of an OpenEnv environment."""
-
-    _world: World
-
-    def list_splits(self) -> list[str]:
-        """The splits, which share no problem."""
-        return list(SPLITS)
-
-    def num_tasks(self, split: str) -> int:
-        """Number of Tasks of a split; 2³¹ where they are drawn and never run out."""
-        return self._world.task_count(split)
-
-    def list_tasks(self, split: str) -> list[Mapping[str, Any]]:
-        """The first Tasks of a split, 100 at most."""
-        return self.get_task_range(split)
-
-    def get_task_range(
-        self, split: str, start: int | None = None, stop: int | None = None
-    ) -> list[Mapping[str, Any]]:
-        """Where each Task of a range is found, at most 100: what `reset` takes."""
-        found = range(self.num_tasks(split))[start:stop][:_LISTED]
-        return [{"split": split, "index": index} for index in found]
-
-    def get_task(self, split: str, index: int) -> Mapping[str, Any]:
-        """One Task: where it is found, and as `id` the fingerprint that observations show."""
-        if not 0 <= index < self.num_tasks(split):
-            raise IndexError(f"{split!r} has no Task {index}")
-        task = self._world.task(split, index)
-        return {"id": task.fingerprint, **place(task)}
 
 
 class ReplyAction(Action):
@@ -82,8 +43,8 @@ class TurnObservation(Observation):
     stop_reason: str | None = Field(default=None, description="why the episode ended")
 
 
-class WorldEnvironment(WorldTasks, Environment[ReplyAction | ToolAction, Observation, State]):
-    """One client's episodes.
+class WorldEnvironment(Environment[ReplyAction | ToolAction, Observation, State]):
+    """One client's episodes, and the Tasks that there are (OpenEnv's `TaskProvider`).
 
     Attributes:
         mcp_server: answers MCP's requests, where the world has tools; `None` elsewhere.
@@ -105,6 +66,31 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction | ToolAction, Observa
         self._episode_id: str | None = None
         name, tools = self._world.spec.short_name, self._world.tools
         self.mcp_server = mcp_server(name, tools, self._say) if tools else None
+
+    def list_splits(self) -> list[str]:
+        """The splits, which share no problem."""
+        return list(SPLITS)
+
+    def num_tasks(self, split: str) -> int:
+        """Number of Tasks of a split; 2³¹ where they are drawn and never run out."""
+        return self._world.task_count(split)
+
+    def list_tasks(self, split: str) -> list[Mapping[str, Any]]:
+        """The first Tasks of a split, 100 at most."""
+        return self.get_task_range(split)
+
+    def get_task_range(
+        self, split: str, start: int | None = None, stop: int | None = None
+    ) -> list[Mapping[str, Any]]:
+        """The arguments of `reset` for each Task of a range, at most 100."""
+        found = range(self.num_tasks(split))[start:stop][:_LISTED]
+        return [{"split": split, "index": index} for index in found]
+
+    def get_task(self, split: str, index: int) -> Mapping[str, Any]:
+        """The arguments of `reset` for one Task, and as `id` its fingerprint."""
+        if not 0 <= index < self.num_tasks(split):
+            raise IndexError(f"{split!r} has no Task {index}")
+        return {"id": self._world.task(split, index).fingerprint, "split": split, "index": index}
 
     def reset(
         self,
@@ -172,7 +158,8 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction | ToolAction, Observa
             step_count=len(rollout.rewards),
             total_reward=rollout.total,
             task_id=rollout.task.fingerprint,
-            **place(rollout.task),
+            split=rollout.task.split,
+            index=rollout.task.index,
         )
 
     def get_metadata(self) -> EnvironmentMetadata:

@@ -7,14 +7,13 @@ second goes through the model's tool calls.
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
 from datasets import Dataset
 from transformers import GenerationConfig
 from trl.models.utils import unwrap_model_for_generation
-from trl.trainer.grpo_config import GRPOConfig
 
 from tokengym.agents.adapters.token_rollout import TokenRollout
 from tokengym.envs.core.errors import OptionError
@@ -32,9 +31,10 @@ def task_rows(rollouts: Playable, split: str, count: int) -> Dataset:
 
     The prompt is `split/index`; `rollout_func` writes the world's text in the model's own format.
     """
-    indices = [task.index for task in Rollouts.of(rollouts).world.first_tasks(split, count)]
-    rows = {"prompt": [f"{split}/{index}" for index in indices], "index": indices}
-    return Dataset.from_dict({**rows, "split": [split] * len(indices)})
+    tasks = Rollouts.of(rollouts).world.first_tasks(split, count)
+    return Dataset.from_list(
+        [{"prompt": f"{split}/{one.index}", "split": split, "index": one.index} for one in tasks]
+    )
 
 
 def return_reward(completions: Sequence[Any], **fields: Any) -> list[float]:
@@ -104,10 +104,10 @@ class WorldRollouts:
         self, conversations: list[list[int]], trainer: Any
     ) -> list[tuple[list[int], list[float]]]:
         """Sample one reply to each conversation, with the log-probability of each token."""
-        pad = trainer.processing_class.pad_token_id
-        width = max(map(len, conversations))
-        ids_BT = torch.tensor([[pad] * (width - len(row)) + row for row in conversations])
-        mask_BT = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in conversations])
+        tokenizer = trainer.processing_class
+        read = tokenizer.pad(
+            {"input_ids": conversations}, padding_side="left", return_tensors="pt"
+        ).to(trainer.accelerator.device)
         settings = GenerationConfig(
             max_new_tokens=self.max_reply_tokens,
             do_sample=True,
@@ -115,19 +115,16 @@ class WorldRollouts:
             top_p=trainer.top_p,
             top_k=trainer.top_k or 0,
             eos_token_id=self._stop,
-            pad_token_id=pad,
+            pad_token_id=tokenizer.pad_token_id,
             output_logits=True,
             return_dict_in_generate=True,
         )
-        device = trainer.accelerator.device
         with (
             unwrap_model_for_generation(trainer.model_wrapped, trainer.accelerator) as model,
             torch.no_grad(),
         ):
-            made = model.generate(
-                ids_BT.to(device), attention_mask=mask_BT.to(device), generation_config=settings
-            )
-        new_BT = made.sequences[:, width:]
+            made = model.generate(**read, generation_config=settings)
+        new_BT = made.sequences[:, read["input_ids"].shape[1] :]
         logits_BTV = torch.stack(made.logits, dim=1).float() / trainer.temperature
         chosen_BT = logits_BTV.log_softmax(-1).gather(-1, new_BT[..., None])[..., 0]
         replies = []
@@ -139,28 +136,18 @@ class WorldRollouts:
         return replies
 
 
-def environment_factory(rollouts: Playable) -> Callable[[], "WorldEnvironment"]:
+def environment_factory(rollouts: Playable) -> Callable[[], "ToolEnvironment"]:
     """Return what makes one environment per rollout; rows need `split` and `index`.
 
-    Its tools are the world's; of a world without any, one, `reply`. It warns once where the trainer
-    standardises a proper score.
+    Its tools are the world's; of a world without any, one, `reply`.
     """
     made = Rollouts.of(rollouts)
     methods = {tool.name: _method_of(tool) for tool in made.world.tools}
-    kind = type("WorldTools", (WorldEnvironment,), methods) if methods else WorldTools
-
-    def make() -> WorldEnvironment:
-        # TRL hands nothing over when it makes an environment: its settings are in the caller.
-        frame = inspect.currentframe()
-        given = frame and frame.f_back and frame.f_back.f_locals.get("args")
-        if isinstance(given, GRPOConfig):
-            _warn_once(made, given.scale_rewards, given.multi_objective_aggregation)
-        return kind(made)
-
-    return make
+    kind = type("WorldTools", (ToolEnvironment,), methods) if methods else WorldTools
+    return partial(kind, made)
 
 
-class WorldEnvironment:
+class ToolEnvironment:
     """A world for models that call tools; subclasses have the tools as methods."""
 
     def __init__(self, rollouts: Rollouts) -> None:
@@ -186,7 +173,7 @@ class WorldEnvironment:
         return self._rollout.text or "The episode is over."
 
 
-class WorldTools(WorldEnvironment):
+class WorldTools(ToolEnvironment):
     """A world with one tool, `reply`."""
 
     def reply(self, text: str) -> str:
@@ -208,7 +195,7 @@ def _method_of(tool: Tool) -> Callable[..., str]:
     what is wrong with a call, and charges it.
     """
 
-    def method(self: WorldEnvironment, **arguments: Any) -> str:
+    def method(self: ToolEnvironment, **arguments: Any) -> str:
         return self._play(native_line(tool.name, arguments))
 
     types = {name: _PYTHON[schema["type"]] for name, schema in tool.properties.items()}

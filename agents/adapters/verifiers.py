@@ -1,4 +1,4 @@
-"""A world as a taskset and an environment of verifiers 0.4: `Taskset.load`, `Env.run`."""
+"""A world as a taskset and an environment of verifiers: `Taskset.load`, `Env.run`."""
 
 import asyncio
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import verifiers.v1 as vf
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, omit
 from verifiers.v1.dialects.chat import message_to_wire
 
 from tokengym.agents.adapters.skill import TaskScale, measure_scales
@@ -45,10 +45,7 @@ class WorldTasksetConfig(vf.TasksetConfig):
 
     Attributes:
         world: id or short name of the world, also with a level: `energy:small`.
-        level: one of the world's levels; the first one if `None`.
-        role: the role to play, see `Rollouts`.
-        opponents: baselines' names of the other roles.
-        options: options of the world.
+        options: further arguments of `Rollouts`: role, opponents, options of the world.
         split: where the Tasks are from; of `test` if `None`, which only evaluations may leave out.
         tasks: number of Tasks; `None` for all, without end where they are drawn: evaluations bound
             them by `-n`.
@@ -56,9 +53,6 @@ class WorldTasksetConfig(vf.TasksetConfig):
     """
 
     world: str = "forecast"
-    level: str | None = None
-    role: str | None = None
-    opponents: dict[str, str] = {}
     options: dict[str, Any] = {}
     split: str | None = None
     tasks: int | None = None
@@ -74,13 +68,7 @@ class WorldTaskset(vf.Taskset[WorldTask, WorldTasksetConfig]):
 
     def __init__(self, config: WorldTasksetConfig) -> None:
         super().__init__(config)
-        self.rollouts = Rollouts(
-            config.world,
-            config.level,
-            role=config.role,
-            opponents=config.opponents,
-            **config.options,
-        )
+        self.rollouts = Rollouts(config.world, **config.options)
         self._split = config.split or "test"
         size = self.rollouts.world.size(self._split)
         self._count = size if config.tasks is None else min(config.tasks, size or config.tasks)
@@ -133,18 +121,15 @@ class ChatHarness(vf.Harness[vf.HarnessConfig]):
     ) -> vf.ProgramResult:
         """Ask the model for its next reply; the interception records it in the trace."""
         system, prompt = self.resolve_prompt(data)
-        before = [{"role": "system", "content": system}] if system else []
-        said = (
-            [{"role": "user", "content": prompt}]
-            if isinstance(prompt, str)
-            else [message_to_wire(message) for message in prompt or []]
-        )
+        messages: Any = [{"role": "system", "content": system}] if system else []
+        if isinstance(prompt, str):
+            messages.append({"role": "user", "content": prompt})
+        else:
+            messages.extend(map(message_to_wire, prompt or []))
+        tools: Any = getattr(data, "tools", None) or omit
         bypass_proxies(endpoint)
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0) as client:
-            messages: Any = [*before, *said]
-            declared = getattr(data, "tools", [])
-            more: Any = {"tools": declared} if declared else {}
-            await client.chat.completions.create(model=ctx.model, messages=messages, **more)
+            await client.chat.completions.create(model=ctx.model, messages=messages, tools=tools)
         return vf.ProgramResult(0, "", "")
 
 

@@ -215,15 +215,12 @@ def test_two_steps_with_an_environment_factory(tmp_path: Path, tokenizer: Any) -
     ).read_text()
     rows = task_rows(rollouts, "train", 4)
     rows = rows.map(lambda row: {"prompt": [{"role": "user", "content": "Reply with the tool.\n"}]})
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        trainer = trainer_of(
-            args=settings(tmp_path, max_completion_length=32),
-            train_dataset=rows,
-            processing_class=tokenizer,
-            environment_factory=environment_factory(rollouts),
-        )
-    assert len(proper_score_warnings(seen)) == 1  # its default divides by the deviation
+    trainer = trainer_of(
+        args=settings(tmp_path, max_completion_length=32),
+        train_dataset=rows,
+        processing_class=tokenizer,
+        environment_factory=environment_factory(rollouts),
+    )
     trainer.train()
     assert trainer.state.global_step == 2
     (name,) = [
@@ -256,18 +253,11 @@ def test_a_trainer_that_standardises_a_proper_score_is_warned_of_once(
     trainer = SimpleNamespace(args=settings(tmp_path, **scaling))
     for name in ("scale_rewards", "multi_objective_aggregation"):
         setattr(trainer, name, getattr(trainer.args, name))
-    made = Rollouts(world, codec=CODEC, prompt="terse")
-    play, factory = WorldRollouts(made, max_reply_tokens=8), environment_factory(made)
-
-    def environments(args: GRPOConfig) -> list[Any]:
-        """As the trainer makes them: nothing is handed over."""
-        return [factory() for _ in range(3)]
-
+    play = WorldRollouts(Rollouts(world, codec=CODEC, prompt="terse"), max_reply_tokens=8)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for _ in range(2):
             play([], trainer)
-            environments(trainer.args)
     assert len(proper_score_warnings(seen)) == count
 
 

@@ -91,7 +91,7 @@ def test_an_episode_of_verifiers_is_the_same_episode(
 def test_native_calls_play_the_same_episode(level: str, shows: Callable[[str, str], None]) -> None:
     called = play_called(level, "test", 1)
     requests: list[dict[str, Any]] = []
-    env = environment(world="forecast", level=level, split="test", tasks=2)
+    env = environment(world=f"forecast:{level}", split="test", tasks=2)
     with scripted_model(called.messages, requests) as url:
         episodes = run(env, url, 1, count=2)
     for episode in episodes:
@@ -124,7 +124,7 @@ def test_a_reply_that_was_cut_off_is_malformed() -> None:
 
 @pytest.mark.parametrize(("world", "level"), LEVELS)
 def test_every_level_is_a_taskset(world: str, level: str) -> None:
-    (task,) = environment(world=world, level=level, tasks=1).taskset
+    (task,) = environment(world=f"{world}:{level}", tasks=1).taskset
     assert task.key == make_world(world, level).task("test", 0).fingerprint
 
 
