@@ -19,10 +19,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tokengym import __version__
 from tokengym.agents.adapters.openenv_tools import ToolAction, listed, mcp_server
-from tokengym.agents.service.loopback import foreign_site
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, TokengymError
 from tokengym.envs.core.seeding import SPLITS, generator
 from tokengym.envs.rollouts import Playable, Rollout, Rollouts
+from tokengym.loopback import foreign_site
 
 _LISTED = 100
 """Most Tasks that one answer lists: where Tasks are drawn there is no end of them."""

@@ -10,11 +10,11 @@ from openai import AsyncOpenAI, omit
 from verifiers.v1.dialects.chat import message_to_wire
 
 from tokengym.agents.adapters.skill import TaskScale, measure_scales
-from tokengym.agents.service.loopback import bypass_proxies
 from tokengym.agents.tinker.chat_tools import next_messages, with_call
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.tools import openai_tools
 from tokengym.envs.rollouts import Rollouts
+from tokengym.loopback import bypass_proxies
 
 
 class WorldData(vf.TaskData):

@@ -8,11 +8,11 @@ import typer
 
 from tokengym.agents.cli.options import Playing, WorldName
 from tokengym.agents.service.config import KEY_VARIABLE
-from tokengym.agents.service.loopback import local_address
 from tokengym.agents.settings import Settings, option
 from tokengym.agents.settings.commands import said_of, takes
 from tokengym.envs.rollouts import Rollouts
 from tokengym.installed import require_extra
+from tokengym.loopback import local_address
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from tokengym.agents.evaluation.chat_answer import ChatAnswer
-from tokengym.agents.service.loopback import bypass_proxies
 from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import TokengymError
+from tokengym.loopback import bypass_proxies
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession

@@ -21,9 +21,9 @@ from typing import IO, Any, Protocol, Self, TypeVar
 from tokengym.agents.service.config import KEY_VARIABLE, ServiceConfig
 from tokengym.agents.service.errors import ServiceDiedError, StartupError
 from tokengym.agents.service.http.crash_stub import Tombstone
-from tokengym.agents.service.loopback import bypass_proxies
 from tokengym.agents.service.state.folder import make_private
 from tokengym.agents.settings import typed_words
+from tokengym.loopback import bypass_proxies
 
 T = TypeVar("T")
 

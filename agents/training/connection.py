@@ -14,11 +14,11 @@ from typing import Any, Self, TypeVar
 from tokengym.agents.models import resolve_model
 from tokengym.agents.service import LocalService, StartupError, guard
 from tokengym.agents.service.config import ComputeSettings
-from tokengym.agents.service.loopback import bypass_proxies
 from tokengym.agents.settings import settings_of
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.config import JobConfig
 from tokengym.envs.core.errors import OptionError, TokengymError
+from tokengym.loopback import bypass_proxies
 
 T = TypeVar("T")
 

@@ -13,11 +13,11 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tokengym.agents.service.loopback import Answering, LocalServer, local_address
 from tokengym.agents.viewer.pages import STATIC, TYPES, index_page
 from tokengym.agents.viewer.pictures import draw
 from tokengym.agents.viewer.run_view import RunView
 from tokengym.envs.core.errors import DataError, TokengymError
+from tokengym.loopback import Answering, LocalServer, local_address
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (

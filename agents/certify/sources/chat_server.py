@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from tokengym.agents.certify.source import Step
-from tokengym.agents.service.loopback import Answering, LocalServer, bypass_proxies, local_address
+from tokengym.loopback import Answering, LocalServer, bypass_proxies, local_address
 
 
 class _Conversation(NamedTuple):

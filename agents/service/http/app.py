@@ -21,8 +21,8 @@ from tokengym.agents.service.http import (
 from tokengym.agents.service.http.connections import Connections
 from tokengym.agents.service.http.json_api import SERVICE, error_response, respond, unknown_route
 from tokengym.agents.service.http.signed_urls import is_signed
-from tokengym.agents.service.loopback import foreign_site
 from tokengym.agents.service.state.service import Service
+from tokengym.loopback import foreign_site
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -4,7 +4,7 @@ import json
 import threading
 from urllib.parse import urlsplit
 
-from tokengym.agents.service.loopback import Answering, LocalServer
+from tokengym.loopback import Answering, LocalServer
 
 # The SDK retries refused connections, 408, 409, 429 and every 5xx; it gives up on this one.
 STATUS = 424

@@ -16,9 +16,9 @@ from aiohttp import web
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.errors import StartupError
 from tokengym.agents.service.http.app import CONNECTIONS, build_app
-from tokengym.agents.service.loopback import local_address
 from tokengym.agents.service.state.folder import own
 from tokengym.agents.service.state.service import Service
+from tokengym.loopback import local_address
 
 PARENT_CHECK_S = 0.5
 SHUTDOWN_S = 5.0
