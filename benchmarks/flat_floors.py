@@ -1,4 +1,4 @@
-"""Ties under graded rewards and under flat floors: the table of `docs/study.md`, as Markdown.
+"""Ties under graded rewards and under flat floors: the table of `docs/results.md`, as Markdown.
 
     python benchmarks/flat_floors.py
     python benchmarks/flat_floors.py --worlds forecast --tasks 200

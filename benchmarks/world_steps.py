@@ -4,7 +4,7 @@
     python benchmarks/world_steps.py --all      every level
     python benchmarks/world_steps.py --all energy
     python benchmarks/world_steps.py --guard    fail if steps have become slower
-    python benchmarks/world_steps.py --all --markdown docs/measured.md
+    python benchmarks/world_steps.py --all --markdown docs/results.md
 
 Three figures stand side by side, each with its like: the world alone on stored Tasks beside
 CartPole's class alone; the environment of `gymnasium.make`, whose every `reset` draws a new Task,

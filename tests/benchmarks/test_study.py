@@ -9,7 +9,7 @@ from benchmarks.pages import table_rows
 from tests.docs.test_page_blocks import ROOT
 from tokengym.envs.registry import make_world, specs
 
-PAGE = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 TIES = next(
     table_rows(found)
     for found in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE)

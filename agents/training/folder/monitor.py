@@ -35,7 +35,7 @@ NAMED: Mapping[str, str] = {
     **{name: f"{_ALL}{name}" for name in ("correct_rate", *TIE_RATES)},
 }
 """Figures of a step by the names they have by themselves, and where the loops log them;
-docs/study.md defines them."""
+docs/results.md defines them."""
 _TOKENS = (f"{_ALL}total_ob_tokens", f"{_ALL}total_ac_tokens", "train/tokens")
 
 
