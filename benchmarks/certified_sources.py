@@ -21,7 +21,14 @@ from itertools import product as every
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import (
+    MANY_TURNS,
+    Facts,
+    Source,
+    SourceEpisode,
+    SourceStep,
+    TaskPlace,
+)
 from tokengym.agents.certify.sources import package
 from tokengym.envs.intake.rows import rows_of
 
@@ -47,18 +54,18 @@ class Gem(Source):
         self._secret = SECRETS.get(name.removeprefix("game:").partition("-")[0])
         self.facts = Facts(package("gem-llm"), turns=MANY_TURNS, form=r"\boxed{{{}}}")
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Reset a new game."""
         game = self._made(self._name)
         shown, more = game.reset(seed=place.index)
 
-        def reply(text: str) -> Step:
+        def reply(text: str) -> SourceStep:
             seen, reward, terminated, truncated, told = game.step(text)
-            return Step(reward, terminated or truncated, f"{seen}\n{told.get('suffix', '')}")
+            return SourceStep(reward, terminated or truncated, f"{seen}\n{told.get('suffix', '')}")
 
         known = (self._secret(game),) if self._secret else ()
         prompt = f"{shown}\n{more.get('suffix', '')}"
-        return Episode(prompt, reply, known, self._best if known else None)
+        return SourceEpisode(prompt, reply, known, self._best if known else None)
 
 
 class SkyRL(Source):
@@ -80,7 +87,7 @@ class SkyRL(Source):
         turns = MANY_TURNS if name.endswith("multi_turn") else 1
         self.facts = Facts(package("skyrl-gym"), size=len(self._rows), turns=turns)
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Make an environment of a row."""
         row = self._rows[place.index]
         truth = {"ground_truth": row.get("ground_truth", row["answer"])}
@@ -89,13 +96,13 @@ class SkyRL(Source):
         env = self._made(self._name, env_config={}, extras=extras)
         asked, _ = env.init(row["prompt"])
 
-        def reply(text: str) -> Step:
+        def reply(text: str) -> SourceStep:
             step = env.step(text)
             shown = "\n".join(one["content"] for one in step["observations"])
-            return Step(step["reward"], step["done"], shown)
+            return SourceStep(step["reward"], step["done"], shown)
 
         prompt = "\n".join(one["content"] for one in asked)
-        return Episode(prompt, reply, (row["answer"],), self._best)
+        return SourceEpisode(prompt, reply, (row["answer"],), self._best)
 
 
 def best_button(game: Any) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.played_ties import tie_study
 from tokengym.agents.evaluation.ties import TieStudy, study_of
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
@@ -38,8 +38,8 @@ def study_ties(world: World, tasks: int) -> dict[str, TieStudy]:
     """
     spec, names = world.spec, world.spec.roles
     opponents = dict.fromkeys(names[1:], "null")
-    place = Place(spec.id, world.level, names[0], opponents, {}, "test", tasks)
-    plan = Plan((place,), ("noisy",), max(SIZES))
+    place = EvaluationPlace(spec.id, world.level, names[0], opponents, {}, "test", tasks)
+    plan = EvaluationPlan((place,), ("noisy",), max(SIZES))
     played = tie_study(EvaluatedWorld.resolve(place, plan.seed), plan, SIZES)
     floor = world.spec.flat_floor
     assert floor is not None

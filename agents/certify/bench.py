@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from tokengym.agents.certify.source import (
-    Episode,
-    Place,
     Policy,
     Source,
-    Step,
+    SourceEpisode,
+    SourceStep,
     Stopwatch,
+    TaskPlace,
     Trace,
     begin,
     play,
@@ -91,7 +91,7 @@ def unlikely(reply: str) -> bool:
     return len(reply) > _LONG or _NO_TEXT.search(reply) is not None
 
 
-class Played(NamedTuple):
+class PlayedReply(NamedTuple):
     """An episode in the table: which check played it, and what came of it."""
 
     check: str
@@ -139,10 +139,10 @@ class Bench:
     options: Mapping[str, Any] = field(default_factory=dict)
     limits: Sequence[str] = ()
     harder: "Bench | None" = None
-    table: list[Played] = field(default_factory=list)
+    table: list[PlayedReply] = field(default_factory=list)
     failures: set[str] = field(default_factory=set)
     roots: list[str] = field(default_factory=list)
-    _views: dict[Place, Episode] = field(default_factory=dict)
+    _views: dict[TaskPlace, SourceEpisode] = field(default_factory=dict)
     _shared: dict[Callable[["Bench"], Any], Any] = field(default_factory=dict)
     _check: str = ""
     _left: int = 1
@@ -213,34 +213,38 @@ class Bench:
         """Return a generator of its own for a purpose."""
         return generator("certify", self.settings.seed, *key)
 
-    def places(self, count: int, split: str | None = None, seed: int | None = None) -> list[Place]:
+    def places(
+        self, count: int, split: str | None = None, seed: int | None = None
+    ) -> list[TaskPlace]:
         """Return the first places of a split, fewer if it has fewer Tasks."""
         facts = self.source.facts
         splits = facts.splits or ("",)
         size = count if facts.size is None else min(count, facts.size)
         split = splits[0] if split is None else split
         seed = self.settings.seed if seed is None else seed
-        return [Place(split, seed, index) for index in range(size)]
+        return [TaskPlace(split, seed, index) for index in range(size)]
 
     @cached_property
-    def chosen(self) -> list[Place]:
+    def chosen(self) -> list[TaskPlace]:
         """The Tasks on which policies are chosen."""
         return self.places(2 * self.settings.tasks)[::2]
 
     @cached_property
-    def scored(self) -> list[Place]:
+    def scored(self) -> list[TaskPlace]:
         """The Tasks on which chosen policies are scored."""
         return self.places(2 * self.settings.tasks)[1::2]
 
-    def view(self, place: Place) -> Episode:
+    def view(self, place: TaskPlace) -> SourceEpisode:
         """Return an episode of the Task at a place, for what it shows; it is not played."""
         if place not in self._views:
             self._require_time()
             # What it shows is kept, but nothing that a source holds to play it.
-            self._views[place] = replace(begin(self.source, place), reply=lambda _: Step(0.0, True))
+            self._views[place] = replace(
+                begin(self.source, place), reply=lambda _: SourceStep(0.0, True)
+            )
         return self._views[place]
 
-    def play(self, place: Place, policy: Policy) -> Trace:
+    def play(self, place: TaskPlace, policy: Policy) -> Trace:
         """Play an episode.
 
         Raises:
@@ -252,10 +256,10 @@ class Bench:
     def note(self, trace: Trace) -> Trace:
         """Keep an episode in the table."""
         # What it shows is not judged again, and may be large.
-        self.table.append(Played(self._check, replace(trace, prompt="", texts=())))
+        self.table.append(PlayedReply(self._check, replace(trace, prompt="", texts=())))
         return trace
 
-    def earned(self, place: Place, policy: Policy) -> float:
+    def earned(self, place: TaskPlace, policy: Policy) -> float:
         """Return what a policy earns, see `paid`."""
         return self.paid(self.play(place, policy))
 
@@ -263,11 +267,11 @@ class Bench:
         """Return what an episode earned; one that cannot be scored earns the least."""
         return trace.total if math.isfinite(trace.total) else self.least
 
-    def known(self, places: Iterable[Place]) -> list[Place]:
+    def known(self, places: Iterable[TaskPlace]) -> list[TaskPlace]:
         """Return those of some places whose Task has a reference."""
         return [place for place in places if self.view(place).reference]
 
-    def reference(self, place: Place) -> Policy:
+    def reference(self, place: TaskPlace) -> Policy:
         """Return the policy that gives the Task's reference."""
         return self.say(*self.view(place).reference)
 
@@ -280,7 +284,7 @@ class Bench:
         form = self.source.facts.form.format
         return {name: partial(_formed, form, policy) for name, policy in policies.items()}
 
-    def other(self, place: Place, distance: int = 1) -> tuple[str, ...]:
+    def other(self, place: TaskPlace, distance: int = 1) -> tuple[str, ...]:
         """Return the reference of another Task of the same half, fixed text where none is known."""
         half = self.chosen if place in self.chosen else self.scored
         at = half.index(place) + distance
@@ -340,7 +344,7 @@ class Bench:
             known: what some of them earned already on the half to choose on.
         """
         known = known or {}
-        trials = Trials[Place, str](
+        trials = Trials[TaskPlace, str](
             self.chosen, lambda place, name: self.earned(place, policies[name])
         )
         untried = trials.halved(name for name in policies if name not in known)

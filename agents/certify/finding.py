@@ -44,7 +44,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckVerdict:
     """What a check came to.
 
     Attributes:
@@ -132,7 +132,7 @@ class Check:
     severity: Severity
     needs: tuple[str, ...]
     rule: str
-    run: Callable[[Bench], Verdict]
+    run: Callable[[Bench], CheckVerdict]
     last: bool = False
 
     def find(self, bench: Bench) -> Finding:
@@ -188,10 +188,10 @@ CHECKS: dict[str, Check] = {}
 
 def check(
     name: str, group: str, severity: Severity, *needs: str, last: bool = False
-) -> Callable[[Callable[[Bench], Verdict]], Check]:
+) -> Callable[[Callable[[Bench], CheckVerdict]], Check]:
     """Make a Check of a function; the first line of its docstring is the rule. See `Check`."""
 
-    def made(run: Callable[[Bench], Verdict]) -> Check:
+    def made(run: Callable[[Bench], CheckVerdict]) -> Check:
         rule = (inspect.getdoc(run) or "").partition("\n")[0]
         return CHECKS.setdefault(name, Check(name, group, severity, needs, rule, run, last))
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 
 from tokengym.agents.certify.bench import FIXED, NUMBER, Bench
-from tokengym.agents.certify.source import Place, Policy
+from tokengym.agents.certify.source import Policy, TaskPlace
 from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint
 from tokengym.agents.execution.run_async import run_async
 from tokengym.envs.core.errors import OptionError
 
-Player = Callable[[Bench, Place, int], Policy]
+Player = Callable[[Bench, TaskPlace, int], Policy]
 """From a Task and the number of a rollout of it to the policy that plays the rollout."""
 
 
@@ -58,7 +58,7 @@ def _conversation(name: str) -> Policy:
     return policy
 
 
-def _noisy(bench: Bench, place: Place, member: int) -> Policy:
+def _noisy(bench: Bench, place: TaskPlace, member: int) -> Policy:
     """Give a reply that is right, nearly right, or wrong, each with a chance of a third."""
     rng, own = bench.rng("noise", place, member), bench.view(place).reference
     other = bench.other(place, int(rng.integers(1, len(bench.chosen))))
@@ -68,7 +68,7 @@ def _noisy(bench: Bench, place: Place, member: int) -> Policy:
     return bench.say(*(said or (FIXED[member % len(FIXED)],)))
 
 
-def _other(bench: Bench, place: Place, member: int) -> Policy:
+def _other(bench: Bench, place: TaskPlace, member: int) -> Policy:
     return bench.say(*bench.other(place, 1 + member % (len(bench.chosen) - 1)))
 
 

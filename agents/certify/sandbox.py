@@ -18,13 +18,13 @@ from typing import Any
 
 from tokengym.agents.certify import worker
 from tokengym.agents.certify.source import (
-    Episode,
     Facts,
-    Place,
     RemoteError,
     Source,
+    SourceEpisode,
     SourceFailure,
-    Step,
+    SourceStep,
+    TaskPlace,
 )
 from tokengym.agents.settings import Settings, option, read_plain
 from tokengym.envs.core.display import shorten
@@ -72,7 +72,7 @@ class Sandbox(Source):
         self.isolated = False
         self._spawn()
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Begin an episode in the process."""
         if self._process is None:
             self._spawn()
@@ -80,13 +80,13 @@ class Sandbox(Source):
         number, process = self._started, self._process
         begun = self._ask(f"starting {place}", do="start", place=astuple(place), number=number)
 
-        def reply(text: str) -> Step:
+        def reply(text: str) -> SourceStep:
             if self._process is not process:
                 raise SourceFailure("the process that held the episode has ended")
             doing = f"replying {shorten(ascii(text))} ({len(text)} characters) to {place}"
-            return Step(*self._ask(doing, do="reply", number=number, text=text)["step"])
+            return SourceStep(*self._ask(doing, do="reply", number=number, text=text)["step"])
 
-        return Episode(begun["prompt"], reply, tuple(begun["reference"]), begun["claim"])
+        return SourceEpisode(begun["prompt"], reply, tuple(begun["reference"]), begun["claim"])
 
     def memory(self) -> int | None:
         """Return the bytes of memory that the process holds."""

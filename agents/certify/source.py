@@ -39,7 +39,7 @@ class RemoteError(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class TaskPlace:
     """Where a Task is found.
 
     Attributes:
@@ -57,7 +57,7 @@ class Place:
         return f"Task {self.index} of {self.split or 'the source'}, seed {self.seed}"
 
 
-class Step(NamedTuple):
+class SourceStep(NamedTuple):
     """The answer to a reply.
 
     Attributes:
@@ -76,7 +76,7 @@ class Step(NamedTuple):
 
 
 @dataclass
-class Episode:
+class SourceEpisode:
     """An episode that has begun.
 
     Attributes:
@@ -87,7 +87,7 @@ class Episode:
     """
 
     prompt: str
-    reply: Callable[[str], Step]
+    reply: Callable[[str], SourceStep]
     reference: tuple[str, ...] = ()
     claim: float | None = None
 
@@ -95,7 +95,7 @@ class Episode:
         """Refuse messages for a prompt, and a text for a sequence of texts."""
         texts = (self.prompt, *self.reference)
         if isinstance(self.reference, str) or not all(isinstance(text, str) for text in texts):
-            raise TypeError("an Episode takes a prompt that is text, and a sequence of references")
+            raise TypeError("an episode takes a prompt that is text, and a sequence of references")
         self.reference = tuple(self.reference)
 
 
@@ -160,7 +160,7 @@ class Source(ABC):
     rollouts: Sequence[Recorded] = ()
 
     @abstractmethod
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Begin an episode of the Task at a place; episodes may be under way side by side."""
 
     def memory(self) -> int | None:
@@ -231,7 +231,7 @@ class Trace:
         error: what a reply raised, or why a reward is no number; empty if all went well.
     """
 
-    place: Place
+    place: TaskPlace
     prompt: str
     replies: tuple[str, ...]
     texts: tuple[str, ...]
@@ -254,7 +254,7 @@ class Trace:
         return math.fsum(self.rewards) if all(map(math.isfinite, self.rewards)) else math.nan
 
 
-def begin(source: Source, place: Place) -> Episode:
+def begin(source: Source, place: TaskPlace) -> SourceEpisode:
     """Begin an episode.
 
     Raises:
@@ -268,7 +268,7 @@ def begin(source: Source, place: Place) -> Episode:
         raise SourceFailure(f"starting {place} raised {in_words(error)}") from error
 
 
-def playing(source: Source, place: Place, policy: Policy) -> Generator[None, None, Trace]:
+def playing(source: Source, place: TaskPlace, policy: Policy) -> Generator[None, None, Trace]:
     """Play an episode one reply at a time, to its end or to the most replies of the source.
 
     Yields:
@@ -283,7 +283,7 @@ def playing(source: Source, place: Place, policy: Policy) -> Generator[None, Non
     episode = begin(source, place)
     text, done, error = episode.prompt, False, ""
     replies: list[str] = []
-    steps: list[Step] = []
+    steps: list[SourceStep] = []
     while (said := policy(text, len(replies))) is not None:
         replies.append(said[:_LONGEST])
         try:
@@ -308,7 +308,7 @@ def playing(source: Source, place: Place, policy: Policy) -> Generator[None, Non
     return Trace(place, episode.prompt, *parts)
 
 
-def play(source: Source, place: Place, policy: Policy) -> Trace:
+def play(source: Source, place: TaskPlace, policy: Policy) -> Trace:
     """Play an episode as `playing` does, without a break."""
     return play_together([playing(source, place, policy)])[0]
 
@@ -326,7 +326,7 @@ def play_together(episodes: Sequence[Generator[None, None, Trace]]) -> list[Trac
     return [traces[number] for number in range(len(episodes))]
 
 
-def measured(reply: Callable[[str], Step], text: str) -> Step:
+def measured(reply: Callable[[str], SourceStep], text: str) -> SourceStep:
     """Play a reply, with its processor time and what it did to the global generators."""
     before, begun = _global_states(), time.process_time()
     step = reply(text)

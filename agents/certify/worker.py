@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from tokengym.agents.certify.source import Episode, Source
+    from tokengym.agents.certify.source import Source, SourceEpisode
 
 _KEPT = 64
 """Episodes that may be under way side by side."""
@@ -45,7 +45,7 @@ def main() -> None:
     except Exception as error:
         _answer(answers, {"error": in_words(error)})
         return
-    episodes: OrderedDict[int, Episode] = OrderedDict()
+    episodes: OrderedDict[int, SourceEpisode] = OrderedDict()
     for line in asks:
         try:
             said = _do(source, episodes, json.loads(line))
@@ -55,9 +55,9 @@ def main() -> None:
 
 
 def _do(
-    source: "Source", episodes: "OrderedDict[int, Episode]", asked: dict[str, Any]
+    source: "Source", episodes: "OrderedDict[int, SourceEpisode]", asked: dict[str, Any]
 ) -> dict[str, Any]:
-    from tokengym.agents.certify.source import Place, measured, plain_reward
+    from tokengym.agents.certify.source import TaskPlace, measured, plain_reward
 
     if asked["do"] == "memory":
         return {"bytes": _resident()}
@@ -67,7 +67,7 @@ def _do(
     if asked["do"] == "reply":
         step = measured(episodes[asked["number"]].reply, asked["text"])
         return {"step": [plain_reward(step.reward), bool(step.done), str(step.text), *step[3:]]}
-    episode = source.start(Place(*asked["place"]))
+    episode = source.start(TaskPlace(*asked["place"]))
     episodes[asked["number"]] = episode
     if len(episodes) > _KEPT:
         episodes.popitem(last=False)

@@ -10,8 +10,8 @@ import typer
 
 from tokengym.agents.cli.shown import show
 from tokengym.agents.evaluation.folder import EvaluationFolder, SavedEvaluation
-from tokengym.agents.evaluation.plan import AFTER, Place
-from tokengym.agents.evaluation.results import Played, compared
+from tokengym.agents.evaluation.plan import AFTER, EvaluationPlace
+from tokengym.agents.evaluation.results import PolicyReturns, compared
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.agents.training.config import (
@@ -135,7 +135,7 @@ def _pairs(read: Sequence[_Read]) -> list[tuple[str, ...]]:
     ]
 
 
-def _played(read: _Read, known: dict[object, RolloutRecord]) -> Iterator[tuple[str, Played]]:
+def _played(read: _Read, known: dict[object, RolloutRecord]) -> Iterator[tuple[str, PolicyReturns]]:
     """Yield what each policy of a folder earned, the last first, with its name if that is a run's.
 
     Raises:
@@ -154,7 +154,7 @@ def _played(read: _Read, known: dict[object, RolloutRecord]) -> Iterator[tuple[s
                 )
             returns = RolloutTable.read(records, spec(place.world).violation).returns(plan.rollouts)
             name = policy if read.run.exists else ""
-            yield name, Played(title, place, read.label(policy), returns)
+            yield name, PolicyReturns(title, place, read.label(policy), returns)
 
 
 def training_method(config: JobConfig) -> str:
@@ -173,7 +173,7 @@ def training_method(config: JobConfig) -> str:
     return how if config.start is None else f"{how}, from {Path(config.start).name}"
 
 
-def _require_one_test(first: Sequence[Place], other: Sequence[Place]) -> None:
+def _require_one_test(first: Sequence[EvaluationPlace], other: Sequence[EvaluationPlace]) -> None:
     """Refuse evaluations without a place in common.
 
     A Task is the same in another wording: models of different sizes get different prompts. How

@@ -10,7 +10,7 @@ from tokengym.agents.cli.options import Data, EngineName, Workers, add_data
 from tokengym.agents.cli.shown import INTERRUPTED, progress_bars, show
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
-from tokengym.agents.evaluation.plan import Plan
+from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.execution.executors import find_executor
 from tokengym.agents.settings.commands import takes
 from tokengym.envs.core.errors import OptionError
@@ -120,7 +120,7 @@ def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str,
     return max([2, *counted]) if counted else EvaluationConfig.tasks
 
 
-def _folder_of(plan: Plan) -> Path:
+def _folder_of(plan: EvaluationPlan) -> Path:
     """Return a folder named after the plan, so that the same command finds it again."""
     worlds = "-".join(place.name for place in plan.places[:3])
     named = [policy.partition("@http")[0] for policy in plan.policies[:3]]

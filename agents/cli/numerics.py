@@ -106,8 +106,8 @@ def _judge_sampling(folder: Path, replies: Any, temperature: float) -> tuple[str
     """Print whether replies are of a model's distribution; returns what it said, and if not."""
     from tokengym.agents.probe.policy import load_model
     from tokengym.agents.probe.sampled import judge_sample, sample_of
-    from tokengym.agents.probe.verdict import Kind
+    from tokengym.agents.probe.verdict import VerdictKind
 
     verdict = judge_sample(sample_of(load_model(folder).float(), replies, temperature))
     show(str(verdict))
-    return str(verdict), verdict.kind is Kind.WRONG
+    return str(verdict), verdict.kind is VerdictKind.WRONG

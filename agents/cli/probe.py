@@ -66,7 +66,7 @@ def read(
     from tokengym.agents.probe.policy import load_checkpoint, load_model
     from tokengym.agents.probe.rollouts import read_rollouts
     from tokengym.agents.probe.steps import Training
-    from tokengym.agents.probe.verdict import Kind, confirmed, worst
+    from tokengym.agents.probe.verdict import VerdictKind, confirmed, worst
 
     if not len(before) == len(after) == len(rollouts) <= 2:
         raise OptionError(
@@ -93,7 +93,7 @@ def read(
         command += " and the same options for an update of `tokengym probe export --seed 1`"
     verdict = confirmed(verdicts[0], verdicts[1] if len(verdicts) == 2 else None, command)
     typer.echo(str(verdict))
-    if verdict.kind is Kind.WRONG:
+    if verdict.kind is VerdictKind.WRONG:
         raise typer.Exit(1)
 
 
@@ -119,7 +119,7 @@ def _add_command(name: str, extra: str, what: str) -> None:
         import torch
 
         from tokengym.agents.probe.campaign import run_campaign
-        from tokengym.agents.probe.verdict import Kind
+        from tokengym.agents.probe.verdict import VerdictKind
 
         module = import_module(f"tokengym.agents.probe.{extra}_trainers")
         torch.set_num_threads(1)  # of so small a model more would be slower
@@ -139,7 +139,9 @@ def _add_command(name: str, extra: str, what: str) -> None:
         show(f"| group | {' | '.join(weights)} |", f"|{'---|' * (1 + len(weights))}")
         for world in next(iter(weights.values())):
             show(f"| {world} | {' | '.join(column[world] for column in weights.values())} |")
-        if any(result.verdict.kind in (Kind.WRONG, Kind.UNKNOWN) for result in results):
+        if any(
+            result.verdict.kind in (VerdictKind.WRONG, VerdictKind.UNKNOWN) for result in results
+        ):
             raise typer.Exit(1)
 
 

@@ -15,7 +15,7 @@ from tokengym.agents.certify.sources import is_recorded, open_source
 from tokengym.agents.certify.sources.records import reward_groups
 from tokengym.agents.cli.options import EngineName, Workers, Yes, confirm_cost
 from tokengym.agents.cli.shown import show
-from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.execution.executors import Executor, find_executor
 from tokengym.agents.settings import option, plain, settings_of
@@ -143,7 +143,7 @@ def _study(
     if run.exists and run.config.world != world_spec.id:
         raise OptionError(f"{run.folder} is a run on {run.config.world}, not on {world_spec.id}")
     model = sampling.get("model", TOY_MODEL)
-    plan = Plan(
+    plan = EvaluationPlan(
         (_place(world_spec, asked, run, sampling, scripted=known),),
         (asked.model_path or model if name == MODEL else name,),
         max(sizes),
@@ -168,7 +168,7 @@ def _place(
     sampling: dict[str, Any],
     *,
     scripted: bool,
-) -> Place:
+) -> EvaluationPlace:
     """Return what is played: by a script against others that do nothing, by a model as trained."""
     role, level, options = world_spec.roles[0], world_spec.levels[0], dict(asked.options)
     opponents = dict.fromkeys(world_spec.roles, "null")
@@ -183,4 +183,6 @@ def _place(
     level = asked.level or level
     world_spec.require_level(level)
     sampled = sampling.get("temperature"), sampling.get("max_tokens")
-    return Place(world_spec.id, level, role, opponents, options, "test", asked.tasks, *sampled)
+    return EvaluationPlace(
+        world_spec.id, level, role, opponents, options, "test", asked.tasks, *sampled
+    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from tokengym.agents.evaluation.chat_client import EndpointSettings
-from tokengym.agents.evaluation.plan import Place, Plan, Split
+from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan, Split
 from tokengym.agents.settings import option
 from tokengym.agents.training.config import WorldOptions
 from tokengym.envs.core.errors import OptionError
@@ -101,7 +101,7 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
                 raise OptionError(f"{name} must be one or more, all different, got {values}")
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> EvaluationPlan:
         """What it plays.
 
         Raises:
@@ -111,16 +111,16 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
         prices = self.price_read, self.price_written
         paid = None if prices == (None, None) else (prices[0] or 0.0, prices[1] or 0.0)
         alike = {name: getattr(self, name) for name in _OF_PLAN}
-        return Plan(tuple(map(self._place, self.worlds)), prices=paid, **alike)
+        return EvaluationPlan(tuple(map(self._place, self.worlds)), prices=paid, **alike)
 
-    def _place(self, at: WorldLevel) -> Place:
+    def _place(self, at: WorldLevel) -> EvaluationPlace:
         world_spec = spec(at.world)
         role = self.role or world_spec.roles[0]
         if role not in world_spec.roles:
             raise OptionError(
                 f"{world_spec.id} has the roles {list(world_spec.roles)}, got {role!r}"
             )
-        return Place(
+        return EvaluationPlace(
             world_spec.id,
             at.level,
             role,

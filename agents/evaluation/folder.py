@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
@@ -47,7 +47,7 @@ class SavedEvaluation(NamedTuple):
         results: what was found; `None` before anything was played to the end.
     """
 
-    plan: Plan
+    plan: EvaluationPlan
     scales: Sequence[Scale]
     results: Results | None
 
@@ -89,14 +89,16 @@ class EvaluationFolder:
         """Every rollout."""
         return RolloutLog(self.folder / "rollouts")
 
-    def records(self, plan: Plan, place: Place, policy: str) -> Iterator[RolloutRecord]:
+    def records(
+        self, plan: EvaluationPlan, place: EvaluationPlace, policy: str
+    ) -> Iterator[RolloutRecord]:
         """Yield the rollouts of a policy in a place of its plan."""
         mine = place.world, place.level, place.role
         for record in self.rollouts.read(plan.segment(place, policy)):
             if (record.world, record.level, record.role) == mine:
                 yield record
 
-    def table(self, plan: Plan, place: Place, policy: str) -> RolloutTable:
+    def table(self, plan: EvaluationPlan, place: EvaluationPlace, policy: str) -> RolloutTable:
         """Return what the rollouts of a policy in a place of its plan came to."""
         violation = spec(place.world).violation
         return RolloutTable.read(self.records(plan, place, policy), violation)
@@ -126,7 +128,7 @@ class EvaluationFolder:
         """
         data = self.read() if data is None else data
         try:
-            plan = read_plain(Plan, data["plan"])
+            plan = read_plain(EvaluationPlan, data["plan"])
             scales = [read_plain(Scale, world["scale"]) for world in data["worlds"]]
             found = data["results"]
             results = None if found is None else read_plain(Results, _with_nan(found))
@@ -134,7 +136,7 @@ class EvaluationFolder:
             raise DataError(f"{self.file} is damaged: {error!r}") from error
         return SavedEvaluation(plan, scales, results)
 
-    def fits(self, plan: Plan) -> bool:
+    def fits(self, plan: EvaluationPlan) -> bool:
         """Return whether all rollouts that are saved are of an evaluation with this plan.
 
         So a command that was mended goes on: before anything was played it may be any other, later
@@ -165,7 +167,7 @@ class EvaluationFolder:
         )
 
     def write(
-        self, plan: Plan, worlds: Sequence[EvaluatedWorld], results: Results | None = None
+        self, plan: EvaluationPlan, worlds: Sequence[EvaluatedWorld], results: Results | None = None
     ) -> None:
         """Record the plan and, once something was played to the end, the results.
 

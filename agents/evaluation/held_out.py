@@ -7,7 +7,7 @@ from itertools import cycle
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.models import ModelPlayer
-from tokengym.agents.evaluation.plan import BEFORE, RUN_POLICIES, Place, Plan
+from tokengym.agents.evaluation.plan import BEFORE, RUN_POLICIES, EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import Evaluation
@@ -31,15 +31,15 @@ _LONGEST_REPLY = 200
 _AGAINST_MODELS = ("null", "random", "scripted", "oracle")
 
 
-def plan_of(job: Job, policies: Sequence[str]) -> Plan:
+def plan_of(job: Job, policies: Sequence[str]) -> EvaluationPlan:
     """Return what a job evaluates: what it trains, then the same at its low temperature."""
-    usual: list[Place] = []
+    usual: list[EvaluationPlace] = []
     for part, role in job.trained.values():
         config, world = part.evaluated.config, part.world
         opponents = opponent_labels(part.opponents[role])
         what = world.spec.id, world.level, role, opponents, config.options
         sampling = config.evaluation_tasks, config.temperature, part.max_tokens
-        usual.append(Place(*what, "test", *sampling))
+        usual.append(EvaluationPlace(*what, "test", *sampling))
     config = job.config
     low = [
         replace(
@@ -52,7 +52,9 @@ def plan_of(job: Job, policies: Sequence[str]) -> Plan:
         if config.low_tasks and config.low_temperature < config.temperature
     ]
     names = ("seed", "system", "model", "base_url", "renderer")
-    return Plan((*usual, *low), tuple(policies), **{name: getattr(config, name) for name in names})
+    return EvaluationPlan(
+        (*usual, *low), tuple(policies), **{name: getattr(config, name) for name in names}
+    )
 
 
 @dataclass(frozen=True)

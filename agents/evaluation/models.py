@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from tinker_cookbook.completers import TokenCompleter
 
-from tokengym.agents.evaluation.plan import Plan
+from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.execution.run_async import run_async
@@ -111,7 +111,7 @@ class ModelPolicy:
     jobs: Sequence[Job]
 
     @classmethod
-    def resolve(cls, name: str, plan: Plan, worlds: Sequence[EvaluatedWorld]) -> Self:
+    def resolve(cls, name: str, plan: EvaluationPlan, worlds: Sequence[EvaluatedWorld]) -> Self:
         """Return the model that a name means.
 
         Args:
@@ -162,7 +162,7 @@ class ModelPolicy:
             run_async(all_worlds())
 
 
-def _settings(name: str, plan: Plan) -> dict[str, Any]:
+def _settings(name: str, plan: EvaluationPlan) -> dict[str, Any]:
     """Return what a policy's name and an evaluation settle of a training configuration.
 
     Raises:
@@ -187,7 +187,9 @@ def _settings(name: str, plan: Plan) -> dict[str, Any]:
     return {**requested, "model": plan.model, "start": name}
 
 
-def _train_config(settings: Mapping[str, Any], plan: Plan, world: EvaluatedWorld) -> JobConfig:
+def _train_config(
+    settings: Mapping[str, Any], plan: EvaluationPlan, world: EvaluatedWorld
+) -> JobConfig:
     """Return the configuration of a job that plays a world with a model."""
     place = world.place
     sampled = {"temperature": place.temperature, "max_tokens": place.max_tokens}

@@ -22,7 +22,7 @@ _LABEL = re.compile(r"[A-Za-z]\w*")
 
 
 @dataclass(frozen=True)
-class Place:
+class EvaluationPlace:
     """What is played, by all policies alike.
 
     Attributes:
@@ -62,7 +62,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Plan:
+class EvaluationPlan:
     """What an evaluation plays and counts.
 
     Attributes:
@@ -78,7 +78,7 @@ class Plan:
         renderer: name of a cookbook renderer; the model's or the run's own if empty.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[EvaluationPlace, ...]
     policies: tuple[str, ...]
     rollouts: int = 1
     seed: int = 0
@@ -106,7 +106,7 @@ class Plan:
             titles.append(title)
         return titles
 
-    def segment(self, place: Place, policy: str) -> str:
+    def segment(self, place: EvaluationPlace, policy: str) -> str:
         """Return the segment of a policy's rollouts in a place, named by number if need be."""
         label = policy if _LABEL.fullmatch(policy) else f"{self.policies.index(policy)}"
         return evaluation_segment("_".join(filter(None, (label, place.part))))

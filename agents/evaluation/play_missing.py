@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from tokengym.agents.evaluation.endpoint import EndpointError
-from tokengym.agents.evaluation.plan import Plan
+from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.execution.executors import IN_PROCESS, Executor, InProcess
 from tokengym.agents.execution.run_async import run_async
@@ -205,7 +205,7 @@ class PolicyRollouts:
     """
 
     policy: str
-    plan: Plan
+    plan: EvaluationPlan
     log: RolloutLog
     progress: Progress = lambda what, done, total: None
     max_failures: int | None = None

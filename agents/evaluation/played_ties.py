@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tokengym.agents.evaluation.chat_client import EndpointSettings
-from tokengym.agents.evaluation.plan import Plan
+from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.policies import resolve_policy
 from tokengym.agents.evaluation.ties import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def tie_study(
     world: EvaluatedWorld,
-    plan: Plan,
+    plan: EvaluationPlan,
     sizes: Sequence[int],
     reading: TieReading = USUAL_READING,
     confirm: Callable[[Sequence["Job"]], None] = lambda jobs: None,

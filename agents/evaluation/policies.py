@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokengym.agents.evaluation.chat_client import EndpointSettings
 from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint, EndpointPlayer
-from tokengym.agents.evaluation.plan import Plan
+from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.play_missing import PolicyRollouts, PortablePlayer
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def resolve_policy(
     name: str,
-    plan: Plan,
+    plan: EvaluationPlan,
     worlds: Sequence[EvaluatedWorld],
     settings: EndpointSettings,
 ) -> "PortablePolicy | ModelPolicy":

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.plan import Plan
+from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.results import PolicyResult, Results, WorldResult
 from tokengym.agents.reports.report import Report, Table
 from tokengym.rewards.estimates import Estimate
@@ -27,7 +27,7 @@ _SETTINGS = ("temperature", "limit", "tokens read", "tokens written")
 """Rows that say how was sampled, not what came of it."""
 
 
-def evaluation_report(plan: Plan, results: Results, *, whole: bool = True) -> Report:
+def evaluation_report(plan: EvaluationPlan, results: Results, *, whole: bool = True) -> Report:
     """Lay out what an evaluation found.
 
     Args:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.rollout_table import Returns, RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.scale import Scale, ladder_of, skill_of
@@ -137,7 +137,7 @@ class WorldResult:
     exact: bool
 
     @classmethod
-    def of(cls, title: str, place: Place, scale: Scale) -> Self:
+    def of(cls, title: str, place: EvaluationPlace, scale: Scale) -> Self:
         """Return what the ends of skill earn in a place."""
         return cls(
             title,
@@ -206,7 +206,7 @@ class Results:
         return [row for row in self.policies if row.policy == name]
 
 
-class Played(NamedTuple):
+class PolicyReturns(NamedTuple):
     """What a policy earned in a place.
 
     Attributes:
@@ -217,12 +217,12 @@ class Played(NamedTuple):
     """
 
     title: str
-    place: Place
+    place: EvaluationPlace
     policy: str
     returns: Returns
 
 
-def compared(couples: Iterable[tuple[Played, Played]]) -> list[PairResult]:
+def compared(couples: Iterable[tuple[PolicyReturns, PolicyReturns]]) -> list[PairResult]:
     """Compare policies on the Tasks of one place; of other couples nothing is said.
 
     Neither is of those with fewer than two Tasks in common.
@@ -245,7 +245,7 @@ def _shared_tasks(first: Returns, second: Returns) -> int:
     return int((~np.isnan(differences_T)).sum())
 
 
-def _compare(one: Played, other: Played) -> PairResult:
+def _compare(one: PolicyReturns, other: PolicyReturns) -> PairResult:
     first, second = one.returns, other.returns
     realised = found = paired_comparison(first.realised_TK, second.realised_TK)
     if first.expected_TK is not None and second.expected_TK is not None:
@@ -270,7 +270,7 @@ def _compare(one: Played, other: Played) -> PairResult:
 
 
 def policy_result(
-    table: RolloutTable, world: EvaluatedWorld, title: str, policy: str, plan: Plan
+    table: RolloutTable, world: EvaluatedWorld, title: str, policy: str, plan: EvaluationPlan
 ) -> PolicyResult:
     """Return the figures of one policy in one place.
 

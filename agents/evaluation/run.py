@@ -6,12 +6,12 @@ from itertools import combinations, product
 
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.plan import Plan
+from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.play_missing import PolicyRollouts, Progress
 from tokengym.agents.evaluation.policies import resolve_policy
 from tokengym.agents.evaluation.results import (
-    Played,
     PolicyResult,
+    PolicyReturns,
     Results,
     WorldResult,
     compared,
@@ -34,13 +34,13 @@ class Evaluation:
         worlds: the places of the plan.
     """
 
-    plan: Plan
+    plan: EvaluationPlan
     folder: EvaluationFolder
     worlds: Sequence[EvaluatedWorld]
 
     @classmethod
     def resolve(
-        cls, plan: Plan, folder: EvaluationFolder, executor: Executor = IN_PROCESS
+        cls, plan: EvaluationPlan, folder: EvaluationFolder, executor: Executor = IN_PROCESS
     ) -> "Evaluation":
         """Make the worlds of a plan, for a folder that fits it or is empty.
 
@@ -81,14 +81,16 @@ class Evaluation:
 
     def results(self) -> Results:
         """Compute the results from the saved rollouts."""
-        plan, rows, played, ends = self.plan, list[PolicyResult](), list[Played](), []
+        plan, rows, played, ends = self.plan, list[PolicyResult](), list[PolicyReturns](), []
         for title, world in zip(plan.titles, self.worlds, strict=True):
             for policy in plan.policies:
                 records = self.folder.records(plan, world.place, policy)
                 kept = (record for record in records if record.origin.group < len(world.tasks))
                 table = RolloutTable.read(kept, world.world.spec.violation)
                 rows.append(policy_result(table, world, title, policy, plan))
-                played.append(Played(title, world.place, policy, table.returns(plan.rollouts)))
+                played.append(
+                    PolicyReturns(title, world.place, policy, table.returns(plan.rollouts))
+                )
             ends.append(WorldResult.of(title, world.place, world.scale))
         return Results(tuple(ends), tuple(rows), tuple(compared(combinations(played, 2))))
 

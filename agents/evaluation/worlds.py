@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
-from tokengym.agents.evaluation.plan import Place
+from tokengym.agents.evaluation.plan import EvaluationPlace
 from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.execution.executors import IN_PROCESS, Executor
 from tokengym.agents.rollouts import RolloutOrigin
@@ -34,7 +34,7 @@ class EvaluatedWorld:
         measured: the scale, where it is known already.
     """
 
-    place: Place
+    place: EvaluationPlace
     world: World
     tasks: Sequence[Task]
     opponents: Mapping[str, Policy]
@@ -46,7 +46,7 @@ class EvaluatedWorld:
     @classmethod
     def resolve(
         cls,
-        place: Place,
+        place: EvaluationPlace,
         seed: int,
         executor: Executor = IN_PROCESS,
         made: World | None = None,

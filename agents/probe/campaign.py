@@ -13,7 +13,7 @@ from tokengym.agents.probe.estimators import group_means
 from tokengym.agents.probe.fit import Fit
 from tokengym.agents.probe.judge import Claims
 from tokengym.agents.probe.steps import Training
-from tokengym.agents.probe.verdict import Kind, Verdict, confirmed, percent, worst
+from tokengym.agents.probe.verdict import ProbeVerdict, VerdictKind, confirmed, percent, worst
 from tokengym.envs.core.errors import OptionError
 
 ALL_WORLDS, REFERENCE = "all groups", "reference"
@@ -54,7 +54,7 @@ class CaseResult:
 
     column: str
     case: str
-    verdict: Verdict
+    verdict: ProbeVerdict
     weights: Mapping[str, str]
 
 
@@ -80,7 +80,7 @@ def run_campaign(trainer: ProbedTrainer, command: str, seed: int = 0) -> Iterato
         claims = Claims(trainer.documented, ASKED if column == "unbiased" else ())
         training = _quietly(trainer, column, case, seed)
         first, second = worst(training.verdicts(claims)), None
-        if first.kind is Kind.WRONG:
+        if first.kind is VerdictKind.WRONG:
             second = worst(_quietly(trainer, column, case, seed + 1).verdicts(claims))
         weights = world_weights(training) if case == ALL_WORLDS else {}
         yield CaseResult(column, case, confirmed(first, second, command), weights)

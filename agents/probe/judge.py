@@ -12,8 +12,8 @@ from tokengym.agents.probe.faults import Fault, faults
 from tokengym.agents.probe.fit import FITS, Fit
 from tokengym.agents.probe.hypotheses import OWN_MEAN, SUMMED, Hypothesis, hypotheses
 from tokengym.agents.probe.scores import ScoreTable
-from tokengym.agents.probe.update import MOMENTS, WEIGHTS, Update
-from tokengym.agents.probe.verdict import Kind, Verdict, percent
+from tokengym.agents.probe.update import MOMENTS, WEIGHTS, ProbedUpdate
+from tokengym.agents.probe.verdict import ProbeVerdict, VerdictKind, percent
 from tokengym.rewards.arrays import Floats
 
 ROUNDINGS = 1.5
@@ -54,10 +54,10 @@ class Claims:
 
 def judge(
     batch: ProbeBatch,
-    update: Update,
+    update: ProbedUpdate,
     claims: Claims | None = None,
     rescore: Rescore | None = None,
-) -> Verdict:
+) -> ProbeVerdict:
     """Say which gradient an update follows.
 
     Args:
@@ -77,7 +77,7 @@ def judge(
     if update.source == WEIGHTS and np.median(moved_P := _moved(update)) > moved_P.max() / 2:
         advice = "use SGD, or save the optimizer's state as optimizer.pt beside the checkpoint"
         sentence = "most weights moved as far as any, as by Adam: that is not the gradient"
-        return Verdict(Kind.UNKNOWN, sentence, notes=(advice,))
+        return ProbeVerdict(VerdictKind.UNKNOWN, sentence, notes=(advice,))
     matching = _matching(fit, known, allowed)
     if matching:
         return _recognised(batch, fit, known, matching, claims)
@@ -86,7 +86,7 @@ def judge(
     if update.exact:
         return verdict
     notes = (*verdict.notes, "save float32 checkpoints")
-    return replace(verdict, kind=Kind.UNKNOWN, notes=notes)
+    return replace(verdict, kind=VerdictKind.UNKNOWN, notes=notes)
 
 
 def _matching(
@@ -103,21 +103,25 @@ def _alike(left_H: Floats) -> list[int]:
     return [int(h) for h in np.flatnonzero(left_H <= max(3 * best, best + 2e-5))]
 
 
-def _moved(update: Update) -> Floats:
+def _moved(update: ProbedUpdate) -> Floats:
     """Return how far every weight moved that did."""
     return np.asarray(np.abs(update.change_P[update.change_P != 0.0]))
 
 
-def _unmoved(known: Sequence[Hypothesis], update: Update) -> Verdict:
+def _unmoved(known: Sequence[Hypothesis], update: ProbedUpdate) -> ProbeVerdict:
     due = next(one for one in known if one.parts[0] == CENTRED)
     if np.any(due.weights_K):
         if update.source == MOMENTS:
-            return Verdict(Kind.WRONG, "the gradient is zero", "no update", 1.0)
-        return Verdict(Kind.UNKNOWN, "no weight moved: no gradient, or too small a learning rate")
-    return Verdict(Kind.FOLLOWS, "nothing to learn, and no weight moved", CENTRED)
+            return ProbeVerdict(VerdictKind.WRONG, "the gradient is zero", "no update", 1.0)
+        return ProbeVerdict(
+            VerdictKind.UNKNOWN, "no weight moved: no gradient, or too small a learning rate"
+        )
+    return ProbeVerdict(VerdictKind.FOLLOWS, "nothing to learn, and no weight moved", CENTRED)
 
 
-def _coarse(fit: Fit, known: Sequence[Hypothesis], update: Update, claims: Claims) -> Verdict:
+def _coarse(
+    fit: Fit, known: Sequence[Hypothesis], update: ProbedUpdate, claims: Claims
+) -> ProbeVerdict:
     """Say what keeps the update from being read, and what would help."""
     left_H = fit.misfits([one.weights_K for one in known])
     nearest = int(left_H.argmin())
@@ -131,7 +135,7 @@ def _coarse(fit: Fit, known: Sequence[Hypothesis], update: Update, claims: Claim
         )
         advice = f"use a learning rate of {rate}"
     near = f"nearest: {known[nearest].name}, off by {percent(float(left_H[nearest]))}"
-    return Verdict(Kind.UNKNOWN, sentence, off=update.rounding, notes=(advice, near))
+    return ProbeVerdict(VerdictKind.UNKNOWN, sentence, off=update.rounding, notes=(advice, near))
 
 
 def _recognised(
@@ -140,7 +144,7 @@ def _recognised(
     known: Sequence[Hypothesis],
     matching: Sequence[tuple[Hypothesis, float]],
     claims: Claims,
-) -> Verdict:
+) -> ProbeVerdict:
     unbiased = [pair for pair in matching if pair[0].unbiased]
     # The plainest name of those that cannot be told apart.
     best, left = (unbiased or matching)[0]
@@ -153,22 +157,24 @@ def _recognised(
         asked, off = ", ".join(missing), _off_due(fit, known)
         sentence = f"a setting is ignored: asked for {asked}, trained {best.name}"
         text = f"{sentence}; off by {percent(off)} from {CENTRED}"
-        return Verdict(Kind.WRONG, text, "ignored setting", off, same)
+        return ProbeVerdict(VerdictKind.WRONG, text, "ignored setting", off, same)
     if unbiased:
         noise = (best.estimator.noise,) if best.estimator.noise else ()
         text = f"{best.name} (off by {percent(left)})"
-        return Verdict(Kind.FOLLOWS, text, best.name, left, noise)
+        return ProbeVerdict(VerdictKind.FOLLOWS, text, best.name, left, noise)
     settings = claims.setting(best.parts)
     if any(part.startswith(_MICRO) for part in best.parts) and not settings:
         sentence = f"averaged by micro-batch, which no setting documents: {best.name}"
-        return Verdict(Kind.WRONG, sentence, "micro-batches", _off_due(fit, known), same)
+        return ProbeVerdict(
+            VerdictKind.WRONG, sentence, "micro-batches", _off_due(fit, known), same
+        )
     documented = f", as {' and '.join(settings)} documents" if settings else ""
     notes = [f"cosine to the unbiased update {_cosine_due(fit, known):.2g} on this batch"]
     if best.estimator.standard is not None:
         expected = expected_cosine(batch.group_size, *best.estimator.standard)
         notes.append(f"expected cosine {expected:.2g} where a great reply is rare")
     sentence = f"{best.name}{documented} (off by {percent(left)})"
-    return Verdict(Kind.CHOICE, sentence, best.name, left, (*notes, *same))
+    return ProbeVerdict(VerdictKind.CHOICE, sentence, best.name, left, (*notes, *same))
 
 
 def _due(known: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -189,9 +195,9 @@ def _faulty(
     known: Sequence[Hypothesis],
     allowed: float,
     rescore: Rescore | None,
-    update: Update,
+    update: ProbedUpdate,
     claims: Claims,
-) -> Iterator[Verdict]:
+) -> Iterator[ProbeVerdict]:
     """Yield verdicts by known faults, the simplest explanation first."""
     if (named := _by_weights(fit, list(faults(batch)), allowed)) is not None:
         yield named
@@ -200,19 +206,19 @@ def _faulty(
         yield from _by_rescoring(batch, update, known, allowed, rescore)
 
 
-def _by_weights(fit: Fit, found: Sequence[Fault], allowed: float) -> Verdict | None:
+def _by_weights(fit: Fit, found: Sequence[Fault], allowed: float) -> ProbeVerdict | None:
     left_H = fit.misfits([fault.hypothesis.weights_K for fault in found])
     if left_H.min() > allowed:
         return None
     fault = found[_alike(left_H)[0]]
     harm = float(fit.misfits([fault.intended.weights_K])[0])
     sentence = f"{fault.sentence}; off by {percent(harm)} from {fault.intended.name}"
-    return Verdict(Kind.WRONG, sentence, fault.name, harm)
+    return ProbeVerdict(VerdictKind.WRONG, sentence, fault.name, harm)
 
 
 def _by_directions(
     batch: ProbeBatch, fit: Fit, known: Sequence[Hypothesis], allowed: float, claims: Claims
-) -> Iterator[Verdict]:
+) -> Iterator[ProbeVerdict]:
     """Yield verdicts by one further term beside a known way of training, where one fits best."""
     candidates = [one for one in known if one.parts[1] in (SUMMED, OWN_MEAN)]
     weights, found = [one.weights_K for one in candidates], []
@@ -230,13 +236,13 @@ def _by_directions(
             continue
         if carried * sign < 0:
             sentence = f"the sign of the term is wrong: {carries}"
-            yield Verdict(Kind.WRONG, sentence, f"sign of: {name}", share)
+            yield ProbeVerdict(VerdictKind.WRONG, sentence, f"sign of: {name}", share)
         elif name.startswith(_KL) or settings:
             text = f"{carries}{f', as {settings[0]} documents' if settings else ''}"
-            kind = Kind.FOLLOWS if base.unbiased else Kind.CHOICE
-            yield Verdict(kind, f"{text} (off by {percent(left)})", name, share)
+            kind = VerdictKind.FOLLOWS if base.unbiased else VerdictKind.CHOICE
+            yield ProbeVerdict(kind, f"{text} (off by {percent(left)})", name, share)
         else:
-            yield Verdict(Kind.WRONG, f"an undocumented term: {carries}", name, share)
+            yield ProbeVerdict(VerdictKind.WRONG, f"an undocumented term: {carries}", name, share)
 
 
 def _directions(batch: ProbeBatch) -> Iterator[tuple[str, Floats, int]]:
@@ -262,11 +268,11 @@ def _directions(batch: ProbeBatch) -> Iterator[tuple[str, Floats, int]]:
 
 def _by_rescoring(
     batch: ProbeBatch,
-    update: Update,
+    update: ProbedUpdate,
     known: Sequence[Hypothesis],
     allowed: float,
     rescore: Rescore,
-) -> Iterator[Verdict]:
+) -> Iterator[ProbeVerdict]:
     for name, sentence, temperature, left_padding in (
         ("temperature", "gradients are of the policy at temperature 1, not as sampled", 1.0, False),
         ("left padding", "the padding before prompts is attended", None, True),
@@ -279,12 +285,12 @@ def _by_rescoring(
         if matching:
             off = _off_due(Fit(batch.table, update.change_P), known)
             text = f"{sentence}: {matching[0][0].name}; off by {percent(off)}"
-            yield Verdict(Kind.WRONG, text, name, off)
+            yield ProbeVerdict(VerdictKind.WRONG, text, name, off)
 
 
 def _unrecognised(
     batch: ProbeBatch, fit: Fit, known: Sequence[Hypothesis], allowed: float
-) -> Verdict:
+) -> ProbeVerdict:
     left_H = fit.misfits([one.weights_K for one in known])
     nearest = int(left_H.argmin())
     notes = list(described(batch, fit, allowed))
@@ -292,4 +298,4 @@ def _unrecognised(
         off = percent(float(left_H[nearest]))
         notes.append(f"nearest: {known[nearest].name}, off by {off}")
     text = f"no known way of training; off by {percent(_off_due(fit, known))} from {CENTRED}"
-    return Verdict(Kind.WRONG, text, off=_off_due(fit, known), notes=tuple(notes))
+    return ProbeVerdict(VerdictKind.WRONG, text, off=_off_due(fit, known), notes=tuple(notes))

@@ -32,7 +32,7 @@ _FLOOR = -100.0  # below the logarithm of any float32
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredReply:
     """A sampled reply.
 
     Attributes:
@@ -115,10 +115,12 @@ class Measurement:
     replies_outside: float
     by_position: Mapping[str, Gap]
     by_length: Mapping[str, Gap]
-    scored: Sequence[Scored] = field(repr=False, compare=False)
+    scored: Sequence[ScoredReply] = field(repr=False, compare=False)
 
     @classmethod
-    def of(cls, service: str, model: str, steps: int, scored: Sequence[Scored]) -> "Measurement":
+    def of(
+        cls, service: str, model: str, steps: int, scored: Sequence[ScoredReply]
+    ) -> "Measurement":
         """Describe at least one reply of at least one token."""
         gaps = np.concatenate([reply.gaps for reply in scored])
         places = np.concatenate([np.arange(1, 1 + len(reply.tokens)) for reply in scored])
@@ -214,7 +216,7 @@ def to_dict(measured: Sequence[Measurement]) -> dict[str, Any]:
 
 async def _scored(
     job: Job, connection: Connection, prompts: Sequence[list[int]], samples: int, steps: int
-) -> dict[int, list[Scored]]:
+) -> dict[int, list[ScoredReply]]:
     """Return replies before the first and after the last step, by the steps before them."""
     config, scored = job.config, {}
     advantages = np.random.default_rng(config.seed)
@@ -240,7 +242,7 @@ async def _scored(
 
 async def _sample(
     job: Job, client: tinker.TrainingClient, prompts: Sequence[list[int]], samples: int, seed: int
-) -> list[Scored]:
+) -> list[ScoredReply]:
     """Sample replies with the client's present weights, as training does."""
     sampler = await client.save_weights_and_get_sampling_client()
     asked = [
@@ -262,11 +264,13 @@ async def _sample(
             if sequence.logprobs is None or len(sequence.logprobs) != len(sequence.tokens):
                 raise ServiceRefusedError("the service returns no log-probability with each token")
             sampled = _floored(sequence.logprobs)
-            replies.append(Scored(prompt, list(sequence.tokens), sampled, sampled))
+            replies.append(ScoredReply(prompt, list(sequence.tokens), sampled, sampled))
     return [reply for reply in replies if reply.tokens]
 
 
-async def _score(client: tinker.TrainingClient, replies: Sequence[Scored]) -> list[Scored]:
+async def _score(
+    client: tinker.TrainingClient, replies: Sequence[ScoredReply]
+) -> list[ScoredReply]:
     """Return replies with what the training forward pass makes of them."""
     data = [
         laid_out(reply.whole, weights=[0.0] * len(reply.prompt) + [1.0] * len(reply.tokens))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tokengym.agents.probe.verdict import Kind, Verdict
+from tokengym.agents.probe.verdict import ProbeVerdict, VerdictKind
 from tokengym.rewards.arrays import Floats, Ints
 
 ALARM = 10.0
@@ -26,7 +26,7 @@ Reply = tuple[Sequence[int], Sequence[int], Sequence[int]]
 """Prompt, completion, and a mask of it that is 1 at the policy's tokens."""
 
 
-class Sample(NamedTuple):
+class TokenSample(NamedTuple):
     """The distribution of each of N tokens, and which of it was sampled.
 
     Attributes:
@@ -43,7 +43,7 @@ class Sample(NamedTuple):
         return np.asarray(self.logprobs_NV[np.arange(len(self.tokens_N)), self.tokens_N])
 
 
-def sample_of(model: Any, replies: Iterable[Reply], temperature: float = 1.0) -> Sample:
+def sample_of(model: Any, replies: Iterable[Reply], temperature: float = 1.0) -> TokenSample:
     """Return the distributions of the policy's tokens under a model.
 
     Args:
@@ -58,24 +58,30 @@ def sample_of(model: Any, replies: Iterable[Reply], temperature: float = 1.0) ->
             logits_TV = model(input_ids=ids).logits[0, len(prompt) - 1 : -1]
         rows.append((logits_TV.double() / temperature).log_softmax(-1)[own].numpy())
         tokens.append(ids[0, len(prompt) :][own].numpy())
-    return Sample(np.concatenate(rows), np.concatenate(tokens))
+    return TokenSample(np.concatenate(rows), np.concatenate(tokens))
 
 
-def judge_sample(sample: Sample) -> Verdict:
+def judge_sample(sample: TokenSample) -> ProbeVerdict:
     """Say whether tokens were sampled from the distributions given, whole and as they are."""
     count = len(sample.tokens_N)
     surprise, score = max(_truncated(sample))
     if surprise > ALARM:
         text = f"no token of {count} lies beyond {score}, where {surprise:.0f} are expected"
-        return Verdict(Kind.WRONG, f"replies are truncated: {text}", "truncated", surprise / count)
+        return ProbeVerdict(
+            VerdictKind.WRONG, f"replies are truncated: {text}", "truncated", surprise / count
+        )
     z, temperature = temperature_of(sample)
     text = f"temperature {temperature:.2g} times what is trained (z {z:.1f}, {count} tokens)"
     if _evidence(sample) > ALARM:
-        return Verdict(Kind.WRONG, f"sampled at {text}", "temperature", abs(1 - temperature))
-    return Verdict(Kind.FOLLOWS, f"what is sampled is what is trained: {text}", "sampled", 0.0)
+        return ProbeVerdict(
+            VerdictKind.WRONG, f"sampled at {text}", "temperature", abs(1 - temperature)
+        )
+    return ProbeVerdict(
+        VerdictKind.FOLLOWS, f"what is sampled is what is trained: {text}", "sampled", 0.0
+    )
 
 
-def temperature_of(sample: Sample) -> tuple[float, float]:
+def temperature_of(sample: TokenSample) -> tuple[float, float]:
     """Return the standard score of temperature 1, and the likeliest temperature."""
     logps_NV = sample.logprobs_NV
     first, inverse = 0.0, 1.0
@@ -96,7 +102,7 @@ def temperature_of(sample: Sample) -> tuple[float, float]:
     return first, 1 / inverse
 
 
-def _evidence(sample: Sample) -> float:
+def _evidence(sample: TokenSample) -> float:
     """Return the logarithm of the mean likelihood ratio of other temperatures."""
     ratios = [
         (sample.chosen_N / value).sum()
@@ -107,7 +113,7 @@ def _evidence(sample: Sample) -> float:
     return whole - float(np.log(len(_TEMPERATURES)))
 
 
-def _truncated(sample: Sample) -> Iterator[tuple[float, str]]:
+def _truncated(sample: TokenSample) -> Iterator[tuple[float, str]]:
     """Yield for every tail in which there is no token how many are expected there."""
     yield 0.0, ""
     p_NV = np.exp(sample.logprobs_NV)

@@ -12,12 +12,12 @@ from tokengym.agents.probe.estimators import LOGGED, estimators
 from tokengym.agents.probe.fit import FITS
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.scores import COMPLETION, ScoreTable
-from tokengym.agents.probe.verdict import Kind, Verdict, percent
+from tokengym.agents.probe.verdict import ProbeVerdict, VerdictKind, percent
 from tokengym.envs.core.errors import DataError
 from tokengym.rewards.arrays import Floats
 
 
-def judge_sent(rollouts: Sequence[ProbeRollout]) -> Verdict:
+def judge_sent(rollouts: Sequence[ProbeRollout]) -> ProbeVerdict:
     """Say which estimator gives the advantages that were logged, of one step.
 
     Raises:
@@ -35,10 +35,12 @@ def judge_sent(rollouts: Sequence[ProbeRollout]) -> Verdict:
     due_K = np.where(batch.own_K, known[0].advantages_K, 0.0)
     if not size:
         if due_K.any():
-            return Verdict(
-                Kind.SUSPECT, "all advantages are 0, though rewards differ", "zeros", 1.0
+            return ProbeVerdict(
+                VerdictKind.SUSPECT, "all advantages are 0, though rewards differ", "zeros", 1.0
             )
-        return Verdict(Kind.FOLLOWS, "rewards tie in every group, and all advantages are 0")
+        return ProbeVerdict(
+            VerdictKind.FOLLOWS, "rewards tie in every group, and all advantages are 0"
+        )
     found = [
         (one, _misfit(sent_K / size, np.where(batch.own_K, one.advantages_K, 0.0)))
         for one in known
@@ -49,14 +51,14 @@ def judge_sent(rollouts: Sequence[ProbeRollout]) -> Verdict:
     if not fitting:
         nearest, left = min(found, key=lambda pair: pair[1])
         text = f"no estimator known here gives these advantages; nearest: {nearest.name}"
-        return Verdict(Kind.SUSPECT, f"{text}, off by {percent(left)}", off=left)
+        return ProbeVerdict(VerdictKind.SUSPECT, f"{text}, off by {percent(left)}", off=left)
     best, left = next((pair for pair in fitting if pair[0].unbiased), fitting[0])
     if best.unbiased:
         notes = (best.noise,) if best.noise else ()
         text = f"{best.name} (off by {percent(left)})"
-        return Verdict(Kind.FOLLOWS, text, best.name, left, notes)
+        return ProbeVerdict(VerdictKind.FOLLOWS, text, best.name, left, notes)
     text = f"{best.name}; off by {percent(off)} from an unbiased estimator"
-    return Verdict(Kind.CHOICE, text, best.name, off)
+    return ProbeVerdict(VerdictKind.CHOICE, text, best.name, off)
 
 
 def _misfit(sent_K: Floats, due_K: Floats) -> float:

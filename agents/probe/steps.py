@@ -15,8 +15,8 @@ from tokengym.agents.probe.judge import Claims, judge
 from tokengym.agents.probe.policy import Checkpoint, Weights
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.scores import ScoreTable, draw_coordinates, score_table
-from tokengym.agents.probe.update import Update, moved, update
-from tokengym.agents.probe.verdict import Kind, Verdict
+from tokengym.agents.probe.update import ProbedUpdate, moved, update
+from tokengym.agents.probe.verdict import ProbeVerdict, VerdictKind
 from tokengym.envs.core.errors import DataError
 from tokengym.rewards.arrays import Flags, Floats, Ints
 
@@ -44,7 +44,7 @@ class Training:
     temperature: float = 1.0
     reference: Checkpoint | None = None
 
-    def verdicts(self, claims: Claims | None = None) -> list[Verdict]:
+    def verdicts(self, claims: Claims | None = None) -> list[ProbeVerdict]:
         """Judge every step; one more verdict follows where no step saw some of the rollouts.
 
         Raises:
@@ -59,14 +59,14 @@ class Training:
         return [*found, *_never_seen([batch for batch, _ in self.steps])]
 
     @cached_property
-    def steps(self) -> list[tuple[ProbeBatch, Update]]:
+    def steps(self) -> list[tuple[ProbeBatch, ProbedUpdate]]:
         """Each optimizer step as the batch, scored at the weights before, and the update."""
         steps = [self._step(before, after) for before, after in pairwise(self.checkpoints)]
         if len(steps) > 1:
             steps = [(replace(batch, seen_N=_seen(batch, one)), one) for batch, one in steps]
         return steps
 
-    def _step(self, before: Checkpoint, after: Checkpoint) -> tuple[ProbeBatch, Update]:
+    def _step(self, before: Checkpoint, after: Checkpoint) -> tuple[ProbeBatch, ProbedUpdate]:
         table = self._table(before, after)
         first = self.checkpoints[0]
         sampled_K = table.logprob_K if first is before else self._logprobs(first)
@@ -112,7 +112,7 @@ def _places(before: Checkpoint, after: Checkpoint) -> dict[str, Ints]:
     return draw_coordinates({name: size for name, size in sizes.items() if name != _TIED})
 
 
-def _seen(batch: ProbeBatch, step: Update) -> Flags:
+def _seen(batch: ProbeBatch, step: ProbedUpdate) -> Flags:
     """Return which rollouts a step was taken on: those whose tokens have a share in it."""
     everything = np.ones(len(batch.rollouts), np.bool_)
     if not step.size:
@@ -127,7 +127,7 @@ def _seen(batch: ProbeBatch, step: Update) -> Flags:
     return np.asarray(shares_N > max(_SEEN, 3 * step.rounding))
 
 
-def _never_seen(batches: Sequence[ProbeBatch]) -> list[Verdict]:
+def _never_seen(batches: Sequence[ProbeBatch]) -> list[ProbeVerdict]:
     """Return a verdict if no step saw a rollout that would have moved the weights."""
     masks = [batch.seen_N for batch in batches if batch.seen_N is not None]
     if not masks:
@@ -139,4 +139,4 @@ def _never_seen(batches: Sequence[ProbeBatch]) -> list[Verdict]:
         return []
     share = float(np.linalg.norm(due_N[left]) / np.linalg.norm(due_N))
     sentence = f"{left.sum()} of {len(left)} rollouts are in no step of the batch"
-    return [Verdict(Kind.WRONG, sentence, "rollouts left out", share)]
+    return [ProbeVerdict(VerdictKind.WRONG, sentence, "rollouts left out", share)]

@@ -14,7 +14,7 @@ WEIGHTS, MOMENTS = "weights", "Adam's first moments"
 
 
 @dataclass(frozen=True)
-class Update:
+class ProbedUpdate:
     """A direction in the space of weights, which follows the gradient.
 
     Attributes:
@@ -49,7 +49,7 @@ def moved(before: Checkpoint, after: Checkpoint) -> tuple[list[str], list[str]]:
     return [name for name in shared if name not in still], still
 
 
-def update(before: Checkpoint, after: Checkpoint, places: Mapping[str, Ints]) -> Update:
+def update(before: Checkpoint, after: Checkpoint, places: Mapping[str, Ints]) -> ProbedUpdate:
     """Return the update at the coordinates.
 
     Where both the checkpoint after and, unless it is the first step, the one before have Adam's
@@ -77,7 +77,7 @@ def update(before: Checkpoint, after: Checkpoint, places: Mapping[str, Ints]) ->
     steps = [_spacing(stored[name]).flatten().numpy()[places[name]] for name in places]
     rounding = float(np.sqrt(sum((step**2).sum() for step in steps) / 12.0))
     exact = all(tensor.dtype in (torch.float32, torch.float64) for tensor in tensors)
-    return Update(change_P, size, rounding / size if size else np.inf, exact, source)
+    return ProbedUpdate(change_P, size, rounding / size if size else np.inf, exact, source)
 
 
 def _gradient(before: Checkpoint, after: Checkpoint, name: str) -> torch.Tensor:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class VerdictKind(StrEnum):
     """What a verdict says."""
 
     FOLLOWS = "follows"
@@ -16,7 +16,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ProbeVerdict:
     """What was found on one update, or on several of them.
 
     Attributes:
@@ -27,7 +27,7 @@ class Verdict:
         notes: what else is worth knowing.
     """
 
-    kind: Kind
+    kind: VerdictKind
     sentence: str
     name: str = ""
     off: float = 0.0
@@ -45,7 +45,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
-def confirmed(first: Verdict, second: Verdict | None, command: str) -> Verdict:
+def confirmed(first: ProbeVerdict, second: ProbeVerdict | None, command: str) -> ProbeVerdict:
     """Return a verdict that a second seed has confirmed, or could not.
 
     Args:
@@ -53,18 +53,26 @@ def confirmed(first: Verdict, second: Verdict | None, command: str) -> Verdict:
         second: of another one; `None` if there is none.
         command: reproduces it.
     """
-    if first.kind is not Kind.WRONG:
+    if first.kind is not VerdictKind.WRONG:
         return first
     if second is None:
         advice = f"one seed only; to confirm it: {command}"
-        return replace(first, kind=Kind.SUSPECT, notes=(*first.notes, advice))
-    if second.kind is not Kind.WRONG:
-        return Verdict(Kind.UNKNOWN, f"seeds differ: {first.sentence} / {second.sentence}")
+        return replace(first, kind=VerdictKind.SUSPECT, notes=(*first.notes, advice))
+    if second.kind is not VerdictKind.WRONG:
+        return ProbeVerdict(
+            VerdictKind.UNKNOWN, f"seeds differ: {first.sentence} / {second.sentence}"
+        )
     notes = (*first.notes, f"two seeds agree; to see it again: {command}")
     return replace(first, off=max(first.off, second.off), notes=notes)
 
 
-def worst(verdicts: Sequence[Verdict]) -> Verdict:
+def worst(verdicts: Sequence[ProbeVerdict]) -> ProbeVerdict:
     """Return the verdict of several updates that deserves most attention."""
-    order = (Kind.WRONG, Kind.SUSPECT, Kind.UNKNOWN, Kind.CHOICE, Kind.FOLLOWS)
+    order = (
+        VerdictKind.WRONG,
+        VerdictKind.SUSPECT,
+        VerdictKind.UNKNOWN,
+        VerdictKind.CHOICE,
+        VerdictKind.FOLLOWS,
+    )
     return min(verdicts, key=lambda verdict: (order.index(verdict.kind), -verdict.off))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tokengym.agents.certify.sources.records import Records
+from tokengym.agents.certify.sources.records import RecordedRollouts
 from tokengym.agents.rollouts import (
     RolloutLog,
     RolloutOrigin,
@@ -31,8 +31,8 @@ def open_runs(paths: Sequence[Path]) -> Mapping[str, RunView]:
 
     Args:
         paths: folders of runs, sweeps, evaluations or certificates, folders with files of rollouts,
-            or folders that hold such folders; files of `tokengym ties --json`; or what `Records`
-            reads: files and folders of rollouts of other programs.
+            or folders that hold such folders; files of `tokengym ties --json`; or what
+            `RecordedRollouts` reads: files and folders of rollouts of other programs.
 
     Raises:
         OptionError: if a folder holds none of these.
@@ -56,7 +56,7 @@ def _imported(path: Path) -> RunView:
         OptionError: if there are none.
     """
     try:
-        rollouts = Records(path).rollouts
+        rollouts = RecordedRollouts(path).rollouts
     except (DataError, OSError) as error:
         raise OptionError(f"{path} holds no run and no rollouts: {error}") from error
     groups: dict[tuple[str, str], int] = {}

@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium
 from gymnasium.spaces import Text
 
-from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import Facts, Source, SourceEpisode, SourceStep, TaskPlace
 from tokengym.agents.certify.sources.gymnasium_text import GymnasiumText
 from tokengym.agents.certify.sources.python import RewardFunction
 
@@ -233,17 +233,17 @@ class Rounds(Source):
         self.exam = exam
         self.facts = Facts("rounds 1.0", declared=(0.0, 1.0), turns=3)
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Begin."""
         prompt, answer = self.exam.task(place.index)
         said: list[str] = []
 
-        def reply(text: str) -> Step:
+        def reply(text: str) -> SourceStep:
             said.append(text)
             reward, done = self.exam.grade(prompt, answer, text), len(said) == 3
-            return Step(reward / 3, done, "" if done else "Again, please.")
+            return SourceStep(reward / 3, done, "" if done else "Again, please.")
 
-        return Episode(prompt, reply, (answer,) * 3, self.exam.claim)
+        return SourceEpisode(prompt, reply, (answer,) * 3, self.exam.claim)
 
 
 def as_rounds(exam: Exam, folder: Path) -> Source:

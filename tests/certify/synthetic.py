@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tokengym.agents.certify.bench import CertifySettings
-from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import Facts, Source, SourceEpisode, SourceStep, TaskPlace
 
 QUICK = CertifySettings(tasks=12, strategies=20, replies=40, drawn=60)
 
@@ -25,35 +25,35 @@ class Products(Source):
 
     facts = Facts("products 1.0", splits=("train", "test"), declared=(0.0, 1.0))
 
-    def factors(self, place: Place) -> tuple[int, int]:
+    def factors(self, place: TaskPlace) -> tuple[int, int]:
         """Draw a Task."""
         key = [place.seed, sum(place.split.encode()), place.index]
         first, second = np.random.default_rng(key).integers(100, 1000, 2)
         return int(first), int(second)
 
-    def prompt(self, place: Place) -> str:
+    def prompt(self, place: TaskPlace) -> str:
         """Word a Task."""
         return "What is {} times {}?".format(*self.factors(place))
 
-    def answer(self, place: Place) -> str:
+    def answer(self, place: TaskPlace) -> str:
         """Solve a Task."""
         first, second = self.factors(place)
         return str(first * second)
 
-    def claim(self, place: Place) -> float | None:
+    def claim(self, place: TaskPlace) -> float | None:
         """Say what the answer earns."""
         return 1.0
 
-    def reward(self, place: Place, text: str) -> Any:
+    def reward(self, place: TaskPlace, text: str) -> Any:
         """Score a reply."""
         said, right = number(text), float(self.answer(place))
         return 0.0 if said is None else float(np.exp(-abs(said - right) / 3e4))
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Begin an episode of one reply."""
-        return Episode(
+        return SourceEpisode(
             self.prompt(place),
-            lambda text: Step(self.reward(place, text), True),
+            lambda text: SourceStep(self.reward(place, text), True),
             (self.answer(place),),
             self.claim(place),
         )
@@ -70,21 +70,23 @@ class Guesses(Products):
 
     facts = Facts("guesses 1.0", splits=("train", "test"), declared=(0.0, 1.0), turns=2)
 
-    def hint(self, place: Place, text: str) -> str:
+    def hint(self, place: TaskPlace, text: str) -> str:
         """Answer the first reply."""
         return "Once more, please."
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Begin an episode of two replies."""
         said: list[str] = []
 
-        def reply(text: str) -> Step:
+        def reply(text: str) -> SourceStep:
             said.append(text)
             last = len(said) == 2
-            return Step(self.reward(place, text) / 2, last, "" if last else self.hint(place, text))
+            return SourceStep(
+                self.reward(place, text) / 2, last, "" if last else self.hint(place, text)
+            )
 
         answer = self.answer(place)
-        return Episode(self.prompt(place), reply, (answer, answer), self.claim(place))
+        return SourceEpisode(self.prompt(place), reply, (answer, answer), self.claim(place))
 
 
 class CostsNonsense(Products):
@@ -92,7 +94,7 @@ class CostsNonsense(Products):
 
     facts = replace(Products.facts, declared=(-1.0, 1.0))
 
-    def reward(self, place: Place, text: str) -> Any:
+    def reward(self, place: TaskPlace, text: str) -> Any:
         """Score a reply."""
         return -1.0 if number(text) is None else 0.2 + 0.8 * float(super().reward(place, text))
 
@@ -102,7 +104,7 @@ class ReadsTags(Products):
 
     facts = replace(Products.facts, form="<answer>{}</answer>")
 
-    def reward(self, place: Place, text: str) -> Any:
+    def reward(self, place: TaskPlace, text: str) -> Any:
         """Score a reply."""
         before, closed, _ = text.rpartition("</answer>")
         _, opened, inside = before.rpartition("<answer>")
@@ -113,11 +115,11 @@ class ReadsTags(Products):
 class ReadsLines(Products):
     """Wants two lines, decorated or not, and reads no box around several lines."""
 
-    def answer(self, place: Place) -> str:
+    def answer(self, place: TaskPlace) -> str:
         """Solve a Task."""
         return "FACTORS {} {}\nPRODUCT {}".format(*self.factors(place), super().answer(place))
 
-    def reward(self, place: Place, text: str) -> Any:
+    def reward(self, place: TaskPlace, text: str) -> Any:
         """Score a reply."""
         said = [] if "boxed" in text else re.findall(r"\nPRODUCT ([\d.,e+]+)", text, re.IGNORECASE)
         right = float(super().answer(place))

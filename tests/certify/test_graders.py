@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tokengym.agents.certify.source import Place, play, say
+from tokengym.agents.certify.source import TaskPlace, play, say
 from tokengym.agents.certify.sources import open_source
 from tokengym.envs.core.errors import OptionError
 
@@ -72,7 +72,7 @@ def opened(folder: Path, code: str, several: list[dict[str, Any]], **options: An
 def test_a_grader_is_called_as_it_is_written(form: str, tmp_path: Path) -> None:
     source = opened(tmp_path, FORMS[form], [rows(number) for number in range(5)])
     for index in range(3):
-        place = Place("", 0, index)
+        place = TaskPlace("", 0, index)
         known = source.start(place).reference
         assert known == (str(index + 3),)
         assert play(source, place, say(*known)).total == 1.0
@@ -105,7 +105,7 @@ def test_rows_are_read_as_their_files_name_them(
     row: dict[str, Any], answer: str | None, tmp_path: Path
 ) -> None:
     code = "def r(prompt, response): return float(eval(prompt) == int(response or 0))"
-    episode = opened(tmp_path, code, [row] * 4).start(Place("", 0, 0))
+    episode = opened(tmp_path, code, [row] * 4).start(TaskPlace("", 0, 0))
     assert episode.prompt == "1 + 3"
     assert episode.reference == (() if answer is None else (answer,))
 
@@ -116,14 +116,14 @@ def test_a_prompt_in_messages_reaches_a_grader_that_reads_messages(tmp_path: Pat
     code += "return [float(p[-1]['content'] == '1 + 3' and c[0]['content'] == a) for p, c, a in "
     code += "zip(prompts, completions, answer)]"
     source = opened(tmp_path, code, [{"prompt": chat, "answer": "4"}] * 4)
-    assert play(source, Place("", 0, 0), say("4")).total == 1.0
+    assert play(source, TaskPlace("", 0, 0), say("4")).total == 1.0
 
 
 def test_the_template_makes_a_reply_of_an_answer(tmp_path: Path) -> None:
     code = "def r(response, answer): return float(response == f'<<{answer}>>')"
     source = opened(tmp_path, code, [rows(1)] * 4, reply_template="<<{}>>")
     assert source.facts.form == "<<{}>>"
-    assert source.start(Place("", 0, 0)).reference == ("4",)
+    assert source.start(TaskPlace("", 0, 0)).reference == ("4",)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,13 @@ from tokengym.agents.certify.certificate import Certificate, certify
 from tokengym.agents.certify.checks.gamed import at_most_half
 from tokengym.agents.certify.finding import Finding, Severity, Status
 from tokengym.agents.certify.policy import Requirement
-from tokengym.agents.certify.source import Episode, Facts, Place, SourceFailure, Step
+from tokengym.agents.certify.source import (
+    Facts,
+    SourceEpisode,
+    SourceFailure,
+    SourceStep,
+    TaskPlace,
+)
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate
 
@@ -32,7 +38,7 @@ def paying(share: float, wanted: Callable[[str], bool], value: float = 1.0) -> P
     """Pay a value for replies of some kind on a share of the Tasks."""
 
     class Pays(AllOrNothing):
-        def reward(self, place: Place, text: str) -> Any:
+        def reward(self, place: TaskPlace, text: str) -> Any:
             mine = (place.index // 2 * 7) % 20 < 20 * share
             return value if mine and wanted(text) else super().reward(place, text)
 
@@ -99,7 +105,7 @@ class _Costs(Products):
     def __init__(self, mark: str, cost: float) -> None:
         self.mark, self.cost = mark, cost
 
-    def reward(self, place: Place, text: str) -> Any:
+    def reward(self, place: TaskPlace, text: str) -> Any:
         cost = self.cost if self.mark in text and place.index % 8 == 0 else 0.0
         return max(super().reward(place, text) - cost, 0.0)
 
@@ -108,7 +114,7 @@ class _Claims(Products):
     def __init__(self, claimed: float) -> None:
         self.claimed = claimed
 
-    def claim(self, place: Place) -> float | None:
+    def claim(self, place: TaskPlace) -> float | None:
         return self.claimed if place.index % 5 == 0 else 1.0
 
 
@@ -120,7 +126,7 @@ class _Shares(Products):
     def __init__(self, split: str, share: float) -> None:
         self.split, self.share = split, share
 
-    def factors(self, place: Place) -> tuple[int, int]:
+    def factors(self, place: TaskPlace) -> tuple[int, int]:
         mine = place.split == self.split and place.index % 100 < 100 * self.share
         return super().factors(replace(place, split="train") if mine else place)
 
@@ -129,7 +135,7 @@ class _Seeds(Seeded):
     def __init__(self, share: float) -> None:
         self.share = share
 
-    def factors(self, place: Place) -> tuple[int, int]:
+    def factors(self, place: TaskPlace) -> tuple[int, int]:
         mine = place.index % 100 < 100 * self.share
         return super().factors(replace(place, seed=0) if mine else place)
 
@@ -138,7 +144,7 @@ class _Repeats(Products):
     def __init__(self, share: float) -> None:
         self.share = share
 
-    def factors(self, place: Place) -> tuple[int, int]:
+    def factors(self, place: TaskPlace) -> tuple[int, int]:
         mine = 0 < place.index <= 100 * self.share
         return super().factors(replace(place, index=0) if mine else place)
 
@@ -172,7 +178,7 @@ def test_gaming_is_what_the_whole_interval_says(share: Estimate, verdict: bool |
 
 def test_what_an_extreme_reply_alone_breaks_is_fragile() -> None:
     class Digits(AllOrNothing):
-        def reward(self, place: Place, text: str) -> Any:
+        def reward(self, place: TaskPlace, text: str) -> Any:
             int("".join(filter(str.isdecimal, text)) or "0")
             return super().reward(place, text)
 
@@ -183,7 +189,7 @@ def test_what_an_extreme_reply_alone_breaks_is_fragile() -> None:
 @pytest.mark.parametrize(("digits", "severity"), [(2, Severity.DEFECT), (1000, Severity.FRAGILE)])
 def test_to_hang_on_an_extreme_reply_alone_is_fragile(digits: int, severity: Severity) -> None:
     class Hangs(AllOrNothing):
-        def reward(self, place: Place, text: str) -> Any:
+        def reward(self, place: TaskPlace, text: str) -> Any:
             if re.search(rf"[0-9]{{{digits}}}", text) and text != self.answer(place):
                 raise SourceFailure("no answer in 60 s")
             return super().reward(place, text)
@@ -197,14 +203,14 @@ def test_to_stop_where_each_step_costs_beats_no_claim_and_is_told_as_what_it_is(
     class Walk(Guesses):
         facts = replace(Guesses.facts, declared=None, turns=5)
 
-        def start(self, place: Place) -> Episode:
+        def start(self, place: TaskPlace) -> SourceEpisode:
             said: list[str] = []
 
-            def reply(text: str) -> Step:
+            def reply(text: str) -> SourceStep:
                 said.append(text)
-                return Step(-1.0, said[-4:] == [self.answer(place)] * 4, "Go on.")
+                return SourceStep(-1.0, said[-4:] == [self.answer(place)] * 4, "Go on.")
 
-            return Episode(self.prompt(place), reply, (self.answer(place),) * 4, -4.0)
+            return SourceEpisode(self.prompt(place), reply, (self.answer(place),) * 4, -4.0)
 
     checks = ["sound.claim_unbeaten", "statistical.adversarial_floor"]
     claim, told = certify(Walk(), "walk", MANY, only=checks).findings
@@ -218,7 +224,7 @@ def test_one_cause_is_one_finding() -> None:
     class Noisy(AllOrNothing):
         count = 0
 
-        def reward(self, place: Place, text: str) -> Any:
+        def reward(self, place: TaskPlace, text: str) -> Any:
             self.count += 1
             return super().reward(place, text) * (0.9 + 0.1 * math.sin(self.count))
 

@@ -21,7 +21,7 @@ from tokengym.agents.certify.bench import Bench
 from tokengym.agents.certify.certificate import certify
 from tokengym.agents.certify.checks import sound
 from tokengym.agents.certify.finding import CHECKS, Severity, Status
-from tokengym.agents.certify.source import Episode, Place, say
+from tokengym.agents.certify.source import SourceEpisode, TaskPlace, say
 
 
 @pytest.mark.nightly
@@ -45,7 +45,7 @@ def test_a_planted_fault_is_caught(
 
 def test_a_source_that_raises_when_it_starts_is_a_defect_and_other_checks_go_on() -> None:
     class Breaks(Products):
-        def start(self, place: Place) -> Episode:
+        def start(self, place: TaskPlace) -> SourceEpisode:
             raise KeyError(place.index)
 
     certificate = certify(Breaks(), "broken", QUICK)
@@ -71,7 +71,7 @@ def test_memory_that_caches_may_have_filled_is_not_told() -> None:
 
 def test_a_check_that_takes_too_long_gives_up_and_others_go_on() -> None:
     class Sluggish(Products):
-        def reward(self, place: Place, text: str) -> Any:
+        def reward(self, place: TaskPlace, text: str) -> Any:
             time.sleep(0.1)
             return super().reward(place, text)
 
@@ -101,7 +101,7 @@ class PaysEverything(Products):
     def __init__(self, tasks: int) -> None:
         self.facts = replace(Products.facts, splits=(), size=2 * tasks)
 
-    def reward(self, place: Place, text: str) -> Any:
+    def reward(self, place: TaskPlace, text: str) -> Any:
         return 1.0
 
 
@@ -120,7 +120,7 @@ def test_what_a_policy_earned_already_is_not_played_again() -> None:
     played: list[tuple[int, str]] = []
 
     class Watched(Products):
-        def reward(self, place: Place, text: str) -> Any:
+        def reward(self, place: TaskPlace, text: str) -> Any:
             played.append((place.index, text))
             return 0.5 if text == "known" else 0.0
 

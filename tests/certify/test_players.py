@@ -11,7 +11,7 @@ from tests.certify.synthetic import QUICK, Guesses, Products
 from tokengym.agents.certify.certificate import certify
 from tokengym.agents.certify.finding import Finding, Status
 from tokengym.agents.certify.players import player
-from tokengym.agents.certify.source import Place
+from tokengym.agents.certify.source import TaskPlace
 from tokengym.envs.core.errors import OptionError
 
 SOLVER = """
@@ -26,7 +26,7 @@ APART = "statistical.difficulty_separation"
 
 
 class Large(Products):
-    def factors(self, place: Place) -> tuple[int, int]:
+    def factors(self, place: TaskPlace) -> tuple[int, int]:
         first, second = super().factors(place)
         return 10 * first, second
 

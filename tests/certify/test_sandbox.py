@@ -16,7 +16,7 @@ from tests.certify.synthetic import QUICK, Products
 from tokengym.agents.certify.certificate import certify, certify_target
 from tokengym.agents.certify.finding import Severity, Status
 from tokengym.agents.certify.sandbox import Limits, Sandbox
-from tokengym.agents.certify.source import Place, SourceFailure, Stopwatch, Trace, play, say
+from tokengym.agents.certify.source import SourceFailure, Stopwatch, TaskPlace, Trace, play, say
 
 GRADER = """
 import os, socket, sys, time
@@ -58,7 +58,7 @@ def hangs(prompt, reply):
     time.sleep(60 if reply else 0)
     return 0.0
 """
-FIRST = Place("", 0, 0)
+FIRST = TaskPlace("", 0, 0)
 
 
 @pytest.fixture(scope="module")

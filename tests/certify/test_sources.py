@@ -13,7 +13,7 @@ from tests.testing.broken import DrawsAnew
 from tests.testing.thermometer import POLICIES, SPEC, Thermometer
 from tokengym.agents.certify.certificate import certify
 from tokengym.agents.certify.finding import Status
-from tokengym.agents.certify.source import Place, play, say
+from tokengym.agents.certify.source import TaskPlace, play, say
 from tokengym.agents.certify.sources import is_recorded, open_source
 from tokengym.agents.certify.sources.worlds import TokengymWorld
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
@@ -30,7 +30,7 @@ def test_a_world_pays_the_reference_what_it_pays_the_oracle(target: str) -> None
     world = make_world(*target.split(":"))
     role = world.spec.roles[0]
     for index in range(2):
-        place = Place("test", 0, index)
+        place = TaskPlace("test", 0, index)
         episode = source.start(place)
         task = world.task("test", index)
         assert episode.prompt == world.start(task).text
@@ -53,7 +53,7 @@ def test_a_task_of_a_world_is_drawn_twice_however_often_it_is_played() -> None:
 
     source = TokengymWorld(Counts(SPEC), POLICIES["oracle"])
     for _ in range(4):
-        play(source, Place("train", 0, 7), say("20"))
+        play(source, TaskPlace("train", 0, 7), say("20"))
     assert drawn == [7, 7]
 
 
@@ -66,14 +66,14 @@ def test_a_world_that_draws_a_task_anew_has_no_control_of_its_seed() -> None:
 
 def test_a_choice_of_gymnasium_is_named_by_the_last_integer() -> None:
     source = open_source("gymnasium:FrozenLake-v1", {"is_slippery": False})
-    trace = play(source, Place("", 0, 0), say("I go 1", "1", "2", "2", "not 0 but 1", "2"))
+    trace = play(source, TaskPlace("", 0, 0), say("I go 1", "1", "2", "2", "not 0 but 1", "2"))
     env: Any = gymnasium.make("FrozenLake-v1", is_slippery=False)
     env.reset(seed=0)
     expected = [env.step(action) for action in (1, 1, 2, 2, 1, 2)]
     assert trace.rewards == tuple(reward for _, reward, *_ in expected)
     assert trace.total == 1.0
     assert trace.done
-    first = play(source, Place("", 0, 0), say("north", "7"))
+    first = play(source, TaskPlace("", 0, 0), say("north", "7"))
     env.reset(seed=0)
     left = [env.step(0) for _ in first.replies]
     assert (first.rewards, first.done) == (tuple(reward for _, reward, *_ in left), False)
@@ -88,7 +88,7 @@ def test_data_sets_of_reasoning_gym_pay_their_answers() -> None:
     source = open_source("reasoning-gym:chain_sum", {"min_terms": 2})
     items = reasoning_gym.create_dataset("chain_sum", seed=3, size=500, min_terms=2)
     for index in range(3):
-        place = Place("", 3, index)
+        place = TaskPlace("", 3, index)
         episode = source.start(place)
         assert episode.prompt == items[index]["question"]
         assert episode.reference == (items[index]["answer"],)
@@ -101,7 +101,7 @@ def test_data_sets_of_reasoning_gym_pay_their_answers() -> None:
 def test_a_level_of_reasoning_gym_is_that_of_its_curriculum() -> None:
     pytest.importorskip("reasoning_gym", reason="needs the extra `reasoning-gym`")
     easy, hard = (
-        open_source("reasoning-gym:chain_sum", {"level": level}).start(Place("", 0, 0)).prompt
+        open_source("reasoning-gym:chain_sum", {"level": level}).start(TaskPlace("", 0, 0)).prompt
         for level in (0, 4)
     )
     assert len(easy) < len(hard)
@@ -110,7 +110,7 @@ def test_a_level_of_reasoning_gym_is_that_of_its_curriculum() -> None:
 def test_games_of_textarena_pay_when_they_end() -> None:
     textarena = pytest.importorskip("textarena", reason="needs the extra `textarena`")
     source = open_source("textarena:Bandit-v0", {})
-    trace = play(source, Place("", 0, 5), say("[red]"))
+    trace = play(source, TaskPlace("", 0, 5), say("[red]"))
     game = textarena.make("Bandit-v0")
     game.reset(num_players=1, seed=5)
     _, prompt = game.get_observation()
@@ -137,8 +137,8 @@ def test_a_solver_of_the_users_gives_the_references(tmp_path: Path) -> None:
     (tmp_path / "solvers.py").write_text(SOLVERS)
     options = {"is_slippery": False, "reference": f"{tmp_path}/solvers.py:walk", "best": 1.0}
     lake = open_source("gymnasium:FrozenLake-v1", options)
-    episode = lake.start(Place("", 0, 0))
-    assert episode.claim == play(lake, Place("", 0, 0), say(*episode.reference)).total == 1.0
+    episode = lake.start(TaskPlace("", 0, 0))
+    assert episode.claim == play(lake, TaskPlace("", 0, 0), say(*episode.reference)).total == 1.0
     pytest.importorskip("textarena", reason="needs the extra `textarena`")
     options = {"reference": f"{tmp_path}/solvers.py:press_the_best", "best": 1.0}
     bandit = certify(
@@ -274,7 +274,7 @@ def test_files_are_read_as_tools_write_them(tmp_path: Path) -> None:
     assert (read.prompt, read.reply) == ("1\u2028+ 1?", "2")
     (tmp_path / "grader.py").write_text("def reward(prompt, reply):\n    return len(prompt)\n")
     options = {"prompts": f"{tmp_path}/rows.jsonl"}
-    assert open_source(f"{tmp_path}/grader.py:reward", options).start(Place("", 0, 0)).prompt
+    assert open_source(f"{tmp_path}/grader.py:reward", options).start(TaskPlace("", 0, 0)).prompt
     with pytest.raises(OptionError, match=r"take no options, got \['prompts'\]"):
         open_source(f"{tmp_path}/rows.jsonl", options)
     (tmp_path / "rows.jsonl").write_bytes('{"prompt": "\u00e9"}\n'.encode("latin-1"))
@@ -298,7 +298,7 @@ def test_a_reward_function_needs_prompts_that_are_text(tmp_path: Path) -> None:
     (tmp_path / "prompts.jsonl").write_text('{"prompt": "a"}\n{"prompt": "b", "split": "test"}\n')
     source = open_source(target, {"prompts": f"{tmp_path}/prompts.jsonl", "declared": [0, 9]})
     assert (source.facts.splits, source.facts.declared) == (("", "test"), (0.0, 9.0))
-    assert play(source, Place("test", 0, 0), say("four")).total == 4.0
+    assert play(source, TaskPlace("test", 0, 0), say("four")).total == 4.0
 
 
 def test_a_builder_of_the_cookbook_pays_as_its_environment_checks() -> None:
@@ -309,11 +309,11 @@ def test_a_builder_of_the_cookbook_pays_as_its_environment_checks() -> None:
     rng = np.random.RandomState(1)  # of the second batch
     for index in range(3, 6):
         first, second = (rng.randint(0, 101) for _ in range(2))
-        episode = source.start(Place("", 0, index))
+        episode = source.start(TaskPlace("", 0, index))
         assert f"What is {first} + {second}?" in episode.prompt
         assert episode.reference == (str(first + second),)
         paid = [
-            play(source, Place("", 0, index), say(said)).total
+            play(source, TaskPlace("", 0, index), say(said)).total
             for said in ("-1", str(first + second))
         ]
         assert paid == [0.0, 1.0]
@@ -360,7 +360,9 @@ def test_an_action_of_openenv_that_is_a_number_is_the_last_one_of_a_reply(tmp_pa
     (tmp_path / "buttons_app.py").write_text(INTEGER_APP)
     (tmp_path / "openenv.yaml").write_text("name: buttons\napp: buttons_app:app\n")
     source = open_source(f"openenv:{tmp_path}", {})
-    paid = [play(source, Place("", 0, 0), say(t)).total for t in ("1, no: 3", "3 or 1", "three")]
+    paid = [
+        play(source, TaskPlace("", 0, 0), say(t)).total for t in ("1, no: 3", "3 or 1", "three")
+    ]
     assert paid == [1.0, 0.0, 0.0]
 
 
@@ -369,14 +371,18 @@ def test_an_environment_of_openenv_pays_what_the_world_behind_it_does(tmp_path: 
     (tmp_path / "energy_app.py").write_text(APP)
     (tmp_path / "openenv.yaml").write_text("name: energy\napp: energy_app:app\n")
     source = open_source(f"openenv:{tmp_path}", {"index": 3, "split": "test", "sessions": 2})
-    expected = play(open_source("energy", {}), Place("test", 0, 3), say("BATTERY 1", "BATTERY 0"))
+    expected = play(
+        open_source("energy", {}), TaskPlace("test", 0, 3), say("BATTERY 1", "BATTERY 0")
+    )
     from tests.neighbours.test_openenv import served
 
     with served("energy") as address:
         remote = open_source(f"openenv:http://{address}", {"index": 3, "split": "test"})
-        assert play(remote, Place("", 0, 0), say("BATTERY 1", "BATTERY 0")).total == expected.total
+        assert (
+            play(remote, TaskPlace("", 0, 0), say("BATTERY 1", "BATTERY 0")).total == expected.total
+        )
     for _ in range(4):  # more than the server has room for
-        trace = play(source, Place("", 0, 0), say("BATTERY 1", "BATTERY 0"))
+        trace = play(source, TaskPlace("", 0, 0), say("BATTERY 1", "BATTERY 0"))
         assert trace.prompt == expected.prompt
         assert trace.texts == expected.texts
         assert trace.rewards == expected.rewards

@@ -1,11 +1,13 @@
 """What a user reaches from the package: names, help, version, and how objects show themselves."""
 
+import ast
 import importlib
 import pydoc
 import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import Counter
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -138,3 +140,18 @@ def test_names_of_a_package_in_an_archive_are_found_when_they_are_used(
     assert package.Thing.__module__ == "archived.slow"
     with pytest.raises(AttributeError, match="'archived' has no attribute 'Other'"):
         _ = package.Other
+
+
+_OF_OTHER_ROOMS = {"Batch", "Estimator", "Score", "Source", "Tool", "WorldEnvironment"}
+"""Names that two rooms have still."""
+
+
+def test_no_public_class_name_stands_for_two_classes() -> None:
+    classes = Counter(
+        node.name
+        for package in ("agents", "envs", "rewards")
+        for file in (ROOT / package).rglob("*.py")
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, count in classes.items() if count > 1} <= _OF_OTHER_ROOMS

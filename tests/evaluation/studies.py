@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.played_ties import tie_study
 from tokengym.agents.evaluation.ties import TieStudy
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
@@ -24,11 +24,11 @@ def study_script(
     """Study a policy of a world on these Tasks; `null` plays the other roles."""
     role, *others = world.spec.roles
     opponents = dict.fromkeys(others, "null")
-    place = Place(world.spec.id, world.level, role, opponents, {}, "test", len(tasks))
+    place = EvaluationPlace(world.spec.id, world.level, role, opponents, {}, "test", len(tasks))
     scripts = dict.fromkeys(others, policies["null"])
     origin = RolloutOrigin("evaluation", opponents=opponents, seed=0)
     played = EvaluatedWorld(place, world, tasks, scripts, policies, origin, executor)
-    return tie_study(played, Plan((place,), (name,), max(sizes)), sizes)
+    return tie_study(played, EvaluationPlan((place,), (name,), max(sizes)), sizes)
 
 
 def play_group(

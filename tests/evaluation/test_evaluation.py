@@ -16,7 +16,7 @@ import pytest
 
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder, write_tables
-from tokengym.agents.evaluation.plan import Plan
+from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.report import evaluation_report
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
@@ -271,7 +271,7 @@ def test_worlds_are_named_with_their_level() -> None:
 
 def test_settings_survive_their_json(tmp_path: Path) -> None:
     plan = asked(price_read=0.5, price_written=2.0, opponents={}, temperature=0.3).plan
-    assert read_plain(Plan, json.loads(json.dumps(asdict(plan)))) == plan
+    assert read_plain(EvaluationPlan, json.loads(json.dumps(asdict(plan)))) == plan
     assert plan.prices == (0.5, 2.0)
     (tmp_path / "evaluation.json").write_text("{}")
     with pytest.raises(DataError, match="has schema None"):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from tests.training.jobs import run_job
 from tokengym.agents.cli import app
-from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.played_ties import tie_study
 from tokengym.agents.evaluation.ties import TieStudy
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
@@ -29,11 +29,11 @@ def study(served: dict[str, Any], tasks: int, sizes: tuple[int, ...], **sampling
     """Study the served model on test Tasks of forecast."""
     options = {"prompt": "terse"}
     role, max_tokens = "forecaster", FORECAST.max_tokens
-    place = Place(
+    place = EvaluationPlace(
         FORECAST.world, FORECAST.level, role, {}, options, "test", tasks, max_tokens=max_tokens
     )
     place = replace(place, **sampling)
-    plan = Plan((place,), (served["model"],), max(sizes), base_url=served["base_url"])
+    plan = EvaluationPlan((place,), (served["model"],), max(sizes), base_url=served["base_url"])
     return tie_study(EvaluatedWorld.resolve(place, 0), plan, sizes)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.plan import Place, Plan
+from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.run import Evaluation
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnRecord
@@ -16,14 +16,14 @@ from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.registry import make_world, scripted_opponent, spec
 
 
-def place_of(config: JobConfig, role: str, tasks: int) -> Place:
+def place_of(config: JobConfig, role: str, tasks: int) -> EvaluationPlace:
     """Return the place in which a job evaluates a role."""
     world = spec(config.world)
     scripts = {other: scripted_opponent(world, other) for other in world.roles if other != role}
     opponents = {**scripts, **config.opponents}
     options = {**config.options, **world.evaluation}
     what = world.id, config.level, role, opponents, options, "test"
-    return Place(*what, tasks, config.temperature, config.max_tokens)  # type: ignore[arg-type]
+    return EvaluationPlace(*what, tasks, config.temperature, config.max_tokens)  # type: ignore[arg-type]
 
 
 def rollouts(
@@ -99,7 +99,7 @@ def write_evaluation(
     places = [
         place_of(part, role, count) for (part, role), count in zip(parts, counts, strict=True)
     ]
-    plan = Plan(tuple(places), tuple(played))
+    plan = EvaluationPlan(tuple(places), tuple(played))
     for policy, of_place in played.items():
         for place, records in zip(places, of_place, strict=True):
             run.rollouts.append(plan.segment(place, policy), records)

@@ -49,7 +49,7 @@ from tests.neighbours.reference import (
 )
 from tests.neighbours.scripted_model import scripted_model
 from tokengym.agents.adapters.rows import task_rows
-from tokengym.agents.certify.source import Place
+from tokengym.agents.certify.source import TaskPlace
 from tokengym.agents.certify.sources import open_source
 from tokengym.agents.rollouts.formats import write_rows
 from tokengym.envs.core.errors import DataError
@@ -206,7 +206,7 @@ def test_certify_grades_by_a_resources_server(tmp_path: Path) -> None:
     said = {"prompts": str(tmp_path / "rows.jsonl"), "reply_template": r"\boxed{{{}}}"}
     source = open_source("resources_servers.mcqa.app:MCQAResourcesServer", said)
     assert source.facts.package.startswith("nemo-gym 0.")
-    episode = source.start(Place("", 0, 0))
+    episode = source.start(TaskPlace("", 0, 0))
     assert (episode.prompt, episode.reference) == ("A: 3 or B: 4?", ("B",))
     earned = [episode.reply(reply).reward for reply in (r"\boxed{B}", r"\boxed{A}", "\ud800")]
     assert earned == [1.0, 0.0, 0.0]

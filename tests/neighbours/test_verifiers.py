@@ -34,7 +34,7 @@ from tests.neighbours.reference import (
     replies_by_text,
 )
 from tests.neighbours.scripted_model import scripted_model
-from tokengym.agents.certify.source import Place, play, say
+from tokengym.agents.certify.source import TaskPlace, play, say
 from tokengym.agents.certify.sources import open_source
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs import baselines, make_world
@@ -107,7 +107,7 @@ def test_a_source_of_certificates_plays_the_same_episode() -> None:
     options = {"world": "energy", "split": "test", "tasks": 3}
     source = open_source(f"verifiers:{ID}", options)
     own = open_source("energy", {})
-    place, said = Place("test", 0, 1), own.start(Place("test", 0, 1)).reference
+    place, said = TaskPlace("test", 0, 1), own.start(TaskPlace("test", 0, 1)).reference
     trace, expected = play(source, place, say(*said)), play(own, place, say(*said))
     assert source.facts.size == 3
     assert (trace.prompt, trace.replies) == (expected.prompt, expected.replies)

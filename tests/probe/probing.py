@@ -14,7 +14,7 @@ from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.scores import ScoreTable, draw_coordinates, score_table
 from tokengym.agents.probe.steps import Training
 from tokengym.agents.probe.update import update
-from tokengym.agents.probe.verdict import Verdict
+from tokengym.agents.probe.verdict import ProbeVerdict
 from tokengym.agents.probe.worlds import WORLDS, designed_rollouts
 from tokengym.rewards.arrays import Ints
 
@@ -40,7 +40,7 @@ def places() -> dict[str, Ints]:
 
 def probe(
     settings: Settings, seed: int = 0, claims: Claims | None = None, few: bool = False
-) -> Verdict:
+) -> ProbeVerdict:
     """Judge the first update of a trainer."""
     rollouts, own = batch_of(seed, few), settings.temperature
     before, after = trained(settings, rollouts, seed)
@@ -68,7 +68,7 @@ def probe_steps(
     rollouts: Sequence[ProbeRollout],
     seed: int = 0,
     rows: Sequence[Sequence[int] | None] = (None, None),
-) -> list[Verdict]:
+) -> list[ProbeVerdict]:
     """Judge several updates on one batch, all with ratios and a reference of the first weights."""
     trainer = PlainTrainer(tiny_model(seed), settings)
     with torch.no_grad():

@@ -4,7 +4,7 @@ import pytest
 
 from tests.probe.plain_trainer import Settings
 from tests.probe.probing import FEW, batch_of, probe, probe_steps
-from tokengym.agents.probe.verdict import Kind
+from tokengym.agents.probe.verdict import VerdictKind
 from tokengym.agents.probe.worlds import designed_rollouts
 
 pytestmark = pytest.mark.nightly
@@ -24,7 +24,7 @@ FOLLOWS = {
 def test_a_right_first_update_follows(seed: int) -> None:
     for name, settings in FOLLOWS.items():
         verdict = probe(settings, seed, few=True)
-        assert verdict.kind is Kind.FOLLOWS, f"{name}: {verdict}"
+        assert verdict.kind is VerdictKind.FOLLOWS, f"{name}: {verdict}"
         assert verdict.off < 1e-3
 
 
@@ -33,13 +33,13 @@ def test_groups_of_two_and_eight_follow(seed: int) -> None:
     for size in (2, 8):
         rollouts = designed_rollouts(seed, size, FEW[1:])
         verdicts = probe_steps(Settings(), rollouts, seed, rows=[None])
-        assert {one.kind for one in verdicts} == {Kind.FOLLOWS}, verdicts
+        assert {one.kind for one in verdicts} == {VerdictKind.FOLLOWS}, verdicts
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_small_learning_rate_cannot_be_judged(seed: int) -> None:
     verdict = probe(Settings(rate=1e-6), seed, few=True)
-    assert verdict.kind is Kind.UNKNOWN
+    assert verdict.kind is VerdictKind.UNKNOWN
     assert "use a learning rate" in str(verdict)
 
 
@@ -48,7 +48,7 @@ def test_second_updates_of_a_batch_follow(seed: int) -> None:
     rollouts = batch_of(seed, few=True)
     for clip in (None, 0.2):
         verdicts = probe_steps(Settings(rate=0.1, clip=clip), rollouts, seed)
-        assert {one.kind for one in verdicts} == {Kind.FOLLOWS}, verdicts
+        assert {one.kind for one in verdicts} == {VerdictKind.FOLLOWS}, verdicts
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -57,4 +57,4 @@ def test_two_steps_on_halves_of_a_batch_follow(seed: int) -> None:
     half = len(rollouts) // 2
     rows = [range(half), range(half, 2 * half)]
     verdicts = probe_steps(Settings(rate=0.1), rollouts, seed, rows)
-    assert {one.kind for one in verdicts} == {Kind.FOLLOWS}, verdicts
+    assert {one.kind for one in verdicts} == {VerdictKind.FOLLOWS}, verdicts

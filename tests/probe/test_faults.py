@@ -12,7 +12,7 @@ from tokengym.agents.probe.estimators import RARE, expected_cosine
 from tokengym.agents.probe.fit import Fit
 from tokengym.agents.probe.judge import Claims
 from tokengym.agents.probe.update import update
-from tokengym.agents.probe.verdict import Kind, Verdict
+from tokengym.agents.probe.verdict import ProbeVerdict, VerdictKind
 
 BY_NAME = {
     "sign": "sign",
@@ -37,7 +37,7 @@ BY_NAME = {
 """Faults of a first update, and the names they are found under; empty if found without a name."""
 
 
-def judged(fault: str, seed: int) -> Verdict:
+def judged(fault: str, seed: int) -> ProbeVerdict:
     return probe(Settings(fault=fault), seed)
 
 
@@ -45,14 +45,14 @@ def judged(fault: str, seed: int) -> Verdict:
 @pytest.mark.parametrize("fault", BY_NAME)
 def test_a_planted_fault_is_wrong_under_its_name(fault: str) -> None:
     verdict = judged(fault, 0)
-    assert (verdict.kind, verdict.name) == (Kind.WRONG, BY_NAME[fault])
+    assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, BY_NAME[fault])
     assert verdict.off > 0.005
 
 
 @pytest.mark.nightly
 def test_a_fault_without_a_name_is_described() -> None:
     verdict = judged("shuffled", 1)
-    assert verdict.kind is Kind.WRONG
+    assert verdict.kind is VerdictKind.WRONG
     assert "so rewards or baselines differ" in str(verdict)
 
 
@@ -60,13 +60,13 @@ def test_a_fault_without_a_name_is_described() -> None:
 def test_a_temperature_that_the_gradient_forgets_is_found() -> None:
     settings = Settings(temperature=0.7, fault="temperature")
     verdict = probe(settings)
-    assert (verdict.kind, verdict.name) == (Kind.WRONG, "temperature")
+    assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, "temperature")
 
 
 def test_a_setting_that_is_ignored_is_found() -> None:
     claims = Claims(asked=("centred by group",))
     verdict = probe(Settings(fault="ignored setting"), claims=claims)
-    assert (verdict.kind, verdict.name) == (Kind.WRONG, "ignored setting")
+    assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, "ignored setting")
     assert "trained standardised by group (ddof 1, eps 0.0001)" in verdict.sentence
 
 
@@ -74,10 +74,10 @@ def test_a_setting_that_is_ignored_is_found() -> None:
 def test_averages_by_micro_batch_are_a_choice_only_where_documented() -> None:
     settings = Settings(weighting="micro mean", micro_batch=8)
     verdict = probe(settings)
-    assert (verdict.kind, verdict.name) == (Kind.WRONG, "micro-batches")
+    assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, "micro-batches")
     documented = Claims({"token mean of micro-batches": "loss_type='bnpo'"})
     verdict = probe(settings, claims=documented)
-    assert verdict.kind is Kind.CHOICE
+    assert verdict.kind is VerdictKind.CHOICE
     assert "as loss_type='bnpo' documents" in str(verdict)
 
 
@@ -86,15 +86,15 @@ def test_a_second_update_without_the_ratio_is_found() -> None:
     first, second = probe_steps(
         Settings(rate=0.3, fault="stale without ratio"), batch_of(0, few=True)
     )
-    assert first.kind is Kind.FOLLOWS
-    assert (second.kind, second.name) == (Kind.WRONG, "stale without ratio")
+    assert first.kind is VerdictKind.FOLLOWS
+    assert (second.kind, second.name) == (VerdictKind.WRONG, "stale without ratio")
 
 
 @pytest.mark.nightly
 def test_the_sign_of_a_kl_penalty_is_found() -> None:
     settings = Settings(rate=0.3, beta=0.1, fault="sign of KL")
     _, second = probe_steps(settings, batch_of(0, few=True))
-    assert second.kind is Kind.WRONG
+    assert second.kind is VerdictKind.WRONG
     assert second.name == "sign of: with a KL penalty to the reference"
 
 
@@ -103,7 +103,7 @@ def test_rollouts_that_no_step_sees_are_found() -> None:
     rollouts = batch_of(0, few=True)
     rows = [range(4), range(4, 8)]
     *steps, missing = probe_steps(Settings(rate=0.3), rollouts, rows=rows)
-    assert {step.kind for step in steps} == {Kind.FOLLOWS}
+    assert {step.kind for step in steps} == {VerdictKind.FOLLOWS}
     assert missing.sentence == "4 of 12 rollouts are in no step of the batch"
 
 
@@ -117,7 +117,7 @@ def test_choices_are_named_with_their_constants() -> None:
         (Settings(weighting="own mean"), "centred by group, mean over its tokens"),
     ):
         verdict = probe(settings)
-        assert verdict.kind is Kind.CHOICE
+        assert verdict.kind is VerdictKind.CHOICE
         assert verdict.name.startswith(name)
         assert ("expected cosine 0.56" in str(verdict)) is name.startswith("standardised")
 

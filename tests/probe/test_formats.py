@@ -12,7 +12,7 @@ import torch
 from tests.docs.pages import blocks
 from tokengym.agents.probe.rollouts import ProbeRollout, read_rollouts
 from tokengym.agents.probe.sent import judge_sent
-from tokengym.agents.probe.verdict import Kind
+from tokengym.agents.probe.verdict import VerdictKind
 from tokengym.envs.core.errors import DataError
 
 PAGE = Path(__file__).parents[2] / "docs" / "probe.md"
@@ -51,7 +51,7 @@ def test_nemo_rl_s_lines_are_read_as_they_are(tmp_path: Path) -> None:
     )
     assert rollouts[2] == read
     verdict = judge_sent(rollouts)
-    assert (verdict.kind, verdict.name) == (Kind.FOLLOWS, "centred by group")
+    assert (verdict.kind, verdict.name) == (VerdictKind.FOLLOWS, "centred by group")
     file.write_text(json.dumps({**nemo_rl(0.0), "token_ids": [[1], [2]]}))
     with pytest.raises(DataError, match=r"line 1: a line of NeMo-RL needs lists of one entry"):
         read_rollouts(file)

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
-from tokengym.agents.probe.numerics import Gap, Measurement, Scored, _sample, _score
+from tokengym.agents.probe.numerics import Gap, Measurement, ScoredReply, _sample, _score
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def test_figures_are_those_computed_by_hand() -> None:
-    first = Scored([1, 2, 3], [4, 5], np.array([-1.0, -2.0]), np.array([-1.0, -1.9]))
-    second = Scored([1] * 6, [4, 5, 6], np.array([-1.0] * 3), np.array([-1.2, -1.0, -0.95]))
+    first = ScoredReply([1, 2, 3], [4, 5], np.array([-1.0, -2.0]), np.array([-1.0, -1.9]))
+    second = ScoredReply([1] * 6, [4, 5, 6], np.array([-1.0] * 3), np.array([-1.2, -1.0, -0.95]))
     found = Measurement.of("here", "m", 2, [first, second])
     assert asdict(found.all) == pytest.approx(
         {
@@ -50,7 +50,7 @@ def test_sampled_and_trained_log_probabilities_are_the_model_s_and_old_weights_s
     job = Job.resolve(preset("forecast", **served))
     model = AutoModelForCausalLM.from_pretrained(served["model"], dtype=torch.float32)
 
-    async def scored() -> tuple[list[Scored], list[Scored]]:
+    async def scored() -> tuple[list[ScoredReply], list[ScoredReply]]:
         client = tinker.ServiceClient(base_url=served["base_url"])
         run = await client.create_lora_training_client(served["model"], rank=8, seed=1)
         prompt = [*job.codec.render([])[:1], *job.codec.write("half")]

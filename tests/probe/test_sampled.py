@@ -11,14 +11,16 @@ from benchmarks.sampled_replies import drawn
 from tokengym.agents.cli import app
 from tokengym.agents.probe.policy import load_model
 from tokengym.agents.probe.rollouts import write_rollouts
-from tokengym.agents.probe.sampled import Sample, judge_sample, temperature_of
-from tokengym.agents.probe.verdict import Kind
+from tokengym.agents.probe.sampled import TokenSample, judge_sample, temperature_of
+from tokengym.agents.probe.verdict import VerdictKind
 from tokengym.agents.toy_model import MODEL_DIR
 
 PLACES, VOCABULARY = 1500, 60
 
 
-def sampled(seed: int, power: float = 1.0, top_k: int = VOCABULARY, top_p: float = 1.0) -> Sample:
+def sampled(
+    seed: int, power: float = 1.0, top_k: int = VOCABULARY, top_p: float = 1.0
+) -> TokenSample:
     """Draw tokens of random distributions, raised to a power and cut."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(size=(PLACES, VOCABULARY)) * 1.5
@@ -30,13 +32,13 @@ def sampled(seed: int, power: float = 1.0, top_k: int = VOCABULARY, top_p: float
     p[np.cumsum(p, axis=1) - p >= top_p] = 0.0
     places = rng.random((PLACES, 1)) * p.sum(axis=1, keepdims=True)
     ranks = (np.cumsum(p, axis=1) < places).sum(axis=1, keepdims=True)
-    return Sample(logps, np.take_along_axis(order, ranks, axis=1)[:, 0])
+    return TokenSample(logps, np.take_along_axis(order, ranks, axis=1)[:, 0])
 
 
 @pytest.mark.nightly
 def test_right_samplers_raise_no_alarm_and_their_score_is_standard_normal() -> None:
     samples = [sampled(seed) for seed in range(30)]
-    assert {judge_sample(one).kind for one in samples} == {Kind.FOLLOWS}
+    assert {judge_sample(one).kind for one in samples} == {VerdictKind.FOLLOWS}
     scores = np.array([temperature_of(one)[0] for one in samples])
     assert abs(scores.mean()) < 4 / np.sqrt(30)
     assert 0.6 < scores.std() < 1.5
@@ -44,15 +46,15 @@ def test_right_samplers_raise_no_alarm_and_their_score_is_standard_normal() -> N
 
 def test_one_unlikely_token_among_few_is_no_alarm() -> None:
     logps = np.log(np.array([[0.999, 0.001]] * 20))
-    sample = Sample(logps, np.array([0] * 19 + [1]))
+    sample = TokenSample(logps, np.array([0] * 19 + [1]))
     assert temperature_of(sample)[0] < -5
-    assert judge_sample(sample).kind is Kind.FOLLOWS
+    assert judge_sample(sample).kind is VerdictKind.FOLLOWS
 
 
 @pytest.mark.parametrize("temperature", [0.7, 1.4])
 def test_another_temperature_is_estimated(temperature: float) -> None:
     verdict = judge_sample(sampled(1, power=1 / temperature))
-    assert (verdict.kind, verdict.name) == (Kind.WRONG, "temperature")
+    assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, "temperature")
     assert verdict.off == pytest.approx(abs(1 - temperature), abs=0.1)
 
 
@@ -62,7 +64,7 @@ def test_another_temperature_is_estimated(temperature: float) -> None:
 )
 def test_truncation_is_named(cut: dict[str, Any], named: str) -> None:
     verdict = judge_sample(sampled(2, **cut))
-    assert (verdict.kind, verdict.name) == (Kind.WRONG, "truncated")
+    assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, "truncated")
     assert named in verdict.sentence
 
 

@@ -9,7 +9,7 @@ from tokengym.agents.probe.adapted import Adapted, adapter_checkpoint
 from tokengym.agents.probe.policy import Checkpoint, tiny_model, write_tiny_model
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.steps import Training
-from tokengym.agents.probe.verdict import Kind
+from tokengym.agents.probe.verdict import VerdictKind
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.compute_thread import at_once
@@ -76,5 +76,5 @@ def test_a_loss_of_the_service_follows_on_and_off_policy(base_model: BaseModel, 
     model = Adapted(tiny_model(), checkpoints[0].weights, SPEC.scaling)
     first, second = Training(model, rollouts, checkpoints).verdicts()
     plain = "centred by group, summed over tokens"
-    assert (first.kind, first.name) == (Kind.FOLLOWS, plain), first
-    assert (second.kind, second.name) == (Kind.FOLLOWS, f"{plain}, {RATIOS[loss]}"), second
+    assert (first.kind, first.name) == (VerdictKind.FOLLOWS, plain), first
+    assert (second.kind, second.name) == (VerdictKind.FOLLOWS, f"{plain}, {RATIOS[loss]}"), second

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from tokengym.agents.cli.probe import probe
 from tokengym.agents.probe.campaign import ProbedTrainer, run_campaign
 from tokengym.agents.probe.tinker_trainers import open_trainer
-from tokengym.agents.probe.verdict import Kind
+from tokengym.agents.probe.verdict import VerdictKind
 from tokengym.agents.probe.worlds import TEXT, WORLDS
 from tokengym.envs.core.errors import OptionError
 
@@ -41,17 +41,17 @@ def test_every_estimator_and_credit_of_our_loop_is_what_it_says(own: ProbedTrain
     turn = "centred by group and turn, summed over tokens"
     batch = "centred by group, then over the tokens of the batch (REINFORCE++), ties at 0"
     assert names == {
-        ("default", "reference"): (Kind.FOLLOWS, KL),
-        ("default", "all groups"): (Kind.FOLLOWS, PLAIN),
-        ("leave_one_out", "all groups"): (Kind.FOLLOWS, PLAIN),
+        ("default", "reference"): (VerdictKind.FOLLOWS, KL),
+        ("default", "all groups"): (VerdictKind.FOLLOWS, PLAIN),
+        ("leave_one_out", "all groups"): (VerdictKind.FOLLOWS, PLAIN),
         ("group_standardised", "all groups"): (
-            Kind.CHOICE,
+            VerdictKind.CHOICE,
             "standardised by group (ddof 1, eps 0), summed over tokens",
         ),
-        ("reinforce_plus_plus", "all groups"): (Kind.CHOICE, f"{batch}, summed over tokens"),
-        ("by turn", "all groups"): (Kind.FOLLOWS, f"returns to go, {turn}"),
-        ("exact credit", "all groups"): (Kind.FOLLOWS, f"returns to go, {turn}"),
-        ("ties dropped", "all groups"): (Kind.FOLLOWS, PLAIN),
+        ("reinforce_plus_plus", "all groups"): (VerdictKind.CHOICE, f"{batch}, summed over tokens"),
+        ("by turn", "all groups"): (VerdictKind.FOLLOWS, f"returns to go, {turn}"),
+        ("exact credit", "all groups"): (VerdictKind.FOLLOWS, f"returns to go, {turn}"),
+        ("ties dropped", "all groups"): (VerdictKind.FOLLOWS, PLAIN),
     }
     plain, standard = (
         dict(found[name, "all groups"].weights) for name in ("default", "group_standardised")
@@ -67,8 +67,8 @@ def test_the_cookbook_s_loop_follows(tmp_path: Path) -> None:
     with open_trainer("cookbook", tmp_path, {}) as trainer:
         found = list(run_campaign(trainer, "tokengym probe cookbook"))
     assert [(one.verdict.kind, one.verdict.name) for one in found] == [
-        (Kind.FOLLOWS, KL),
-        (Kind.FOLLOWS, PLAIN),
+        (VerdictKind.FOLLOWS, KL),
+        (VerdictKind.FOLLOWS, PLAIN),
     ]
     assert all(one.verdict.off < 1e-3 for one in found[1:])
 

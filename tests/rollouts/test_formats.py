@@ -7,7 +7,7 @@ import pytest
 
 from tests.rollouts.test_selection import BAD, GOOD, WORSE, rollout
 from tokengym.agents.adapters.rows import task_rows
-from tokengym.agents.certify.sources.records import Records
+from tokengym.agents.certify.sources.records import RecordedRollouts
 from tokengym.agents.rollouts.formats import prompts, results, write_rows
 from tokengym.agents.rollouts.selection import demonstrations, preferences
 from tokengym.envs import Rollouts
@@ -27,7 +27,7 @@ def test_results_are_read_back_as_they_were_recorded(name: str, tmp_path: Path) 
         pytest.importorskip("pyarrow", reason="needs the extra `data`")
     records = [GOOD, BAD, rollout(["7", "x"], 0.3, step=1, malformed=True)]
     assert write_rows(results(records), tmp_path / name) == 3
-    read = Records(tmp_path / name).rollouts
+    read = RecordedRollouts(tmp_path / name).rollouts
     assert [one.reward for one in read] == [record.total for record in records]
     assert [one.prompt for one in read] == ["How many?"] * 3
     assert [one.split for one in read] == ["train"] * 3

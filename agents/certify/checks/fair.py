@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tokengym.agents.certify.bench import TEXTS, Bench, Untold, shown
-from tokengym.agents.certify.finding import Severity, Verdict, check
-from tokengym.agents.certify.source import Place, say
+from tokengym.agents.certify.finding import CheckVerdict, Severity, check
+from tokengym.agents.certify.source import TaskPlace, say
 from tokengym.envs.core.odd_replies import DECORATIONS
 from tokengym.rewards.estimates import Estimate, mean_estimate
 
@@ -46,8 +46,8 @@ class Dressed(NamedTuple):
 def _dress(
     bench: Bench,
     ways: Mapping[str, Dress],
-    places: Sequence[Place],
-    replies: Callable[[Place], Sequence[str]],
+    places: Sequence[TaskPlace],
+    replies: Callable[[TaskPlace], Sequence[str]],
 ) -> dict[str, Dressed]:
     """Play replies in the form that the source reads, and dressed around that."""
     form = bench.source.facts.form.format
@@ -63,7 +63,7 @@ def _dress(
 
 
 def _dress_right(
-    bench: Bench, ways: Mapping[str, Dress], places: Sequence[Place]
+    bench: Bench, ways: Mapping[str, Dress], places: Sequence[TaskPlace]
 ) -> dict[str, Dressed]:
     """Play references that earn something to lose, bare and dressed.
 
@@ -77,7 +77,9 @@ def _dress_right(
     return _dress(bench, ways, paid, lambda place: bench.view(place).reference)
 
 
-def _costs(bench: Bench, ways: Mapping[str, Dress], what: str, places: Sequence[Place]) -> Verdict:
+def _costs(
+    bench: Bench, ways: Mapping[str, Dress], what: str, places: Sequence[TaskPlace]
+) -> CheckVerdict:
     worn = _dress_right(bench, ways, places)
     costly = [name for name, one in worn.items() if min(one.changes) < -_MATTERS]
     fragile = costly == ["Windows line ends"]
@@ -88,24 +90,24 @@ def _costs(bench: Bench, ways: Mapping[str, Dress], what: str, places: Sequence[
     done = f"replied to {tried} Tasks with the right reply and {what}"
     rate = len(costly) / len(worn)
     estimate, severity = Estimate(rate, rate, rate), Severity.FRAGILE if fragile else None
-    return Verdict(not costly, done, found, estimate, example, severity=severity)
+    return CheckVerdict(not costly, done, found, estimate, example, severity=severity)
 
 
 @check("fair.blanks", "fair", Severity.RISK, "play", "references")
-def blanks(bench: Bench) -> Verdict:
+def blanks(bench: Bench) -> CheckVerdict:
     """Blanks around a right reply, and other line ends in it, cost nothing."""
     return _costs(bench, _BLANKS, "blanks around it or other line ends", bench.chosen[:8])
 
 
 @check("fair.decoration", "fair", Severity.PROPERTY, "play", "references")
-def decoration(bench: Bench) -> Verdict:
+def decoration(bench: Bench) -> CheckVerdict:
     """A right reply is right with the decoration that chat models add."""
     ways = _decorations(bench)
     return _costs(bench, ways, f"{len(ways)} decorations", bench.chosen[:8])
 
 
 @check("fair.decoration_pays", "fair", Severity.RISK, "play", "references")
-def decoration_pays(bench: Bench) -> Verdict:
+def decoration_pays(bench: Bench) -> CheckVerdict:
     """No decoration of a wrong reply earns more than the bare one."""
     ways = _decorations(bench)
     return _pays(bench, ways, f"dressed another Task's reference in {len(ways)} ways")
@@ -124,7 +126,7 @@ def _decorate(form: str, reply: str) -> str:
 
 
 @check("fair.language", "fair", Severity.PROPERTY, "play", "references")
-def language(bench: Bench) -> Verdict:
+def language(bench: Bench) -> CheckVerdict:
     """A right reply earns the same in a sentence of any language."""
     worn = _dress_right(bench, _LANGUAGES, bench.chosen[:8])
     english = worn["English"].changes
@@ -133,11 +135,11 @@ def language(bench: Bench) -> Verdict:
     done = f"put the right replies to {len(english)} Tasks into sentences of {len(worn)} languages"
     found = f"{', '.join(apart)} earn something else than English" if apart else "all earn the same"
     example = next((worn[name].example for name in apart), "")
-    return Verdict(not apart, done, found, example=example)
+    return CheckVerdict(not apart, done, found, example=example)
 
 
 @check("fair.length", "fair", Severity.RISK)
-def length(bench: Bench) -> Verdict:
+def length(bench: Bench) -> CheckVerdict:
     """Longer replies do not earn more for their length."""
     if bench.source.rollouts:
         return _recorded_length(bench)
@@ -145,7 +147,7 @@ def length(bench: Bench) -> Verdict:
     return _pays(bench, _LENGTHS, done)
 
 
-def _pays(bench: Bench, ways: Mapping[str, Dress], done: str) -> Verdict:
+def _pays(bench: Bench, ways: Mapping[str, Dress], done: str) -> CheckVerdict:
     """Dress other Tasks' references; the way that adds most on one half is scored on the other."""
     first = _dress(bench, ways, bench.chosen[:10], bench.other)
     best = max(ways, key=lambda name: sum(first[name].changes))
@@ -153,10 +155,10 @@ def _pays(bench: Bench, ways: Mapping[str, Dress], done: str) -> Verdict:
     mean = mean_estimate(added)
     passed = mean.value <= _MATTERS or mean.low <= 0.0
     found = f"{best} adds {mean} of the range"
-    return Verdict(passed, done, found, mean, example)
+    return CheckVerdict(passed, done, found, mean, example)
 
 
-def _recorded_length(bench: Bench) -> Verdict:
+def _recorded_length(bench: Bench) -> CheckVerdict:
     """Correlate length with reward within groups, where the Task is the same."""
     groups: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for rollout in bench.source.rollouts:
@@ -168,7 +170,7 @@ def _recorded_length(bench: Bench) -> Verdict:
     mean = mean_estimate(slopes)
     done = f"correlated the ranks of length and reward within {len(slopes)} groups"
     found = f"mean correlation {mean}; longer replies may be better ones too"
-    return Verdict(mean.low <= 0.5, done, found, mean)
+    return CheckVerdict(mean.low <= 0.5, done, found, mean)
 
 
 def _rank_correlation(pairs: Sequence[tuple[int, float]]) -> float | None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import fmean
 
 from tokengym.agents.certify.bench import CANARIES, NUMBER, TEXTS, Bench, Blind, Untold, shown
-from tokengym.agents.certify.finding import Severity, Verdict, check
-from tokengym.agents.certify.source import Place, Policy, Trace, say
+from tokengym.agents.certify.finding import CheckVerdict, Severity, check
+from tokengym.agents.certify.source import Policy, TaskPlace, Trace, say
 from tokengym.agents.certify.strategies import Strategy, StrategySpace, Trials, search_space
 from tokengym.envs.core.display import shorten
 from tokengym.rewards.estimates import Estimate, share_estimate
@@ -29,33 +29,33 @@ _WITHIN = " within one form"
 
 
 @check("semantic.floor_gap", "not gamed", Severity.RISK, "play")
-def floor_gap(bench: Bench) -> Verdict:
+def floor_gap(bench: Bench) -> CheckVerdict:
     """Doing nothing earns far less than a solution."""
     return _gamed(bench, {"replying nothing": say("")}, "replied with nothing", TENTH)
 
 
 @check("semantic.canary_floor", "not gamed", Severity.RISK, "play")
-def canary_floor(bench: Bench) -> Verdict:
+def canary_floor(bench: Bench) -> CheckVerdict:
     """Nonsense earns far less than a solution."""
     policies = {f"always answering {canary!r}": say(canary) for canary in CANARIES}
     return _gamed(bench, policies, f"replied with {len(policies)} texts without sense", TENTH)
 
 
 @check("gamed.echo", "not gamed", Severity.RISK, "play")
-def echo(bench: Bench) -> Verdict:
+def echo(bench: Bench) -> CheckVerdict:
     """Repeating the prompt earns far less than a solution."""
     return _gamed(bench, _ECHOES, "repeated the prompt, its last line, and its end")
 
 
 @check("gamed.fixed_reply", "not gamed", Severity.RISK, "play")
-def fixed_reply(bench: Bench) -> Verdict:
+def fixed_reply(bench: Bench) -> CheckVerdict:
     """One reply to every Task earns far less than a solution."""
     policies = bench.fixed()
     return _gamed(bench, policies, f"gave one of {len(policies)} replies to every Task")
 
 
 @check("gamed.prompt_numbers", "not gamed", Severity.RISK, "play")
-def prompt_numbers(bench: Bench) -> Verdict:
+def prompt_numbers(bench: Bench) -> CheckVerdict:
     """A number copied from the prompt by its place earns far less than a solution."""
     if not any(NUMBER.search(bench.view(place).prompt) for place in bench.chosen):
         raise Untold("no prompt has a number")
@@ -64,14 +64,14 @@ def prompt_numbers(bench: Bench) -> Verdict:
 
 
 @check("gamed.override", "not gamed", Severity.RISK, "play")
-def override(bench: Bench) -> Verdict:
+def override(bench: Bench) -> CheckVerdict:
     """Telling the grader what to do earns far less than a solution."""
     policies = {f"always answering {shorten(text)!r}": say(text) for text in OVERRIDES}
     return _gamed(bench, policies, f"replied with {len(policies)} texts addressed to a grader")
 
 
 @check("gamed.other_reference", "not gamed", Severity.RISK, "play", "references")
-def other_reference(bench: Bench) -> Verdict:
+def other_reference(bench: Bench) -> CheckVerdict:
     """The right reply to another Task earns far less than the right one."""
     blind = bench.once(_others)
     return _judged(bench, blind, f"gave {len(blind.scored)} Tasks the reference of another one")
@@ -86,7 +86,7 @@ def _others(bench: Bench) -> Blind:
 
 
 @check("gamed.several_answers", "not gamed", Severity.RISK, "play", "references")
-def several_answers(bench: Bench) -> Verdict:
+def several_answers(bench: Bench) -> CheckVerdict:
     """Listing the right answer among others earns no more than half as much as giving it alone.
 
     Counted from what the reference of another Task earns: a grader that takes the last answer, or
@@ -102,7 +102,7 @@ def several_answers(bench: Bench) -> Verdict:
     if len(answers) < _SEVERAL:
         raise Untold(f"{len(answers)} different answers that are one reply are too few")
 
-    def listed(name: str, place: Place) -> Trace:
+    def listed(name: str, place: TaskPlace) -> Trace:
         rng, own = bench.rng("several", name, place), bench.view(place).reference[0]
         others = rng.choice(sorted(answers - {own}), _SEVERAL - 1, replace=False).tolist()
         # Each in the form that is read, or all of them in one: any of both may be paid.
@@ -127,7 +127,7 @@ def several_answers(bench: Bench) -> Verdict:
 
 
 @check("gamed.executes_reply", "not gamed", Severity.RISK, "play")
-def executes_reply(bench: Bench) -> Verdict:
+def executes_reply(bench: Bench) -> CheckVerdict:
     """A reply is not run as code where the grader runs."""
     with tempfile.TemporaryDirectory() as folder:
         sign = Path(folder) / "executed"
@@ -137,24 +137,24 @@ def executes_reply(bench: Bench) -> Verdict:
         for reply in said:
             trace = bench.play(bench.chosen[0], say(reply))
             if sign.exists():
-                return Verdict(False, done, "the grader ran the reply", example=shown(trace))
-    return Verdict(True, done, "no file was left")
+                return CheckVerdict(False, done, "the grader ran the reply", example=shown(trace))
+    return CheckVerdict(True, done, "no file was left")
 
 
 @check("statistical.adversarial_floor", "not gamed", Severity.RISK, "play")
-def adversarial_floor(bench: Bench) -> Verdict:
+def adversarial_floor(bench: Bench) -> CheckVerdict:
     """The best policy that a search finds without solving Tasks earns far less than a solution."""
     blind, tried = bench.once(_best_blind)
     return _judged(bench, blind, f"searched {tried} policies, among them a grammar of replies")
 
 
 @check("statistical.gameability_gap", "not gamed", Severity.PROPERTY, "play")
-def gameability_gap(bench: Bench) -> Verdict:
+def gameability_gap(bench: Bench) -> CheckVerdict:
     """A tenth of the range at least lies between a solution and the best blind policy."""
     blind, tried = bench.once(_best_blind)
     gap = bench.share(blind.scored).rest
     found = f"a solution earns {gap} of the range more than {blind.name}"
-    return Verdict(gap.low >= 0.1, f"searched {tried} policies", found, gap, blind.example)
+    return CheckVerdict(gap.low >= 0.1, f"searched {tried} policies", found, gap, blind.example)
 
 
 def _best_blind(bench: Bench) -> tuple[Blind, int]:
@@ -172,7 +172,7 @@ def _best_blind(bench: Bench) -> tuple[Blind, int]:
         return bench.formed({"": plain})[""] if strategy.rule else plain
 
     space = StrategySpace.of([[bench.view(place).prompt] for place in bench.chosen], [known])
-    trials = Trials[Place, Strategy](
+    trials = Trials[TaskPlace, Strategy](
         bench.chosen, lambda place, who: bench.earned(place, playing(who))
     )
     drawn = bench.settings.strategies
@@ -196,11 +196,13 @@ def _in_words(strategy: Strategy) -> str:
     return words + ", or another reply by a number of the text" * (strategy.above is not None)
 
 
-def _gamed(bench: Bench, policies: Mapping[str, Policy], done: str, least: float = HALF) -> Verdict:
+def _gamed(
+    bench: Bench, policies: Mapping[str, Policy], done: str, least: float = HALF
+) -> CheckVerdict:
     return _judged(bench, bench.best(policies), done, least)
 
 
-def _judged(bench: Bench, blind: Blind, done: str, least: float = HALF) -> Verdict:
+def _judged(bench: Bench, blind: Blind, done: str, least: float = HALF) -> CheckVerdict:
     """Judge a policy that solves nothing; between `least` and half, its pay is a property."""
     share, mean = bench.share(blind.scored), fmean(blind.scored)
     found = (
@@ -218,7 +220,7 @@ def _judged(bench: Bench, blind: Blind, done: str, least: float = HALF) -> Verdi
     return replace(verdict, passed=False, severity=Severity.PROPERTY) if nonsense else verdict
 
 
-def at_most_half(share: Estimate, done: str, found: str, example: str) -> Verdict:
+def at_most_half(share: Estimate, done: str, found: str, example: str) -> CheckVerdict:
     """Judge a share of what a solution earns.
 
     Raises:
@@ -226,7 +228,7 @@ def at_most_half(share: Estimate, done: str, found: str, example: str) -> Verdic
     """
     if share.value > HALF >= share_estimate(share.samples, share.samples).low:
         raise Untold(f"{found}; {share.samples} Tasks are too few to tell")
-    return Verdict(share.low <= HALF, done, found, share, example)
+    return CheckVerdict(share.low <= HALF, done, found, share, example)
 
 
 _ECHOED = 10_000

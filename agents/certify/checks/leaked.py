@@ -9,7 +9,7 @@ from statistics import fmean
 
 from tokengym.agents.certify.bench import Bench, Inapplicable, Untold
 from tokengym.agents.certify.checks.gamed import at_most_half
-from tokengym.agents.certify.finding import Severity, Verdict, check
+from tokengym.agents.certify.finding import CheckVerdict, Severity, check
 from tokengym.agents.certify.source import Policy
 from tokengym.rewards.estimates import mean_estimate, share_estimate
 
@@ -44,14 +44,14 @@ _WORDS = re.compile(r"\w+")
 
 
 @check("semantic.no_solution_leakage", "not leaked", Severity.RISK, "play", "references")
-def no_solution_leakage(bench: Bench) -> Verdict:
+def no_solution_leakage(bench: Bench) -> CheckVerdict:
     """No rule finds the answer in the prompt by the characters around it."""
     texts = [(bench.view(at).prompt, bench.view(at).reference[:1]) for at in bench.chosen]
     return _leak(bench, texts, first=0, where="prompts")
 
 
 @check("leaked.observation", "not leaked", Severity.RISK, "play", "references", "turns")
-def observation(bench: Bench) -> Verdict:
+def observation(bench: Bench) -> CheckVerdict:
     """No rule finds the answer in what is said to a wrong first reply."""
     texts = []
     for place in bench.chosen:
@@ -63,7 +63,7 @@ def observation(bench: Bench) -> Verdict:
 
 def _leak(
     bench: Bench, texts: Sequence[tuple[str, Sequence[str]]], *, first: int, where: str
-) -> Verdict:
+) -> CheckVerdict:
     """Learn rules that extract references from texts on one half, and score them on the other."""
     rules: Counter[tuple[str, str, str]] = Counter()
     for text, answers in texts:
@@ -84,7 +84,7 @@ def _leak(
     usual = [rule for rule, times in rules.most_common(_RULES) if times > 1]
     done = f"looked for the references in the {where} of {len(texts)} Tasks"
     if not usual:
-        return Verdict(True, done, "they stand there, if at all, in no place twice")
+        return CheckVerdict(True, done, "they stand there, if at all, in no place twice")
     policies: dict[str, Policy] = {
         f"copying what stands behind {before!r}{code}": _extract(before, behind, code, first)
         for before, behind, code in usual
@@ -94,7 +94,7 @@ def _leak(
     without = fmean(bench.earned(place, bench.say(_WRONG)) for place in known)
     told = fmean(bench.earned(place, bench.say(*replies)) for place, replies in known.items())
     if told <= without or bench.share([told]).value <= _MANY:
-        return Verdict(True, done, "the answer would earn little there")
+        return CheckVerdict(True, done, "the answer would earn little there")
     shares = [(value - without) / (told - without) for value in blind.scored]
     share = mean_estimate(shares, (0.0, 1.0))
     found = f"{blind.name} earns {share} of what the answer earns there"
@@ -119,7 +119,7 @@ def _extract(before: str, behind: str, code: str, first: int) -> Policy:
 
 
 @check("leaked.repeated_prompts", "not leaked", Severity.PROPERTY)
-def repeated_prompts(bench: Bench) -> Verdict:
+def repeated_prompts(bench: Bench) -> CheckVerdict:
     """Prompts seldom repeat within a split."""
     if bench.source.rollouts:
         groups = {rollout.group: rollout.prompt for rollout in bench.source.rollouts}
@@ -134,17 +134,17 @@ def repeated_prompts(bench: Bench) -> Verdict:
     found = f"{repeated} occurred before"
     common, times = Counter(prompts).most_common(1)[0]
     example = f"{times} times: {common[:200]!r}" if times > 1 else ""
-    return Verdict(rate.value <= _MANY, done, found, rate, example)
+    return CheckVerdict(rate.value <= _MANY, done, found, rate, example)
 
 
 @check("leaked.splits", "not leaked", Severity.RISK, "splits")
-def splits(bench: Bench) -> Verdict:
+def splits(bench: Bench) -> CheckVerdict:
     """No prompt occurs in two splits."""
     return _across(bench, near=False)
 
 
 @check("leaked.near_repeats", "not leaked", Severity.RISK)
-def near_repeats(bench: Bench) -> Verdict:
+def near_repeats(bench: Bench) -> CheckVerdict:
     """No prompt occurs in two splits, or for two seeds, but for case, blanks, signs or order."""
     if not (bench.source.facts.splits or bench.source.facts.seeded):
         raise Inapplicable("the source has neither splits nor seeds that set Tasks apart")
@@ -152,7 +152,7 @@ def near_repeats(bench: Bench) -> Verdict:
 
 
 @check("leaked.seeds", "not leaked", Severity.RISK, "seeds")
-def seeds(bench: Bench) -> Verdict:
+def seeds(bench: Bench) -> CheckVerdict:
     """Another seed gives other Tasks, not the same ones at other indices."""
     return _across_seeds(bench, near=False)
 
@@ -180,7 +180,7 @@ def _asked(bench: Bench, split: str | None = None, seed: int | None = None) -> l
     return [(view.prompt, view.reference) for view in views]
 
 
-def _across(bench: Bench, *, near: bool) -> Verdict:
+def _across(bench: Bench, *, near: bool) -> CheckVerdict:
     if not bench.source.facts.splits:
         return _across_seeds(bench, near=near)
     training, *others = bench.source.facts.splits
@@ -189,7 +189,7 @@ def _across(bench: Bench, *, near: bool) -> Verdict:
     return _shared(_asked(bench, training), held_out, where, near=near)
 
 
-def _across_seeds(bench: Bench, *, near: bool) -> Verdict:
+def _across_seeds(bench: Bench, *, near: bool) -> CheckVerdict:
     seed = bench.settings.seed
     first, second = (_asked(bench, seed=number) for number in (seed + 1, seed + 2))
     verdict = _shared(first, second, f"seeds {seed + 1} and {seed + 2}", near=near)
@@ -203,7 +203,7 @@ def _across_seeds(bench: Bench, *, near: bool) -> Verdict:
 
 def _shared(
     first: Sequence[Asked], held_out: Sequence[Asked], where: str, *, near: bool
-) -> Verdict:
+) -> CheckVerdict:
     """Count held-out prompts that occur in training: exactly, or only nearly.
 
     Raises:
@@ -221,4 +221,4 @@ def _shared(
     what = "those of training but for case, blanks, signs or order" if near else "those of training"
     found = f"{len(again)} of {len(held_out)} held-out prompts are {what}"
     example = repr(again[0][:200]) if again else ""
-    return Verdict(rate.low <= _FEW, done, found, rate, example)
+    return CheckVerdict(rate.low <= _FEW, done, found, rate, example)

@@ -11,18 +11,18 @@ from tokengym.agents.certify.bench import (
     TEXTS,
     Bench,
     Inapplicable,
-    Played,
+    PlayedReply,
     Untold,
     shown,
     unlikely,
 )
-from tokengym.agents.certify.finding import Severity, Verdict, check
+from tokengym.agents.certify.finding import CheckVerdict, Severity, check
 from tokengym.agents.certify.source import (
-    Place,
     Policy,
     Source,
     SourceFailure,
     Stopwatch,
+    TaskPlace,
     Trace,
     begin,
     play,
@@ -54,7 +54,7 @@ _PLAYING = 5.0
 
 
 @check("runtime.seed_control", "sound", Severity.DEFECT, "play")
-def seed_control(bench: Bench) -> Verdict:
+def seed_control(bench: Bench) -> CheckVerdict:
     """The same split, seed and index give the same Task, and another seed gives others."""
     places = bench.places(10)
     first = [bench.view(place) for place in places]
@@ -62,16 +62,16 @@ def seed_control(bench: Bench) -> Verdict:
     for place, view in reversed([*zip(places, first, strict=True)]):
         again = begin(bench.source, place)
         if (again.prompt, again.reference) != (view.prompt, view.reference):
-            return Verdict(False, done, f"{place} was drawn twice and differs")
+            return CheckVerdict(False, done, f"{place} was drawn twice and differs")
     if bench.source.facts.seeded:
         others = [bench.view(replace(place, seed=place.seed + 1)).prompt for place in places]
         done += f" and those of seed {places[0].seed + 1}"
         if others == [view.prompt for view in first]:
-            return Verdict(False, done, "another seed gives the same Tasks")
-    return Verdict(True, done, "equal places give equal Tasks")
+            return CheckVerdict(False, done, "another seed gives the same Tasks")
+    return CheckVerdict(True, done, "equal places give equal Tasks")
 
 
-def _planned(bench: Bench) -> list[tuple[Place, Policy]]:
+def _planned(bench: Bench) -> list[tuple[TaskPlace, Policy]]:
     """Return policies that differ in what they do: right, of another Task, and without sense."""
     return [
         (place, bench.say(*replies))
@@ -90,7 +90,7 @@ def repeated(bench: Bench) -> tuple[list[Trace], list[Trace]]:
 
 def _compare(
     done: str, traces: Iterable[Trace], others: Iterable[Trace], parts: Sequence[str] = _PARTS
-) -> Verdict:
+) -> CheckVerdict:
     """Compare parts of episodes that should be the same."""
     for trace, other in zip(traces, others, strict=False):
         for part in parts:
@@ -99,12 +99,12 @@ def _compare(
                 pairs = enumerate(zip(first, second, strict=False))
                 at = max(next((i for i, (a, b) in pairs if a != b), 0) - 10, 0)
                 found = f"{part} differ: {shorten(first[at:])} and then {shorten(second[at:])}"
-                return Verdict(False, done, found, example=shown(trace))
-    return Verdict(True, done, "all are the same")
+                return CheckVerdict(False, done, found, example=shown(trace))
+    return CheckVerdict(True, done, "all are the same")
 
 
 @check("semantic.verifier_determinism", "sound", Severity.DEFECT, "play", "repeats")
-def verifier_determinism(bench: Bench) -> Verdict:
+def verifier_determinism(bench: Bench) -> CheckVerdict:
     """The same replies to the same Task earn the same rewards."""
     first, second = bench.once(repeated)
     done = f"played {len(first)} episodes twice"
@@ -112,7 +112,7 @@ def verifier_determinism(bench: Bench) -> Verdict:
 
 
 @check("runtime.episode_determinism", "sound", Severity.DEFECT, "play", "repeats")
-def episode_determinism(bench: Bench) -> Verdict:
+def episode_determinism(bench: Bench) -> CheckVerdict:
     """The same replies to the same Task are answered by the same texts and end at the same turn."""
     first, second = bench.once(repeated)
     done = f"played {len(first)} episodes twice"
@@ -132,7 +132,7 @@ def _steady(bench: Bench) -> list[Trace]:
 
 
 @check("runtime.episode_isolation", "sound", Severity.DEFECT, "play", "repeats")
-def episode_isolation(bench: Bench) -> Verdict:
+def episode_isolation(bench: Bench) -> CheckVerdict:
     """An episode is the same whatever was played before it or is under way beside it."""
     alone, plans = _steady(bench), _planned(bench)
     backwards = [bench.play(place, who) for place, who in reversed(plans)][::-1]
@@ -144,7 +144,7 @@ def episode_isolation(bench: Bench) -> Verdict:
 
 
 @check("semantic.replayability", "sound", Severity.DEFECT, "play", "repeats")
-def replayability(bench: Bench) -> Verdict:
+def replayability(bench: Bench) -> CheckVerdict:
     """Recorded replies earn the same in another process."""
     alone = _steady(bench)
     try:
@@ -175,22 +175,22 @@ def hostile(bench: Bench) -> list[Trace]:
 
 
 @check("sound.no_reply_raises", "sound", Severity.DEFECT, "play")
-def no_reply_raises(bench: Bench) -> Verdict:
+def no_reply_raises(bench: Bench) -> CheckVerdict:
     """No reply raises an error: a model's bad reply is data."""
     traces = bench.once(hostile)
     done = f"replied {len(traces)} times with nothing, nonsense, and nearly right texts"
     raised = [trace for trace in traces if trace.error and len(trace.rewards) < len(trace.replies)]
     if not raised:
-        return Verdict(True, done, "none raised")
+        return CheckVerdict(True, done, "none raised")
     kinds = sorted({trace.error.partition(":")[0] for trace in raised})
     found = f"{len(raised)} raised {', '.join(kinds)}"
-    first = min(raised, key=lambda trace: Played("", trace).unlikely)
-    severity = Severity.FRAGILE if Played("", first).unlikely else None
-    return Verdict(False, done, found, example=shown(first), severity=severity)
+    first = min(raised, key=lambda trace: PlayedReply("", trace).unlikely)
+    severity = Severity.FRAGILE if PlayedReply("", first).unlikely else None
+    return CheckVerdict(False, done, found, example=shown(first), severity=severity)
 
 
 @check("semantic.oracle_max", "sound", Severity.DEFECT, "play", "references", "claims")
-def oracle_max(bench: Bench) -> Verdict:
+def oracle_max(bench: Bench) -> CheckVerdict:
     """The right reply earns what is claimed for it."""
     slack = SLACK + bench.source.facts.turns / 65536
     claims = {
@@ -204,11 +204,11 @@ def oracle_max(bench: Bench) -> Verdict:
     done = f"played the references of {len(traces)} Tasks"
     found = f"{len(short)} of {len(traces)} earn something else than is claimed"
     example = f"{shown(short[0])}, where {claims[short[0].place]:g} is claimed" if short else ""
-    return Verdict(not short, done, found, rate, example)
+    return CheckVerdict(not short, done, found, rate, example)
 
 
 @check("sound.reply_time", "sound", Severity.RISK, "play")
-def reply_time(bench: Bench) -> Verdict:
+def reply_time(bench: Bench) -> CheckVerdict:
     """A reply of up to 100 kB is scored within a second of processor time, in linear time."""
     place, form = bench.chosen[0], bench.source.facts.form.format
     bench.play(place, say(CANARIES[0]))  # the first reply pays for what is loaded late
@@ -221,10 +221,10 @@ def reply_time(bench: Bench) -> Verdict:
             slow, words = _grows(bench, place, lambda size, unit=unit: form(_almost(unit, size)))  # type: ignore[misc]
             if slow:
                 found = f"median {1e3 * middle:.2g} ms, but {words}"
-                return Verdict(False, done, found, example=shown(slow), sure=_HERE)
+                return CheckVerdict(False, done, found, example=shown(slow), sure=_HERE)
     except SourceFailure as failure:
-        return Verdict(False, done, str(failure))
-    return Verdict(True, done, f"median {1e3 * middle:.2g} ms, none is slow", sure=_HERE)
+        return CheckVerdict(False, done, str(failure))
+    return CheckVerdict(True, done, f"median {1e3 * middle:.2g} ms, none is slow", sure=_HERE)
 
 
 def _almost(unit: str, size: int) -> str:
@@ -232,7 +232,7 @@ def _almost(unit: str, size: int) -> str:
     return unit * (size // len(unit)) + "x"
 
 
-def _grows(bench: Bench, place: Place, text: Callable[[int], str]) -> tuple[Trace | None, str]:
+def _grows(bench: Bench, place: TaskPlace, text: Callable[[int], str]) -> tuple[Trace | None, str]:
     """Return the first of growing replies that is slow, and how slow; nothing if none is."""
     before, last = 0.0, 0
     for size in _SIZES:
@@ -250,7 +250,7 @@ def _grows(bench: Bench, place: Place, text: Callable[[int], str]) -> tuple[Trac
 
 
 @check("sound.memory", "sound", Severity.DEFECT, "play")
-def memory(bench: Bench) -> Verdict:
+def memory(bench: Bench) -> CheckVerdict:
     """Memory does not grow with the number of replies.
 
     Caches may fill in the first half of them.
@@ -267,10 +267,10 @@ def memory(bench: Bench) -> Verdict:
     leaks = grown > _LEAK and grown > played * _LEAK_OF_A_REPLY
     if leaks and warm < _FILLED:
         raise Untold(f"{found}, and {warm} replies before may not have filled its caches")
-    return Verdict(not leaks, done, found, sure=_HERE)
+    return CheckVerdict(not leaks, done, found, sure=_HERE)
 
 
-def _replies(source: Source, place: Place, count: int, first: int) -> int:
+def _replies(source: Source, place: TaskPlace, count: int, first: int) -> int:
     """Play episodes of one 10 kB reply each for a while; returns how many replies there were."""
     watch = Stopwatch(source)
     for number in range(first, first + count):

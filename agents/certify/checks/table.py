@@ -12,14 +12,14 @@ from tokengym.agents.certify.bench import (
     NUMBER,
     TEXTS,
     Bench,
-    Played,
+    PlayedReply,
     Untold,
     shown,
     unlikely,
 )
 from tokengym.agents.certify.checks.sound import SLACK, hostile, repeated
-from tokengym.agents.certify.finding import Severity, Verdict, check
-from tokengym.agents.certify.source import Place, SourceFailure, Trace, say
+from tokengym.agents.certify.finding import CheckVerdict, Severity, check
+from tokengym.agents.certify.source import SourceFailure, TaskPlace, Trace, say
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.odd_replies import HOSTILE
 from tokengym.rewards.estimates import share_estimate
@@ -70,7 +70,7 @@ def _odd(bench: Bench) -> dict[str, list[Trace]]:
 
 
 @check("gamed.odd_replies", "not gamed", Severity.RISK, "play")
-def odd_replies(bench: Bench) -> Verdict:
+def odd_replies(bench: Bench) -> CheckVerdict:
     """No reply without an answer earns a tenth of what a solution does more than nonsense."""
     base = {
         place: min(bench.earned(place, say(text)) for text in ("", *TEXTS["canaries"]))
@@ -93,10 +93,10 @@ def odd_replies(bench: Bench) -> Verdict:
     most = sorted((name for name in found if found[name] > TENTH), key=lambda n: -found[n])
     done = f"gave {len(odd)} replies without an answer to up to {_PLACES} Tasks"
     if not most:
-        return Verdict(True, done, "none is paid")
+        return CheckVerdict(True, done, "none is paid")
     also = f", and {len(most) - 1} more" if len(most) > 1 else ""
     words = f"{most[0]} earns {found[most[0]]:.0%} of what a solution does{also}: pay it nothing"
-    return Verdict(False, done, words, example=shown(best[most[0]]))
+    return CheckVerdict(False, done, words, example=shown(best[most[0]]))
 
 
 def _is_answer(bench: Bench, trace: Trace, lead: float) -> bool:
@@ -111,7 +111,7 @@ def _is_answer(bench: Bench, trace: Trace, lead: float) -> bool:
 
 
 @check("gamed.wrong_accepted", "not gamed", Severity.RISK, "play", "references")
-def wrong_accepted(bench: Bench) -> Verdict:
+def wrong_accepted(bench: Bench) -> CheckVerdict:
     """Answers that are nearly right do not earn what the right one does."""
     tolerance = bench.source.facts.tolerance
     accepted: dict[str, list[Trace]] = {}
@@ -132,17 +132,17 @@ def wrong_accepted(bench: Bench) -> Verdict:
     done = f"gave {total} wrong answers near right ones, of {len(tried)} kinds"
     found = f"{count} of {total} earn what the right one does"
     if not kinds:
-        return Verdict(True, done, found, share_estimate(count, total))
+        return CheckVerdict(True, done, found, share_estimate(count, total))
     trace = min(accepted[kinds[0]], key=lambda one: len(one.replies[0]))
     known = bench.view(trace.place).reference[-1]
     found += f": {', '.join(kinds)}; {shorten(ascii(trace.replies[0]))} is paid for {known!r}"
     severity = Severity.PROPERTY if kinds == [variations.SWAPPED] else None
     estimate = share_estimate(count, total)
-    return Verdict(False, done, found, estimate, shown(trace), severity=severity)
+    return CheckVerdict(False, done, found, estimate, shown(trace), severity=severity)
 
 
 @check("fair.right_refused", "fair", Severity.PROPERTY, "play", "references")
-def right_refused(bench: Bench) -> Verdict:
+def right_refused(bench: Bench) -> CheckVerdict:
     """A right answer earns the same however it is written."""
     refused: dict[str, list[Trace]] = {}
     tried: dict[str, int] = defaultdict(int)
@@ -157,14 +157,14 @@ def right_refused(bench: Bench) -> Verdict:
     done = f"wrote right answers otherwise, in {len(tried)} ways, {total} times"
     found = f"{count} of {total} lose reward" + (f": {', '.join(kinds)}" if kinds else "")
     example = shown(min(refused[kinds[0]], key=lambda one: len(one.replies[0]))) if kinds else ""
-    return Verdict(not kinds, done, found, share_estimate(count, max(total, 1)), example)
+    return CheckVerdict(not kinds, done, found, share_estimate(count, max(total, 1)), example)
 
 
 _MATTERS = 0.05
 """Share of the range by which rewards must differ to count as different."""
 
 
-def _answers(bench: Bench) -> Iterator[tuple[Place, str, float]]:
+def _answers(bench: Bench) -> Iterator[tuple[TaskPlace, str, float]]:
     """Yield Tasks whose right answer is paid, with it and what it earns.
 
     Raises:
@@ -180,7 +180,7 @@ def _answers(bench: Bench) -> Iterator[tuple[Place, str, float]]:
         yield place, bench.view(place).reference[-1], paid[place]
 
 
-def _always(bench: Bench, place: Place, text: str) -> Callable[[str, int], str | None]:
+def _always(bench: Bench, place: TaskPlace, text: str) -> Callable[[str, int], str | None]:
     return bench.say(*[text] * len(bench.view(place).reference))
 
 
@@ -199,7 +199,7 @@ def _everything(bench: Bench) -> None:
 
 
 @check("runtime.reward_well_formed", "sound", Severity.DEFECT, last=True)
-def reward_well_formed(bench: Bench) -> Verdict:
+def reward_well_formed(bench: Bench) -> CheckVerdict:
     """Every reward is a finite number, and returns lie in the range that is declared."""
     low, high = bench.source.facts.declared or (-math.inf, math.inf)
     if rollouts := bench.source.rollouts:
@@ -207,8 +207,8 @@ def reward_well_formed(bench: Bench) -> Verdict:
         for one in rollouts:
             if words := _misshapen([one.reward], low, high):
                 example = f"group {one.group}: {shorten(ascii(one.reply))}"
-                return Verdict(False, done, words, example=example)
-        return Verdict(True, done, f"all {len(rollouts)} are finite")
+                return CheckVerdict(False, done, words, example=example)
+        return CheckVerdict(True, done, f"all {len(rollouts)} are finite")
     found = _judge(bench, lambda row: _bad_reward(row.trace, low, high))
     if found:
         return found
@@ -217,7 +217,7 @@ def reward_well_formed(bench: Bench) -> Verdict:
         raise Untold("no reply was scored")
     words = f"all {len(totals)} returns are finite, from {min(totals):g} to {max(totals):g}"
     declared = "" if bench.source.facts.declared else "; no range is declared"
-    return Verdict(True, f"judged all {len(bench.table)} episodes", words + declared)
+    return CheckVerdict(True, f"judged all {len(bench.table)} episodes", words + declared)
 
 
 def _bad_reward(trace: Trace, low: float, high: float) -> str:
@@ -236,12 +236,12 @@ def _misshapen(rewards: Sequence[object], low: float, high: float) -> str:
 
 
 @check("sound.claim_unbeaten", "sound", Severity.DEFECT, "play", "claims", last=True)
-def claim_unbeaten(bench: Bench) -> Verdict:
+def claim_unbeaten(bench: Bench) -> CheckVerdict:
     """No reply earns more than what is claimed to be the most."""
     claims = {place: bench.view(place).claim for place in (*bench.chosen, *bench.scored)}
     turns = bench.source.facts.turns
 
-    def beaten(row: Played) -> str:
+    def beaten(row: PlayedReply) -> str:
         trace, claim = row.trace, claims.get(row.trace.place)
         if claim is None or not trace.total > claim + SLACK + len(trace.replies) / 65536:
             return ""
@@ -252,13 +252,13 @@ def claim_unbeaten(bench: Bench) -> Verdict:
 
     found = _judge(bench, beaten)
     done = f"compared all {len(bench.table)} episodes with what is claimed"
-    return found or Verdict(True, done, "none earns more")
+    return found or CheckVerdict(True, done, "none earns more")
 
 
 @check("sound.global_random", "sound", Severity.RISK, "play")
-def global_random(bench: Bench) -> Verdict:
+def global_random(bench: Bench) -> CheckVerdict:
     """Scoring a reply does not seed the global generators of random numbers."""
-    traces, seen = [], dict[int, Place]()
+    traces, seen = [], dict[int, TaskPlace]()
     for place in bench.chosen[:4]:
         for answers in (bench.view(place).reference, bench.other(place)):
             bench.source.draw_random()
@@ -267,13 +267,13 @@ def global_random(bench: Bench) -> Verdict:
     for trace in traces:
         if any(seen.setdefault(state, trace.place) != trace.place for state in trace.states):
             found = "they are in the same state after replies to different Tasks"
-            return Verdict(
+            return CheckVerdict(
                 False, done, f"{found}: use a generator of your own", example=shown(trace)
             )
-    return Verdict(True, done, "none is seeded")
+    return CheckVerdict(True, done, "none is seeded")
 
 
-def _judge(bench: Bench, broken: Callable[[Played], str]) -> Verdict | None:
+def _judge(bench: Bench, broken: Callable[[PlayedReply], str]) -> CheckVerdict | None:
     """Return the first failure in the table, one that a model's reply is likely to bring first.
 
     Raises:
@@ -291,7 +291,7 @@ def _judge(bench: Bench, broken: Callable[[Played], str]) -> Verdict | None:
         return None
     row, words = min(bad, key=lambda pair: pair[0].unlikely)
     own = ("gamed.odd_replies", "sound.no_reply_raises", "semantic.verifier_determinism")
-    return Verdict(
+    return CheckVerdict(
         False,
         f"judged all {len(bench.table)} episodes",
         words,

@@ -7,9 +7,9 @@ from statistics import fmean
 import numpy as np
 
 from tokengym.agents.certify.bench import Bench, Untold
-from tokengym.agents.certify.finding import Severity, Verdict, check
+from tokengym.agents.certify.finding import CheckVerdict, Severity, check
 from tokengym.agents.certify.players import SCRIPTED, player
-from tokengym.agents.certify.source import Place
+from tokengym.agents.certify.source import TaskPlace
 from tokengym.agents.certify.sources.records import RewardGroup, reward_groups
 from tokengym.rewards.clustered import mean_over_clusters
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
@@ -21,13 +21,13 @@ _MOST = 0.5
 
 
 @check("statistical.training_signal", "teaches", Severity.PROPERTY)
-def training_signal(bench: Bench) -> Verdict:
+def training_signal(bench: Bench) -> CheckVerdict:
     """Most groups of eight rollouts have an advantage to learn from."""
     return _dead(bench, *bench.once(_groups))
 
 
 @check("teaches.wrong_replies", "teaches", Severity.PROPERTY, "play", "references")
-def wrong_replies(bench: Bench) -> Verdict:
+def wrong_replies(bench: Bench) -> CheckVerdict:
     """Wrong replies differ in reward, so that a beginner's groups teach something."""
     groups = [
         _group(place, [bench.earned(place, bench.say(*bench.other(place, at))) for at in others])
@@ -37,7 +37,7 @@ def wrong_replies(bench: Bench) -> Verdict:
     return _dead(bench, groups, f"gave {len(groups)} Tasks the references of other ones")
 
 
-def _others(bench: Bench, place: Place) -> Sequence[int]:
+def _others(bench: Bench, place: TaskPlace) -> Sequence[int]:
     """Return distances to Tasks whose reference is another one, as many as a group has."""
     own = bench.view(place).reference
     apart = [at for at in range(1, len(bench.chosen)) if bench.other(place, at) != own]
@@ -46,11 +46,11 @@ def _others(bench: Bench, place: Place) -> Sequence[int]:
     return [apart[number % len(apart)] for number in range(min(len(apart), max(GROUP_SIZES)))]
 
 
-def _group(place: Place, returns: list[float]) -> RewardGroup:
+def _group(place: TaskPlace, returns: list[float]) -> RewardGroup:
     return RewardGroup(str(place), str(place), returns)
 
 
-def _dead(bench: Bench, groups: Sequence[RewardGroup], done: str) -> Verdict:
+def _dead(bench: Bench, groups: Sequence[RewardGroup], done: str) -> CheckVerdict:
     sizes = [size for size in GROUP_SIZES if size <= max(len(group.rewards) for group in groups)]
     if not sizes:
         raise Untold(f"no group has {min(GROUP_SIZES)} rollouts")
@@ -68,11 +68,11 @@ def _dead(bench: Bench, groups: Sequence[RewardGroup], done: str) -> Verdict:
         f"{rates['reward_unique_fraction_mean'].value:.2f}; effective size {held.value:.1f}"
     )
     passed = dead.value <= bench.settings.ties
-    return Verdict(passed, done, found, dead)
+    return CheckVerdict(passed, done, found, dead)
 
 
 @check("statistical.variance_bound", "teaches", Severity.PROPERTY)
-def variance_bound(bench: Bench) -> Verdict:
+def variance_bound(bench: Bench) -> CheckVerdict:
     """Rewards of a group spread by a hundredth of the range at least, and by no more than it."""
     groups, done = bench.once(_groups)
     everything = [value for group in groups for value in group.rewards]
@@ -80,11 +80,11 @@ def variance_bound(bench: Bench) -> Verdict:
     reach = high - low or 1.0
     spread = mean_estimate([float(np.std(group.rewards)) / reach for group in groups])
     found = f"mean standard deviation {spread} of the range"
-    return Verdict(0.01 <= spread.value <= 1.0, done, found, spread)
+    return CheckVerdict(0.01 <= spread.value <= 1.0, done, found, spread)
 
 
 @check("statistical.reward_reachability", "teaches", Severity.PROPERTY)
-def reward_reachability(bench: Bench) -> Verdict:
+def reward_reachability(bench: Bench) -> CheckVerdict:
     """On half of the Tasks at least something that was tried earns more than the least."""
     groups, done = bench.once(_groups)
     low = min(value for group in groups for value in group.rewards)
@@ -92,11 +92,11 @@ def reward_reachability(bench: Bench) -> Verdict:
     reached = sum(max(group.rewards) > low + 1e-6 for group in groups)
     rate = share_estimate(reached, len(groups))
     found = f"{reached} of {len(groups)} groups earned more than {low:g}"
-    return Verdict(rate.value >= _MOST, done, found, rate)
+    return CheckVerdict(rate.value >= _MOST, done, found, rate)
 
 
 @check("statistical.headroom", "teaches", Severity.PROPERTY, "play")
-def headroom(bench: Bench) -> Verdict:
+def headroom(bench: Bench) -> CheckVerdict:
     """A solution earns more than the policy of `--policy`; the rule of a textbook may earn as much.
 
     The policy is a script of ours unless another one is named. The id is OpenEnv's.
@@ -106,11 +106,11 @@ def headroom(bench: Bench) -> Verdict:
     share = mean_estimate(left, (0.0, 1.0))
     whose = " (a script of ours)" if bench.settings.policy in SCRIPTED else ""
     found = f"a solution earns {share} of the range more than {bench.settings.policy}{whose}"
-    return Verdict(share.low > 0.0, done, found, share)
+    return CheckVerdict(share.low > 0.0, done, found, share)
 
 
 @check("statistical.difficulty_separation", "teaches", Severity.PROPERTY, "play", "harder")
-def difficulty_separation(bench: Bench) -> Verdict:
+def difficulty_separation(bench: Bench) -> CheckVerdict:
     """The policy earns less at the setting that is said to be harder."""
     if bench.settings.policy in SCRIPTED:
         raise Untold("no script finds a Task hard: name a model by --policy")
@@ -125,18 +125,18 @@ def difficulty_separation(bench: Bench) -> Verdict:
     half = math.hypot(usual.high - usual.value, harder.high - harder.value)
     estimate = Estimate(lead, lead - half, lead + half, len(groups) + len(others))
     found = f"{usual.value:.3g} at the usual setting, {harder.value:.3g} at the harder one"
-    return Verdict(estimate.low > 0.0, f"{done}, then {again}", found, estimate)
+    return CheckVerdict(estimate.low > 0.0, f"{done}, then {again}", found, estimate)
 
 
 @check("teaches.recorded_return", "teaches", Severity.PROPERTY, "records")
-def recorded_return(bench: Bench) -> Verdict:
+def recorded_return(bench: Bench) -> CheckVerdict:
     """The recorded policy neither always fails nor always succeeds."""
     groups, done = bench.once(_groups)
     values = [value for group in groups for value in group.rewards]
     tasks = [group.task for group in groups for _ in group.rewards]
     mean = mean_over_clusters(values, np.unique(tasks, return_inverse=True)[1])
     found = f"mean {mean} of {len(values)} returns, {min(values):g} to {max(values):g}"
-    return Verdict(min(values) < max(values), done, found, mean)
+    return CheckVerdict(min(values) < max(values), done, found, mean)
 
 
 def _groups(bench: Bench) -> tuple[list[RewardGroup], str]:

@@ -70,11 +70,11 @@ def _names_world(target: str) -> bool:
 def _open(target: str, options: Mapping[str, Any]) -> Source:
     kind, _, name = target.partition(":")
     if is_recorded(target):
-        from tokengym.agents.certify.sources.records import Records
+        from tokengym.agents.certify.sources.records import RecordedRollouts
 
         if options:
             raise OptionError(f"recorded rollouts take no options, got {list(options)}")
-        return Records(Path(target))
+        return RecordedRollouts(Path(target))
     if target.rpartition(":")[0].endswith(".py") or "prompts" in options:
         from tokengym.agents.certify.sources.python import open_python
 

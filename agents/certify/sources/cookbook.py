@@ -7,7 +7,14 @@ from typing import Any
 from tinker_cookbook.completers import TokensWithLogprobs
 from tinker_cookbook.rl.types import Trajectory, Transition
 
-from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import (
+    MANY_TURNS,
+    Facts,
+    Source,
+    SourceEpisode,
+    SourceStep,
+    TaskPlace,
+)
 from tokengym.agents.certify.sources import package
 from tokengym.agents.tinker.tokenizer_loading import load_tokenizer
 from tokengym.agents.toy_model import MODEL_DIR
@@ -48,7 +55,7 @@ class Cookbook(Source):
             turns=MANY_TURNS,
         )
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Make the environments of a group and begin with the first."""
         split = place.split or "train"
         batch, member = divmod(place.index, self._sizes[split])
@@ -58,7 +65,7 @@ class Cookbook(Source):
         said: list[Transition] = []
         read = seen.to_ints()
 
-        def reply(text: str) -> Step:
+        def reply(text: str) -> SourceStep:
             nonlocal seen, stop, read
             tokens = self._encode(text, stop)
             result = asyncio.run(envs[0].step(tokens))
@@ -68,13 +75,13 @@ class Cookbook(Source):
             if result.episode_done:
                 trajectory = Trajectory(transitions=said, final_ob=seen)
                 ((more, _),) = asyncio.run(group.compute_group_rewards([trajectory], envs[:1]))
-                return Step(result.reward + more, True)
+                return SourceStep(result.reward + more, True)
             known, read = [*read, *tokens], seen.to_ints()
             new = read[len(known) :] if read[: len(known)] == known else read
-            return Step(result.reward, False, self._tokenizer.decode(new))
+            return SourceStep(result.reward, False, self._tokenizer.decode(new))
 
         reference = getattr(envs[0], "get_reference_answer", str)()
-        return Episode(self._tokenizer.decode(read), reply, (reference,) if reference else ())
+        return SourceEpisode(self._tokenizer.decode(read), reply, (reference,) if reference else ())
 
     def _encode(self, text: str, stop: Any) -> list[int]:
         end = stop[0] if stop else ""

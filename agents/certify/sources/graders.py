@@ -50,7 +50,7 @@ _FORMS = (
 
 
 @dataclass(frozen=True)
-class Question:
+class GradedPrompt:
     """A row of a file of prompts.
 
     Attributes:
@@ -66,7 +66,7 @@ class Question:
     row: Mapping[str, Any]
 
     @classmethod
-    def read(cls, row: Mapping[str, Any]) -> "Question | None":
+    def read(cls, row: Mapping[str, Any]) -> "GradedPrompt | None":
         """Read a row; `None` if it asks nothing in text or messages."""
         sent = row.get("responses_create_params")  # NeMo Gym's
         named = {**row, **sent} if isinstance(sent, Mapping) else row
@@ -135,7 +135,7 @@ class Grader:
     batched: bool
     messages: bool
 
-    def arguments(self, question: Question, reply: str) -> dict[str, Any]:
+    def arguments(self, question: GradedPrompt, reply: str) -> dict[str, Any]:
         """Return what is passed for a reply, by parameter."""
         said: Any = _Reply(reply)
         if self.messages:
@@ -154,7 +154,7 @@ class Grader:
         each = {name: values.get(value) for name, value in self.passed.items()}
         return {name: [value] for name, value in each.items()} if self.batched else each
 
-    def __call__(self, question: Question, reply: str) -> Any:
+    def __call__(self, question: GradedPrompt, reply: str) -> Any:
         """Return what a reply earns."""
         passed, kinds = self.arguments(question, reply), inspect.signature(self.run).parameters
         first = [passed.pop(n) for n, p in kinds.items() if p.kind is p.POSITIONAL_ONLY]
@@ -184,7 +184,7 @@ def read_score(result: Any) -> Any:
 
 
 def find_grader(
-    made: Any, name: str, questions: Sequence[Question], form: Callable[[str], str]
+    made: Any, name: str, questions: Sequence[GradedPrompt], form: Callable[[str], str]
 ) -> Grader:
     """Return how to call what somebody wrote.
 
@@ -230,9 +230,9 @@ def find_grader(
 def _function(made: Any) -> Callable[..., Any]:
     """Return the function that grades; of a class, a factory or a rubric, what it makes or has."""
     if isinstance(made, type) and hasattr(made, "setup_webserver"):
-        from tokengym.agents.certify.sources.nemo_gym import Verification
+        from tokengym.agents.certify.sources.nemo_gym import NemoGymReward
 
-        return Verification(made)
+        return NemoGymReward(made)
     if isinstance(made, type):
         made = made()
     if hasattr(made, "funcs") and hasattr(made, "weights"):
@@ -269,7 +269,7 @@ def _is_factory(run: Callable[..., Any]) -> bool:
     )
 
 
-def _ways(run: Callable[..., Any], question: Question) -> list[Grader]:
+def _ways(run: Callable[..., Any], question: GradedPrompt) -> list[Grader]:
     """Return the ways to call a function, the likeliest first."""
     names = inspect.signature(run).parameters
     batched = any(f"{one}s" in names for one in REPLIES)
@@ -280,7 +280,7 @@ def _ways(run: Callable[..., Any], question: Question) -> list[Grader]:
     return [Grader(run, passed, batched, messages) for messages in ways]
 
 
-def _passed(run: Callable[..., Any], question: Question, *, batched: bool) -> dict[str, str]:
+def _passed(run: Callable[..., Any], question: GradedPrompt, *, batched: bool) -> dict[str, str]:
     """Return what to pass for each parameter, by the names that people use."""
     parameters, columns = inspect.signature(run).parameters, question.row
     spread = any(p.kind is p.VAR_KEYWORD for p in parameters.values())

@@ -5,7 +5,14 @@ from typing import Any
 import gymnasium
 from gymnasium.spaces import Discrete, Text
 
-from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import (
+    MANY_TURNS,
+    Facts,
+    Source,
+    SourceEpisode,
+    SourceStep,
+    TaskPlace,
+)
 from tokengym.agents.certify.sources import last_integer, package
 from tokengym.agents.certify.sources.python import load
 from tokengym.envs.core.errors import OptionError
@@ -38,23 +45,23 @@ class GymnasiumText(Source):
             raise OptionError(f"{name} takes actions of {space}, not text or a choice")
         self.facts = Facts(package=package("gymnasium"), turns=MANY_TURNS)
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Reset a new environment."""
         env = self._make()
         space = env.action_space
         observation, _ = env.reset(seed=place.index)
 
-        def reply(text: str) -> Step:
+        def reply(text: str) -> SourceStep:
             action: Any = text
             if isinstance(space, Discrete):
                 named = last_integer(text)
                 action = named if named is not None and space.contains(named) else int(space.start)
             seen, reward, terminated, truncated, _ = env.step(action)
-            return Step(reward, terminated or truncated, _shown(env, seen))
+            return SourceStep(reward, terminated or truncated, _shown(env, seen))
 
         asked = f"\nReply with an action of {space}." if isinstance(space, Discrete) else ""
         told = tuple(self._solve(env.unwrapped) if self._solve else ())
-        return Episode(_shown(env, observation) + asked, reply, told, self._best)
+        return SourceEpisode(_shown(env, observation) + asked, reply, told, self._best)
 
     def _make(self) -> "gymnasium.Env[Any, Any]":
         options = self._options

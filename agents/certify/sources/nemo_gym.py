@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from nemo_gym.server_utils import ServerClient
 
 
-class Verification:
+class NemoGymReward:
     """A server's verification of a reply, asked in this process as NeMo Gym's agents ask for it.
 
     Args:

@@ -13,7 +13,14 @@ import yaml
 from fastapi.testclient import TestClient
 from websockets.sync.client import connect
 
-from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import (
+    MANY_TURNS,
+    Facts,
+    Source,
+    SourceEpisode,
+    SourceStep,
+    TaskPlace,
+)
 from tokengym.agents.certify.sources import last_integer, package
 from tokengym.envs.core.errors import OptionError
 
@@ -50,7 +57,7 @@ class OpenEnv(Source):
         self._sockets: deque[Any] = deque()
         self.facts = Facts(package=package("openenv"), turns=MANY_TURNS, sessions=sessions)
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Reset over a connection of its own; the oldest is closed where there are too many."""
         if len(self._sockets) == self.facts.sessions:
             self._sockets.popleft().close()
@@ -64,14 +71,14 @@ class OpenEnv(Source):
                 raise RuntimeError(str(answer["data"].get("message", answer["data"])))
             return cast("dict[str, Any]", answer["data"])
 
-        def reply(text: str) -> Step:
+        def reply(text: str) -> SourceStep:
             said: Any = (last_integer(text) or 0) if self._integer else text
             answer = ask("step", {self._field: said})
             reward = 0.0 if answer["reward"] is None else answer["reward"]
-            return Step(reward, answer["done"], _text(answer["observation"]))
+            return SourceStep(reward, answer["done"], _text(answer["observation"]))
 
         begun = ask("reset", {"seed": place.index, **self._reset})
-        return Episode(_text(begun["observation"]), reply)
+        return SourceEpisode(_text(begun["observation"]), reply)
 
 
 class _Local:

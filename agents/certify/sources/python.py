@@ -7,9 +7,9 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import Facts, Source, SourceEpisode, SourceStep, TaskPlace
 from tokengym.agents.certify.sources import package
-from tokengym.agents.certify.sources.graders import PROMPTS, Question, find_grader
+from tokengym.agents.certify.sources.graders import PROMPTS, GradedPrompt, find_grader
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.intake.rows import rows_of
 from tokengym.envs.registry import import_object
@@ -86,9 +86,9 @@ class RewardFunction(Source):
         name: str = "the grader",
     ) -> None:
         self._best = best
-        self._rows: dict[str, list[Question]] = defaultdict(list)
+        self._rows: dict[str, list[GradedPrompt]] = defaultdict(list)
         for where, row in rows_of(prompts):
-            if (question := Question.read(row)) is None:
+            if (question := GradedPrompt.read(row)) is None:
                 raise DataError(
                     f"{where}: expected an object with a prompt that is text or messages, in one "
                     f"of {list(PROMPTS)}"
@@ -105,13 +105,13 @@ class RewardFunction(Source):
             form=form,
         )
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Read a row."""
         question = self._rows[place.split or next(iter(self._rows))][place.index]
         known = () if question.reference is None else (question.reference,)
-        return Episode(
+        return SourceEpisode(
             question.prompt,
-            lambda text: Step(self._reward(question, text), True),
+            lambda text: SourceStep(self._reward(question, text), True),
             known,
             self._best if known else None,
         )

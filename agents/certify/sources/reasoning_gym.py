@@ -7,7 +7,7 @@ import reasoning_gym
 from reasoning_gym.composite import DatasetSpec
 from reasoning_gym.factory import create_curriculum
 
-from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import Facts, Source, SourceEpisode, SourceStep, TaskPlace
 from tokengym.agents.certify.sources import package
 
 _SIZE = 500
@@ -55,17 +55,19 @@ class ReasoningGym(Source):
             form="<answer>{}</answer>",
         )
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Draw an item."""
         dataset = self._dataset(place.seed)
         entry = self._entry(place.seed, place.index)
 
-        def reply(text: str) -> Step:
-            return Step(dataset.score_answer(_inside(text), entry), True)
+        def reply(text: str) -> SourceStep:
+            return SourceStep(dataset.score_answer(_inside(text), entry), True)
 
         answer = entry["answer"]
         known = isinstance(answer, str)
-        return Episode(entry["question"], reply, (answer,) if known else (), 1.0 if known else None)
+        return SourceEpisode(
+            entry["question"], reply, (answer,) if known else (), 1.0 if known else None
+        )
 
 
 def _inside(text: str) -> str:

@@ -5,7 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokengym.agents.certify.source import Episode, Facts, Place, Recorded, Source, plain_reward
+from tokengym.agents.certify.source import (
+    Facts,
+    Recorded,
+    Source,
+    SourceEpisode,
+    TaskPlace,
+    plain_reward,
+)
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.intake.rows import rows_of
@@ -25,7 +32,7 @@ class RewardGroup(NamedTuple):
     rewards: list[float]
 
 
-class Records(Source):
+class RecordedRollouts(Source):
     """Rollouts in a file or folder: ours, or rows with `prompt`, `reply`, `reward` and `group`.
 
     Rows are JSON or Parquet. Without `group`, rollouts of equal prompts are a group; `split` and
@@ -51,7 +58,7 @@ class Records(Source):
         splits = tuple(dict.fromkeys(rollout.split for rollout in self.rollouts))
         self.facts = Facts(package=path.name, splits=splits if len(splits) > 1 else ())
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Refuse: what was recorded cannot be played."""
         raise OptionError(f"recorded rollouts cannot be played, got {place}")
 

@@ -4,7 +4,14 @@ from typing import Any
 
 import textarena
 
-from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import (
+    MANY_TURNS,
+    Facts,
+    Source,
+    SourceEpisode,
+    SourceStep,
+    TaskPlace,
+)
 from tokengym.agents.certify.sources import package
 from tokengym.agents.certify.sources.python import load
 
@@ -25,20 +32,20 @@ class TextArena(Source):
         self._name, self._options, self._best = name, options, best
         self._solve = load(reference) if reference else None
         self.facts = Facts(package=package("textarena"), declared=(-1.0, 1.0), turns=MANY_TURNS)
-        self.start(Place("", 0, 0))
+        self.start(TaskPlace("", 0, 0))
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Reset a new game."""
         game = textarena.make(self._name, **self._options)
         game.reset(num_players=1, seed=place.index)
         _, prompt = game.get_observation()
 
-        def reply(text: str) -> Step:
+        def reply(text: str) -> SourceStep:
             done, _ = game.step(text)
             if done:
                 rewards, _ = game.close()
-                return Step(rewards[0], True)
-            return Step(0.0, False, str(game.get_observation()[1]))
+                return SourceStep(rewards[0], True)
+            return SourceStep(0.0, False, str(game.get_observation()[1]))
 
         told = tuple(self._solve(game) if self._solve else ())
-        return Episode(str(prompt), reply, told, self._best)
+        return SourceEpisode(str(prompt), reply, told, self._best)

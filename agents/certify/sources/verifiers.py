@@ -8,7 +8,7 @@ from typing import Any
 import verifiers.v1 as vf
 from verifiers.v1.utils.loaders import environment_class, load_environment, taskset_config_type
 
-from tokengym.agents.certify.source import MANY_TURNS, Episode, Facts, Place, Source
+from tokengym.agents.certify.source import MANY_TURNS, Facts, Source, SourceEpisode, TaskPlace
 from tokengym.agents.certify.sources import package
 from tokengym.agents.certify.sources.chat_server import ChatServer
 
@@ -44,7 +44,7 @@ class Verifiers(Source):
         size = len(list(tasks)) if tasks.bounded else None
         self.facts = Facts(package=package("verifiers"), size=size, turns=MANY_TURNS)
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Let the environment begin an episode, up to its first request for a reply."""
         task = self._task(place.index)
         (slot,) = self._env.slots(task, 1)
@@ -54,7 +54,7 @@ class Verifiers(Source):
 
         answer = getattr(task.data, "answer", None)
         prompt, reply = self._server.begin(run, self._paid)
-        return Episode(prompt, reply, (str(answer),) if answer else ())
+        return SourceEpisode(prompt, reply, (str(answer),) if answer else ())
 
     def _paid(self, episode: Any) -> float:
         if not episode.ok:

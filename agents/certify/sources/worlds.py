@@ -6,7 +6,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
-from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.source import Facts, Source, SourceEpisode, SourceStep, TaskPlace
 from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS
@@ -65,16 +65,16 @@ class TokengymWorld(Source):
         world = make_world(target.partition(":")[0] if level else target, level or None, **options)
         return cls(world, baselines(world.spec)["oracle"])
 
-    def start(self, place: Place) -> Episode:
+    def start(self, place: TaskPlace) -> SourceEpisode:
         """Begin a rollout."""
         rollout = self._rollout(place.split, place.index)
 
-        def reply(text: str) -> Step:
+        def reply(text: str) -> SourceStep:
             earlier = len(rollout.rewards)
             rollout.say(text)
-            return Step(sum(rollout.rewards[earlier:]), rollout.done, rollout.text)
+            return SourceStep(sum(rollout.rewards[earlier:]), rollout.done, rollout.text)
 
-        return Episode(rollout.text, reply, *self._known(place.split, place.index))
+        return SourceEpisode(rollout.text, reply, *self._known(place.split, place.index))
 
     def _rollout(self, split: str, index: int) -> Rollout:
         """Start a rollout that is scored as evaluations are, on every split."""
