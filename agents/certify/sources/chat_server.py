@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from itertools import count
 from typing import Any, NamedTuple
 
-from tokengym.agents.certify.source import Step
+from tokengym.agents.certify.source import SourceStep
 from tokengym.loopback import Answering, LocalServer, bypass_proxies, local_address
 
 
@@ -42,7 +42,7 @@ class ChatServer:
 
     def begin(
         self, run: Callable[[str], Coroutine[Any, Any, Any]], reward: Callable[[Any], Any]
-    ) -> tuple[str, Callable[[str], Step]]:
+    ) -> tuple[str, Callable[[str], SourceStep]]:
         """Run an episode up to its first request for a reply.
 
         Args:
@@ -60,12 +60,12 @@ class ChatServer:
         episode = asyncio.run_coroutine_threadsafe(run(name), self.loop)
         episode.add_done_callback(lambda _: talk.asked.put(None))
 
-        def reply(text: str) -> Step:
+        def reply(text: str) -> SourceStep:
             talk.replies.put(text)
             shown = talk.asked.get()
             if shown is not None:
-                return Step(0.0, False, shown)
-            return Step(reward(episode.result()), True)
+                return SourceStep(0.0, False, shown)
+            return SourceStep(reward(episode.result()), True)
 
         prompt = talk.asked.get()
         if prompt is None:
