@@ -44,7 +44,9 @@ def main() -> int:
     since = chosen.since or last_night()
     if since is None:
         return 0
-    changed = git("diff", "--name-only", "--no-renames", since).splitlines()
+    changed = git(
+        "diff", "--name-only", "--no-renames", since, "--", ".", f":!{NIGHTLY}"
+    ).splitlines()
     tests = concerned(changed)
     print(
         f"{len(changed)} files changed since {since[:9]}: {len(tests)} files of tests", flush=True
@@ -122,7 +124,7 @@ def mentioning(path: str) -> set[str]:
     name = Path(path).name
     found = {file for file, text in sources().items() if name in text}
     if path.endswith((".md", ".ipynb", ".toml")) or path.startswith((".", "examples/")):
-        found |= {file for file in sources() if file.startswith("tests/docs/")}
+        found |= {file for file in sources() if file.startswith("tests/docs/") and is_test(file)}
     if path.startswith("tests/golden/"):
         found |= {file for file in sources() if "golden" in sources()[file].lower()}
     return found
