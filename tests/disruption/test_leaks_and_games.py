@@ -158,6 +158,7 @@ def test_the_scripted_challenger_says_only_true_things_against_the_label(
     assert last.metrics["challenge_validity"] == 1.0
 
 
+@pytest.mark.nightly
 def test_the_noisy_challenger_is_wrong_about_half_the_time() -> None:
     world = make()
     validity = []

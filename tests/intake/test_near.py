@@ -40,6 +40,7 @@ def test_spellings_are_together_and_others_apart_in_any_order(texts: list[str]) 
     assert len({groups[text] for text in APART} | {groups[SAME[0]]}) == len(APART) + 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
 @given(st.text())
 def test_the_normal_form_is_that_of_every_form_of_the_text(form: Form, text: str) -> None:
