@@ -62,9 +62,7 @@ def test_the_exact_gradient_is_the_slope_of_the_expected_return(replies: Replies
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("replies", [GRADED, RARE, *binary(2, 0.3)])
-def test_centring_shrinks_the_gradient_and_leaving_one_out_or_a_greedy_rollout_does_not(
-    replies: Replies, size: int
-) -> None:
+def test_centring_shrinks_the_gradient_unlike_leaving_one_out(replies: Replies, size: int) -> None:
     for name, factor in (
         ("centred by group", (size - 1) / size),
         ("leave one out", 1.0),
@@ -75,28 +73,28 @@ def test_centring_shrinks_the_gradient_and_leaving_one_out_or_a_greedy_rollout_d
         assert one.cosine == pytest.approx(1.0, abs=1e-9)
 
 
-def test_standardising_keeps_the_direction_of_a_binary_reward_and_not_of_a_rare_one() -> None:
+def test_standardising_turns_rare_but_not_binary_rewards() -> None:
     two = found(BY_GROUP["standardised by group"], 4, softmax_replies((0.9, 0.1), (0, 1)))
     assert two.cosine == pytest.approx(1.0, abs=1e-12)
     assert two.factor == pytest.approx(1.46, abs=0.005)
     assert found(BY_GROUP["standardised by group"], 4, RARE).cosine == pytest.approx(0.56, abs=5e-3)
 
 
-def test_variance_of_one_out_of_two_is_that_of_their_difference() -> None:
+def test_the_variance_of_a_pair_is_their_differences() -> None:
     # G = 2, right in one half: the advantages are ±1 where the two differ, which is half the time.
     one = found(BY_GROUP["leave one out"], 2, softmax_replies((0.5, 0.5), (0, 1)))
     assert one.variance == pytest.approx(1.0, abs=1e-12)
     assert one.needed == pytest.approx(2.0, abs=1e-12)
 
 
-def test_dropping_dead_groups_bends_the_gradient_of_unlike_prompts_and_keeping_does_not() -> None:
+def test_dropping_dead_groups_biases_the_gradient_of_unlike_prompts() -> None:
     prompts = binary(1, 0.1, 0.5)
     assert found(BY_BATCH["centred by group"], 8, *prompts).cosine == pytest.approx(1.0)
     assert found(BY_BATCH["centred, dead groups dropped"], 8, *prompts).cosine < 0.999
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_turn_that_few_reach_is_weighed_by_who_else_reached_it(size: int) -> None:
+def test_turns_that_few_reach_are_weighed_by_those_few(size: int) -> None:
     went = 0.4
     for name, factor in (
         ("turn, centred", 1 - (1 - (1 - went) ** size) / (size * went)),
@@ -107,7 +105,7 @@ def test_a_turn_that_few_reach_is_weighed_by_who_else_reached_it(size: int) -> N
         assert one.mean_D[second] == pytest.approx(factor * one.exact_D[second], abs=1e-12)
 
 
-def test_turns_centred_by_index_give_the_first_of_them_nothing_in_any_group() -> None:
+def test_turns_centred_by_index_leave_the_first_nothing() -> None:
     replies = turn_replies(stopping=0.0)
     of = batches([replies], 8)
     weights_NG2 = TURNS["turn rewards centred by index"](of)[:, 0]
@@ -116,7 +114,7 @@ def test_turns_centred_by_index_give_the_first_of_them_nothing_in_any_group() ->
     assert replies.gradient_D[1] > 0.1
 
 
-def test_importance_weights_are_unbiased_off_the_policy_and_no_other_loss_is() -> None:
+def test_only_importance_weights_are_unbiased_off_policy() -> None:
     sampled_K = np.array([0.7, 0.25, 0.05])
     now = softmax_replies((0.6, 0.2, 0.2), (0.1, 0.2, 5))
     ratios = np.log(now.chance_K / sampled_K)[:, None]
@@ -127,7 +125,7 @@ def test_importance_weights_are_unbiased_off_the_policy_and_no_other_loss_is() -
 
 
 @pytest.mark.nightly
-def test_the_gradient_of_the_small_policy_is_that_of_differentiating_its_expected_return() -> None:
+def test_the_gradient_is_that_of_the_expected_return() -> None:
     policy = SmallPolicy(0)
     replies = policy.replies()
     assert replies.chance_K.sum() == pytest.approx(1.0, abs=1e-12)
@@ -146,7 +144,7 @@ def test_claims_agree_where_the_formula_is_exact() -> None:
     assert [claim.agrees for claim in constraints()] == [True, True, False]
 
 
-def test_the_page_shows_its_data_and_the_data_is_what_the_code_computes() -> None:
+def test_the_page_shows_computed_data() -> None:
     rows = [json.loads(line) for line in PAGE.with_suffix(".jsonl").read_text().splitlines()]
     for name in TABLES:
         ours = [row for row in rows if row["table"] == name]

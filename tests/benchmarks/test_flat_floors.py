@@ -48,9 +48,7 @@ def test_energys_rule_pays_what_its_option_pays(level: str) -> None:
 
 
 @given(st.sampled_from(WORLDS), st.lists(st.floats(-1, 1.5), min_size=2, max_size=8))
-def test_below_the_threshold_all_earn_alike_and_above_it_nothing_changes(
-    world: str, rewards: list[float]
-) -> None:
+def test_thresholds_level_only_the_returns_below_them(world: str, rewards: list[float]) -> None:
     floor = floor_of(world)
     flat = floor.flattened(np.array(rewards))
     for before, after in zip(rewards, flat, strict=True):
@@ -68,7 +66,7 @@ def test_the_reference_itself_does_not_fall(world: str, reference: str) -> None:
     assert earned - floor_of(made.spec.id).below < (0.6 if world == "energy" else 0.21)
 
 
-def test_a_wrong_final_label_falls_and_a_right_one_does_not() -> None:
+def test_only_wrong_final_labels_fall() -> None:
     made = make_world("disruption")
     floor = floor_of(made.spec.id)
     policies = {

@@ -97,7 +97,7 @@ def test_a_failure_is_accepted_for_a_reason_and_a_target(
         read_waivers(file)
 
 
-def test_differences_are_those_of_results_and_of_intervals_that_do_not_meet(
+def test_differences_need_intervals_that_do_not_meet(
     clean: Certificate, gamed: Certificate
 ) -> None:
     assert changes(clean, clean) == []
@@ -116,13 +116,13 @@ def test_the_page_says_how_many_checks_there_are() -> None:
     assert f"runs {len(CHECKS)} checks" in page
 
 
-def test_what_is_not_asked_for_is_not_run_and_unknown_checks_are_refused() -> None:
+def test_only_known_checks_asked_for_are_run() -> None:
     assert len(certify(Products(), "clean", QUICK, only=ONLY[:1]).findings) == 1
     with pytest.raises(OptionError, match="--only must be one of"):
         certify(Products(), "clean", QUICK, only=["no.such_check"])
 
 
-def test_the_command_writes_a_certificate_and_fails_by_what_is_required(tmp_path: Path) -> None:
+def test_the_command_writes_a_certificate_and_checks_requirements(tmp_path: Path) -> None:
     rows = [
         {"prompt": f"Task {g}", "reply": str(m), "reward": m / 4 if g else 0.5, "group": g}
         for g in range(8)

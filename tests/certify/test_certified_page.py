@@ -65,7 +65,7 @@ def counts(row: Row) -> tuple[int, int]:
     return told, told + len(row.get(Status.UNTOLD, ()))
 
 
-def test_each_environment_has_its_findings_by_class_and_how_many_checks_were_finished() -> None:
+def test_each_environment_has_findings_and_finished_checks() -> None:
     _, *rows = table_rows(read_block(PAGE, "certified_table.py, each"))
     known = defaultdict(list)
     for row in ROWS:
@@ -111,7 +111,7 @@ def test_checks_are_counted_over_all_environments() -> None:
         assert [*map(int, cells)] == [of_all[name], of_all[name] + passed[name], untold[name]]
 
 
-def test_a_new_row_takes_the_place_of_the_one_of_the_same_environment() -> None:
+def test_a_new_row_replaces_its_environments_old_one() -> None:
     old: list[dict[str, Any]] = [
         {"target": name, "options": {}, "date": 1} for name in ("a:b", "a:a")
     ]

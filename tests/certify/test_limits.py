@@ -152,7 +152,7 @@ class _Repeats(Products):
 @pytest.mark.nightly
 @every("over", [True, False])
 @pytest.mark.parametrize("near", NEAR)
-def test_a_check_fails_just_over_its_threshold_and_passes_just_under(near: str, over: bool) -> None:
+def test_a_check_fails_just_over_its_threshold_alone(near: str, over: bool) -> None:
     check, plant = NEAR[near]
     one = found(plant(over), check)
     assert one.status is (Status.FAILED if over else Status.PASSED), one
@@ -199,7 +199,7 @@ def test_to_hang_on_an_extreme_reply_alone_is_fragile(digits: int, severity: Sev
 
 
 @pytest.mark.nightly
-def test_to_stop_where_each_step_costs_beats_no_claim_and_is_told_as_what_it_is() -> None:
+def test_stopping_early_is_reported_as_such() -> None:
     class Walk(Guesses):
         facts = replace(Guesses.facts, declared=None, turns=5)
 
@@ -264,7 +264,7 @@ def test_equal_inputs_give_equal_certificates() -> None:
         (Status.UNTOLD, 0.2, "risks", False),
     ],
 )
-def test_a_requirement_is_not_met_by_what_could_not_be_told(
+def test_untold_checks_meet_no_requirement(
     status: Status, value: float | None, text: str, broken: bool
 ) -> None:
     certificate = certify(Products(), "one", replace(MANY, tasks=4), only=["gamed.echo"])

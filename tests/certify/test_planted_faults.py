@@ -43,7 +43,7 @@ def test_a_planted_fault_is_caught(
     assert found.reproduce.endswith(f" --replies {settings.replies} --drawn 60")
 
 
-def test_a_source_that_raises_when_it_starts_is_a_defect_and_other_checks_go_on() -> None:
+def test_a_source_that_cannot_start_stops_no_other_check() -> None:
     class Breaks(Products):
         def start(self, place: TaskPlace) -> SourceEpisode:
             raise KeyError(place.index)
@@ -69,7 +69,7 @@ def test_memory_that_caches_may_have_filled_is_not_told() -> None:
     assert (found.status, "may not have filled" in found.found) == (Status.UNTOLD, True)
 
 
-def test_a_check_that_takes_too_long_gives_up_and_others_go_on() -> None:
+def test_a_check_that_takes_too_long_stops_no_other() -> None:
     class Sluggish(Products):
         def reward(self, place: TaskPlace, text: str) -> Any:
             time.sleep(0.1)
@@ -107,9 +107,7 @@ class PaysEverything(Products):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("tasks", "status"), [(5, Status.UNTOLD), (6, Status.FAILED)])
-def test_too_few_tasks_to_show_gaming_are_no_sign_of_its_absence(
-    tasks: int, status: Status
-) -> None:
+def test_too_few_tasks_do_not_exclude_gaming(tasks: int, status: Status) -> None:
     for check in ("semantic.floor_gap", "statistical.adversarial_floor"):
         (found,) = certify(PaysEverything(tasks), "pays", QUICK, only=[check]).findings
         assert found.status is status, found

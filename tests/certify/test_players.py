@@ -64,7 +64,7 @@ def test_headroom_says_whose_policy_leaves_it(solver: str) -> None:
     assert own.found.endswith(f"of the range more than {solver}")
 
 
-def test_of_scripts_and_without_a_harder_setting_it_is_not_told(solver: str) -> None:
+def test_scripts_without_a_harder_setting_tell_nothing(solver: str) -> None:
     assert found(Products(), APART, "noisy", Large()).status is Status.UNTOLD
     assert found(Products(), APART, solver).status is Status.INAPPLICABLE
 

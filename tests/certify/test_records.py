@@ -31,7 +31,7 @@ def failed(found: dict[str, Finding]) -> set[str]:
     return {name for name, finding in found.items() if finding.status is Status.FAILED}
 
 
-def test_clean_records_pass_and_what_must_be_played_is_not_applicable(tmp_path: Path) -> None:
+def test_clean_records_pass_what_applies_to_them(tmp_path: Path) -> None:
     found = findings(tmp_path, CLEAN)
     assert failed(found) == set()
     for name in ("semantic.oracle_max", "gamed.echo", "sound.memory", "runtime.seed_control"):

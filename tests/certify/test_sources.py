@@ -43,7 +43,7 @@ def test_a_world_pays_the_reference_what_it_pays_the_oracle(target: str) -> None
         assert episode.claim is None or episode.claim == world.optimum(task)[role].value
 
 
-def test_a_task_of_a_world_is_drawn_twice_however_often_it_is_played() -> None:
+def test_a_task_played_often_is_drawn_only_twice() -> None:
     drawn: list[int] = []
 
     class Counts(Thermometer):
@@ -57,7 +57,7 @@ def test_a_task_of_a_world_is_drawn_twice_however_often_it_is_played() -> None:
     assert drawn == [7, 7]
 
 
-def test_a_world_that_draws_a_task_anew_has_no_control_of_its_seed() -> None:
+def test_redrawing_a_task_escapes_the_seed() -> None:
     for world, status in ((Thermometer, Status.PASSED), (DrawsAnew, Status.FAILED)):
         source = TokengymWorld(world(SPEC), POLICIES["oracle"])
         (found,) = certify(source, "own", QUICK, only=["runtime.seed_control"]).findings
@@ -282,7 +282,7 @@ def test_files_are_read_as_tools_write_them(tmp_path: Path) -> None:
         open_source(f"{tmp_path}/rows.jsonl", {})
 
 
-def test_a_target_that_is_none_is_refused_with_what_there_is() -> None:
+def test_an_unknown_target_is_refused_with_those_known() -> None:
     with pytest.raises(OptionError, match=r"KIND:NAME with one of \['cookbook'.*reasoning_gym"):
         open_source("reasoning_gym", {})
 
@@ -355,7 +355,7 @@ app = create_app(Buttons, Press, Seen, max_concurrent_envs=2)
 """
 
 
-def test_an_action_of_openenv_that_is_a_number_is_the_last_one_of_a_reply(tmp_path: Path) -> None:
+def test_openenv_reads_the_last_number_of_a_reply(tmp_path: Path) -> None:
     pytest.importorskip("openenv", reason="needs the extra `openenv`")
     (tmp_path / "buttons_app.py").write_text(INTEGER_APP)
     (tmp_path / "openenv.yaml").write_text("name: buttons\napp: buttons_app:app\n")
@@ -366,7 +366,7 @@ def test_an_action_of_openenv_that_is_a_number_is_the_last_one_of_a_reply(tmp_pa
     assert paid == [1.0, 0.0, 0.0]
 
 
-def test_an_environment_of_openenv_pays_what_the_world_behind_it_does(tmp_path: Path) -> None:
+def test_an_openenv_environment_pays_what_its_world_pays(tmp_path: Path) -> None:
     pytest.importorskip("openenv", reason="needs the extra `openenv`")
     (tmp_path / "energy_app.py").write_text(APP)
     (tmp_path / "openenv.yaml").write_text("name: energy\napp: energy_app:app\n")
@@ -388,7 +388,7 @@ def test_an_environment_of_openenv_pays_what_the_world_behind_it_does(tmp_path: 
         assert trace.rewards == expected.rewards
 
 
-def test_a_folder_named_after_a_world_is_not_taken_for_its_rollouts(
+def test_a_folder_named_after_a_world_holds_no_rollouts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "forecast").mkdir()

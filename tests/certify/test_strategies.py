@@ -51,7 +51,7 @@ def found(law: Law, count: int = 1000) -> Strategy:
     [lambda a, b: 2 * a + 3 * b + 50, lambda a, b: a + 10_000 * (b > 500)],
     ids=["weights", "a threshold"],
 )
-def test_a_rule_that_is_hidden_is_found_and_holds_on_other_tasks(law: Law) -> None:
+def test_a_hidden_rule_is_found_and_holds_elsewhere(law: Law) -> None:
     best = found(law)
     alone = [Strategy(best.space, rule) for rule in ("low", "high")]
     scored, *simple = (np.mean([earned(law, at, who) for at in FRESH]) for who in (best, *alone))

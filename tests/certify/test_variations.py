@@ -36,7 +36,7 @@ def test_a_tolerance_leaves_out_what_it_allows(answer: str, tolerance: float) ->
             assert abs(Decimal(text) - right) > Decimal(tolerance) * abs(right)
 
 
-def test_a_decimal_fraction_rounded_otherwise_is_not_wrong_and_a_whole_number_is() -> None:
+def test_decimal_fractions_may_be_rounded_and_whole_numbers_not() -> None:
     fraction, whole = variations.wrong("91585693.041"), variations.wrong("91585693")
     digits = {"a digit more", "a digit less", "one more", "one less"}
     assert not digits & fraction.keys()

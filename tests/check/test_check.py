@@ -70,7 +70,7 @@ def test_the_command_writes_what_it_found(tmp_path: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.usefixtures("fresh_registry")
 @pytest.mark.parametrize(("world", "status"), [(Thermometer, 0), (broken.Overpays, 1)])
-def test_a_table_is_written_only_of_levels_that_keep_the_laws(
+def test_tables_hold_only_levels_that_keep_the_laws(
     world: type[Thermometer], status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, name = tmp_path / "page.md", "tokengym check, by level"
@@ -89,7 +89,7 @@ def test_a_table_is_written_only_of_levels_that_keep_the_laws(
         assert row[:4] == ["thermometer", "`days`", "0 to 1", "0.000 (all 4 equal)"]
 
 
-def test_a_level_is_named_with_its_world_or_by_its_option() -> None:
+def test_a_level_is_named_with_world_or_by_option() -> None:
     shown = CliRunner().invoke(app, ["check", "forecast:expert", "--ladder"])
     assert shown.exit_code == 0, shown.output
     assert "tokengym/Forecast-v0 expert, 400 validation Tasks" in shown.output

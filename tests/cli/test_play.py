@@ -17,14 +17,14 @@ def type_into(words: str, *lines: str) -> Result:
     return CliRunner().invoke(app, ["play", *words.split()], input="\n".join(lines))
 
 
-def test_enter_sends_a_reply_of_one_line_and_an_empty_one_is_not_sent() -> None:
+def test_enter_sends_one_line_unless_it_is_empty() -> None:
     played = type_into("forecast", "", "Probability: 0.4", "")
     assert played.exit_code == 0
     assert "(Enter sends)" in played.output
     assert "forecaster: reward +0.8480 = score +0.7980, form +0.0500" in played.output
 
 
-def test_a_longer_reply_ends_with_an_empty_line_or_the_input() -> None:
+def test_longer_replies_end_with_an_empty_line_or_input() -> None:
     answer = ("LABEL neutral", "P 0.2 0.5 0.3")
     played = type_into("disruption", *answer, "", *answer)
     assert played.exit_code == 0
@@ -65,7 +65,7 @@ KNOWS = {
 
 
 @pytest.mark.parametrize("case", KNOWS)
-def test_the_end_shows_the_oracle_and_what_it_knows_unless_it_played(case: str) -> None:
+def test_the_end_shows_the_oracle_unless_it_played(case: str) -> None:
     place, _, role = case.partition(" ")
     world, level = place.split(":")
     call = ["play", world, "--level", level, *(["--role", role] if role else [])]

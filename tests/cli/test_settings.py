@@ -23,7 +23,7 @@ def needed(kind: type[JobConfig]) -> dict[str, Any]:
     return {name: "a-run" for name, one in settings_of(kind).items() if one.default is ...}
 
 
-def test_every_setting_belongs_to_one_group_and_no_group_is_large() -> None:
+def test_every_setting_belongs_to_one_small_group() -> None:
     groups = {setting.group for kind in CONFIGS.values() for setting in settings_of(kind).values()}
     # A group may build on another one, whose settings stay that one's.
     names = [n for group in groups for n, one in settings_of(group).items() if one.group is group]
@@ -77,7 +77,7 @@ def test_a_configuration_is_read_as_it_was_written(kind: type[JobConfig]) -> Non
 
 
 @every("name", SETTINGS)
-def test_a_value_beyond_its_limits_or_choices_is_refused_by_its_flag(name: str) -> None:
+def test_values_beyond_limits_or_choices_are_refused_by_flag(name: str) -> None:
     setting = SETTINGS[name]
     kind = next(kind for kind in CONFIGS.values() if name in settings_of(kind))
     wrong: list[Any] = ["nosuch"] if setting.choices else []

@@ -345,7 +345,7 @@ def case_of(world_id: str, level: str, index: int, *, cut: bool) -> Case:
 
 @pytest.mark.parametrize("drive", IN_TEXT, ids=lambda drive: drive.__name__)
 @every(("world_id", "level"), CASES)
-def test_the_same_replies_are_answered_and_paid_alike_by_every_driver(
+def test_every_driver_answers_and_pays_replies_alike(
     drive: Callable[[Case], Seen], world_id: str, level: str
 ) -> None:
     for index in (0, 1):
@@ -355,7 +355,7 @@ def test_the_same_replies_are_answered_and_paid_alike_by_every_driver(
 
 @pytest.mark.parametrize("drive", CUT_OFF, ids=lambda drive: drive.__name__)
 @every(("world_id", "level"), CASES)
-def test_replies_that_were_cut_off_are_answered_and_paid_alike_by_every_driver(
+def test_every_driver_answers_and_pays_cut_replies_alike(
     drive: Callable[[Case], Seen], world_id: str, level: str
 ) -> None:
     case = case_of(world_id, level, 1, cut=True)
@@ -432,7 +432,7 @@ def with_warning(env: TextEnv | TextAECEnv, task: Task) -> None:
         env.reset(options={"task": task})
 
 
-def test_opponents_draw_the_same_whoever_plays_against_them_and_differ_by_task() -> None:
+def test_opponents_draw_by_task_whoever_plays() -> None:
     replies = {}
     for index in (0, 1):
         case = case_of(bargain.SPEC.id, "long", index, cut=False)
@@ -466,7 +466,7 @@ def test_a_policy_draws_the_same_whoever_stands_against_it() -> None:
 
 
 @pytest.mark.parametrize("split", list(bargain.SIZES))
-def test_tasks_are_drawn_by_the_size_of_the_split_that_is_asked_for(split: str) -> None:
+def test_tasks_are_drawn_by_their_splits_size(split: str) -> None:
     env = TextEnv(bargain.SPEC.id, split="train")
     drawn = set()
     for seed in range(60):

@@ -57,7 +57,7 @@ def played(world: World, task: Task, policy: Policy) -> PlayedEpisode:
 
 
 @each_level
-def test_each_rung_beats_the_one_below_on_the_tasks_of_the_file(case: tuple[str, str]) -> None:
+def test_each_rung_beats_the_one_below_it(case: tuple[str, str]) -> None:
     ladder = ladder_in_file(world_of(case))
     *lower, top = ladder.rungs
     assert ladder.tasks in (100, 400)
@@ -76,7 +76,7 @@ def test_each_rung_beats_the_one_below_on_the_tasks_of_the_file(case: tuple[str,
 
 @pytest.mark.nightly
 @each_level
-def test_the_file_says_what_its_rungs_gain_and_that_they_keep_the_rules(
+def test_rungs_of_the_file_keep_the_rules(
     case: tuple[str, str],
 ) -> None:
     """On a few Tasks, within what chance explains of the gaps that the file states."""

@@ -23,7 +23,7 @@ def test_exact_means_that_what_is_shown_suffices(case: tuple[str, str]) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["forecast", "energy", "warehouse", "disruption"])
-def test_every_level_says_what_can_be_reached_and_by_which_baseline(name: str) -> None:
+def test_every_level_says_who_reaches_what(name: str) -> None:
     declared, known = spec(name), baselines(name)
     assert set(declared.reachable) == set(declared.levels)
     assert {best.policy for best in declared.reachable.values()} <= known.keys()

@@ -58,9 +58,7 @@ def hinted(text: str, score: Score) -> bool:
 
 
 @pytest.mark.parametrize("level", ["easy", "expert", "update", "twins"])
-def test_a_score_added_to_the_table_alone_is_said_and_paid(
-    level: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_score_added_to_the_table_is_paid(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     linear = Score(
         "linear",
         lambda forecast, weights: sum(p * w for p, w in zip(forecast, weights, strict=True)),
@@ -134,7 +132,7 @@ def test_a_loss_names_itself_and_is_finite_within_its_limits(
 
 
 @needs_torch
-def test_a_loss_added_to_the_table_alone_trains_by_its_formula(
+def test_a_loss_added_to_the_table_trains_by_its_formula(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from tokengym.agents.service.engine.adapters import LoraSpec

@@ -95,7 +95,7 @@ def test_every_level_keeps_every_law(law: Law, case: tuple[str, str]) -> None:
 
 
 @pytest.mark.nightly
-def test_an_index_is_one_task_in_every_process_at_every_level() -> None:
+def test_every_process_draws_the_same_tasks_at_every_level() -> None:
     code = (
         "import json, sys, tokengym;"
         "cases = json.load(sys.stdin);"

@@ -28,7 +28,7 @@ def task(answer: dict[str, Any], **options: Any) -> Task:
 
 
 @given(first=answers, second=answers)
-def test_answers_share_a_fingerprint_if_they_are_equal_to_seven_digits(
+def test_answers_equal_to_seven_digits_share_a_fingerprint(
     first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     def rounded(answer: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ import pytest
 from tokengym.atomic_write import replacing, write_whole
 
 
-def test_a_file_is_replaced_only_when_all_of_it_is_written(tmp_path: Path) -> None:
+def test_a_file_is_replaced_only_when_completely_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     write_whole(file, b"old")
     with replacing(file) as new:

@@ -89,9 +89,7 @@ def test_the_last_lines_count_as_the_first_do(filler: int) -> None:
     ],
 )
 @pytest.mark.parametrize("more", ["", "x" * 18, "x" * 100])
-def test_a_grade_is_half_the_beginning_and_half_the_likeness_over_what_is_superfluous(
-    line: str, more: str
-) -> None:
+def test_a_grade_is_half_beginning_and_half_likeness(line: str, more: str) -> None:
     form = FORM.lower()
     read = " ".join("".join("0" if sign.isdigit() else sign for sign in line.lower()).split())
     begun = read[: 2 * len(form)]

@@ -23,7 +23,7 @@ COMMAND = Grammar("BATTERY|EV", rf"(BATTERY|EV)\s*+[:=]?\s*+({NUMBER})(?:[ \t]*+
     "line",
     ["BATTERY 1, BATTERY 2", "BATTERY 1 (or BATTERY 2)", "BATTERY 1 or BATTERY 2"],
 )
-def test_two_answers_that_differ_are_none_and_hide_what_came_before(line: str) -> None:
+def test_two_different_answers_hide_earlier_ones(line: str) -> None:
     assert last_match(COMMAND, f"BATTERY 3\n{line}") is None
     assert last_match(COMMAND, f"{line}\nBATTERY 3") is not None
     same = line.replace("2", "1")
@@ -83,7 +83,7 @@ def test_a_share_is_a_number_or_so_many_hundredths(
         assert number(matched) == value
 
 
-def test_a_complaint_names_the_last_line_its_place_and_the_form() -> None:
+def test_a_complaint_names_the_last_line_and_the_form() -> None:
     hint = " Expected: BATTERY <power>"
     cases = {
         "": f"Malformed reply: it was empty.{hint}",

@@ -221,7 +221,7 @@ def test_a_forecast_shows_the_posterior_of_answered_turns_alone() -> None:
         assert len(axes.get_yticklabels()) == len(replies)
 
 
-def test_a_debate_shows_both_reports_and_the_truth_at_its_end_alone() -> None:
+def test_a_debate_shows_the_truth_at_its_end_alone() -> None:
     world = make_world("disruption", "L2")
     task = world.task("test", 0)
     first, second = "LABEL neutral\nP 0.2 0.3 0.5", "LABEL disruptive\nP 0.7 0.2 0.1"
@@ -246,7 +246,7 @@ def test_a_debate_shows_both_reports_and_the_truth_at_its_end_alone() -> None:
 
 
 @pytest.mark.nightly
-def test_play_writes_a_picture_and_refuses_one_before_the_first_turn(tmp_path: Path) -> None:
+def test_play_refuses_a_picture_before_the_first_turn(tmp_path: Path) -> None:
     path = tmp_path / "shift.png"
     line = ["play", "warehouse", "--policy", "fcfs", "--picture", str(path)]
     result = CliRunner().invoke(app, line)

@@ -58,7 +58,7 @@ def test_there_is_one_version() -> None:
 
 
 @pytest.mark.nightly
-def test_importing_the_package_is_enough_for_its_parts_and_loads_nothing_heavy() -> None:
+def test_importing_the_package_loads_nothing_heavy() -> None:
     code = (
         "import sys, tokengym;"
         "tokengym.envs.Episode, tokengym.rewards.brier, tokengym.agents.play;"
@@ -122,7 +122,7 @@ def test_a_task_and_an_episode_show_no_answer() -> None:
         assert task.answer["outcomes"] not in found._repr_html_()
 
 
-def test_names_of_a_package_in_an_archive_are_found_when_they_are_used(
+def test_names_in_an_archived_package_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (

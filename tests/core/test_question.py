@@ -97,7 +97,7 @@ def test_baselines_of_a_question_know_nothing_or_all() -> None:
     assert blind(world).keys() == constants.keys()
 
 
-def test_a_question_belongs_to_the_split_that_its_words_fall_to() -> None:
+def test_a_question_belongs_to_the_split_of_its_words() -> None:
     world = Sum(SPEC)
     task = world.task("validation", 3)
     assert world.split_of(task.instance) == "validation"

@@ -175,9 +175,7 @@ print(tokengym.spec("coins").id, list(tokengym.specs())[-2:])
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("value", ["acme:COINS", "acme:make", "acme:MANY"])
-def test_an_entry_point_of_any_name_declares_one_world_or_several(
-    installed: Any, value: str
-) -> None:
+def test_any_entry_point_declares_one_world_or_several(installed: Any, value: str) -> None:
     world = "acme/Notes-v0" if value == "acme:MANY" else "acme/Coins-v0"
     code = f"import tokengym; {MAKE.format(world)}; print(tokengym.spec({world!r}).id)"
     assert installed({"worlds": value}, code) == ["loaded acme", world, world]
@@ -192,7 +190,7 @@ def test_a_package_may_be_imported_first(installed: Any) -> None:
 
 
 @pytest.mark.nightly
-def test_a_package_installed_meanwhile_is_found_at_the_next_look_up(installed: Any) -> None:
+def test_packages_installed_meanwhile_are_found(installed: Any) -> None:
     code = f"""
 import tokengym, os, pathlib, sys
 info = next(p for p in map(pathlib.Path, sys.path) if (p / "acme.py").exists())

@@ -37,7 +37,7 @@ def finish(rollout: Rollout, name: str, codec: bool = False) -> None:
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_a_rollout_earns_what_the_world_pays_in_text_and_in_tokens(name: str) -> None:
+def test_rollouts_earn_the_worlds_pay_in_text_and_tokens(name: str) -> None:
     text, tokens = Rollouts(name), Rollouts(name, codec="byte")
     task = text.world.task("test", 3)
     for rollouts in (text, tokens):
@@ -64,7 +64,7 @@ def test_opponents_are_the_same_for_all_rollouts_of_a_task() -> None:
         assert first.rewards == second.rewards
 
 
-def test_a_role_is_played_against_the_usual_opponent_and_is_paid_what_the_game_pays() -> None:
+def test_a_role_meets_the_usual_opponent_and_is_paid() -> None:
     rollouts = Rollouts("disruption", role="challenger", opponents={"predictor": "oracle"})
     rollout = rollouts.start(rollouts.world.task("test", 0))
     finish(rollout, "oracle")
@@ -92,7 +92,7 @@ def test_rollouts_do_not_disturb_each_other() -> None:
 
 
 @pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", "max_tokens", "model_length", "abort"])
-def test_a_reply_that_was_cut_off_is_malformed_whatever_its_end_is_called(reason: str) -> None:
+def test_a_cut_off_reply_is_malformed_whatever_its_end(reason: str) -> None:
     for codec in (None, "byte"):
         rollouts = Rollouts("forecast", codec=codec)
         rollout = rollouts.start(rollouts.world.task())

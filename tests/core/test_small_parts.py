@@ -35,7 +35,7 @@ STEP = 2**-16
 @given(
     starts=st.lists(st.integers(0, 10**6), min_size=3, max_size=90, unique=True),
 )
-def test_windows_are_split_in_the_order_given_and_listed_in_that_of_time(
+def test_windows_are_split_as_given_and_listed_chronologically(
     starts: list[int],
 ) -> None:
     windows = Windows(starts, "days")
@@ -89,7 +89,7 @@ def test_a_split_owns_a_range_of_the_first_eight_digits(first: int, split: str) 
     assert set(SPLITS) == {"train", "validation", "test"}
 
 
-def test_streams_depend_on_every_part_of_their_key_and_on_nothing_else() -> None:
+def test_streams_depend_on_their_whole_key_alone() -> None:
     keys: list[tuple[object, ...]] = [("a",), ("a", 1), ("a", 2), ("b", 1), (1, "a"), ()]
     drawn = [generator(*key).integers(2**63) for key in keys]
     assert drawn == [generator(*key).integers(2**63) for key in keys]
@@ -135,9 +135,7 @@ def test_terms_are_rounded_summed_and_added_to_what_was_earned() -> None:
 
 
 @pytest.mark.parametrize(("edge", "beyond"), [(0.0, -STEP), (1.0, 1.0 + STEP)])
-def test_a_reward_may_reach_the_ends_of_its_range_and_not_leave_it(
-    edge: float, beyond: float
-) -> None:
+def test_a_reward_may_not_leave_its_range(edge: float, beyond: float) -> None:
     for final in (False, True):
         rewards, _ = pay_terms(
             DUET, dict.fromkeys(ROLES, 1.0), {ROLES[1]: {"a": edge}}, final=final
@@ -150,9 +148,7 @@ def test_a_reward_may_reach_the_ends_of_its_range_and_not_leave_it(
 @pytest.mark.parametrize(
     ("before", "left"), [(5.0, False), (5.0 + STEP, True), (-1.0 - STEP, True)]
 )
-def test_returns_are_checked_at_the_end_those_of_silent_roles_too(
-    before: float, left: bool
-) -> None:
+def test_returns_of_silent_roles_are_checked_too(before: float, left: bool) -> None:
     for role in ROLES:
         returns = {**dict.fromkeys(ROLES, 1.0), role: before}
         pay_terms(DUET, dict(returns), {role: {"a": 1.0}}, final=False)
@@ -219,9 +215,7 @@ def test_no_near_miss_is_the_form_or_is_there_twice(form: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_table_holds_its_rows_and_appears_when_it_is_complete(
-    suffix: str, tmp_path: Path
-) -> None:
+def test_a_table_appears_when_it_is_complete(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / "new" / f"table{suffix}"
     if suffix == ".parquet":
         parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra `data`")
@@ -266,7 +260,7 @@ def test_a_metric_is_a_plain_number_unless_it_says_otherwise() -> None:
     assert (metric.share, metric.scale) == (False, 1.0)
 
 
-def test_equal_shares_of_draws_fall_to_the_splits_that_state_them() -> None:
+def test_draws_fall_to_splits_by_their_stated_shares() -> None:
     rng = np.random.default_rng(0)
     found = Counter(split_of(rng.bytes(16).hex()) for _ in range(20_000))
     for split, share in (("train", 0.7), ("validation", 0.15), ("test", 0.15)):
@@ -274,7 +268,7 @@ def test_equal_shares_of_draws_fall_to_the_splits_that_state_them() -> None:
         assert abs(found[split] / 20_000 - share) < error
 
 
-def test_templates_write_figures_and_plurals_and_refuse_names_that_are_missing(
+def test_templates_write_figures_and_plurals(
     tmp_path: Path,
 ) -> None:
     text = (

@@ -120,7 +120,7 @@ def test_a_task_names_itself_and_its_options() -> None:
     assert known in page
 
 
-def test_numpy_values_become_plain_ones_and_numbers_that_are_not_finite_are_refused() -> None:
+def test_numpy_values_become_plain_and_must_be_finite() -> None:
     found = to_plain_json(
         {1: np.arange(3), "x": (np.float64(0.5), np.int64(2), np.bool_(True)), "n": None}
     )
@@ -140,7 +140,7 @@ def drawn(owners: Iterator[str]) -> Any:
     return lambda: ({"n": next(numbers)}, next(owners))
 
 
-def test_the_first_instance_of_the_split_that_has_an_answer_is_taken() -> None:
+def test_the_splits_first_instance_with_an_answer_counts() -> None:
     owners = iter(["test", "train", "train", "train"])
     found = draw_usable(
         drawn(owners), lambda one: {"a": np.int64(one["n"])} if one["n"] > 1 else None, "train", "w"
@@ -179,7 +179,7 @@ def long(world: World, turn: Turn, rng: np.random.Generator) -> str:
     return "x" * int(rng.integers(1, 9))
 
 
-def test_a_play_has_a_turn_more_than_replies_and_needs_a_policy_for_each_role() -> None:
+def test_a_play_needs_a_policy_for_each_role() -> None:
     world = Duet(DUET)
     task = world.task("test", 3)
     played = play(world, task, long)
@@ -215,7 +215,7 @@ def test_a_replay_shows_the_world_before_and_after_each_reply() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 6])
-def test_given_replies_are_recorded_and_may_be_finished_by_empty_ones(count: int) -> None:
+def test_given_replies_may_be_finished_by_empty_ones(count: int) -> None:
     world = Duet(DUET, "short")
     replies = ["abc"] * count
     begun = record_replies(world, world.task(), replies)
@@ -252,7 +252,7 @@ def test_a_stop_pays_all_that_is_left_and_says_why(count: int) -> None:
     assert (last.text, last.role) == ("Over.", "second")  # of the world's own last Turn
 
 
-def test_a_world_cannot_end_with_a_return_outside_of_its_range() -> None:
+def test_no_return_lies_outside_the_worlds_range() -> None:
     narrow = replace(DUET, return_range={**DUET.return_range, "second": Range(0.0, 2.0)})
     world = Duet(narrow, "short")
     world.start(world.task())
@@ -262,7 +262,7 @@ def test_a_world_cannot_end_with_a_return_outside_of_its_range() -> None:
         world.reply("x" * 6)
 
 
-def test_a_world_says_where_it_is_and_refuses_what_is_not_its() -> None:
+def test_a_world_refuses_what_is_not_its_own() -> None:
     world = Duet(DUET)
     assert repr(world) == "<Duet test/Duet-v0 long: no episode under way>"
     assert (world.level, world.turn_limit, world.prompt) == ("long", 6, "full")
@@ -346,7 +346,7 @@ class Scored(Duet):
         return {} if self.by == "length" else {"by": self.by}
 
 
-def test_a_task_is_scored_by_the_options_it_was_drawn_with_until_it_is_adopted() -> None:
+def test_a_task_keeps_its_options_until_it_is_adopted() -> None:
     usual, other = Scored(DUET), Scored(DUET)
     other.by = "words"
     task = usual.task("train", 4)
@@ -361,7 +361,7 @@ def test_a_task_is_scored_by_the_options_it_was_drawn_with_until_it_is_adopted()
     assert other.task("train", 4) == adopted
 
 
-def test_a_fork_goes_on_by_itself_and_shares_what_cannot_change() -> None:
+def test_a_fork_shares_only_what_cannot_change() -> None:
     world = Duet(DUET)
     world.start(world.task())
     twin = world.fork()

@@ -65,7 +65,7 @@ def test_rollouts_pay_the_declared_label_on_the_train_split_alone(name: str, lev
     ],
     ids=["name", "mapping", "world", "rollouts", "pickled world"],
 )
-def test_however_the_world_is_given_what_is_not_named_is_declared(given: Any) -> None:
+def test_unnamed_options_are_declared_however_the_world_is_given(given: Any) -> None:
     rollout = Rollouts.of(given).start_at("train", 1)
     exact = Rollouts("forecast", label="expected").start_at("train", 1)
     for one in (rollout, exact):

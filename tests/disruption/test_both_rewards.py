@@ -39,7 +39,7 @@ shares = st.tuples(*[st.integers(0, 100)] * 3).filter(any)
     st.lists(st.sampled_from(["CLAIM n_i >= 2", "CLAIM n_j >= 900", "CLAIM age >= 0", "x"])),
     st.integers(0, 2),
 )
-def test_the_reward_as_first_described_is_bounded_and_its_own_sum(
+def test_the_first_described_reward_is_a_bounded_sum(
     target: str, bounded: bool, weights: list[tuple[int, ...]], claims: list[str], place: int
 ) -> None:
     world = make(target=target, reward="original", bounded=bounded)

@@ -65,7 +65,7 @@ def test_splits_are_apart_in_time_and_in_text_and_balanced(built: Path) -> None:
         assert len(set(counts.values())) <= 1
 
 
-def test_no_citer_of_a_training_paper_that_counts_is_a_test_paper(built: Path) -> None:
+def test_no_counting_citer_of_training_papers_is_tested(built: Path) -> None:
     papers = papers_in(built)
     references = {work.id: set(work.references) for work in WORKS}
     year = {work.id: work.year for work in WORKS}
@@ -145,7 +145,7 @@ def test_every_target_is_balanced(snapshot: Path, tmp_path: Path, target: str, r
 
 
 @pytest.mark.nightly
-def test_a_paper_of_the_set_is_a_paper_of_the_file(built: Path) -> None:
+def test_papers_of_the_set_are_those_of_the_file(built: Path) -> None:
     path = built / "test-0000.jsonl"
     assert list(read_papers(path)) == list(papers_in(built)["test"])
     assert all(dataclasses.is_dataclass(paper) for paper in read_papers(path))

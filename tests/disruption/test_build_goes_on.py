@@ -50,7 +50,7 @@ def test_an_interrupted_build_goes_on_and_leaves_the_same_bytes(
 
 
 @pytest.mark.nightly
-def test_a_finished_step_is_not_done_again_unless_the_source_changed(tmp_path: Path) -> None:
+def test_finished_steps_are_repeated_only_for_changed_sources(tmp_path: Path) -> None:
     paths, out = write_parts(tmp_path / "snapshot", WORKS), tmp_path / "out"
 
     def stop(stage: str, done: int, _total: int) -> None:
@@ -70,9 +70,7 @@ def test_a_finished_step_is_not_done_again_unless_the_source_changed(tmp_path: P
     assert not again.items() & done.items()
 
 
-def test_a_set_that_is_complete_is_left_alone_and_another_one_refused(
-    snapshot: Path, built: Path, tmp_path: Path
-) -> None:
+def test_a_complete_set_is_left_alone(snapshot: Path, built: Path, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in built.iterdir()}
     build_papers(recipe(snapshot), built)
     assert {path: path.stat().st_mtime_ns for path in built.iterdir()} == before
@@ -173,9 +171,7 @@ def test_a_damaged_table_and_rows_are_refused_by_name(tmp_path: Path, snapshot: 
 
 
 @pytest.mark.nightly
-def test_a_file_that_is_not_what_the_manifest_says_is_refused(
-    snapshot: Path, tmp_path: Path
-) -> None:
+def test_a_file_unlike_the_manifest_is_refused(snapshot: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     build_papers(recipe(snapshot), out)
     intact = tree(out)
@@ -212,7 +208,7 @@ def test_a_mistake_in_a_recipe_is_named(
         build_papers(recipe(tmp_path / "source", **changes), tmp_path / "out")
 
 
-def test_a_source_that_is_not_there_or_too_short_is_named(tmp_path: Path) -> None:
+def test_missing_and_short_sources_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no"):
         build_papers(recipe(tmp_path / "nowhere"), tmp_path / "out")
     (tmp_path / "works.csv").write_text("id,title\n")

@@ -115,7 +115,7 @@ def test_a_citer_of_the_same_year_counts_for_mcd_alone() -> None:
 
 
 @pytest.mark.parametrize(("after", "counted"), [(5, True), (6, False)])
-def test_a_citer_at_the_end_of_the_window_counts_and_none_after(after: int, counted: bool) -> None:
+def test_citers_count_up_to_the_end_of_the_window(after: int, counted: bool) -> None:
     counts = only_focal(1, 1, 0, 0, after)
     assert counts.n_i[0] == counted
     assert np.isnan(counts.cd()[0]) != counted

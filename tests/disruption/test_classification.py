@@ -48,7 +48,7 @@ def test_scores_are_those_of_the_confusion_matrix(pairs: list[tuple[int, int | N
     assert 0.0 <= macro.low <= macro.value <= macro.high <= 1.0
 
 
-def test_an_overconfident_classifier_is_out_of_its_null_quantile_and_an_honest_one_is_not() -> None:
+def test_only_overconfident_classifiers_exceed_the_null_quantile() -> None:
     rng = np.random.default_rng(1)
     errors = {}
     for stated in (0.6, 0.95):
@@ -62,7 +62,7 @@ def test_an_overconfident_classifier_is_out_of_its_null_quantile_and_an_honest_o
     assert errors == {0.6: False, 0.95: True}
 
 
-def test_a_label_that_depends_on_the_window_is_reported_by_window() -> None:
+def test_labels_that_depend_on_the_window_are_reported() -> None:
     paper = dataclasses.replace(PAPER, cd_by_window=((3, 0.02), (5, 0.31), (10, -0.5)))
     world = make_world("disruption")
     assert isinstance(world, DisruptionWorld)

@@ -254,7 +254,7 @@ def test_an_interrupted_expansion_goes_on_where_it_stopped(
 
 
 @pytest.mark.nightly
-def test_a_filter_without_the_works_around_it_says_why_nothing_can_be_labelled(
+def test_a_filter_without_surrounding_works_explains_missing_labels(
     openalex: str, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match=r"of 2005 to 2005, with 42 citations among them.*--expand"):
@@ -269,7 +269,7 @@ def test_a_filter_without_the_works_around_it_says_why_nothing_can_be_labelled(
         run(*late)
 
 
-def test_a_missing_key_and_what_to_do_is_said_in_one_sentence(
+def test_a_missing_key_takes_one_sentence(
     openalex: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(KEY_VARIABLE)

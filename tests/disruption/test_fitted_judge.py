@@ -121,7 +121,7 @@ def test_it_asks_for_no_quote_longer_than_may_be_quoted(tmp_path: Path) -> None:
         assert all(claim.holds(evidence) for claim in true_claims(evidence, judge))
 
 
-def test_a_level_that_draws_its_literature_plays_no_papers_of_a_user(file: Path) -> None:
+def test_a_level_of_drawn_literature_plays_no_users_papers(file: Path) -> None:
     with pytest.raises(OptionError, match="examples"):
         make_world("disruption", "examples", data=file).task("train", 0)
 
@@ -130,9 +130,7 @@ QUOTED = ("We", "we", "rocks", "We measure rocks", "and report.", "and", "Study"
 
 
 @pytest.mark.parametrize("words", QUOTED)
-def test_a_quote_that_every_paper_could_be_given_earns_nothing_as_first_described(
-    file: Path, words: str
-) -> None:
+def test_a_quote_that_fits_every_paper_earns_nothing(file: Path, words: str) -> None:
     world = make_world("disruption", data=file, reward="original", single_turn=True)
     for index in range(6):
         for label in DISRUPTION_LABELS:

@@ -72,7 +72,7 @@ def test_kinds_and_notes_are_drawn_as_the_prompt_says(level: str) -> None:
 
 
 @each_level
-def test_notes_of_earlier_papers_are_in_the_columns_of_the_challenger(level: str) -> None:
+def test_the_challengers_columns_hold_earlier_papers_notes(level: str) -> None:
     """Where columns are in order, only the citing ones part the labels as CD does."""
     leads: dict[bool, list[float]] = {True: [], False: []}
     one, both, _ = names_at(level)
@@ -127,7 +127,7 @@ def test_silence_and_falsehood_cost_as_much_as_misleading_can_earn(kind: str, le
 
 
 @each_level
-def test_the_predictor_may_repeat_what_it_was_told_at_its_own_risk(level: str) -> None:
+def test_predictors_may_repeat_claims_at_their_risk(level: str) -> None:
     world = make(level)
     for kind in ("honest", "careless"):
         task = of_kind(level, kind)
@@ -145,7 +145,7 @@ def test_the_predictor_may_repeat_what_it_was_told_at_its_own_risk(level: str) -
 
 
 @each_level
-def test_no_text_of_the_predictor_depends_on_what_only_the_challenger_is_shown(level: str) -> None:
+def test_the_predictors_texts_hide_the_challengers_evidence(level: str) -> None:
     world = make(level)
     answer = PredictorAnswer((2,), ((0.2, 0.3, 0.5),), ()).write(ONE)
     for task in tasks(level, 60)[:10]:

@@ -92,7 +92,7 @@ def exactly(name: str, count: float) -> Claim:
 @pytest.mark.nightly
 @settings(deadline=None, max_examples=300)
 @given(some_counts, labels, st.sampled_from(["honest", "careless"]), noted)
-def test_an_honest_challenger_states_the_counts_that_speak_most_for_the_likeliest_label(
+def test_honest_challengers_state_the_most_telling_counts(
     counts: tuple[int, ...], label: int, kind: str, names: tuple[str, ...]
 ) -> None:
     chance_C = np.ones(3)
@@ -225,9 +225,7 @@ def chances(evidence: Evidence, label: int, argument: Argument) -> Floats:
 @settings(deadline=None, max_examples=15)
 @given(papers, labels)
 @example(draw_evidence(np.random.default_rng(413258), "private"), 0)  # only rare papers fit
-def test_what_was_said_is_evidence_of_the_kind_and_of_the_paper(
-    evidence: Evidence, label: int
-) -> None:
+def test_statements_are_evidence_of_kind_and_paper(evidence: Evidence, label: int) -> None:
     argument = argument_of(evidence, label)
     joint_KL = chances(evidence, label, argument)
     total = joint_KL.sum()
@@ -243,9 +241,7 @@ def test_what_was_said_is_evidence_of_the_kind_and_of_the_paper(
 
 @settings(deadline=None, max_examples=15)
 @given(papers, labels)
-def test_beliefs_average_to_the_prior_over_all_that_may_be_said(
-    evidence: Evidence, label: int
-) -> None:
+def test_beliefs_average_to_the_prior_over_all_statements(evidence: Evidence, label: int) -> None:
     replies = replies_to(evidence, label)
     assert replies.chances.sum() == pytest.approx(1.0)
     own = posterior(evidence, "disruption")

@@ -66,7 +66,7 @@ def test_false_repeated_and_unreadable_claims_do_not_count() -> None:
     assert LITERATURE.verify((), evidence) == ((), 0)
 
 
-def test_a_claim_about_what_was_heard_of_already_does_not_count_twice() -> None:
+def test_a_claim_about_known_evidence_does_not_count_twice() -> None:
     first, again = Quote("we refine a view"), Quote("we refine")
     evidence = draw_evidence(np.random.default_rng(1), "L0")._replace(abstract="We refine a view.")
     assert LITERATURE.verify((first, again), evidence).claims == (first,)
@@ -87,9 +87,7 @@ def test_a_quote_of_two_cues_is_the_product_of_both() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(evidence=papers, other=papers)
-def test_the_claims_chosen_for_the_posterior_are_the_best_to_say(
-    evidence: Evidence, other: Evidence
-) -> None:
+def test_claims_chosen_for_the_posterior_are_best(evidence: Evidence, other: Evidence) -> None:
     belief = posterior(evidence, "disruption")
     honest = best_claims(evidence, ("disruption",), (belief,), LITERATURE)
     spin = best_claims(evidence, ("disruption",), (posterior(other, "disruption"),), LITERATURE)

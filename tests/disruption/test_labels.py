@@ -97,7 +97,7 @@ def test_percentile_tails_have_the_size_asked_for() -> None:
     assert [int((labels == name).sum()) for name in DISRUPTION_LABELS] == [20, 20, 60]
 
 
-def test_a_paper_needs_references_citers_a_window_and_to_be_an_article() -> None:
+def test_only_articles_with_references_and_citers_are_papers() -> None:
     good = {"references": 5, "citers": 5, "year": 2010, "article": True}
     assert eligible(**good, last_year=2015)
     for spoiled in ({"references": 4}, {"citers": 4}, {"year": 2011}, {"article": False}):

@@ -118,7 +118,7 @@ OPPOSITE = dataclasses.replace(
 @pytest.mark.parametrize("level", [*TIERS, "private"])
 @pytest.mark.parametrize("target", TARGETS)
 @every("challenger", list(CHALLENGERS))
-def test_no_prompt_holds_a_score_a_later_count_or_an_id(
+def test_no_prompt_holds_scores_later_counts_or_ids(
     level: str, target: str, challenger: str
 ) -> None:
     world = make(level, target=target)
@@ -343,7 +343,7 @@ def test_collusion_of_both_roles_does_not_raise_the_sum(aim: str) -> None:
 
 
 @pytest.mark.nightly
-def test_the_bayes_policy_is_at_or_above_every_baseline_over_700_tasks() -> None:
+def test_the_bayes_policy_beats_every_baseline() -> None:
     world = make(label="expected", single_turn=True)
     earned: dict[str, list[float]] = {name: [] for name in BASELINES}
     for index in range(700):

@@ -140,9 +140,7 @@ def test_small_teams_disrupt_and_large_ones_develop() -> None:
 
 
 @given(seed=st.integers(0, 2**32), level=st.sampled_from(LEVELS))
-def test_citations_follow_from_the_first_year_and_are_ranked_among_all_papers(
-    seed: int, level: str
-) -> None:
+def test_citations_follow_the_first_year_ranked_among_all(seed: int, level: str) -> None:
     """Of which each has Poisson(4), of whichever class."""
     evidence = draw_evidence(np.random.default_rng(seed), level)
     if level != "L2":
@@ -209,7 +207,7 @@ def test_a_planner_that_reads_the_examples_believes_the_same() -> None:
         assert planner.own() == pytest.approx(task.answer["posteriors"]["disruption"], abs=1e-6)
 
 
-def test_without_examples_every_literature_is_alike_and_they_tell_them_apart() -> None:
+def test_only_examples_tell_literatures_apart() -> None:
     assert order_posterior((), "novelty") == pytest.approx(np.full(216, 1 / 216))
     for target in TARGETS:
         surest = []

@@ -80,7 +80,7 @@ ANSWER = "LABEL disruptive\nP 0.8 0.1 0.1"
     ],
 )
 @pytest.mark.parametrize("reward", ["proper", "original"])
-def test_free_text_or_json_without_doubt_is_paid_like_the_form(said: str, reward: str) -> None:
+def test_unambiguous_text_or_json_is_paid_like_the_form(said: str, reward: str) -> None:
     assert debate(said, reward=reward) == pytest.approx(debate(ANSWER, reward=reward))
 
 
@@ -119,7 +119,7 @@ def test_quotes_of_a_json_answer_are_claims() -> None:
     assert asyncio.run(play(quoting)) > asyncio.run(play(bare)) + 0.2
 
 
-def test_an_environment_of_a_paper_says_what_it_plays_and_pays() -> None:
+def test_a_papers_environment_states_its_play_and_pay() -> None:
     env = PaperEnv(PAPER)
     assert (env.target, env.reward) == ("disruption", "proper")
     told = "PaperEnv(W2741809807, level='L2', target='{}', reward='{}', in [{}])"

@@ -50,7 +50,7 @@ def mean_return(level: str, policy: Policy) -> float:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("level", ["L2", "L0"])
-def test_copying_the_terse_example_is_worse_than_the_best_blind_policy(level: str) -> None:
+def test_copying_the_terse_example_loses_to_blind_play(level: str) -> None:
     best = max(
         mean_return(level, policy)
         for name, policy in blind(make_world("disruption", level)).items()

@@ -51,7 +51,7 @@ def test_of_two_labels_the_one_that_is_argued_about_counts(novelty: int) -> None
     assert responses("both", [0, novelty], "1", [1, 0]) == {DEFENDED: 0.0}
 
 
-def test_who_is_asked_whether_it_is_sure_may_defend_what_is_right() -> None:
+def test_the_doubted_may_defend_right_answers() -> None:
     assert responses("both", [0, 0], "nothing", [0, 0]) == {DEFENDED: 1.0}
     assert responses("both", [0, 0], "nothing", [0, 1]) == {DEFENDED: 0.0}
     assert responses("both", [0, 1], "nothing", [0, 0]) == {}

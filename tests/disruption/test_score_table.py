@@ -136,7 +136,7 @@ def test_parquet_holds_the_same_table(tmp_path: Path, expected: str) -> None:
     assert written == list(csv.DictReader(expected.splitlines()))
 
 
-def test_tables_of_sciscinet_need_no_texts_and_keep_their_z_scores(tmp_path: Path) -> None:
+def test_sciscinet_tables_keep_their_z_scores(tmp_path: Path) -> None:
     rows = [
         {"paperid": w.id, "doi": "", "year": w.year, "Atyp_Median_Z": 2.0, "Atyp_10pct_Z": -1.0}
         for w in SOME

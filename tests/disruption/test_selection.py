@@ -180,7 +180,7 @@ def test_a_prompt_that_showed_the_future_would_be_caught(monkeypatch: pytest.Mon
         ([], 5, None, "there is nothing to split"),
     ],
 )
-def test_papers_that_cannot_be_split_are_refused_with_what_would_do(
+def test_papers_that_cannot_be_split_are_refused(
     years: Iterable[int], window: int, test_from: int | None, does: str
 ) -> None:
     year = np.repeat(np.array(list(years), dtype=np.int64), 6)

@@ -86,7 +86,7 @@ def test_the_newest_copy_of_a_work_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("listed", "known"), [(0, 0), (1, 1), (99, 99), (100, 0), (249, 249)])
-def test_a_list_of_authors_that_a_page_may_have_cut_off_says_nothing(
+def test_a_list_of_authors_possibly_cut_off_is_ignored(
     tmp_path: Path, listed: int, known: int
 ) -> None:
     write_snapshot(tmp_path, [dataclasses.replace(literature(5)[0], authors=listed)])
@@ -154,7 +154,7 @@ def test_papers_are_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("written", "authors"), [(4, 4), (4.0, 4), ("NA", None), (None, None)])
-def test_authors_are_read_as_other_tools_write_them_or_not_at_all(
+def test_authors_are_read_as_other_tools_write_them(
     tmp_path: Path, written: Any, authors: int | None
 ) -> None:
     path, fields = tmp_path / "papers.jsonl", dataclasses.asdict(PAPER)
@@ -228,7 +228,7 @@ def row(paper: str, year: int | None, z: float | None = None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_rows_of_sciscinet_tables_are_read_and_bad_ones_named_or_skipped(tmp_path: Path) -> None:
+def test_bad_rows_of_sciscinet_tables_are_named(tmp_path: Path) -> None:
     rows = [row("W1", 1990), row("W2", 2000, -2.0), row("W3", None), row("A4", 2001, 1.0)]
     rows += [row("W5", 2001, np.nan), {**row("W6", 2002, 3.0), "Atyp_Median_Z": 2.0}]
     write_tables(tmp_path, rows, [("W2", "W1"), ("https://openalex.org/W5", "W9"), ("W2", "X")])
@@ -293,7 +293,7 @@ def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_world_plays_the_papers_of_a_file_split_by_split(tmp_path: Path) -> None:
+def test_a_world_plays_a_files_papers_by_split(tmp_path: Path) -> None:
     papers = label_works(literature(), last_year=2009)
     bare = dataclasses.replace(
         papers[0], openalex_id="W0", title="Bare", cd_index=None, disruption_label=None
@@ -323,9 +323,7 @@ def test_a_world_plays_the_papers_of_a_file_split_by_split(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("style", ["full", "terse"])
-def test_citations_are_ranked_within_field_and_year_where_there_are_enough_papers(
-    tmp_path: Path, style: str
-) -> None:
+def test_citations_are_ranked_within_large_fields_and_years(tmp_path: Path, style: str) -> None:
     """Strictly fewer citations, of all papers of the file, in whole percent rounded down."""
     rng, path = np.random.default_rng(0), tmp_path / "papers.jsonl"
     groups = {("Biology", 2003): 45, ("Physics", 2003): 20, ("Biology", 2004): 19, ("", 2003): 30}

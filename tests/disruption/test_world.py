@@ -90,9 +90,7 @@ def test_the_reward_is_the_formula_of_the_design() -> None:
 
 @pytest.mark.parametrize("stage", [0, 1])
 @pytest.mark.parametrize("bounded", [False, True])
-def test_a_malformed_answer_earns_less_than_any_other_and_by_its_nearness(
-    stage: int, bounded: bool
-) -> None:
+def test_malformed_answers_earn_least_and_by_nearness(stage: int, bounded: bool) -> None:
     world = make(bounded=bounded)
     good = ANSWER.format("neutral", 0.2, 0.3, 0.5)
     earned = []
@@ -136,7 +134,7 @@ def test_nothing_of_a_challenge_but_its_argument_reaches_the_predictor() -> None
 
 
 @pytest.mark.parametrize(("aim", "sign"), [("adversary", -1), ("critic", 1)])
-def test_the_challenger_is_paid_for_the_change_and_pays_for_falsehoods(aim: str, sign: int) -> None:
+def test_challengers_earn_changes_and_pay_for_falsehoods(aim: str, sign: int) -> None:
     world = make("L0", challenger=aim)
     task = relabelled(world.task(), disruption="disruptive")
     replies = [ANSWER.format("disruptive", 0.8, 0.1, 0.1), ANSWER.format("neutral", 0, 0, 1)]
@@ -339,7 +337,7 @@ def test_a_paper_made_by_hand_is_played_by_everyone(level: str, paper: Paper, ta
         assert world.returns["predictor"] <= best.value + 1e-4
 
 
-def test_a_tier_shows_of_a_paper_what_it_may_and_what_there_is() -> None:
+def test_a_tier_shows_what_it_may_of_a_paper() -> None:
     shown = {
         (level, paper is FULL): set(make(level).task_from_paper(paper).instance["facts"])
         for level in ("L0", "L2", "private")
@@ -413,7 +411,7 @@ def test_a_damaged_or_unfit_task_is_refused() -> None:
         _ = make().compiled
 
 
-def test_the_declared_range_is_reached_at_its_low_end_and_bounds_the_high() -> None:
+def test_the_declared_range_bounds_returns_tightly_below() -> None:
     assert make().spec.return_range["predictor"] == debate.TOTAL
     perfect = debate.correctness(0, (1, 0, 0)) + debate.reasoning(0) + debate.calibration(0, 0)
     assert perfect == debate.TOTAL.high

@@ -54,7 +54,7 @@ def test_a_table_is_read_as_it_was_written(rows: list[list[str]]) -> None:
     ]
 
 
-def test_the_table_of_levels_has_a_row_for_every_level_there_is() -> None:
+def test_the_table_of_levels_has_every_level() -> None:
     header, *rows = table_rows(read_block(ROOT / "docs" / "worlds.md", "tokengym check, by level"))
     assert tuple(header) == LEVELS_HEADER
     assert [(row[0], row[1]) for row in rows] == [

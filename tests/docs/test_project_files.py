@@ -132,3 +132,11 @@ def test_quick_tests_check_four_laws_beyond_the_first_levels(tmp_path: Path) -> 
         first = laws.pop(spec.levels[0])
         assert len(first) > 20
         assert all(len(found) == 4 and found < first for found in laws.values())
+
+
+def test_names_of_tests_have_at_most_ten_words() -> None:
+    files = [*ROOT.glob("tests/**/*.py"), *ROOT.glob("examples/**/*.py")]
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    found = [name for text in texts for name in re.findall(r"def test_(\w+)", text)]
+    assert len(found) > 1000
+    assert [name for name in found if len(name.split("_")) > 10] == []

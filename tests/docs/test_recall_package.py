@@ -31,7 +31,7 @@ def test_recall_keeps_every_law() -> None:
 
 
 @pytest.mark.parametrize("level", ["one", "four"])
-def test_one_bit_says_whether_all_digits_are_right_and_many_how_many(level: str) -> None:
+def test_one_bit_says_whether_all_digits_are_right(level: str) -> None:
     many, one = (tokengym.make_world("recall", level=level, bits=bits) for bits in ("many", "one"))
     task = many.task("train", 0)
     known = task.instance["digits"]

@@ -31,7 +31,7 @@ def test_the_page_states_what_policies_earn(spec: WorldSpec) -> None:
 
 
 @pytest.mark.nightly
-def test_the_readme_begins_with_a_hard_task_and_what_policies_earn_on_it() -> None:
+def test_the_readme_begins_with_a_hard_task() -> None:
     page = (ROOT / "README.md").read_text()
     shown = " ".join(line[2:] for line in page.splitlines() if line.startswith("> "))
     stated = re.findall(r"`(Probability: 0\.\d{3})`", page)[:4]

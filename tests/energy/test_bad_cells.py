@@ -27,9 +27,7 @@ WORDS = (
 
 @every("word", [*WORDS, "offline", "1,5", "12:30"])
 @pytest.mark.parametrize("column", [1, 2, 3, 4, 5])
-def test_a_cell_that_holds_no_number_costs_its_row_and_is_shown(
-    tmp_path: Path, word: str, column: int
-) -> None:
+def test_a_cell_without_a_number_costs_its_row(tmp_path: Path, word: str, column: int) -> None:
     series = read(spoiled(tmp_path, 9, column, f'"{word}"'))
     assert series.steps == len(plain_rows()) - 1
     (lost,) = series.report.dropped

@@ -22,7 +22,7 @@ def edit(path: Path, change: Callable[[list[str]], list[str]]) -> Path:
     return path
 
 
-def test_rows_that_are_missing_or_empty_are_left_out_and_no_window_crosses_them(
+def test_no_window_crosses_missing_rows(
     tmp_path: Path,
 ) -> None:
     def spoil(lines: list[str]) -> list[str]:
@@ -85,7 +85,7 @@ def test_a_change_of_clocks_in_naive_times_is_named(
     assert series.cuts[0][1] == (180 if begin == SPRING else 120)
 
 
-def test_a_change_of_clocks_in_times_with_an_offset_is_a_cut_and_no_gap(tmp_path: Path) -> None:
+def test_clock_changes_in_times_with_an_offset_are_cuts(tmp_path: Path) -> None:
     def local(lines: list[str]) -> list[str]:
         shown = []
         for line in lines:
@@ -105,9 +105,7 @@ def test_a_change_of_clocks_in_times_with_an_offset_is_a_cut_and_no_gap(tmp_path
 
 
 @pytest.mark.nightly
-def test_other_steps_are_named_with_the_level_that_fits_or_resampled(
-    tmp_path: Path, world_of: WorldOf
-) -> None:
+def test_other_steps_are_named_or_resampled(tmp_path: Path, world_of: WorldOf) -> None:
     quarters = days_file(tmp_path / "quarters.csv", minutes=15)
     with pytest.raises(DataError, match=r"data 15: play them at 'soma', or give resample=True"):
         world_of("day", data=quarters)

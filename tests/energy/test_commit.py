@@ -131,9 +131,7 @@ def test_both_units_running_always_keep_the_limit(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("level", LEVELS)
-def test_rules_that_mind_the_worst_day_keep_the_limit_on_all_days(
-    level: str, plant_of: PlantOf
-) -> None:
+def test_rules_for_the_worst_day_always_keep_limits(level: str, plant_of: PlantOf) -> None:
     for index in range(6):
         site = site_of(plant_of(level, index))
         rules = (one_unit_always, cycle_charging, merit_order, worst_day_plan, scenario_plan)
@@ -158,7 +156,7 @@ def test_planning_on_the_mean_breaks_the_limit_on_some_days(plant_of: PlantOf) -
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_task_is_scored_by_what_the_scenario_plan_pays_and_saves_on_average(
+def test_the_scenario_plan_sets_a_tasks_score(
     level: str, task_of: TaskOf, plant_of: PlantOf
 ) -> None:
     for index in range(3):

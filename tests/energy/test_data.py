@@ -89,9 +89,7 @@ def oracle_return(world: EnergyWorld, task: Task) -> float:
 
 
 @pytest.mark.parametrize("level", ["small", "day"])
-def test_tasks_drawn_from_a_plain_file_show_its_numbers_and_reach_their_optimum(
-    level: str, plain: Path, world_of: WorldOf
-) -> None:
+def test_tasks_from_files_show_their_numbers(level: str, plain: Path, world_of: WorldOf) -> None:
     world, series = world_of(level, data=str(plain)), read(plain)
     task = world.task("train", 0)
     assert task == world_of(level, data=[plain]).task("train", 0)
@@ -175,9 +173,7 @@ def test_a_load_beyond_a_home_needs_a_connection_to_match(
     assert oracle_return(world, task) == 1.0
 
 
-def test_outages_in_the_data_are_played_and_their_chance_is_stated(
-    tmp_path: Path, world_of: WorldOf
-) -> None:
+def test_outages_in_data_are_played_at_stated_chances(tmp_path: Path, world_of: WorldOf) -> None:
     rows = plain_rows()
     for at in range(20, len(rows), 48):
         rows[at][5] = 0
@@ -215,7 +211,7 @@ def test_no_day_of_the_data_is_in_two_splits(plain: Path, world_of: WorldOf) -> 
     assert not days["validation"] & days["test"]
 
 
-def test_windows_do_not_overlap_and_leave_room_for_the_hours_before(plain: Path) -> None:
+def test_windows_do_not_overlap_and_leave_earlier_hours(plain: Path) -> None:
     from tokengym.envs.energy.levels import LEVELS
 
     series = read(plain)

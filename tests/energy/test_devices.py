@@ -81,7 +81,7 @@ def test_free_energy_is_played_only_where_something_can_be_saved(
 
 
 @pytest.mark.parametrize("level", ["small", "household"])
-def test_a_budget_may_be_spent_to_the_last_and_no_more(level: str, world_of: WorldOf) -> None:
+def test_a_budget_may_be_spent_to_its_last_token(level: str, world_of: WorldOf) -> None:
     world, strict = world_of(level, cost_budget=1.5), world_of(level)
     task, rng = world.task("train", 1), np.random.default_rng(0)
     assert task.instance["budget"] == 1.5

@@ -138,7 +138,7 @@ def test_a_house_follows_its_heat_balance(
 @pytest.mark.nightly
 @quick
 @given(indices, st.lists(st.floats(-5.0, 5.0), min_size=24, max_size=24))
-def test_no_run_of_a_house_misses_its_band_by_more_than_the_declared_worst(
+def test_no_house_misses_its_band_beyond_the_worst(
     plant_of: PlantOf, index: int, wanted: list[float]
 ) -> None:
     grid = plant_of("household", index)
@@ -152,7 +152,7 @@ def test_no_run_of_a_house_misses_its_band_by_more_than_the_declared_worst(
 
 @quick
 @given(levels, indices)
-def test_the_end_charges_dearest_for_missing_and_pays_cheapest_for_extra(
+def test_the_end_values_charge_at_the_worst_price(
     plant_of: PlantOf, level: str, index: int
 ) -> None:
     plant = plant_of(level, index)
@@ -166,9 +166,7 @@ def test_the_end_charges_dearest_for_missing_and_pays_cheapest_for_extra(
 
 @quick
 @given(st.integers(0, 9))
-def test_the_reserve_is_zero_in_an_outage_and_comes_back_within_reach(
-    plant_of: PlantOf, index: int
-) -> None:
+def test_the_reserve_returns_after_an_outage_within_reach(plant_of: PlantOf, index: int) -> None:
     grid = plant_of("outages", index)
     assert isinstance(grid, Microgrid)
     before = grid.schedule[0]

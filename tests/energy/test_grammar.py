@@ -69,7 +69,7 @@ def test_what_names_no_power_or_two_is_refused(reply: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["BATTERY 2,5", "BATTERY low, EV off", "BATTERY 1, EV off"])
-def test_an_unreadable_line_withdraws_the_powers_of_all_devices_it_names(line: str) -> None:
+def test_an_unreadable_line_withdraws_all_powers_it_names(line: str) -> None:
     assert read(f"BATTERY 1\nEV 2\n{line}", ALL) is None
     assert read(f"EV 2\n{line}\nEV 3\nBATTERY 4", ALL) == (4.0, 0.0, 3.0)
     assert (read(f"EV 2\n{line}\nBATTERY 4", ALL) is None) == ("EV" in line)

@@ -117,7 +117,7 @@ def test_a_program_over_flows_alone_finds_the_same_least_cost() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("price", [(0.3, 0.1, 0.5), (-0.4, 0.3, -0.1), (0.2, -0.6, 0.4)])
-def test_no_run_over_a_grid_of_commands_is_cheaper_than_the_optimum(
+def test_no_run_of_gridded_commands_beats_the_optimum(
     price: tuple[float, ...],
 ) -> None:
     """Three hours with a car that leaves after two, negative prices too: every command in parts."""
@@ -175,7 +175,7 @@ def test_panels_do_not_trade_their_sun_against_the_peak() -> None:
             assert any(run.safety) or run.money >= best.cost - 1e-5
 
 
-def test_a_plan_from_within_the_day_counts_the_peak_so_far(plant_of: PlantOf) -> None:
+def test_a_later_plan_counts_the_peak_so_far(plant_of: PlantOf) -> None:
     grid = plant_of("household", 0)
     assert isinstance(grid, Microgrid)
     planned = plan(grid, 0, grid.initial)
@@ -190,7 +190,7 @@ def test_a_plan_from_within_the_day_counts_the_peak_so_far(plant_of: PlantOf) ->
 
 
 @pytest.mark.nightly
-def test_the_safe_hold_keeps_the_band_and_a_rule_that_heats_late_breaks_it() -> None:
+def test_late_heating_breaks_the_band_unlike_safe_hold() -> None:
     world = make_world("energy", "household")
     broken = {"hold": 0, "self_consumption": 0}
     for task, name in itertools.product(world.first_tasks("validation", 20), broken):
@@ -211,7 +211,7 @@ def test_nearly_every_home_that_is_drawn_can_be_played() -> None:
 
 
 @pytest.mark.nightly
-def test_forecasts_of_load_and_sun_err_by_a_fifth_to_two_fifths() -> None:
+def test_load_and_sun_forecasts_err_as_stated() -> None:
     errors: dict[int, list[float]] = {1: [], 23: []}
     for grid in drawn(300):
         for lead, found in errors.items():
@@ -225,7 +225,7 @@ def test_forecasts_of_load_and_sun_err_by_a_fifth_to_two_fifths() -> None:
     assert np.mean(errors[23]) == pytest.approx(0.39, abs=0.05)
 
 
-def test_prices_are_those_of_a_market_with_spikes_and_negative_hours() -> None:
+def test_prices_have_spikes_and_negative_hours() -> None:
     homes = drawn(300)
     market = np.array([grid.resale for grid in homes])
     negative = (market < 0.0).any(axis=1)

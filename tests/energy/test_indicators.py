@@ -23,9 +23,7 @@ def play_zero(world: EnergyWorld) -> Turn:
     return turn
 
 
-def test_an_idle_battery_leaves_the_home_to_its_load_and_sun(
-    tmp_path: Path, world_of: WorldOf
-) -> None:
+def test_an_idle_battery_changes_nothing_at_home(tmp_path: Path, world_of: WorldOf) -> None:
     path = days_file(tmp_path / "home.csv")
     lines = path.read_text().splitlines()
     rows = [f"{line},{0.1 * (at % 5):.1f}" for at, line in enumerate(lines[1:])]
@@ -43,7 +41,7 @@ def test_an_idle_battery_leaves_the_home_to_its_load_and_sun(
     assert "discomfort" not in metrics
 
 
-def test_a_cold_house_is_uncomfortable_and_draws_no_more_than_its_load(world_of: WorldOf) -> None:
+def test_a_cold_house_draws_no_more_than_its_load(world_of: WorldOf) -> None:
     world = world_of("household")
     metrics, instance = play_zero(world).metrics, world.task("train", 0).instance
     assert metrics["discomfort"] == pytest.approx(metrics["total_cost"])

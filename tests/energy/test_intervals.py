@@ -77,7 +77,7 @@ def mean(prices: Sequence[Price], begin: datetime, step: timedelta) -> float:
 @pytest.mark.nightly
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
-def test_every_step_has_the_mean_by_time_whatever_the_steps_of_either_file(
+def test_every_step_has_the_mean_by_time(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("steps")
@@ -117,7 +117,7 @@ def test_the_report_gives_the_steps_by_period(tmp_path: Path) -> None:
 @pytest.mark.parametrize("switch", [datetime(2025, 3, 30, 1, tzinfo=UTC),
                                     datetime(2025, 10, 26, 1, tzinfo=UTC)])  # fmt: skip
 @pytest.mark.parametrize("step", [HOUR, QUARTER])
-def test_a_load_with_offsets_loses_nothing_at_a_change_of_clocks(
+def test_a_load_with_offsets_loses_nothing_when_clocks_change(
     switch: datetime, step: timedelta, tmp_path: Path
 ) -> None:
     begin, end = switch - 25 * HOUR, switch + 30 * HOUR
@@ -131,7 +131,7 @@ def test_a_load_with_offsets_loses_nothing_at_a_change_of_clocks(
 
 @pytest.mark.parametrize("step", [HOUR, QUARTER])
 @pytest.mark.parametrize("stated", [True, False])
-def test_quarters_left_out_as_equal_to_the_one_before_last_until_the_next(
+def test_omitted_quarters_repeat_the_one_before(
     step: timedelta, stated: bool, tmp_path: Path
 ) -> None:
     end = SWITCH + 24 * HOUR
@@ -153,7 +153,7 @@ def test_quarters_left_out_as_equal_to_the_one_before_last_until_the_next(
     ("step", "gone"), [(HOUR, range(5, 6)), (HOUR, range(5, 9)), (QUARTER, range(20, 28))]
 )
 @pytest.mark.parametrize("stated", [True, False])
-def test_a_longer_gap_is_missing_and_no_price_is_carried_over_it(
+def test_no_price_is_carried_over_a_longer_gap(
     step: timedelta, gone: range, stated: bool, tmp_path: Path
 ) -> None:
     prices = priced(SWITCH, SWITCH + 24 * HOUR, step)
@@ -168,7 +168,7 @@ def test_a_longer_gap_is_missing_and_no_price_is_carried_over_it(
     assert series.steps == 24 - lost
 
 
-def test_an_empty_quarter_leaves_its_hour_out_and_is_not_carried_over(tmp_path: Path) -> None:
+def test_an_empty_quarter_leaves_its_hour_out(tmp_path: Path) -> None:
     prices = priced(SWITCH, SWITCH + 24 * HOUR, QUARTER)
     prices[21] = (*prices[21][:2], "n/e")
     load = load_file(tmp_path / "load.csv", steps(SWITCH, SWITCH + 24 * HOUR, HOUR))
@@ -178,7 +178,7 @@ def test_an_empty_quarter_leaves_its_hour_out_and_is_not_carried_over(tmp_path: 
     assert "the first is 'n/e' in line 23" in said
 
 
-def test_files_may_overlap_where_they_agree_or_one_has_no_price_yet(tmp_path: Path) -> None:
+def test_files_may_overlap_where_they_agree(tmp_path: Path) -> None:
     end = SWITCH + 24 * HOUR
     prices = priced(SWITCH, end, QUARTER)
     load = load_file(tmp_path / "load.csv", steps(SWITCH, end, HOUR))
@@ -209,7 +209,7 @@ def test_a_file_of_later_auctions_alone_is_refused(tmp_path: Path) -> None:
         joined(load, path)
 
 
-def test_later_auctions_are_left_out_under_every_name_the_platform_gives(tmp_path: Path) -> None:
+def test_later_auctions_are_left_out_under_every_name(tmp_path: Path) -> None:
     end = SWITCH + 24 * HOUR
     load = load_file(tmp_path / "load.csv", steps(SWITCH, end, HOUR))
     prices, other = priced(SWITCH, end, HOUR), [(t, HOUR, 1.0) for t in steps(SWITCH, end, HOUR)]
@@ -224,7 +224,7 @@ def test_later_auctions_are_left_out_under_every_name_the_platform_gives(tmp_pat
             assert series.report.refused == 24
 
 
-def test_the_grid_is_up_in_a_step_only_if_it_is_up_throughout(tmp_path: Path) -> None:
+def test_the_grid_is_up_only_throughout_a_step(tmp_path: Path) -> None:
     times = steps(SWITCH, SWITCH + 24 * HOUR, QUARTER)
     path = tmp_path / "grid.csv"
     lines = [f"{t.isoformat()},{int(k != 17)}" for k, t in enumerate(times)]

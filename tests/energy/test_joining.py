@@ -88,7 +88,7 @@ def entries(series: TimeSeries) -> list[tuple[float, float, float]]:
 @pytest.mark.nightly
 @settings(max_examples=10)
 @given(data=st.data())
-def test_what_is_read_is_what_was_written_whatever_the_order_of_files_and_rows(
+def test_files_and_rows_are_read_in_any_order(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Across the clock change of 31 March, with gaps in either file."""
@@ -130,7 +130,7 @@ def test_what_is_read_is_what_was_written_whatever_the_order_of_files_and_rows(
         assert minute == 60 * local_time.hour + local_time.minute
 
 
-def test_price_files_of_several_periods_are_of_one_area_and_do_not_overlap(tmp_path: Path) -> None:
+def test_price_files_share_an_area_and_no_period(tmp_path: Path) -> None:
     files = [load_file(tmp_path / "load.csv", dict.fromkeys(hourly(48), 0.7))]
     files.append(sun_file(tmp_path / "sun.csv"))
     files.append(price_file(tmp_path / "one.csv", dict.fromkeys(hourly(24), 80.0)))
@@ -145,7 +145,7 @@ def test_price_files_of_several_periods_are_of_one_area_and_do_not_overlap(tmp_p
         read([*files, other], zone=BERLIN)
 
 
-def test_the_report_says_where_all_files_overlap_and_what_is_left_out(tmp_path: Path) -> None:
+def test_the_report_names_overlaps_and_omissions(tmp_path: Path) -> None:
     load = load_file(tmp_path / "load.csv", dict.fromkeys(hourly(96), 0.7))
     prices = price_file(tmp_path / "prices.csv", dict.fromkeys(hourly(96, START + 30 * HOUR), 81.5))
     series = read([prices, load, sun_file(tmp_path / "sun.csv")], zone=BERLIN)
@@ -159,7 +159,7 @@ def test_the_report_says_where_all_files_overlap_and_what_is_left_out(tmp_path: 
     assert series.start == 7 * 60
 
 
-def test_prices_by_the_quarter_are_averaged_and_hours_hold_for_their_quarters(
+def test_quarter_prices_are_averaged_and_hours_repeated(
     tmp_path: Path,
 ) -> None:
     quarter = timedelta(minutes=15)
@@ -285,7 +285,7 @@ def test_an_unreadable_cell_costs_its_row_and_many_the_file(
 
 
 @pytest.mark.parametrize(("name", "old", "new", "reason"), UNFIT)
-def test_a_file_that_does_not_fit_is_refused_by_row_value_and_rule(
+def test_a_file_that_does_not_fit_is_refused_by_row(
     name: str, old: str, new: str, reason: str, tmp_path: Path
 ) -> None:
     files = [

@@ -69,7 +69,7 @@ def test_playing_on_earns_more_than_garbage_from_some_step_on(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_charging_for_three_steps_and_then_garbage_earns_less_than_a_noisy_rule(
+def test_charging_then_garbage_earns_less_than_noise(
     level: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:
     world = world_of(level)
@@ -81,7 +81,7 @@ def test_charging_for_three_steps_and_then_garbage_earns_less_than_a_noisy_rule(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_end_of_the_token_budget_never_pays_better_than_playing_on(
+def test_ending_the_token_budget_never_pays_better(
     level: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:
     world, null = world_of(level), baselines("energy")["null"]

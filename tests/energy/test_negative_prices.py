@@ -41,7 +41,7 @@ def negative(tmp_path: Path, world_of: WorldOf) -> EnergyWorld:
     return world_of("small", data=path)
 
 
-def test_the_relaxation_charges_and_discharges_at_once_and_the_program_does_not(
+def test_only_the_relaxation_charges_while_discharging(
     plant_of: PlantOf,
 ) -> None:
     grid = turned(plant_of("small", 0), 1.0)
@@ -71,9 +71,7 @@ def test_no_run_beats_the_optimum_at_negative_prices(
 
 
 @pytest.mark.parametrize("battery", [-3.0, 0.0, 2.0])
-def test_a_step_costs_the_least_that_one_meter_and_idle_panels_allow(
-    battery: float, plant_of: PlantOf
-) -> None:
+def test_a_step_costs_the_least_one_meter_allows(battery: float, plant_of: PlantOf) -> None:
     grid = turned(plant_of("day", 0), 0.3)
     for step in range(grid.steps):
         outcome = grid.advance(step, grid.initial, (battery,))
@@ -90,7 +88,7 @@ def test_a_step_costs_the_least_that_one_meter_and_idle_panels_allow(
 
 
 @pytest.mark.nightly
-def test_a_planner_that_reads_only_the_texts_is_paid_to_buy(negative: EnergyWorld) -> None:
+def test_a_planner_of_texts_is_paid_to_buy(negative: EnergyWorld) -> None:
     tasks = [task for task in negative.first_tasks("train", 4) if min(task.instance["price"]) < 0]
     assert tasks
     for task in tasks[:1]:

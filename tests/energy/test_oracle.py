@@ -46,7 +46,7 @@ def test_the_plan_replayed_reproduces_the_optimum_and_breaks_no_floor(
 
 @pytest.mark.parametrize(("decimals", "share"), [(2, 0.02), (1, 0.05)])
 @pytest.mark.parametrize("level", LEVELS)
-def test_following_the_plan_in_tenths_of_a_kw_breaks_nothing_and_loses_little(
+def test_plans_in_tenths_of_a_kw_lose_little(
     level: str, decimals: int, share: float, task_of: TaskOf, plant_of: PlantOf
 ) -> None:
     """From what is shown, to the nearest digit: the limit is kept and the optimum nearly earned."""
@@ -100,7 +100,7 @@ def test_a_miss_within_the_tolerance_costs_more_than_it_gains(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_scale_is_what_the_hold_costs_more_if_all_comes_as_announced(
+def test_the_scale_is_the_holds_announced_extra_cost(
     level: str, task_of: TaskOf, plant_of: PlantOf
 ) -> None:
     for index in range(6):
@@ -115,7 +115,7 @@ def test_the_scale_is_what_the_hold_costs_more_if_all_comes_as_announced(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_oracle_earns_one_and_the_hold_as_much_less_as_it_costs_more(
+def test_the_hold_earns_less_by_its_extra_cost(
     level: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:
     world, rng, affine = world_of(level), np.random.default_rng(0), 0
@@ -135,7 +135,7 @@ def test_the_oracle_earns_one_and_the_hold_as_much_less_as_it_costs_more(
 
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(LEVELS), st.integers(0, 5), st.integers(0, 2**32), st.floats(0.0, 1.0))
-def test_no_safe_run_near_the_optimal_plan_or_far_from_it_is_cheaper(
+def test_no_other_safe_run_is_cheaper_than_the_plan(
     task_of: TaskOf, plant_of: PlantOf, level: str, index: int, seed: int, size: float
 ) -> None:
     plant, answer = plant_of(level, index), task_of(level, index).answer
@@ -164,7 +164,7 @@ def test_dynamic_programming_and_the_linear_program_agree(
 @pytest.mark.nightly
 @quick
 @given(st.sampled_from(CONVEX), st.integers(0, 3), st.floats(0.0, 1.0), st.data())
-def test_the_value_function_is_the_program_from_any_state_and_step(
+def test_the_value_function_solves_from_any_state(
     plant_of: PlantOf, level: str, index: int, share: float, data: st.DataObject
 ) -> None:
     plant = plant_of(level, index)
@@ -203,7 +203,7 @@ def test_the_oracle_is_debited_nothing(level: str, world_of: WorldOf, task_of: T
 
 @pytest.mark.parametrize("reply", ["", "BATTERY 0 0.3", "I would rest.", "BATTERY"])
 @pytest.mark.parametrize("step", [0, 5, 11])
-def test_a_malformed_reply_is_debited_what_its_loss_of_return_is_worth(
+def test_a_malformed_reply_is_debited_its_loss_of_return(
     reply: str, step: int, world_of: WorldOf, task_of: TaskOf
 ) -> None:
     world, task = world_of("small", credit=True), task_of("small", 0)
@@ -229,9 +229,7 @@ def test_a_malformed_reply_is_debited_what_its_loss_of_return_is_worth(
     assert good_credit - bad_credit > 0.0
 
 
-def test_credit_is_refused_where_the_cost_to_go_is_not_convex(
-    world_of: WorldOf, plant_of: PlantOf
-) -> None:
+def test_a_nonconvex_cost_to_go_refuses_credit(world_of: WorldOf, plant_of: PlantOf) -> None:
     for level in ("commit", "household"):
         with pytest.raises(OptionError, match="convex"):
             world_of(level, credit=True)
@@ -243,9 +241,7 @@ def test_credit_is_refused_where_the_cost_to_go_is_not_convex(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("index", range(4))
-def test_sales_that_pay_more_than_purchases_cost_are_no_money_pump(
-    index: int, plant_of: PlantOf
-) -> None:
+def test_dear_sales_are_no_money_pump(index: int, plant_of: PlantOf) -> None:
     grid = plant_of("small", index)
     assert isinstance(grid, Microgrid)
     pump = replace(grid, resale=tuple(p + 0.2 for p in grid.price))
@@ -270,7 +266,7 @@ def test_an_unsafe_plan_is_found_only_where_slack_is_charged(plant_of: PlantOf) 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("level", LEVELS)
-def test_planning_on_the_shown_forecasts_is_safe_and_far_better_than_holding(
+def test_planning_on_forecasts_is_safe_and_beats_holding(
     level: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:
     world, rng = world_of(level), np.random.default_rng(0)

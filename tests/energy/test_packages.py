@@ -128,9 +128,7 @@ def citylearn_3(folder: Path, *, absolute: bool, minutes: int = 60) -> list[Path
 
 
 @pytest.mark.parametrize("minutes", [60, 15])
-def test_sun_in_kilowatt_hours_is_that_of_a_profile_times_its_panels(
-    minutes: int, tmp_path: Path
-) -> None:
+def test_sun_is_a_profile_times_its_panels(minutes: int, tmp_path: Path) -> None:
     profile, absolute = (
         read(citylearn_3(tmp_path / f"{kind}", absolute=kind, minutes=minutes))
         for kind in (False, True)

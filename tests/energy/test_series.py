@@ -56,7 +56,7 @@ def test_forecasts_of_one_hour_are_one_process_that_news_corrects(correlation: f
 
 
 @pytest.mark.parametrize("correlation", sorted({level.correlation for level in LEVELS.values()}))
-def test_news_of_hours_in_a_row_is_as_alike_as_the_level_says(correlation: float) -> None:
+def test_successive_news_correlates_as_the_level_says(correlation: float) -> None:
     error_DLT = errors(correlation)
     for lead in (0, LEADS - 1):
         before, after = error_DLT[:, lead, :-1].ravel(), error_DLT[:, lead, 1:].ravel()

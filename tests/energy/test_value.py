@@ -61,7 +61,7 @@ def shifted(name: str, share: float) -> Policy:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("level", spec("energy").levels)
-def test_of_two_safe_policies_the_dearer_in_expectation_never_earns_more(
+def test_dearer_safe_policies_never_earn_more(
     level: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:
     world, compared = world_of(level), 0

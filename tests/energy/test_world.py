@@ -51,7 +51,7 @@ def command(level: str, power: float) -> str:
 @given(
     st.sampled_from(LEVELS), st.integers(0, 3), st.lists(st.floats(-6, 6), min_size=1, max_size=24)
 )
-def test_a_violation_scores_below_the_floor_and_a_safe_episode_never_does(
+def test_only_violations_score_below_the_floor(
     world_of: WorldOf, task_of: TaskOf, level: str, index: int, powers: list[float]
 ) -> None:
     world = world_of(level)
@@ -76,9 +76,7 @@ def test_a_violation_scores_below_the_floor_and_a_safe_episode_never_does(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("level", ["small", "day", "outages", "household"])
-def test_a_sensible_policy_in_tenths_can_break_the_floor_and_a_planner_in_tenths_does_not(
-    level: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
+def test_planners_in_tenths_keep_the_floor(level: str, world_of: WorldOf, task_of: TaskOf) -> None:
     world, broken = world_of(level), {"self_consumption": 0, "mpc": 0}
     for name, index in itertools.product(broken, range(12)):
         turn = world.start(task_of(level, index))
@@ -107,7 +105,7 @@ def test_only_the_last_step_pays(
 @quick
 @given(st.integers(0, 3), st.lists(st.floats(-6, 6), max_size=12), st.integers(1, 9))
 @example(0, [], 1)
-def test_the_flat_floor_pays_every_violation_nothing_and_safe_episodes_the_same(
+def test_the_flat_floor_pays_violations_nothing(
     world_of: WorldOf, task_of: TaskOf, index: int, powers: list[float], malformed: int
 ) -> None:
     # An episode that kept the limit may earn as little as one that did not: it does not fall.
@@ -122,7 +120,7 @@ def test_the_flat_floor_pays_every_violation_nothing_and_safe_episodes_the_same(
 @pytest.mark.nightly
 @quick
 @given(st.integers(0, 3), st.lists(st.floats(-6, 6), min_size=3, max_size=12))
-def test_termination_ends_the_first_violation_and_pays_no_more_than_going_on_violating(
+def test_termination_pays_no_more_than_violating_on(
     world_of: WorldOf, task_of: TaskOf, index: int, powers: list[float]
 ) -> None:
     replies = [command("small", power) for power in powers]
@@ -171,9 +169,7 @@ def test_a_reply_cut_off_is_zero_power_and_reported(world_of: WorldOf, task_of: 
     assert after.text.endswith(null.reply("BATTERY 0").text)
 
 
-def test_each_device_is_read_on_its_own_line_and_idle_where_not_named(
-    world_of: WorldOf, task_of: TaskOf
-) -> None:
+def test_devices_not_named_stay_idle(world_of: WorldOf, task_of: TaskOf) -> None:
     one, other = world_of("household"), world_of("household")
     one.start(task_of("household", 0))
     other.start(task_of("household", 0))
@@ -197,7 +193,7 @@ def test_what_physics_clips_is_reported(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_is_shown_does_not_depend_on_what_is_yet_to_come(
+def test_nothing_shown_depends_on_the_future(
     level: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:
     task = task_of(level, 0)

@@ -98,7 +98,7 @@ def test_verify_names_the_rollouts_of_changed_answers(tmp_path: Path) -> None:
     assert len({line.split(",")[1] for line in told if "turn 0: reward is" in line}) == 3
 
 
-def test_the_command_says_how_many_and_how_to_play_them_again(tmp_path: Path) -> None:
+def test_the_command_says_how_to_replay(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", questions())
     words = ["evaluate", "forecast", "--data", str(path), "--policy", "random", "--tasks", "8"]
     words += ["--out", str(tmp_path / "a")]

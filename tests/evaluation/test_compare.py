@@ -135,7 +135,7 @@ def test_runs_put_to_different_tests_are_refused(
         table(*runs)
 
 
-def test_runs_trained_on_other_labels_were_put_to_the_same_test(tmp_path: Path) -> None:
+def test_runs_of_other_labels_took_the_same_test(tmp_path: Path) -> None:
     assert RL.options["label"] == "expected"
     other = replace(RL, options={**RL.options, "label": "outcome"})
     shown = table(finished(tmp_path / "a", RL, 0.1, 0.2), finished(tmp_path / "b", other, 0.1, 0.3))

@@ -64,16 +64,14 @@ def test_refusals_and_cut_off_replies_are_recorded_as_such(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_limit_by_its_newer_name_is_tried_where_it_is_asked_for(
-    concurrency: int, tmp_path: Path
-) -> None:
+def test_the_newer_name_of_a_limit_is_tried_when_asked(concurrency: int, tmp_path: Path) -> None:
     newer = Endpoint(forecast, refuses="max_tokens")
     with serving(newer) as endpoint:
         run(endpoint, tmp_path, concurrency=concurrency, tasks=4, max_tokens=7)
     assert [body["max_completion_tokens"] for body in newer.asked] == [7, 7, 7, 7]
 
 
-def test_a_model_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path) -> None:
+def test_a_model_ignorant_of_the_form_is_found_first(tmp_path: Path) -> None:
     with serving(Endpoint(lambda body: ("I think that", "length", None))) as endpoint:
         policy = f"openai:some/model@{endpoint.url}"
         config = EvaluationConfig((WorldLevel.parse("forecast"),), (policy, "half"), tasks=4)
@@ -104,7 +102,7 @@ def test_several_addresses_share_the_requests_at_the_rate_of_each(tmp_path: Path
     assert [record.turns for record in again] == [record.turns for record in records[:2]]
 
 
-def test_a_key_that_is_refused_is_named_and_the_mended_command_goes_on(
+def test_a_mended_key_lets_the_command_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(KEY_VARIABLE, raising=False)
@@ -140,7 +138,7 @@ def test_an_unknown_model_is_answered_with_those_there_are(tmp_path: Path) -> No
             run(endpoint, tmp_path, model="c", **more)
 
 
-def test_half_a_surrogate_pair_is_played_as_it_can_be_written(tmp_path: Path) -> None:
+def test_half_surrogate_pairs_are_played_as_written(tmp_path: Path) -> None:
     with serving(Endpoint(lambda body: ("\ud83d Probability: 0.4", "stop", None))) as endpoint:
         records = run(endpoint, tmp_path, tasks=2)
     assert {record.turns[0].said for record in records} == {"? Probability: 0.4"}

@@ -20,7 +20,7 @@ from tokengym.agents.reports.report import Table
 from tokengym.agents.settings import plain
 
 
-def test_errors_of_the_moment_are_tried_again_and_requests_are_bounded(tmp_path: Path) -> None:
+def test_passing_errors_are_retried_within_bounds(tmp_path: Path) -> None:
     busy = Endpoint(forecast, failures=[429, 500, 503, 429], together=3)
     with serving(busy) as endpoint:
         records = run(endpoint, tmp_path, concurrency=3, tasks=9, rollouts=2)
@@ -41,7 +41,7 @@ def test_errors_of_the_moment_are_tried_again_and_requests_are_bounded(tmp_path:
         ({}, None),
     ],
 )
-def test_a_server_may_ask_to_wait_for_two_minutes_at_most(
+def test_servers_may_ask_for_waits_of_two_minutes(
     headers: dict[str, str], seconds: float | None
 ) -> None:
     response: Any = web.Response(headers=headers)
@@ -69,9 +69,7 @@ def test_what_was_stopped_goes_on_and_nothing_is_asked_twice(tmp_path: Path) -> 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("status", [400, 403, 413, 422])
-def test_a_refused_conversation_is_a_failed_rollout_and_the_others_go_on(
-    status: int, tmp_path: Path
-) -> None:
+def test_a_refused_conversation_fails_its_rollout_alone(status: int, tmp_path: Path) -> None:
     def too_long(body: dict[str, Any]) -> tuple[int, str] | None:
         """Refuse the third turn of every conversation but the first."""
         asked = [one["content"] for one in body["messages"] if one["role"] == "user"]
@@ -118,7 +116,7 @@ def test_what_is_wrong_with_every_request_ends_the_evaluation(status: int, tmp_p
 
 
 @pytest.mark.nightly
-def test_an_endpoint_that_fails_now_and_then_is_evaluated_in_one_run(tmp_path: Path) -> None:
+def test_an_unreliable_endpoint_is_evaluated_in_one_run(tmp_path: Path) -> None:
     """Of 200 conversations two are refused for ever, two dropped and two hung."""
     kinds = {"refused (status 400)": 2, "no connection": 2, "time-out": 2}
     with serving(faulty(200)) as endpoint:

@@ -190,7 +190,7 @@ def test_another_evaluation_is_refused_in_its_folder(done: tuple[Results, Path])
         run(asked(seed=1), folder)
 
 
-def test_at_first_contact_a_table_has_eight_rows_and_says_how_to_see_the_others(
+def test_first_tables_have_eight_rows_and_name_the_others(
     done: tuple[Results, Path],
 ) -> None:
     results, _ = done

@@ -83,7 +83,7 @@ def test_results_keep_the_order_of_the_items(two: Processes, count: int) -> None
     assert two.map(squares, range(count)) == expected
 
 
-def test_no_shard_is_larger_than_allowed_and_all_together_hold_every_item_once() -> None:
+def test_shards_are_small_and_hold_every_item_once() -> None:
     for executor, largest in ((IN_PROCESS, 1024), (Processes(2, shard_size=7), 7)):
         ranges = executor.ranges(5000)
         assert [number for part in ranges for number in part] == list(range(5000))

@@ -63,7 +63,7 @@ def test_an_entry_cannot_load_the_package(tmp_path: Path) -> None:
         assert runs.late
 
 
-def test_the_folder_has_the_protocol_the_prompt_and_train_tasks_alone(tmp_path: Path) -> None:
+def test_the_folder_holds_protocol_prompt_and_train_tasks(tmp_path: Path) -> None:
     write_folder("forecast:easy", tmp_path / "folder")
     assert {path.name for path in (tmp_path / "folder").iterdir()} == {
         *("README.md", "prompt.txt", "train.jsonl"),

@@ -127,7 +127,7 @@ def test_a_reply_is_cut_off_by_whatever_name(finish: str, tmp_path: Path) -> Non
     assert results(tmp_path)["cut_off"]["value"] == 1.0
 
 
-def test_a_broken_answer_fails_its_rollout_alone_and_is_asked_again(tmp_path: Path) -> None:
+def test_a_broken_answer_fails_its_rollout_alone(tmp_path: Path) -> None:
     """Eight questions get one each; a later run asks those that failed again, and no other."""
     odd: list[Any] = [
         answer(GOOD, usage="none"),
@@ -158,7 +158,7 @@ def test_a_broken_answer_fails_its_rollout_alone_and_is_asked_again(tmp_path: Pa
     assert results(tmp_path)["malformed"]["value"] == 0.0
 
 
-def test_another_model_is_recorded_warned_of_once_and_in_the_report(
+def test_another_model_is_recorded_and_warned_of_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sent = json.dumps(answer(GOOD, model="some/model-mini")).encode()

@@ -75,7 +75,7 @@ def test_skill_is_the_same_number_for_all_who_state_it(
 
 @pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
-def test_a_step_is_measured_by_what_its_replies_earn_on_average(
+def test_a_step_is_measured_by_its_replies_mean_return(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     sizes: dict[str, Any] = {"steps": 1, "groups_per_batch": 4, "group_size": 2}

@@ -19,7 +19,7 @@ RUNGS = {
 
 
 @given(share=st.floats(0.001, 0.99), scale=st.floats(0.1, 50.0), offset=st.floats(-20.0, 20.0))
-def test_a_policy_part_of_the_way_on_every_task_is_there(
+def test_a_policy_part_of_the_way_everywhere_counts(
     share: float, scale: float, offset: float
 ) -> None:
     rungs = {
@@ -69,7 +69,7 @@ def test_a_value_weighs_metrics_and_is_unknown_without_them() -> None:
 
 
 @pytest.mark.nightly
-def test_rungs_that_do_not_differ_are_merged_with_the_better_one() -> None:
+def test_equal_rungs_are_merged_with_the_better_one() -> None:
     world = make_world("warehouse", "pick")
     ladder = LevelLadder.measure(world, world.first_tasks("validation", 12))
     kept = [rung.name for rung in ladder.rungs]

@@ -43,9 +43,7 @@ def pause(folder: Path, numbers: Sequence[int]) -> Sequence[int]:
     return numbers
 
 
-def test_shards_run_on_all_nodes_and_two_workers_are_faster_than_one(
-    nodes: list[Any], tmp_path: Path
-) -> None:
+def test_two_workers_are_faster_than_one(nodes: list[Any], tmp_path: Path) -> None:
     RayCluster.connect().map(partial(pause, tmp_path), range(4))  # processes are started
     seconds = []
     for workers in (1, 2):

@@ -48,7 +48,7 @@ def read(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_dead_groups_of_smaller_sizes_are_the_share_of_choices_and_larger_ones_predicted(
+def test_dead_groups_of_other_sizes_are_counted_or_predicted(
     tmp_path: Path,
 ) -> None:
     recorded = rows()
@@ -70,7 +70,7 @@ def test_dead_groups_of_smaller_sizes_are_the_share_of_choices_and_larger_ones_p
 
 
 @pytest.mark.nightly
-def test_what_is_predicted_from_the_first_rollouts_is_what_the_others_show() -> None:
+def test_first_rollouts_predict_the_others() -> None:
     """Held out: of groups of 32 that a scripted policy played, eight are seen."""
     world = make_world("warehouse", "pick")
     policy = baselines(world.spec)["noisy"]
@@ -86,7 +86,7 @@ def test_what_is_predicted_from_the_first_rollouts_is_what_the_others_show() -> 
 
 
 @pytest.mark.nightly
-def test_a_tolerance_ties_what_is_near_and_intervals_are_over_tasks(tmp_path: Path) -> None:
+def test_a_tolerance_ties_near_returns(tmp_path: Path) -> None:
     noise = np.random.default_rng(1)
     recorded = [
         {**row, "reward": row["reward"] + 0.01 * noise.random()}
@@ -105,7 +105,7 @@ def test_a_tolerance_ties_what_is_near_and_intervals_are_over_tasks(tmp_path: Pa
     assert width[0] > 1.15 * width[1]  # groups of a Task are alike: they tell less
 
 
-def test_groups_with_fewer_rollouts_than_nine_in_ten_have_are_left_out(tmp_path: Path) -> None:
+def test_the_smallest_tenth_of_groups_is_left_out(tmp_path: Path) -> None:
     recorded = rows()
     assert ties(tmp_path, recorded[3:]).exit_code == 0
     found = read(tmp_path)
@@ -113,7 +113,7 @@ def test_groups_with_fewer_rollouts_than_nine_in_ten_have_are_left_out(tmp_path:
     assert [row["size"] for row in found["sizes"]] == [4, 8, 16]
 
 
-def test_our_own_rollouts_are_grouped_by_who_played_and_clustered_by_task(tmp_path: Path) -> None:
+def test_our_rollouts_are_grouped_by_player_and_task(tmp_path: Path) -> None:
     world = make_world("forecast")
     task, role = world.first_tasks("test", 1)[0], world.spec.roles[0]
     for step, name in enumerate(("noisy", "random", "random")):

@@ -86,7 +86,7 @@ def test_failures_are_counted_by_reason(written: Written, world: str, policy: st
 
 
 @everywhere
-def test_tokens_cost_their_prices_and_one_unknown_count_makes_the_sum_unknown(
+def test_one_unknown_count_makes_the_cost_unknown(
     written: Written, world: str, policy: str
 ) -> None:
     found = written.of(world, policy)
@@ -101,9 +101,7 @@ def test_tokens_cost_their_prices_and_one_unknown_count_makes_the_sum_unknown(
 
 
 @everywhere
-def test_what_a_world_reports_at_the_end_is_clustered_by_task(
-    written: Written, world: str, policy: str
-) -> None:
+def test_final_reports_are_clustered_by_task(written: Written, world: str, policy: str) -> None:
     found = written.of(world, policy)
     if not world.startswith("energy"):
         values = written.by_task(world, policy, end(EXPECTED))
@@ -127,7 +125,7 @@ def test_what_a_world_reports_at_the_end_is_clustered_by_task(
     assert found["scores"]["carbon (kg)"] == pytest.approx(mean_of([first, *others]))
 
 
-def test_policies_are_compared_within_a_level_by_corrected_paired_t_tests(
+def test_policies_of_a_level_are_compared_pairwise(
     written: Written,
 ) -> None:
     wanted = [(world, *two) for world in WORLDS for two in combinations(POLICIES, 2)]

@@ -68,7 +68,7 @@ def test_the_newest_weights_of_a_run_play(tmp_path: Path) -> None:
     assert found["groups"] == 2
 
 
-def test_the_cost_grows_with_the_rollouts_and_bounds_what_is_sampled() -> None:
+def test_the_cost_bounds_sampled_tokens() -> None:
     job = Job.resolve(FORECAST)
     tasks = job.world.first_tasks("test", 4)
     read, sampled = rollouts_cost(job, tasks, 8)

@@ -25,9 +25,7 @@ DRAWS = 2000
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_the_ends_of_skill_and_the_optimum_are_in_the_unit_of_what_is_compared(
-    written: Written, world: str
-) -> None:
+def test_skill_and_optimum_share_the_compared_unit(written: Written, world: str) -> None:
     found = written.found["worlds"][WORLDS.index(world)]
     assert found["unit"] == ("expected" if world.startswith("forecast") else "realised")
     blind, oracle = written.ends(world, "null")

@@ -52,7 +52,7 @@ def test_a_smaller_group_is_the_start_of_a_larger_one() -> None:
         assert row.rates["reward_tie_pair_rate"].value == cut["reward_tie_pair_rate"]
 
 
-def test_a_group_is_useful_unless_its_task_pays_every_reply_alike() -> None:
+def test_a_group_is_useful_unless_all_replies_earn_alike() -> None:
     world = HalfAlike(SPEC)
     alike = [task.instance["number"] < 5 * 10**5 for task in tasks(world)]
     best = study().sizes[-1].useful
@@ -60,7 +60,7 @@ def test_a_group_is_useful_unless_its_task_pays_every_reply_alike() -> None:
     assert best.value == pytest.approx(1.0 - np.mean(alike), abs=1e-3)
 
 
-def test_means_are_those_of_the_rewards_and_the_threshold_is_the_middle_of_the_range() -> None:
+def test_means_and_thresholds_are_those_of_the_rewards() -> None:
     found = study()
     rewards = np.array(found.rewards)
     assert found.threshold == 0.5
@@ -93,7 +93,7 @@ def test_malformed_replies_are_counted_and_stated() -> None:
     assert not any("malformed" in line for line in ties_report(study()).lines)
 
 
-def test_a_flat_floor_shows_as_mass_and_ties_below_the_floor_alone(tmp_path: Path) -> None:
+def test_a_flat_floor_shows_as_mass_below_the_floor(tmp_path: Path) -> None:
     data, page = (tmp_path / f"ties.{kind}" for kind in ("json", "html"))
     call = ["ties", "energy", "--level", "day", "--tasks", "6", "--group-size", "4,8"]
     more = ["--policy", "random", "--option", "flat_floor=true"]
@@ -113,7 +113,7 @@ def test_a_flat_floor_shows_as_mass_and_ties_below_the_floor_alone(tmp_path: Pat
     assert found["report"]["lines"][0] in unescape(page.read_text())
 
 
-def test_a_missed_floor_is_told_from_malformed_replies_rollout_by_rollout() -> None:
+def test_missed_floors_are_told_from_malformed_replies() -> None:
     """Who keeps the floor may earn as little as who misses it, for replies that are malformed."""
     energy = make_world("energy")
     rules = baselines("energy")

@@ -53,7 +53,7 @@ def served(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 
 @pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
-def test_a_server_that_dies_is_said_and_what_it_answered_is_kept(
+def test_answers_of_a_server_that_dies_are_kept(
     served: tuple[str, subprocess.Popen[bytes]], reference_directory: Path, tmp_path: Path
 ) -> None:
     url, process = served

@@ -61,7 +61,7 @@ def named(where: tuple[str | int, ...]) -> str:
 
 
 @pytest.mark.nightly
-def test_each_number_of_the_results_is_named_when_it_is_edited(kept: EvaluationFolder) -> None:
+def test_each_edited_number_of_the_results_is_named(kept: EvaluationFolder) -> None:
     text = kept.file.read_text()
     places = list(numbers(json.loads(text)["results"]))
     assert len(places) > 200
@@ -122,9 +122,7 @@ def test_each_end_of_skill_is_named_when_it_is_edited(kept: EvaluationFolder) ->
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_each_cell_of_the_tables_is_named_when_it_is_edited(
-    kept: EvaluationFolder, table: str
-) -> None:
+def test_each_edited_cell_of_the_tables_is_named(kept: EvaluationFolder, table: str) -> None:
     path = kept.folder / f"{table}.csv"
     text = path.read_text()
     rows = list(csv.DictReader(text.splitlines(keepends=True)))

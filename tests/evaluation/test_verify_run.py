@@ -76,9 +76,7 @@ def test_a_rollout_that_was_changed_is_named(run: RunFolder) -> None:
 
 
 @pytest.mark.parametrize("name", ["mean_return", "malformed"])
-def test_an_evaluation_that_does_not_follow_from_its_rollouts_is_named(
-    run: RunFolder, name: str
-) -> None:
+def test_evaluations_that_contradict_their_rollouts_are_named(run: RunFolder, name: str) -> None:
     file = EvaluationFolder(run.folder).file
     data = json.loads(file.read_text())
     data["results"]["policies"][0][name]["value"] = 0.75
@@ -88,7 +86,7 @@ def test_an_evaluation_that_does_not_follow_from_its_rollouts_is_named(
     assert found.endswith(", recorded 0.75")
 
 
-def test_levels_of_one_role_that_were_played_at_once_are_verified_each(tmp_path: Path) -> None:
+def test_levels_played_at_once_are_verified_each(tmp_path: Path) -> None:
     config = mixed_preset(TrainConfig, [("forecast", "easy"), ("forecast", "hard")], mix="even")
     run, known = RunFolder(tmp_path), baselines("forecast")["noisy"]
     run.write_config(config)

@@ -65,7 +65,7 @@ def test_a_planted_leak_is_counted_and_closed(leak: str, tmp_path: Path) -> None
         assert sum("Will it snow?" in text for text in texts) == 1
 
 
-def test_the_audit_says_what_was_kept_and_why_rows_were_dropped(tmp_path: Path) -> None:
+def test_audits_say_why_rows_were_dropped(tmp_path: Path) -> None:
     rows = [*CLEAN, plain(70, outcome="maybe"), "{broken", plain(71, outcome="unknown")]
     shown = audited(write_lines(tmp_path / "a.jsonl", rows), "--every")
     assert "rows: a.jsonl 63\nquestions: 60; cutoff" in shown

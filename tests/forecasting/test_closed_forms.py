@@ -192,7 +192,7 @@ def test_a_chain_of_known_matrix_sums_its_paths(
     steps=st.integers(1, 4),
     ever=st.booleans(),
 )
-def test_the_urn_integrates_over_both_rows_of_a_two_state_chain(
+def test_the_urn_integrates_over_a_chains_two_rows(
     counts: list[float], steps: int, ever: bool
 ) -> None:
     rows = [counts[:2], counts[2:]]

@@ -82,7 +82,7 @@ def play_stating(task: Task, stated: Sequence[float]) -> float:
     return WORLD.returns["forecaster"]
 
 
-def test_no_answers_of_a_grid_earn_more_than_the_honest_ones() -> None:
+def test_no_answers_of_a_grid_beat_honest_ones() -> None:
     """By enumeration: too high or too low by a tenth, coherent or not."""
     for index in range(2):
         task = WORLD.task("test", index)
@@ -135,7 +135,7 @@ def test_blind_policies_are_coherent_and_the_same_on_every_task(share: float) ->
 
 
 @pytest.mark.parametrize("place", range(5))
-def test_a_malformed_reply_forfeits_coherence_and_keeps_the_laws_of_the_others(place: int) -> None:
+def test_malformed_replies_forfeit_coherence(place: int) -> None:
     turn = WORLD.start(WORLD.task("test", 0))
     for reply in np.roll(["?", *["Probability: 0.5"] * 4], place):
         assert "incoherence" not in turn.metrics

@@ -109,7 +109,7 @@ def test_an_array_that_is_cut_off_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("short_rows")
-def test_a_table_is_read_up_to_a_line_too_long_to_hold(tmp_path: Path) -> None:
+def test_tables_are_read_up_to_an_overlong_line(tmp_path: Path) -> None:
     fields = ["id", "question", "asked_at", "resolves_at", "outcome"]
     rows = [",".join(str(plain(number)[name]) for name in fields) for number in (1, 2)]
     lines = [",".join(fields), *rows, "x" * 3 * LONG, "after"]
@@ -127,7 +127,7 @@ def test_a_first_line_too_long_to_hold_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("short_rows")
-def test_a_first_line_too_long_to_hold_is_rejected_before_a_single_row(tmp_path: Path) -> None:
+def test_a_first_line_too_long_to_hold_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(encoded(question="x" * 3 * LONG) + b"\n" + json.dumps(plain(1)).encode())
     reading = Reading()
@@ -138,7 +138,7 @@ def test_a_first_line_too_long_to_hold_is_rejected_before_a_single_row(tmp_path:
     assert "longer than" in str(rejected)
 
 
-def test_lines_after_a_damaged_first_one_are_read_whatever_the_size(
+def test_lines_after_a_damaged_first_one_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "LONGEST_FILE", 100)

@@ -89,7 +89,7 @@ def test_closing_times_are_never_shown(river: Path, arena: Path, tmp_path: Path)
             assert not re.search(r"\d\d:\d\d|closed|close_time", task.instance_json)
 
 
-def test_a_scheduled_date_is_shown_rounded_up_and_without_an_hour(river: Path) -> None:
+def test_scheduled_dates_are_rounded_up_without_an_hour(river: Path) -> None:
     world = world_of(river)
     task = next(t for t in tasks_of(world) if t.answer["key"] == "q0")
     assert "by 2025-01-07." in world.start(task).text

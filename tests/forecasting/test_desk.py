@@ -76,7 +76,7 @@ def test_credit_and_luck_sum_to_the_return(
 
 @pytest.mark.nightly
 @levels
-def test_the_best_way_loses_nothing_and_the_luck_of_notes_is_fair(level: str) -> None:
+def test_the_best_way_loses_nothing(level: str) -> None:
     world, lucks = desk(level, "expected"), []
     for index in range(150):
         record = play(world, world.task("test", index), baselines("forecast")["oracle"])
@@ -122,7 +122,7 @@ def exact_value(world: DeskWorld, rule: str, state: State, task: Task) -> float:
 
 
 @levels
-def test_a_reply_that_is_no_call_costs_a_point_and_changes_nothing(level: str) -> None:
+def test_replies_without_a_call_cost_a_point(level: str) -> None:
     world = desk(level)
     for reply in ("", "open", "open(note=9)", "open(note=1) open(note=2)", "Probability: 0.4"):
         world.start(world.task("train", 1))

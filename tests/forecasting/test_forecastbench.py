@@ -149,7 +149,7 @@ def test_more_rounds_give_more_questions_to_train_on(tmp_path: Path) -> None:
 @pytest.mark.nightly
 @settings(max_examples=25)
 @given(data=st.data())
-def test_rounds_are_split_by_series_or_at_a_cutoff_by_horizon(
+def test_rounds_are_split_by_series_or_cutoff(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Whatever the order of files: what was joined is together, and what is read was written."""

@@ -68,7 +68,7 @@ def test_what_states_no_number_is_refused_with_the_expected_form(reply: str) -> 
 
 
 @pytest.mark.parametrize("number", OUT_OF_RANGE)
-def test_a_last_line_out_of_range_is_refused_and_hides_no_earlier_one(number: str) -> None:
+def test_a_last_line_out_of_range_hides_no_earlier_one(number: str) -> None:
     said = read_forecast(f"Probability: 0.5\nProbability: {number}", 0)
     assert isinstance(said, str)
     assert number in said

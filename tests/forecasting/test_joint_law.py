@@ -210,7 +210,7 @@ FUTURE: dict[str, Future] = {
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_resolved_cases_depart_from_their_law_as_often_as_is_stated(law: Law) -> None:
+def test_resolved_cases_depart_from_laws_as_stated(law: Law) -> None:
     departed: dict[int, list[bool]] = defaultdict(list)
     for seed in range(400):
         watched: Any = Watched(seed)
@@ -254,7 +254,7 @@ def test_every_family_has_a_simulated_law(name: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("level", "name"), ASKED)
-def test_the_odds_are_those_of_futures_drawn_from_the_hidden_law(level: str, name: str) -> None:
+def test_the_odds_are_those_of_the_hidden_law(level: str, name: str) -> None:
     """Residuals are 0 on average, weighed by any function of what is shown.
 
     In two turns the first one's odds are checked too.

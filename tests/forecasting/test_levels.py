@@ -38,7 +38,7 @@ def mean_return(world: World, policy: Policy) -> float:
 
 @pytest.mark.nightly
 @levels
-def test_the_rule_of_thumb_is_not_within_a_third_of_a_percent_of_the_optimum(level: str) -> None:
+def test_the_heuristic_is_short_of_the_optimum(level: str) -> None:
     world = make_world("forecast", level, label="expected")
     rules = baselines("forecast")
     best = mean_return(world, rules["oracle"])
@@ -47,7 +47,7 @@ def test_the_rule_of_thumb_is_not_within_a_third_of_a_percent_of_the_optimum(lev
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("level", ["expert", "twins"])
-def test_a_law_must_be_found_and_the_likeliest_one_is_nearly_the_posterior(level: str) -> None:
+def test_the_likeliest_law_is_nearly_the_posterior(level: str) -> None:
     """What regressions and frequencies read off earns half; the posterior hardly more than it."""
     world, rules = make_world("forecast", level, label="expected"), baselines("forecast")
     best = mean_return(world, rules["oracle"])
@@ -59,7 +59,7 @@ def test_a_law_must_be_found_and_the_likeliest_one_is_nearly_the_posterior(level
 
 
 @pytest.mark.nightly
-def test_what_a_level_shows_is_told_apart_by_no_number_that_a_regression_reads() -> None:
+def test_no_shown_number_tells_labels_by_regression() -> None:
     """A regression with other features than ours, on 200 questions of each family, gains little."""
     rng = np.random.default_rng(0)
     for name in LEVELS["expert"].families:
@@ -110,7 +110,7 @@ def counts_of(shown: Shown) -> list[float]:
 
 
 @pytest.mark.nightly
-def test_a_regression_learns_how_far_to_trust_the_rule_of_thumb() -> None:
+def test_regression_learns_how_far_to_trust_the_heuristic() -> None:
     world = make_world("forecast", "expert", family="buttons", label="expected")
     earned = {
         name: fmean(
@@ -122,7 +122,7 @@ def test_a_regression_learns_how_far_to_trust_the_rule_of_thumb() -> None:
     assert earned["fitted"] > earned["empirical"] + 0.008
 
 
-def test_a_regression_reads_the_cases_that_are_like_the_one_asked_about() -> None:
+def test_a_regression_reads_cases_like_the_one_asked_about() -> None:
     weights = regressions("expert", LEVELS["expert"].families)
     # After the rule of thumb and a constant: what the sensor said after the same button, and by
     # how many more days of the same gauges had a fault.
@@ -138,7 +138,7 @@ def copy_example(_world: World, turn: Turn, _rng: np.random.Generator) -> str:
 
 @pytest.mark.nightly
 @without_archive
-def test_copying_the_terse_prompt_is_no_better_than_a_random_answer(level: str) -> None:
+def test_copying_the_terse_prompt_is_no_better_than_chance(level: str) -> None:
     world = make_world("forecast", level, label="expected", prompt="terse")
     copied = mean_return(world, copy_example)
     assert copied < mean_return(world, baselines("forecast")["random"]) + 0.03

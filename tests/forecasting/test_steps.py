@@ -131,7 +131,7 @@ def test_levels_without_arithmetic_are_answered_too(level: str) -> None:
         assert record.metrics["well_formed"] == 1.0
 
 
-def test_the_limit_of_a_reply_leaves_room_for_what_is_imitated() -> None:
+def test_the_reply_limit_leaves_room_for_imitation() -> None:
     config = preset("forecast", demonstrations="worked", warm_start=1)
     with pytest.raises(OptionError, match="--max-tokens 12 cuts off replies like those"):
         Job.resolve(config)

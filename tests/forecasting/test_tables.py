@@ -78,7 +78,7 @@ def test_a_table_is_read_like_json_lines(name: str, tmp_path: Path) -> None:
     assert "row 2, id 'q2': 'outcome' must be resolved" in rejected
 
 
-def test_a_numeric_question_is_asked_in_ranges_and_scored_by_rank(tmp_path: Path) -> None:
+def test_numeric_questions_are_asked_in_ranges(tmp_path: Path) -> None:
     world = world_of(write_lines(tmp_path / "rows.jsonl", ROWS))
     task = next(t for t in tasks_of(world) if t.answer["key"] == "q40")
     text = world.start(task).text

@@ -46,7 +46,7 @@ def test_a_forecast_and_its_complement_earn_the_same_of_twins(index: int, p: flo
 
 @pytest.mark.nightly
 @given(st.integers(0, 200))
-def test_a_conjunction_has_the_product_of_the_odds_of_its_parts(index: int) -> None:
+def test_a_conjunction_has_the_product_of_its_parts_odds(index: int) -> None:
     world = make_world("forecast", "hard", family="conjunction", prompt="terse")
     task = world.task("test", index)
     whole = task.answer["p_bayes"][0 if task.instance["negated"] else 1]

@@ -80,9 +80,7 @@ def test_the_worst_forecast_earns_the_form_alone() -> None:
 
 @without_archive
 @pytest.mark.parametrize("score", SCORES)
-def test_the_oracle_reaches_the_optimum_exactly_where_nothing_is_left_to_luck(
-    level: str, score: str
-) -> None:
+def test_the_oracle_reaches_the_optimum_without_luck(level: str, score: str) -> None:
     world = forecast_world(level, score=score, label="expected")
     rng = np.random.default_rng(0)
     for index in range(40):
@@ -116,7 +114,7 @@ def test_the_label_changes_the_reward_and_not_the_problem(label: str) -> None:
     assert world.adopt(task).fingerprint == task.fingerprint
 
 
-def test_a_task_is_scored_by_the_options_it_was_drawn_with() -> None:
+def test_a_task_is_scored_by_its_own_options() -> None:
     task = forecast_world(label="expected").task()
     with pytest.raises(TaskError, match=r'by the options \{"label":"expected"\}, this'):
         forecast_world().start(task)
@@ -167,7 +165,7 @@ def test_easy_instances_hardly_ever_repeat() -> None:
     assert len(prints) > 1900
 
 
-def test_the_instruction_is_one_head_of_every_easy_prompt_but_for_made_up_numbers() -> None:
+def test_the_instruction_heads_every_easy_prompt() -> None:
     world = forecast_world(prompt="terse")
     prompts = [world.start(world.task("train", index)).text for index in range(30)]
     examples = [prompt.partition("\n\n")[0].rpartition("Probability: ") for prompt in prompts]

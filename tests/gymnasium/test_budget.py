@@ -41,7 +41,7 @@ def test_a_conversation_keeps_to_its_budget(world: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_batch_goes_on_where_some_first_texts_do_not_fit(mode: str) -> None:
+def test_a_batch_goes_on_without_overlong_first_texts(mode: str) -> None:
     world = "tokengym/Forecast-v0"
     env = gymnasium.make(world, mode=mode)
     lengths = sorted(len(env.reset(seed=seed)[0]) for seed in range(8))

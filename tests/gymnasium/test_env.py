@@ -20,7 +20,7 @@ WORLDS = list(specs())
 
 @pytest.mark.parametrize("mode", ["tokens", "text"])
 @pytest.mark.parametrize("world", WORLDS)
-def test_observations_lie_in_the_space_where_the_first_text_does_not_fit(
+def test_observations_lie_in_the_space_despite_long_texts(
     world: str, mode: Literal["tokens", "text"]
 ) -> None:
     env = gymnasium.make(world, mode=mode, token_budget=40)
@@ -60,7 +60,7 @@ def made(world: str, opponents: Mapping[str, Policy | str] | None = None) -> Tex
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_one_role_is_played_and_others_are_the_named_or_the_usual_opponents(world: str) -> None:
+def test_other_roles_are_named_or_usual_opponents(world: str) -> None:
     roles, scripted = specs()[world].roles, baselines(world)
     for role in roles:
         named = dict.fromkeys((other for other in roles if other != role), "null")
@@ -73,7 +73,7 @@ def test_one_role_is_played_and_others_are_the_named_or_the_usual_opponents(worl
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_opponents_in_an_unknown_role_or_in_every_role_are_refused(world: str) -> None:
+def test_opponents_in_unknown_or_all_roles_are_refused(world: str) -> None:
     for roles, message in ((("nobody",), "nobody"), (specs()[world].roles, "not all")):
         with pytest.raises(RoleError, match=message):
             gymnasium.make(world, opponents=dict.fromkeys(roles, "null"))

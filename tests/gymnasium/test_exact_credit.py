@@ -42,9 +42,7 @@ def play(env: ExactCredit, index: int, policy: Callable[[], str]) -> tuple[list[
 
 @settings(max_examples=12, deadline=None)
 @given(st.sampled_from(["small", "day"]), st.integers(0, 2**16), st.sampled_from([1500, 9999]))
-def test_what_it_pays_is_minus_the_regret_even_where_the_budget_ends_the_day(
-    level: str, seed: int, budget: int
-) -> None:
+def test_it_pays_minus_regret_to_the_budgets_end(level: str, seed: int, budget: int) -> None:
     env, world = made(level, credit=True, token_budget=budget, prompt="terse")
     rng = np.random.default_rng(seed)
     rewards, info = play(env, seed % 3, lambda: f"BATTERY {rng.uniform(-4.0, 4.0):.2f}")

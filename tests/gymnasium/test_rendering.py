@@ -154,7 +154,7 @@ def test_a_world_without_pictures_refuses_by_name(make: Any, fresh_registry: Non
 
 
 @pytest.mark.nightly
-def test_without_matplotlib_no_pictures_are_declared_and_every_world_passes_check_env() -> None:
+def test_without_matplotlib_every_world_passes_check_env() -> None:
     code = """
 import sys
 sys.modules["matplotlib"] = None  # as where it is not installed: no spec, and no import

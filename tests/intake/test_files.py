@@ -53,7 +53,7 @@ def test_a_file_is_read_whole_up_to_a_bound(length: int, begun: int) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
 @pytest.mark.usefixtures("short")
-def test_lines_are_yielded_with_their_ends_and_long_ones_as_none(end: str) -> None:
+def test_lines_keep_their_ends_and_long_ones_are_none(end: str) -> None:
     lengths = [0, 1, 6, 7, 8, 9, 15, 16, 17, 40, 3]
     lines = ["x" * length + "\n" for length in lengths[:-1]] + ["yyy" + end]
     wanted = [line if len(line) <= 8 else None for line in lines]
@@ -70,7 +70,7 @@ def test_bounds_are_stated_in_mebibytes(monkeypatch: pytest.MonkeyPatch) -> None
     assert too_long() == "longer than 3 MiB"
 
 
-def test_a_gzip_may_be_long_or_unpack_to_much_but_not_both(
+def test_a_gzip_may_not_be_both_long_and_dense(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "LEAST_SUSPECT", 1 << 18)
@@ -121,7 +121,7 @@ class Trickle(io.StringIO):
     blanks=st.sampled_from(["", " ", "\n", "\r\n \n"]),
     begun=st.integers(1, 9),
 )
-def test_values_are_read_one_by_one_with_the_lines_they_begin_on(
+def test_values_are_read_with_their_first_lines(
     values: list[Any], array: bool, blanks: str, begun: int
 ) -> None:
     texts = [json.dumps(value, indent=1 if n % 2 else None) for n, value in enumerate(values)]
@@ -148,7 +148,7 @@ def read(text: str, longest: int = 0) -> list[JsonValue]:
     return list(JsonStream(text[:1], rest(text[1:]), 1, longest))
 
 
-def test_what_is_damaged_in_an_array_is_said_and_what_came_before_is_kept() -> None:
+def test_damage_in_an_array_keeps_earlier_items() -> None:
     cut = read('[1,\n {"a": 2},\n')
     assert [(one.line, one.value, one.reason) for one in cut] == [
         (1, 1, ""),
@@ -179,7 +179,7 @@ def test_a_value_longer_than_the_bound_is_refused(length: int) -> None:
     assert "nothing after it can be read: longer than 0 MiB" in found.reason
 
 
-def test_numbers_too_long_for_any_field_are_infinite_and_fields_come_once() -> None:
+def test_overlong_numbers_are_infinite_and_fields_unique() -> None:
     assert [one.value for one in read("[" + "9" * 300 + "," + "9" * 301 + "]")] == [
         int("9" * 300),
         float("inf"),

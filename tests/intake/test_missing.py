@@ -40,9 +40,7 @@ def test_a_share_may_be_in_percent() -> None:
 
 
 @every("word", WORDS[1:])
-def test_a_question_keeps_its_row_where_an_optional_field_has_no_value(
-    word: str, tmp_path: Path
-) -> None:
+def test_questions_may_lack_optional_fields(word: str, tmp_path: Path) -> None:
     optional = ("event", "background", "closed_at", "outcomes", "thresholds", "price", "sources")
     worlds = [
         world_of(
@@ -59,7 +57,7 @@ def test_a_question_keeps_its_row_where_an_optional_field_has_no_value(
     assert report.refused == 0
 
 
-def test_a_price_in_percent_is_read_and_others_cost_their_row(tmp_path: Path) -> None:
+def test_prices_in_percent_are_read(tmp_path: Path) -> None:
     prices: dict[str, Any] = {"62%": 0.62, "0.62": 0.62, "5 %": 0.05, "n/a": None}
     rows = [plain(k, price=price) for k, price in enumerate([*prices, "62", "120%", "a lot"])]
     rows += [plain(k) for k in range(20, 40)]
@@ -77,7 +75,7 @@ def test_a_paper_may_have_a_word_for_no_score(word: str, tmp_path: Path) -> None
     assert (found.novelty_score, found.novelty_label, found.references) == (None, None, None)
 
 
-def test_a_slot_without_a_number_costs_its_row_and_many_the_file(tmp_path: Path) -> None:
+def test_slots_without_a_number_cost_their_row(tmp_path: Path) -> None:
     slots, orders = tmp_path / "slots.csv", tmp_path / "orders.csv"
     cells = [f"s{k},{k},1,40" for k in range(20)]
     header = "order_id,release_min,due_min,sku,qty,value"

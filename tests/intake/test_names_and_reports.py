@@ -29,7 +29,7 @@ def test_errors_quote_the_beginning_of_a_value() -> None:
         nested = nested[0]
 
 
-def test_unknown_names_are_listed_up_to_a_number_each_with_what_was_meant() -> None:
+def test_unknown_names_are_listed_with_likely_meanings() -> None:
     assert name_unknown(["load", "Prcie", "", "zzz"], ["price", "load"]) == (
         "Prcie (is 'price' meant?), zzz"
     )
@@ -58,11 +58,11 @@ def test_a_row_remembers_what_was_asked_for() -> None:
     ("text", "read"),
     [("12.0", "12"), (" 7.0 ", "7"), ("7.00", "7.00"), ("1.05", "1.05"), ("W1.0", "W1.0")],
 )
-def test_an_identifier_loses_the_fraction_that_a_tool_put_on_it(text: str, read: str) -> None:
+def test_identifiers_lose_fractions_that_tools_added(text: str, read: str) -> None:
     assert read_identifier(text) == read
 
 
-def test_texts_are_near_by_one_word_or_one_letter_and_by_no_number() -> None:
+def test_texts_are_near_by_words_and_not_numbers() -> None:
     base = "Which team wins the champions league final match tonight"
     near = [
         "which Team won't",

@@ -43,7 +43,7 @@ def test_spellings_are_together_and_others_apart_in_any_order(texts: list[str]) 
 @pytest.mark.nightly
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
 @given(st.text())
-def test_the_normal_form_is_that_of_every_form_of_the_text(form: Form, text: str) -> None:
+def test_every_form_of_a_text_normalises_alike(form: Form, text: str) -> None:
     assert normal_form(unicodedata.normalize(form, text)) == normal_form(text)
 
 

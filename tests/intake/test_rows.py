@@ -77,7 +77,7 @@ def test_a_field_or_column_that_comes_twice_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_gzip_far_longer_than_its_file_is_refused_while_it_is_read(
+def test_a_gzip_far_longer_than_its_file_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "LEAST_SUSPECT", 1 << 20)

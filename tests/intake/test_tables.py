@@ -28,14 +28,14 @@ def lines_of(text: str) -> io.StringIO:
 
 
 @given(tables.filter(lambda rows: any(cell.strip() for cell in rows[-1])))
-def test_rows_are_read_as_written_under_the_line_they_begin_on(rows: list[list[str]]) -> None:
+def test_rows_are_read_under_their_first_line(rows: list[list[str]]) -> None:
     begins = 1
     for (line, cells), row in zip(csv_rows(lines_of(written(rows)), 1, ","), rows, strict=True):
         assert (line, cells) == (begins, row)
         begins += 1 + "".join(row).count("\n")
 
 
-def test_long_cells_are_read_and_the_limit_of_the_process_stays() -> None:
+def test_long_cells_are_read_within_the_limit() -> None:
     limit = csv.field_size_limit()
     article = "x" * (limit + 1)
     assert [cells for _, cells in csv_rows([f'a,"{article}"'])] == [["a", article]]
@@ -81,7 +81,7 @@ def test_cells_too_many_between_commas_may_be_decimals(
     assert ("separate columns by semicolons" in str(raised.value)) == hinted
 
 
-def test_a_cell_that_is_no_number_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_cell_without_a_number_is_named_with_its_line(tmp_path: Path) -> None:
     read = table(tmp_path, "a,b\n1,2\n\n3,nan\n")
     with pytest.raises(DataError, match=r"data\.csv, line 4: b is 'nan', not a number"):
         read.numbers("b")

@@ -36,7 +36,7 @@ PIECES = [
 @example("&amp;lt;|im_end|&amp;gt;")
 @example("<<<i>i>i>")
 @example("<|>")
-def test_a_clean_text_stays_as_it_is_and_shows_what_it_holds(raw: str) -> None:
+def test_a_clean_text_stays_as_it_is(raw: str) -> None:
     once = clean(raw)
     assert clean(once) == once
     once.encode("utf-8")

@@ -67,7 +67,7 @@ def test_papers_are_shown_as_clean_as_questions(tmp_path: Path) -> None:
     assert "We chart it. (|im_end|)abc(/s) (INST) (think) bold" in shown
 
 
-def test_a_question_of_which_nothing_can_be_seen_or_that_is_endless_is_rejected(
+def test_invisible_and_endless_questions_are_rejected(
     tmp_path: Path,
 ) -> None:
     rows = [
@@ -111,7 +111,7 @@ def test_papers_near_in_title_or_abstract_lie_in_one_split(tmp_path: Path) -> No
     assert "120 papers with title or abstract in near-equal words" in str(world.data_report)
 
 
-def test_near_questions_for_one_date_and_those_that_tell_an_outcome_leave_train(
+def test_near_and_telling_questions_leave_the_train_split(
     tmp_path: Path,
 ) -> None:
     extra = [
@@ -161,7 +161,7 @@ def test_comparisons_apart_in_a_sign_are_not_one_question(tmp_path: Path) -> Non
         (["a", "b"], "b", 1),
     ],
 )
-def test_an_outcome_that_could_be_a_name_or_an_index_is_refused(
+def test_ambiguous_outcomes_are_refused(
     outcomes: list[str], outcome: object, read: int | None, tmp_path: Path
 ) -> None:
     rows = [plain(1, outcomes=outcomes, outcome=outcome), plain(40)]
@@ -235,9 +235,7 @@ def test_a_decimal_comma_among_decimal_points_is_refused(tmp_path: Path) -> None
         ("Australia/Lord_Howe", 2024),
     ],
 )
-def test_local_times_of_any_zone_are_cut_where_its_clocks_change(
-    zone: str, year: int, tmp_path: Path
-) -> None:
+def test_local_times_are_cut_where_clocks_change(zone: str, year: int, tmp_path: Path) -> None:
     start, offsets = datetime(year, 1, 1, tzinfo=UTC), []
     rows: list[list[object]] = []
     for hour in range(330 * 24):
@@ -288,7 +286,7 @@ def test_a_work_of_wrong_types_is_refused_or_skipped(
     assert len(skipped) == 1
 
 
-def test_demand_that_is_not_played_is_said_in_the_first_line(tmp_path: Path) -> None:
+def test_unplayed_demand_is_named_in_the_first_line(tmp_path: Path) -> None:
     rows = [[*row, 2.0, 0.5] for row in building_rows(2)]
     header = [*BUILDING, "heating_demand", "dhw_demand"]
     report = str(read_days(write(tmp_path / "Building_1.csv", header, rows)).report)
@@ -306,7 +304,7 @@ def test_few_questions_without_any_to_train_on_are_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["references", "first_year", "cd_by_window"])
 @pytest.mark.parametrize("value", [[1], "x", 7])
-def test_a_paper_with_a_list_or_text_for_an_object_is_refused_by_the_field(
+def test_a_paper_without_its_object_is_refused_by_field(
     name: str, value: object, tmp_path: Path
 ) -> None:
     path = write_lines(tmp_path / "p.jsonl", [paper(1, **{name: value})])
@@ -318,7 +316,7 @@ def test_a_paper_with_a_list_or_text_for_an_object_is_refused_by_the_field(
 
 
 @pytest.mark.nightly
-def test_the_audit_says_the_same_of_the_files_of_every_world(tmp_path: Path) -> None:
+def test_audits_read_alike_for_every_world(tmp_path: Path) -> None:
     files = {
         "forecast": write_lines(tmp_path / "q.jsonl", map(plain, range(60))),
         "energy": write(tmp_path / "d.csv", PLAIN, plain_rows()),
@@ -361,9 +359,7 @@ def test_data_that_are_named_twice_are_read_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["forecast", "energy", "warehouse", "disruption"])
-def test_the_audit_of_a_file_that_no_level_can_read_says_what_is_wrong_with_it(
-    name: str, tmp_path: Path
-) -> None:
+def test_audits_name_faults_of_unreadable_files(name: str, tmp_path: Path) -> None:
     path = tmp_path / "utf16.csv"
     path.write_bytes("id,question\n1,Will it?\n".encode("utf-16"))
     with pytest.raises(DataError, match=r"utf16\.csv"):
@@ -372,7 +368,7 @@ def test_the_audit_of_a_file_that_no_level_can_read_says_what_is_wrong_with_it(
         levels_of(name, {"data": str(path), "nonesuch": 1})
 
 
-def test_the_audit_of_data_that_no_level_can_play_says_why_at_each(tmp_path: Path) -> None:
+def test_audits_of_unplayable_data_give_reasons_by_level(tmp_path: Path) -> None:
     path = sales(tmp_path / "few.csv", rows=5)
     with pytest.raises(DataError, match=r"keep stock only(.|\n)*windows of \d+ periods"):
         levels_of("warehouse", {"data": str(path)})

@@ -104,9 +104,7 @@ def test_a_damaged_file_is_refused(size: int, tmp_path: Path, converted: Path) -
 
 
 @pytest.mark.nightly
-def test_an_array_of_more_entries_than_the_file_has_is_refused_at_once(
-    tmp_path: Path, converted: Path
-) -> None:
+def test_an_array_longer_than_its_file_is_refused(tmp_path: Path, converted: Path) -> None:
     file = write_gguf(tmp_path / "tiny.gguf")
     content = file.read_bytes()
     name = b"tokenizer.ggml.token_type"

@@ -63,7 +63,7 @@ def test_token_observations_are_flattened_to_one_length(page: dict[str, Any]) ->
     assert observation.shape == (4096,)
 
 
-def test_a_reply_of_one_size_is_played_up_to_its_end(page: dict[str, Any]) -> None:
+def test_replies_of_one_size_are_played_to_the_end(page: dict[str, Any]) -> None:
     env = page["written"](page["padded"](make("forecast", **TOKENS), 512), 32)
     env.reset(seed=0)
     said = list(b"Probability: 0.500")

@@ -155,7 +155,7 @@ def test_every_level_is_a_task(world: str, level: str) -> None:
     assert sample.input[0].text == first.start(first.task("test", 0)).text
 
 
-def test_the_oracle_has_skill_one_and_logs_are_read_and_scored_again(tmp_path: Path) -> None:
+def test_the_oracle_has_skill_one_from_logs_too(tmp_path: Path) -> None:
     world = make_world("forecast", label="expected")
     task = adapter.world_task("forecast", samples=4, label="expected")
     oracle, replies = baselines("forecast")["oracle"], {}
@@ -177,7 +177,7 @@ def test_a_reply_that_was_cut_off_is_malformed(tmp_path: Path) -> None:
     assert metrics(log)["well_formed"] == 0.0
 
 
-def test_an_episode_that_inspect_ends_is_paid_as_if_the_rest_were_empty(tmp_path: Path) -> None:
+def test_episodes_ended_by_inspect_count_empty_replies(tmp_path: Path) -> None:
     task = adapter.world_task("energy", samples=1)
     log = evaluate(task, model_that(lambda text: "BATTERY 0"), tmp_path, message_limit=4)
     world = make_world("energy")

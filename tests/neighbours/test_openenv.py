@@ -178,7 +178,7 @@ def test_calls_and_lines_play_the_same_episode(
 
 
 @pytest.mark.parametrize("level", DESKS)
-def test_the_client_of_mcp_lists_and_calls_the_tools_of_an_episode(level: str) -> None:
+def test_mcp_clients_list_and_call_an_episodes_tools(level: str) -> None:
     world = make_world("forecast", level)
     calls: list[tuple[str, dict[str, Any]]] = [("open", {"note": n}) for n in (3, 1, 3, 99)]
     calls += [("open", {}), ("shut", {}), ("answer", {"probability": 0.3})]
@@ -218,7 +218,7 @@ def test_the_client_of_mcp_lists_and_calls_the_tools_of_an_episode(level: str) -
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_many_clients_play_at_once_and_a_dropped_one_frees_its_world(world: str) -> None:
+def test_many_clients_play_and_dropped_ones_free_worlds(world: str) -> None:
     owns = [play_own(world, index=index) for index in range(4)]
 
     async def play(address: str) -> None:

@@ -174,7 +174,7 @@ def test_the_tools_of_an_environment_play_the_same_episode(world: str, split: st
 
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("level", DESKS)
-def test_the_tools_of_a_desk_are_methods_and_play_the_same_episode(
+def test_desk_tools_play_the_same_episode(
     level: str, split: str, shows: Callable[[str, str], None]
 ) -> None:
     called = play_called(level, split, 2)
@@ -247,7 +247,7 @@ def proper_score_warnings(seen: list[warnings.WarningMessage]) -> list[str]:
     ],
     ids=str,
 )
-def test_a_trainer_that_standardises_a_proper_score_is_warned_of_once(
+def test_standardising_a_proper_score_warns_once(
     world: str, scaling: dict[str, Any], count: int, tmp_path: Path
 ) -> None:
     trainer = SimpleNamespace(args=settings(tmp_path, **scaling))

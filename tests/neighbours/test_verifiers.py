@@ -128,7 +128,7 @@ def test_every_level_is_a_taskset(world: str, level: str) -> None:
     assert task.key == make_world(world, level).task("test", 0).fingerprint
 
 
-def test_an_evaluation_plays_no_training_task_and_training_names_its_split() -> None:
+def test_evaluation_plays_no_training_task() -> None:
     def trainer(**settings: Any) -> Any:
         return vf.TrainClientConfig(renderer_model_name=str(MODEL_DIR), **settings)
 

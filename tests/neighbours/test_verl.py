@@ -75,7 +75,7 @@ def loop_of(loop: Any, server: Scripted, **algorithm: Any) -> Any:
     ],
     ids=str,
 )
-def test_a_trainer_that_standardises_a_proper_score_is_warned_of_once(
+def test_standardising_a_proper_score_warns_once(
     world: str, algorithm: dict[str, Any], count: int
 ) -> None:
     settings = {"_target_": TARGET, "rollouts": {"world": world, "prompt": "terse"}, "codec": CODEC}

@@ -73,7 +73,7 @@ def test_a_right_update_elsewhere_follows(exported: Path, name: str) -> None:
 
 
 @pytest.mark.nightly
-def test_a_fault_is_wrong_with_two_seeds_and_suspect_with_one(exported: Path, second: Path) -> None:
+def test_a_fault_of_one_seed_is_suspect(exported: Path, second: Path) -> None:
     late = Settings(fault="mask late")
     one, other = (
         options(folder, trained(folder, late, "late.safetensors")) for folder in (exported, second)

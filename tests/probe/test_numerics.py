@@ -44,7 +44,7 @@ def test_figures_are_those_computed_by_hand() -> None:
 
 
 @pytest.mark.nightly
-def test_sampled_and_trained_log_probabilities_are_the_model_s_and_old_weights_show(
+def test_log_probabilities_are_the_models_own(
     served: dict[str, Any],
 ) -> None:
     job = Job.resolve(preset("forecast", **served))

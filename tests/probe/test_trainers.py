@@ -35,7 +35,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProbedTrainer]:
 
 
 @pytest.mark.nightly
-def test_every_estimator_and_credit_of_our_loop_is_what_it_says(own: ProbedTrainer) -> None:
+def test_every_estimator_and_credit_keeps_its_word(own: ProbedTrainer) -> None:
     found = {(one.column, one.case): one for one in run_campaign(own, "tokengym probe own")}
     names = {key: (one.verdict.kind, one.verdict.name) for key, one in found.items()}
     turn = "centred by group and turn, summed over tokens"

@@ -37,7 +37,7 @@ def masks(rewards: Array) -> st.SearchStrategy[npt.NDArray[np.bool_]]:
 
 
 @given(dyadic)
-def test_centred_rewards_are_rewards_less_the_mean_and_sum_to_zero(rewards: Array) -> None:
+def test_centred_rewards_sum_to_zero(rewards: Array) -> None:
     expected = np.array([[r - sum(row) / len(row) for r in row] for row in rewards.tolist()])
     found = group_centred(rewards)
     assert found == pytest.approx(expected, abs=1e-12)
@@ -54,7 +54,7 @@ def test_leaving_one_out_compares_with_the_mean_of_the_others(rewards: Array) ->
 
 
 @given(dyadic)
-def test_standardised_rewards_have_deviation_one_and_a_bound_that_no_tie_can_break(
+def test_standardised_rewards_are_bounded_despite_ties(
     rewards: Array,
 ) -> None:
     found, size = group_standardised(rewards), rewards.shape[1]
@@ -65,7 +65,7 @@ def test_standardised_rewards_have_deviation_one_and_a_bound_that_no_tie_can_bre
 
 
 @given(few)
-def test_informative_groups_are_those_that_are_not_uniform_by_the_tie_statistics(
+def test_informative_groups_are_not_uniform(
     rewards: Array,
 ) -> None:
     distinct = tie_counts(rewards).distinct_N
@@ -74,7 +74,7 @@ def test_informative_groups_are_those_that_are_not_uniform_by_the_tie_statistics
 
 
 @given(st.data())
-def test_a_masked_group_is_estimated_like_the_group_of_what_is_left(data: st.DataObject) -> None:
+def test_a_masked_group_is_estimated_like_the_rest_alone(data: st.DataObject) -> None:
     rewards = data.draw(dyadic)
     counted = data.draw(masks(rewards))
     for estimate in (group_centred, group_standardised, leave_one_out):
@@ -120,7 +120,7 @@ def test_the_cap_holds_and_changes_nothing_below_it(
 
 
 @given(tokens_and_rewards, st.sampled_from([0.1, 0.3, 0.7, 0.95]), st.integers(1, 60))
-def test_groups_that_tie_in_all_but_rounding_act_on_the_batch_like_groups_that_tie(
+def test_ties_up_to_rounding_act_like_ties(
     case: tuple[Array, npt.NDArray[np.int64]], value: float, count: int
 ) -> None:
     rewards, tokens = case
@@ -133,7 +133,7 @@ def test_groups_that_tie_in_all_but_rounding_act_on_the_batch_like_groups_that_t
 
 
 @given(tokens_and_rewards, st.integers(1, 5))
-def test_left_out_by_the_mask_groups_that_tie_change_nothing_for_the_others(
+def test_masked_ties_change_nothing_for_other_groups(
     case: tuple[Array, npt.NDArray[np.int64]], count: int
 ) -> None:
     rewards, tokens = case
@@ -151,14 +151,12 @@ def test_left_out_by_the_mask_groups_that_tie_change_nothing_for_the_others(
 
 
 @given(dyadic, st.data())
-def test_remax_is_the_reward_beyond_the_greedy_rollout_ties_or_not(
-    rewards: Array, data: st.DataObject
-) -> None:
+def test_remax_is_the_reward_beyond_the_greedy_rollout(rewards: Array, data: st.DataObject) -> None:
     greedy = data.draw(hnp.arrays(np.float64, len(rewards), elements=st.floats(-1, 1)))
     assert (remax(rewards, greedy) == rewards - greedy[:, None]).all()
 
 
-def test_a_uniform_group_teaches_through_remax_unless_the_greedy_rollout_ties_too() -> None:
+def test_remax_learns_from_uniform_groups_unless_the_greedy_ties() -> None:
     rewards = np.array([[0.25, 0.25], [0.5, 0.5]])
     assert remax(rewards, [0.0, 0.5]).tolist() == [[0.25, 0.25], [0.0, 0.0]]
     assert remax([[1.0, math.nan]], [0.5], [[True, False]]).tolist() == [[0.5, 0.0]]
@@ -174,9 +172,7 @@ turns = hnp.arrays(
 
 
 @given(turns, st.sampled_from([0.0, 0.5, 1.0]))
-def test_returns_to_go_are_discounted_sums_of_what_is_to_come(
-    rewards: Array, discount: float
-) -> None:
+def test_returns_to_go_are_discounted_sums(rewards: Array, discount: float) -> None:
     found = returns_to_go(rewards, discount)
     for turn in range(rewards.shape[2]):
         ahead = rewards[:, :, turn:]
@@ -227,7 +223,7 @@ def test_a_turn_is_compared_among_the_rollouts_that_took_it(data: st.DataObject)
 # Cases that other trainers got wrong
 
 
-def test_a_lone_loser_is_no_spike_where_rewards_do_not_square_exactly() -> None:
+def test_a_lone_loser_is_no_spike_under_rounding() -> None:
     """NeMo-RL 4158: seven rewards of 0.95 had a deviation of 5e-4 in float32, and 0 got -2075."""
     rewards = np.array([[0.0, *[np.float32(0.95)] * 7]])
     assert leave_one_out(rewards)[0, 0] == pytest.approx(-0.95)
@@ -280,15 +276,13 @@ def test_differences_below_the_resolution_are_not_standardised_into_a_signal() -
     assert (np.abs(group_standardised([near])) > 0.4).sum() >= 2
 
 
-def test_a_batch_that_ties_everywhere_gives_zero_where_residue_used_to_be_divided_by_itself() -> (
-    None
-):
+def test_a_batch_that_ties_everywhere_gives_zero_without_residue() -> None:
     rewards = np.full((4, 3), 0.1)
     assert rewards.mean(axis=1)[0] != 0.1
     assert not reinforce_plus_plus(rewards, np.ones((4, 3))).any()
 
 
-def test_the_default_spread_lies_between_rounding_and_the_grid_of_rewards() -> None:
+def test_the_default_spread_exceeds_rounding() -> None:
     assert np.finfo(np.float32).eps < MINIMUM_SPREAD < 1 / GRID
 
 

@@ -11,7 +11,7 @@ from tokengym.rewards.bounds import GRID, Range, RewardRangeError, dyadic
 
 
 @given(st.floats(-2, 2))
-def test_rounding_lands_on_the_grid_and_moves_less_than_a_step(value: float) -> None:
+def test_rounding_moves_less_than_a_step(value: float) -> None:
     rounded = dyadic(value)
     assert rounded * GRID == int(rounded * GRID)
     assert abs(rounded - value) <= 0.5 / GRID

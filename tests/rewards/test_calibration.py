@@ -62,7 +62,7 @@ def test_the_murphy_terms_are_exact_over_distinct_forecasts(pairs: Pairs) -> Non
     )
 
 
-def test_the_murphy_terms_leave_a_residual_where_forecasts_of_a_bin_differ() -> None:
+def test_murphy_terms_leave_a_residual_within_bins() -> None:
     assert abs(murphy([0.41, 0.49], [0, 1], bins=10).residual) > 1e-3
 
 
@@ -78,9 +78,7 @@ def test_a_reliability_diagram_keeps_counts_and_means(pairs: Pairs, bins: int) -
 
 @given(pairs, st.integers(1, 20))
 @settings(max_examples=20, deadline=None)
-def test_the_expected_error_is_the_mean_gap_of_the_reliability_diagram(
-    pairs: Pairs, bins: int
-) -> None:
+def test_the_expected_error_is_the_diagrams_mean_gap(pairs: Pairs, bins: int) -> None:
     forecasts, outcomes = split(pairs)
     diagram = reliability(forecasts, outcomes, bins)
     measured = expected_error(forecasts, outcomes, np.random.default_rng(0), bins=bins)
@@ -103,9 +101,7 @@ def test_auc_counts_pairs(pairs: Pairs) -> None:
 @pytest.mark.parametrize(
     ("count", "expected"), [(100, 0.096), (300, 0.056), (1000, 0.030), (5000, 0.014)]
 )
-def test_a_perfect_forecaster_has_an_expected_error_that_falls_with_the_count(
-    count: int, expected: float
-) -> None:
+def test_a_perfect_forecasters_error_falls_with_the_count(count: int, expected: float) -> None:
     rng = np.random.default_rng(5)
     forecasts = rng.random(count)
     outcomes = (rng.random(count) < forecasts).astype(int)
@@ -114,7 +110,7 @@ def test_a_perfect_forecaster_has_an_expected_error_that_falls_with_the_count(
     assert measured.null_mean < measured.null_quantile
 
 
-def test_the_null_quantile_separates_a_perfect_forecaster_from_a_biased_one() -> None:
+def test_the_null_quantile_separates_perfect_from_biased_forecasters() -> None:
     rng = np.random.default_rng(9)
     exceed = []
     for _ in range(60):

@@ -12,7 +12,7 @@ UNIT = Range(0.0, 1.0)
 
 
 @given(st.integers(1, 60), st.floats(0.01, 0.99), st.data())
-def test_it_is_no_less_than_the_chance_of_so_many_wins(
+def test_it_is_at_least_the_chance_of_those_wins(
     count: int, expected: float, data: st.DataObject
 ) -> None:
     wins = data.draw(st.integers(0, count).filter(lambda wins: wins >= expected * count))
@@ -21,7 +21,7 @@ def test_it_is_no_less_than_the_chance_of_so_many_wins(
 
 
 @given(st.floats(0.05, 0.9), st.floats(0.0, 0.1), st.integers(1, 50), st.floats(0.5, 8.0))
-def test_it_falls_with_the_lead_and_the_count_and_does_not_depend_on_units(
+def test_it_falls_with_lead_and_count_without_units(
     expected: float, lead: float, count: int, scale: float
 ) -> None:
     bound = chance_of_mean(expected + lead, expected, UNIT, count)
@@ -39,5 +39,5 @@ def test_winning_always_is_as_likely_as_its_product() -> None:
 
 
 @pytest.mark.parametrize("expected", [0.0, 1.0, -0.5, 1.5])
-def test_nothing_is_left_to_chance_at_the_ends_of_the_range(expected: float) -> None:
+def test_the_ends_of_the_range_leave_nothing_to_chance(expected: float) -> None:
     assert chance_of_mean(1.0, expected, UNIT, 3) == 0.0

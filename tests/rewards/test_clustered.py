@@ -36,7 +36,7 @@ def coverage(values_RTK: npt.NDArray[np.float64], truth: float) -> float:
     return sum(one.low <= truth <= one.high for one in found) / len(found)
 
 
-def test_intervals_of_64_tasks_of_4_rollouts_cover_as_often_as_they_say() -> None:
+def test_intervals_of_64_tasks_cover_as_often_as_stated() -> None:
     assert 0.94 <= coverage(returns(np.random.default_rng(0)), 2.0 / 5.0) <= 0.96
 
 
@@ -57,7 +57,7 @@ def test_intervals_of_shares_cover_small_ones_too(share: float) -> None:
     assert all(0.0 <= one.low <= one.value <= one.high <= 1.0 for one in found)
 
 
-def test_a_share_that_never_happened_may_still_be_a_few_per_cent() -> None:
+def test_a_share_never_seen_may_be_a_few_percent() -> None:
     assert clustered_share(np.zeros((64, 4))).high == pytest.approx(1 - 0.025 ** (1 / 64))
     one = np.zeros((40, 1))
     one[0] = 1.0
@@ -65,7 +65,7 @@ def test_a_share_that_never_happened_may_still_be_a_few_per_cent() -> None:
     assert clustered_share(one)[1:3] == pytest.approx((exact.low, exact.high))
 
 
-def test_a_paired_comparison_finds_two_hundredths_where_independent_intervals_do_not() -> None:
+def test_a_paired_comparison_finds_two_hundredths() -> None:
     rng = np.random.default_rng(2)
     paired = independent = 0
     for _ in range(200):
@@ -116,7 +116,7 @@ def test_holm_is_the_textbooks() -> None:
 
 
 @given(st.integers(1, 5), st.integers(0, 6))
-def test_pass_at_k_is_the_mean_over_all_choices_of_k(k: int, successes: int) -> None:
+def test_pass_at_k_averages_all_choices_of_k(k: int, successes: int) -> None:
     row = [1.0] * successes + [0.0] * (6 - successes)
     by_hand = np.mean([max(chosen) for chosen in itertools.combinations(row, k)])
     assert pass_at_k([row, row], k).value == pytest.approx(by_hand)
@@ -128,7 +128,7 @@ def test_pass_at_k_is_the_mean_over_all_choices_of_k(k: int, successes: int) -> 
 THREE_BY_FOUR = [[0.25, 0.25, 0.25, 0.25], [1.0, 0.5, 1.0, 0.5], [0.0, 1.0, 0.5, 0.5]]
 
 
-def test_a_mean_over_tasks_has_students_interval_over_the_means_of_tasks() -> None:
+def test_a_mean_over_tasks_has_students_interval() -> None:
     found = clustered_mean(THREE_BY_FOUR)
     half = 4.302652729911275 * 0.25 / math.sqrt(3)  # t of 2 degrees of freedom, of 3 Tasks
     assert found == pytest.approx((0.5, 0.5 - half, 0.5 + half, 3))
@@ -164,7 +164,7 @@ def test_a_share_is_clustered_and_never_leaves_its_range() -> None:
     assert wide.high == pytest.approx(0.5 + stats.t.ppf(0.975, 9) * stats.sem([1] * 5 + [0] * 5))
 
 
-def test_a_resample_draws_as_many_tasks_as_there_are_all_alike() -> None:
+def test_a_resample_draws_as_many_tasks_uniformly() -> None:
     drawn: list[npt.NDArray[np.float64]] = []
     stated: list[npt.NDArray[np.float64]] = []
 
@@ -184,7 +184,7 @@ def test_a_resample_draws_as_many_tasks_as_there_are_all_alike() -> None:
     assert found == (255.0, low, high, 8)
 
 
-def test_a_paired_comparison_is_the_paired_t_test_of_the_tasks_means() -> None:
+def test_a_comparison_is_the_paired_t_test_of_task_means() -> None:
     first = THREE_BY_FOUR
     second = [[0.5, 0.25], [0.5, 0.125], [0.25, 0.5]]  # the numbers of rollouts may differ
     found = paired_comparison(first, second)

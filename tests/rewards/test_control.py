@@ -35,7 +35,7 @@ def test_h_rises_strictly_up_to_the_optimum(score: float, step: float) -> None:
     assert bounded_score(score) < bounded_score(min(score + step, 1.0)) or score + step > 1.0
 
 
-def test_h_is_a_quarter_at_the_reference_and_one_at_the_optimum_and_beyond() -> None:
+def test_h_is_a_quarter_at_the_reference_capped_at_one() -> None:
     assert bounded_score(0.0) == 0.25
     assert bounded_score(1.0) == bounded_score(7.0) == 1.0
     assert math.isclose(bounded_score(-1e-12), 0.25, abs_tol=1e-11)
@@ -83,7 +83,7 @@ def test_the_share_of_form_keeps_violations_and_safe_episodes_apart(
     assert missed < SAFE_RETURN <= safe <= 1.0
 
 
-def test_returns_lie_on_the_reward_grid_and_hardly_tie_but_on_a_flat_floor() -> None:
+def test_returns_on_the_grid_tie_on_flat_floors_alone() -> None:
     both = scores, st.one_of(st.none(), depths)
     floor = FlatFloor(FLOOR, 0.0, "violations earn 0")
 
@@ -113,7 +113,7 @@ def test_violations_are_graded_by_their_depth(one: float, other: float) -> None:
 
 
 @given(st.floats(-1.5, 1.5), st.floats(-1.5, 1.5), st.sampled_from([1.0, 1.5]))
-def test_a_safe_episode_is_worth_the_same_less_for_each_unit_of_cost(
+def test_each_unit_of_cost_lowers_a_safe_episode_alike(
     one: float, other: float, most: float
 ) -> None:
     one, other = min(one, most), min(other, most)
@@ -124,7 +124,7 @@ def test_a_safe_episode_is_worth_the_same_less_for_each_unit_of_cost(
 
 
 @pytest.mark.parametrize("most", [1.0, 1.5])
-def test_far_out_a_cost_still_lowers_the_value_and_never_below_the_floor(most: float) -> None:
+def test_extreme_costs_never_go_below_the_floor(most: float) -> None:
     scores = np.linspace(-12.0, most, 500)
     values = [affine_score(score, most) for score in scores]
     slopes = np.diff(values) / np.diff(scores)
@@ -135,9 +135,7 @@ def test_far_out_a_cost_still_lowers_the_value_and_never_below_the_floor(most: f
 
 
 @given(st.floats(-5.0, 5.0), st.floats(-5.0, 5.0), st.floats(0.1, 10.0))
-def test_the_score_of_a_cost_is_one_at_the_reference_and_counts_in_scales(
-    cost: float, reference: float, scale: float
-) -> None:
+def test_a_costs_score_is_one_at_the_reference(cost: float, reference: float, scale: float) -> None:
     assert cost_score(reference, reference, scale) == 1.0
     score = cost_score(cost, reference, scale)
     assert score == pytest.approx(1.0 + (reference - cost) / scale)
@@ -165,7 +163,7 @@ def test_the_depth_is_a_share_that_grows_with_all_costs(costs: list[float], larg
     assert deeper > depth or deeper == 1.0
 
 
-def test_the_depth_of_no_violation_is_zero_and_of_missing_everything_one() -> None:
+def test_violation_depths_run_from_zero_to_one() -> None:
     assert violation_depth([0.0, 0.0], 2.0, 3.0) == 0.0
     assert violation_depth([2.0, 1.0], 2.0, 3.0) == 1.0
     assert violation_depth([1.0, 0.0], 2.0, 4.0) == pytest.approx(0.375)

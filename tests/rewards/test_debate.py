@@ -76,7 +76,7 @@ def test_parts_keep_their_ranges() -> None:
 
 
 @given(right=unit, validity=unit, judged=unit, first=unit, final=unit)
-def test_the_reward_as_first_described_is_the_sum_of_three_bounded_terms(
+def test_the_first_described_reward_sums_three_terms(
     right: float, validity: float, judged: float, first: float, final: float
 ) -> None:
     terms = debate.original(right, validity, judged, first, final)
@@ -117,7 +117,7 @@ def test_a_malformed_answer_earns_less_than_any_well_formed_one(
 
 
 @given(truth=distributions())
-def test_the_prior_of_the_judge_loses_a_third_whatever_the_truth(truth: tuple[float, ...]) -> None:
+def test_the_judges_prior_always_loses_a_third(truth: tuple[float, ...]) -> None:
     assert debate.half_brier((1 / 3, 1 / 3, 1 / 3), truth) == pytest.approx(debate.PRIOR_LOSS)
     assert debate.reasoning(debate.PRIOR_LOSS) == 0.0
 

@@ -10,7 +10,7 @@ from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 
 
 @given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(pair: tuple[int, int]) -> None:
+def test_a_shares_interval_is_clopper_and_pearsons(pair: tuple[int, int]) -> None:
     count, total = pair
     found, known = share_estimate(count, total), binomtest(count, total).proportion_ci()
     assert (found.value, found.samples) == (count / total, total)
@@ -27,7 +27,7 @@ def test_the_mean_of_values_in_the_unit_interval_is_covered() -> None:
     assert covered >= 285
 
 
-def test_what_is_no_share_is_refused_and_a_share_of_nothing_is_no_number() -> None:
+def test_a_share_of_nothing_is_no_number() -> None:
     with pytest.raises(ValueError, match="between 0 and its total"):
         share_estimate(3, 2)
     assert np.isnan(share_estimate(0, 0).value)

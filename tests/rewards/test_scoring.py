@@ -87,13 +87,13 @@ def test_a_score_is_linear_in_the_weights(
 
 
 @given(p=st.floats(0.0, 1.0), y=st.sampled_from([0, 1]))
-def test_brier_of_a_yes_no_question_is_one_minus_the_squared_miss(p: float, y: int) -> None:
+def test_the_binary_brier_is_one_minus_the_squared_miss(p: float, y: int) -> None:
     assert brier((1.0 - p, p), (1.0 - y, float(y))) == pytest.approx(1.0 - (p - y) ** 2)
 
 
 @unordered
 @given(count=st.integers(2, 6), outcome=st.integers(0, 5))
-def test_certainty_earns_one_when_right_and_no_more_than_the_floor_when_wrong(
+def test_wrong_certainty_earns_no_more_than_the_floor(
     score: Score, count: int, outcome: int
 ) -> None:
     right = tuple(float(i == outcome % count) for i in range(count))
@@ -121,7 +121,7 @@ def test_scores_of_one_forecast_match_hand_computation() -> None:
 
 
 @given(pair=pairs())
-def test_the_ranked_score_is_the_mean_brier_score_of_the_thresholds(
+def test_the_ranked_score_averages_threshold_brier_scores(
     pair: tuple[Forecast, Forecast],
 ) -> None:
     forecast, weights = pair
@@ -133,7 +133,7 @@ def test_the_ranked_score_is_the_mean_brier_score_of_the_thresholds(
 
 
 @given(pair=st.tuples(forecasts(2), forecasts(2)))
-def test_of_two_outcomes_and_of_those_in_no_order_ranked_scores_are_the_brier_score(
+def test_ranked_scores_of_unordered_outcomes_are_brier_scores(
     pair: tuple[Forecast, Forecast],
 ) -> None:
     for name, score in ORDERED_SCORES.items():
@@ -142,7 +142,7 @@ def test_of_two_outcomes_and_of_those_in_no_order_ranked_scores_are_the_brier_sc
         assert score_of(name, ordered=True) is score
 
 
-def test_a_near_miss_costs_less_than_a_far_one_where_outcomes_are_in_order() -> None:
+def test_near_misses_cost_less_where_outcomes_are_ordered() -> None:
     happened = (1.0, 0.0, 0.0)
     near, far = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
     assert brier(near, happened) == brier(far, happened)
@@ -165,7 +165,7 @@ def cut(score: Score, floor: float, forecast: Forecast, weights: Forecast) -> fl
     return math.fsum(w * one for w, one in zip(weights, cuts, strict=True))
 
 
-def test_clipping_each_probability_alone_rewards_a_lie_and_clipping_the_forecast_does_not() -> None:
+def test_only_clipping_probabilities_singly_rewards_lies() -> None:
     belief, lie = (0.496, 0.495, 0.009), (0.5005, 0.4995, 0.0)
     assert naive_log(lie, belief) > naive_log(belief, belief) + 1e-4
     assert log(lie, belief) <= log(belief, belief)

@@ -33,7 +33,7 @@ def rng() -> np.random.Generator:
 
 
 @given(tasks)
-def test_skill_is_the_share_of_the_way_from_blind_to_oracle(
+def test_skill_is_the_way_from_blind_to_oracle(
     rows: list[tuple[float, float, float]],
 ) -> None:
     blind, policy, gap = (np.array(column) for column in zip(*rows, strict=True))
@@ -61,7 +61,7 @@ def test_intervals_cover_as_often_as_they_say() -> None:
     assert 0.90 <= covered / 300 <= 0.98
 
 
-def test_a_small_gain_is_seen_where_intervals_of_each_side_overlap() -> None:
+def test_a_small_gain_is_seen_although_intervals_overlap() -> None:
     draws = np.random.default_rng(2)
     hard = draws.uniform(0.0, 1.0, 256)
     scale = Yardstick(tuple(0.4 * hard), tuple(0.4 * hard + 0.5), "null")
@@ -71,7 +71,7 @@ def test_a_small_gain_is_seen_where_intervals_of_each_side_overlap() -> None:
     assert scale.gain(after, before, rng()).low > 0.0
 
 
-def test_a_run_that_learned_one_constant_is_not_called_a_success() -> None:
+def test_a_run_that_learned_a_constant_is_no_success() -> None:
     """A pretrained model that came to say the number of the prompt's example whatever was asked.
 
     It went from .008 to .685 with the best constant at .767 and the oracle at .890: most of the way
@@ -92,14 +92,14 @@ def test_nothing_is_claimed_inside_the_noise() -> None:
     assert "no change beyond chance" in str(skill)
 
 
-def test_a_change_within_chance_is_shown_with_an_interval_that_holds_none() -> None:
+def test_a_change_within_chance_has_an_interval_that_holds_none() -> None:
     """Half of (-.005, .082) around .047 would be .044, and leave 0 out."""
     gain = Estimate(0.047, -0.005, 0.082, 1024)
     assert "no change beyond chance (0.047 (-0.005 to 0.082);" in str(Skill(gain, gain, gain))
     assert describe_skill(gain) == "0.047 (-0.005 to 0.082)"
 
 
-def test_a_skill_that_tasks_cannot_measure_is_no_number_but_says_how_many_can() -> None:
+def test_an_unmeasurable_skill_says_how_many_tasks_measure_it() -> None:
     """Sixteen Tasks, as on record: 1.095 ± .874; ten times as many are needed."""
     assert describe_skill(Estimate(1.095, 0.221, 1.969, 16)) == (
         "0.2 to 2.0 (too few Tasks; about 170 needed)"
@@ -122,7 +122,7 @@ def test_tasks_that_were_lost_do_not_count() -> None:
     assert math.isnan(whole.skill((np.nan, np.nan), rng()).value)
 
 
-def test_expected_returns_decide_where_they_are_known_and_outcomes_stand_beside(
+def test_known_expected_returns_decide_before_outcomes(
     tmp_path: Path,
 ) -> None:
     """Outcomes of 64 questions hide what the exact probabilities show."""

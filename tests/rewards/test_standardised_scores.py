@@ -56,14 +56,12 @@ def test_single_outcomes_teach_the_probability_centred_and_certainty_standardise
     assert found == pytest.approx(certain, abs=2 * STEP)
 
 
-def test_exact_labels_teach_the_probability_either_way_where_they_can_be_told_apart() -> None:
+def test_exact_labels_teach_the_probability_either_way() -> None:
     for estimator in (group_centred, group_standardised):
         assert end(estimator, brier, [(1.0, 0.75)]) == pytest.approx(0.75, abs=STEP)
 
 
-def test_of_labels_that_look_alike_the_mean_is_learned_centred_and_the_median_standardised() -> (
-    None
-):
+def test_lookalike_labels_teach_mean_centred_and_median_standardised() -> None:
     labels = [(0.6, 0.55), (0.4, 0.95)]
     assert end(group_centred, brier, labels) == pytest.approx(0.71, abs=STEP)
     assert end(group_standardised, brier, labels) == pytest.approx(0.55, abs=STEP)

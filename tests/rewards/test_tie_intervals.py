@@ -12,7 +12,7 @@ from tokengym.rewards.ties import TieCounts, tie_counts
 
 @settings(max_examples=20)
 @given(st.integers(0, 10_000))
-def test_an_interval_holds_its_statistic_and_draws_the_same_from_the_same_seed(seed: int) -> None:
+def test_an_interval_holds_its_statistic_and_follows_its_seed(seed: int) -> None:
     rng = np.random.default_rng(seed)
     counts = tie_counts(rng.integers(0, 4, (40, 4)) / 8, floor=0.25)
     found = counts.intervals(np.random.default_rng(seed), sizes=(2, 3))
@@ -46,7 +46,7 @@ def test_intervals_of_few_dead_groups_cover_the_truth() -> None:
         assert covered >= 94
 
 
-def test_no_dead_group_among_few_does_not_mean_that_there_is_none() -> None:
+def test_few_groups_do_not_prove_that_none_die() -> None:
     counts = tie_counts(np.random.default_rng(0).random((48, 16)))
     for name, rate in counts.intervals(np.random.default_rng(0)).items():
         if name.endswith(("group_rate", "pair_rate")) and "floor" not in name:
@@ -108,7 +108,7 @@ def test_groups_of_one_task_count_once() -> None:
     assert apart.half_width < 0.6 * pairs.half_width
 
 
-def test_that_no_group_ties_is_no_certainty_for_the_effective_size() -> None:
+def test_untied_groups_leave_the_effective_size_uncertain() -> None:
     rng, unseen = np.random.default_rng(0), 1.0 - 0.025 ** (1 / 30)
     for rewards, value in ((np.zeros((30, 8)), 1.0), (rng.random((30, 8)), 8.0)):
         found = tie_counts(rewards).intervals(rng)["effective_group_size"]

@@ -62,7 +62,7 @@ def test_it_agrees_with_a_count_of_all_pairs(groups: list[list[float]]) -> None:
 
 
 @given(st.lists(st.lists(st.floats(-10, 10), max_size=12), max_size=4), st.floats(0, 2))
-def test_it_agrees_with_the_anchor_rule_applied_one_reward_at_a_time(
+def test_it_agrees_with_the_anchor_rule_reward_by_reward(
     groups: list[list[float]], eps: float
 ) -> None:
     eligible = [buckets(group, eps) for group in groups if len(group) > 1]
@@ -78,9 +78,7 @@ def test_it_agrees_with_the_anchor_rule_applied_one_reward_at_a_time(
 
 
 @given(groups, floors)
-def test_ties_split_into_those_on_the_floor_and_those_above_it(
-    groups: list[list[float]], floor: float
-) -> None:
+def test_ties_split_by_the_floor(groups: list[list[float]], floor: float) -> None:
     eligible = [group for group in groups if len(group) > 1]
     pairs = [pair for group in eligible for pair in pairs_of(group)]
     low = [a == b for a, b in pairs if a < floor and b < floor]
@@ -93,7 +91,7 @@ def test_ties_split_into_those_on_the_floor_and_those_above_it(
 
 
 @given(groups, st.integers(2, 6))
-def test_the_chance_of_a_zero_advantage_group_is_the_share_of_choices_that_all_tie(
+def test_the_zero_advantage_chance_counts_tied_choices(
     groups: list[list[float]], size: int
 ) -> None:
     shares = [
@@ -108,7 +106,7 @@ def test_the_chance_of_a_zero_advantage_group_is_the_share_of_choices_that_all_t
 
 
 @given(st.integers(2, 6).flatmap(lambda n: st.lists(st.lists(grid, min_size=n, max_size=n))))
-def test_at_their_own_size_it_is_the_uniform_rate_and_for_two_it_is_the_pair_rate(
+def test_pairs_and_full_groups_give_the_plain_rates(
     groups: list[list[float]],
 ) -> None:
     counts, found = tie_counts(groups), tie_statistics(groups)
@@ -138,9 +136,7 @@ def test_scaling_rewards_and_eps_together_changes_nothing(
 
 
 @given(groups, floors)
-def test_every_rate_is_a_share_and_no_group_counts_for_more_than_its_size(
-    groups: list[list[float]], floor: float
-) -> None:
+def test_every_rate_is_a_share_weighted_by_size(groups: list[list[float]], floor: float) -> None:
     counts = tie_counts(groups, floor=floor)
     found = rates(counts)
     assert 0.0 <= found.pop("effective_group_size") <= max([*counts.size_N, 0])
@@ -149,7 +145,7 @@ def test_every_rate_is_a_share_and_no_group_counts_for_more_than_its_size(
 
 
 @given(st.integers(0, 6).flatmap(lambda n: st.lists(st.lists(grid, min_size=n, max_size=n))))
-def test_an_array_of_equal_groups_counts_like_the_list_of_them(groups: list[list[float]]) -> None:
+def test_an_array_of_groups_counts_like_their_list(groups: list[list[float]]) -> None:
     array = np.array(groups, np.float64).reshape(len(groups), len(groups[0]) if groups else 0)
     before = array.copy()
     assert tie_statistics(array) == tie_statistics(groups)
@@ -157,7 +153,7 @@ def test_an_array_of_equal_groups_counts_like_the_list_of_them(groups: list[list
 
 
 @given(st.lists(st.lists(st.tuples(grid, st.booleans()), max_size=6), max_size=6), st.booleans())
-def test_truncated_rollouts_are_left_out_as_if_they_had_never_been(
+def test_truncated_rollouts_are_left_out_without_trace(
     groups: list[list[tuple[float, bool]]], as_numbers: bool
 ) -> None:
     lost = math.nan if as_numbers else 0.0
@@ -191,7 +187,7 @@ def test_a_known_case() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=8, unique=True))
-def test_a_flat_floor_ties_all_its_pairs_and_a_graded_one_hardly_any(depths: list[float]) -> None:
+def test_a_flat_floor_ties_its_pairs_unlike_a_graded_one(depths: list[float]) -> None:
     graded = [floor_return(0.0, depth) for depth in depths]
     flat = FlatFloor(FLOOR, 0.0, "").flattened(np.array(graded)).tolist()
     on_flat = rates(tie_counts([flat], floor=FLOOR))
@@ -201,7 +197,7 @@ def test_a_flat_floor_ties_all_its_pairs_and_a_graded_one_hardly_any(depths: lis
     assert on_graded["floor_tie_pair_rate"] == share([a == b for a, b in pairs_of(graded)])
 
 
-def test_the_group_rate_grows_with_the_size_and_the_pair_rate_does_not() -> None:
+def test_only_the_group_rate_grows_with_size() -> None:
     drawn = np.random.default_rng(0).integers(0, 20, (4000, 16)) / 32
     small, large = tie_statistics(drawn[:, :4]), tie_statistics(drawn)
     assert large["reward_tie_group_rate"] > 2 * small["reward_tie_group_rate"]
@@ -259,7 +255,7 @@ def test_pairs_say_nothing_of_larger_groups() -> None:
             tie_counts(few).dead_group_rates(sizes, np.random.default_rng(0))
 
 
-def test_a_hundred_thousand_groups_of_sixteen_take_no_loop_over_them() -> None:
+def test_a_hundred_thousand_groups_take_no_loop() -> None:
     drawn = np.random.default_rng(0).integers(0, 40, (100_000, 16)) / 64
     assert calls_of(lambda: tie_statistics(drawn)) < 1_000
 

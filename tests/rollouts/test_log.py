@@ -42,7 +42,7 @@ def test_a_record_survives_its_json(played: list[RolloutRecord], tmp_path: Path)
     assert log.notes == []
 
 
-def test_a_record_holds_the_replies_of_all_roles_and_its_roles_rewards(
+def test_a_record_holds_all_replies_and_its_roles_rewards(
     played: list[RolloutRecord],
 ) -> None:
     for record in played:
@@ -54,7 +54,7 @@ def test_a_record_holds_the_replies_of_all_roles_and_its_roles_rewards(
 
 
 @pytest.mark.parametrize("lost", [1, 40, 2000])
-def test_a_torn_last_line_is_left_out_and_the_next_record_begins_a_line(
+def test_a_torn_last_line_is_left_out(
     played: list[RolloutRecord], tmp_path: Path, lost: int
 ) -> None:
     log = RolloutLog(tmp_path)
@@ -83,7 +83,7 @@ def test_sealing_makes_one_file_of_a_segment_and_its_parts(
     assert log.path("evaluation_x").read_bytes() == whole.path("evaluation_x").read_bytes()
 
 
-def test_sealing_puts_rollouts_in_order_and_the_last_one_of_a_place_stays(
+def test_sealing_orders_rollouts_and_keeps_the_last(
     played: list[RolloutRecord], tmp_path: Path
 ) -> None:
     log = RolloutLog(tmp_path)

@@ -54,9 +54,7 @@ def test_a_share_is_kept_and_said(tmp_path: Path, one: RolloutRecord) -> None:
     assert train(none, one) == [0] * STEPS
 
 
-def test_no_more_bytes_are_kept_than_allowed_and_they_last_to_the_end(
-    tmp_path: Path, one: RolloutRecord
-) -> None:
+def test_no_more_bytes_are_kept_than_allowed(tmp_path: Path, one: RolloutRecord) -> None:
     whole = len(one.to_json()) * GROUPS * SIZE * STEPS
     for part in (0.02, 0.1, 0.6):
         folder = tmp_path / str(part)

@@ -33,7 +33,7 @@ def rollout(
 GOOD, BAD, WORSE = rollout(["2", "5"], 0.9), rollout(["2", "6"], 0.4), rollout(["3", "5"], 0.1)
 
 
-def test_the_best_of_a_group_is_imitated_where_it_is_good_enough() -> None:
+def test_good_enough_group_winners_are_imitated() -> None:
     other = rollout(["7"], 0.3, task="another")
     found = list(demonstrations([WORSE, GOOD, other, BAD], 0.5))
     assert found == [{"messages": conversation(GOOD), "return": 0.9}]
@@ -45,13 +45,13 @@ def test_the_best_of_a_group_is_imitated_where_it_is_good_enough() -> None:
     ]
 
 
-def test_what_is_out_of_form_or_cut_off_is_not_imitated() -> None:
+def test_malformed_or_cut_replies_are_not_imitated() -> None:
     malformed = rollout(["x"], 1.0, malformed=True)
     cut = rollout(["y"], 1.0, complete=False)
     assert [one["return"] for one in demonstrations([malformed, cut, BAD], 0.0)] == [0.4]
 
 
-def test_a_pair_is_of_the_replies_in_which_two_rollouts_part() -> None:
+def test_a_pair_holds_the_replies_where_rollouts_part() -> None:
     pairs = list(preferences([GOOD, BAD, WORSE], 0.05))
     assert [
         (pair["prompt"], pair["chosen"][0]["content"], pair["rejected"][0]["content"])

@@ -68,9 +68,7 @@ def _held(base_model: BaseModel, root: Path, dropped: list[str]) -> AdapterCache
     )
 
 
-def test_as_many_are_held_as_there_may_be_however_often_they_are_reloaded(
-    base_model: BaseModel, tmp_path: Path
-) -> None:
+def test_reloading_holds_no_more_than_allowed(base_model: BaseModel, tmp_path: Path) -> None:
     adapter_cache = _held(base_model, tmp_path, [])
     adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
     for number in range(5):
@@ -103,9 +101,7 @@ def test_no_session_takes_an_adapter_of_another(base_model: BaseModel, tmp_path:
         adapter_cache.acquire("busy:14")
 
 
-def test_bytes_are_bounded_at_the_cost_of_who_has_most_but_not_of_a_last_one(
-    base_model: BaseModel, tmp_path: Path
-) -> None:
+def test_byte_limits_cost_whoever_holds_most(base_model: BaseModel, tmp_path: Path) -> None:
     one = adapter_bytes(base_model.trained, LoraSpec(2))
     dropped: list[str] = []
     adapter_cache = AdapterCache(

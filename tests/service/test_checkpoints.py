@@ -95,7 +95,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     }
 
 
-def test_a_name_like_that_of_a_part_is_a_name_like_any_other(tmp_path: Path) -> None:
+def test_a_name_like_a_parts_is_allowed(tmp_path: Path) -> None:
     for name in ("x.part-1", "x.part", "a.safetensors.part-00"):
         path = CheckpointPath(RUN, "weights", name)
         CheckpointStore(tmp_path).save(path, {"x": torch.ones(1)}, INFO, overwrite=False)

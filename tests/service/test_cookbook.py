@@ -78,7 +78,7 @@ def test_asynchronous_training_stays_near_the_policy(service: LocalService, tmp_
     assert all(abs(row["optim/kl_sample_train_v1"]) < 0.5 for row in rows)
 
 
-def test_a_kl_penalty_is_nothing_at_first_and_grows_with_training(
+def test_a_kl_penalty_grows_with_training_from_nothing(
     service: LocalService, tmp_path: Path
 ) -> None:
     reference = train.KLReferenceConfig(base_model=service.model_name)

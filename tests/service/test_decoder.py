@@ -128,7 +128,7 @@ def test_rows_in_bfloat16_get_the_bits_that_training_computes(
         rows, gone = [rows[row] for row in left], [rows[row] for row in ended[:2]]
 
 
-def test_a_few_long_prompts_do_not_take_the_places_of_many_short_ones(
+def test_long_prompts_do_not_displace_many_short_ones(
     base_model: BaseModel,
 ) -> None:
     decoder = SlotDecoder(base_model.sampled, PrefixCache(1 << 24), "w")
@@ -142,7 +142,7 @@ def test_a_few_long_prompts_do_not_take_the_places_of_many_short_ones(
 
 
 @pytest.mark.parametrize("alone", [0, 3, 40])
-def test_a_large_group_does_not_take_places_for_prompts_that_are_sampled_once(
+def test_large_groups_do_not_displace_prompts_sampled_once(
     base_model: BaseModel, alone: int
 ) -> None:
     decoder = SlotDecoder(base_model.sampled, PrefixCache(1 << 24), "w")
@@ -164,7 +164,7 @@ def test_the_plain_decoder_keeps_the_same_law(
 
 
 @pytest.mark.parametrize(("precision", "near"), [("float32", 3e-4), ("bfloat16", 0.02)])
-def test_a_prompt_that_goes_on_from_a_reply_computes_only_what_is_new(
+def test_a_continued_prompt_computes_only_new_tokens(
     model_dir: Path, precision: str, near: float
 ) -> None:
     base_model = load_base_model(model_dir, "cpu", precision)

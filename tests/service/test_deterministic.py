@@ -66,7 +66,7 @@ def _play(
     return {number: future.result() for number, future in futures.items()}
 
 
-def test_a_request_gets_the_same_bits_alone_and_among_others_in_any_order(
+def test_a_request_gets_the_same_bits_among_others(
     served: ServedModel,
 ) -> None:
     alone = {number: _play(served, [[number]])[number] for number in range(8)}
@@ -84,9 +84,7 @@ def test_a_request_gets_the_same_bits_alone_and_among_others_in_any_order(
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_prompts_of_other_lengths_change_no_bit_of_the_starting_policy(
-    tmp_path: Path, precision: Precision
-) -> None:
+def test_other_prompts_lengths_change_no_bit(tmp_path: Path, precision: Precision) -> None:
     served = _served(MODEL_DIR, tmp_path, precision)
     # Up to 800 tokens, as in a day of energy: rows of one to seven tiles of keys run together.
     together = _play(served, [[8, 1], [3], [17, 5, 11]], longer=48)

@@ -28,7 +28,7 @@ def fetch(url: str) -> bytes:
 
 
 @pytest.mark.nightly
-def test_external_weights_are_those_of_the_run_and_the_cookbook_downloads_them(
+def test_external_weights_are_those_of_the_run(
     run: Any,
     rest: Any,
     service: LocalService,

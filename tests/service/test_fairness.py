@@ -128,9 +128,7 @@ def _request(client: str, count: int, length: int, tokens: int, weights: str = B
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("capacity", [1 << 20, 5000])
-def test_a_sample_does_not_wait_for_the_samples_of_another_client(
-    base_model: BaseModel, capacity: int
-) -> None:
+def test_a_sample_does_not_wait_for_another_clients(base_model: BaseModel, capacity: int) -> None:
     sampler = sampler_with(base_model, capacity)
     large: list[Future[SampleResult]] = [Future() for _ in range(8)]
     for future in large:

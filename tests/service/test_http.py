@@ -83,7 +83,7 @@ def test_a_key_that_is_not_text_is_a_wrong_key(service: LocalService) -> None:
         ("Origin", "http://[", 403),
     ],
 )
-def test_a_page_of_another_site_is_refused_whatever_key_it_has(
+def test_pages_of_other_sites_are_refused_with_any_key(
     service: LocalService, header: str, value: str, status: int
 ) -> None:
     got, answer = _request(service, "GET", "/api/v1/healthz", headers={header: value})
@@ -263,9 +263,7 @@ def test_finishing_a_session_frees_what_it_owned(service: LocalService, rest: An
     other.close("success").result()
 
 
-def test_a_run_saved_for_sampling_can_be_sampled_by_another_client(
-    service: LocalService, run: Any
-) -> None:
+def test_saved_weights_can_be_sampled_by_another_client(service: LocalService, run: Any) -> None:
     tokens = list(range(60, 80))
     datum = Datum(
         model_input=ModelInput.from_ints(tokens[:-1]),

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 130), st.booleans()), max_size=40),
     st.integers(0, 120),
 )
-def test_no_more_is_held_than_there_is_and_something_is_left_for_others(
-    asked: list[tuple[str, int, bool]], run: int
-) -> None:
+def test_some_memory_is_left_for_others(asked: list[tuple[str, int, bool]], run: int) -> None:
     ledger = Ledger(160)
     ledger.check(run, "it")
     # Requests leave room for the largest run; the others give way to it.

@@ -101,9 +101,7 @@ def _died(service: LocalService) -> None:
 
 
 @pytest.mark.nightly
-def test_the_command_says_it_is_ready_and_ends_in_order_on_sigterm(
-    model_dir: Path, tmp_path: Path
-) -> None:
+def test_the_command_ends_in_order_on_sigterm(model_dir: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "TOKENGYM_SERVICE_KEY": ""}
     log = tmp_path / "log"
     with log.open("wb") as errors:
@@ -206,9 +204,7 @@ def _spilled(state: Path) -> dict[Path, bytes]:
 
 
 @pytest.mark.nightly
-def test_a_state_directory_has_one_service_and_a_second_one_touches_nothing(
-    model_dir: Path, tmp_path: Path
-) -> None:
+def test_a_state_directory_has_one_service(model_dir: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     prompt = ModelInput.from_ints(TOKENS)
     # Without memory all adapters but one are spilled.

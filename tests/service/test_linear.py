@@ -49,7 +49,7 @@ def test_product_and_gradients_are_those_of_the_merged_weight(kind: str) -> None
         assert torch.allclose(layer(x), nn.functional.linear(x, weight, layer.bias), atol=1e-5)
 
 
-def test_in_bfloat16_an_update_below_the_rounding_of_the_output_is_kept_on_average() -> None:
+def test_bfloat16_keeps_small_updates_on_average() -> None:
     torch.manual_seed(0)
     layer = LoraLinear(nn.Linear(256, 256, bias=False).bfloat16())
     x = torch.randn(400, 256)

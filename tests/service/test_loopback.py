@@ -86,7 +86,7 @@ async def open_sampler(service: LocalService) -> None:
 
 
 @pytest.mark.nightly
-def test_a_socks_proxy_does_not_keep_the_sdk_from_a_service_on_this_machine(
+def test_a_socks_proxy_does_not_hide_a_local_service(
     service: LocalService, set_proxy: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("socksio", reason="an environment made before the extra asked for it")
@@ -110,7 +110,7 @@ def test_an_endpoint_on_this_machine_is_evaluated(
 
 
 @pytest.mark.nightly
-def test_whoever_starts_a_service_reaches_it_with_a_client_of_their_own(
+def test_a_started_service_is_reached_by_ones_client(
     model_dir: Path, set_proxy: Callable[[str], None], tmp_path: Path
 ) -> None:
     set_proxy("HTTP_PROXY")

@@ -43,7 +43,7 @@ def _sampled(sdk: Any, tokens: list[int], count: int, **which: str) -> Any:
 
 
 @pytest.mark.nightly
-def test_a_chat_with_a_trained_policy_has_the_samplers_tokens_and_logprobs(
+def test_a_chat_has_the_samplers_tokens_and_logprobs(
     harness: openai.OpenAI, sdk: Any, starting_service: LocalService
 ) -> None:
     run = sdk.create_lora_training_client(starting_service.model_name, rank=4, seed=3).result()

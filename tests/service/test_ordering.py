@@ -89,7 +89,7 @@ def test_a_number_that_never_comes_is_passed_over() -> None:
     asyncio.run(play())
 
 
-def test_the_number_of_a_request_that_is_refused_is_passed_over_at_once() -> None:
+def test_refused_requests_numbers_are_passed_over() -> None:
     async def play() -> None:
         futures = FutureStore()
         ordering = RequestOrder("a:train:0", futures, gap_s=3600.0)
@@ -104,7 +104,7 @@ def test_the_number_of_a_request_that_is_refused_is_passed_over_at_once() -> Non
     asyncio.run(play())
 
 
-def test_results_are_kept_for_a_second_question_but_not_for_ever() -> None:
+def test_results_are_kept_for_a_while() -> None:
     async def play() -> None:
         futures = FutureStore()
 

@@ -184,18 +184,14 @@ def test_every_kind_of_choice_trains(
         assert row["groups/trained"] <= row["groups/drawn"]
 
 
-def test_a_run_goes_on_where_it_ended_and_no_step_is_done_twice(
-    service: LocalService, tmp_path: Path
-) -> None:
+def test_a_resumed_run_repeats_no_step(service: LocalService, tmp_path: Path) -> None:
     algorithm = Algorithm("leave_one_out")
     run(service, config(service, tmp_path, 3), algorithm)
     rows = run(service, config(service, tmp_path, 4), algorithm)
     assert [row["step"] for row in rows] == [0, 1, 2, 3]
 
 
-def test_a_resumed_run_goes_on_with_the_rate_of_its_step(
-    service: LocalService, tmp_path: Path
-) -> None:
+def test_a_resumed_run_has_the_rate_of_its_step(service: LocalService, tmp_path: Path) -> None:
     given = config(service, tmp_path, 4)
     rates = [row["optim/lr"] for row in run(service, given, Algorithm(), "linear")]
     assert rates == pytest.approx([given.learning_rate * left / 4 for left in (4, 3, 2, 1)])
@@ -222,7 +218,7 @@ def test_asked_to_the_next_groups_are_sampled_one_step_ahead(
     assert all(abs(row["optim/kl_sample_train_v1"]) < 0.5 for row in rows)
 
 
-def test_where_a_filter_leaves_nothing_the_policy_stays_as_it_is(
+def test_a_filter_that_leaves_nothing_changes_nothing(
     service: LocalService, tmp_path: Path
 ) -> None:
     """Verl 5228 raised here; an optimizer step of zeros would still follow its momentum."""

@@ -82,7 +82,7 @@ def test_sharing_never_costs_more(drawn: list[tuple[list[int], list[list[int]]]]
     assert _bytes(shared) <= _bytes(alone)
 
 
-def test_what_groups_and_their_prompts_have_in_common_costs_its_positions_once() -> None:
+def test_shared_prompts_cost_their_positions_once() -> None:
     sequences = [
         np.concatenate([np.arange(60), np.full(40, 100 + group), np.full(12, reply)])
         for group in range(3)
@@ -146,9 +146,7 @@ def test_scores_are_those_of_the_model_itself(forward: PackedForward) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("loss", ["importance_sampling", "ppo", "cispo", "cross_entropy"])
-def test_losses_and_gradients_are_the_same_with_and_without_sharing_and_memory(
-    model_dir: Path, loss: str
-) -> None:
+def test_sharing_and_memory_change_no_loss_or_gradient(model_dir: Path, loss: str) -> None:
     generator = np.random.default_rng(0)
     data: list[Datum] = []
     preamble = generator.integers(0, VOCABULARY, 30)

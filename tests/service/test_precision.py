@@ -122,7 +122,7 @@ def test_a_language_model_is_bfloat16_where_the_processor_has_it(reference_direc
     ]
     + [("beta1", 1.0), ("beta2", 1.0), ("eps", 0.0)],
 )
-def test_a_setting_of_adam_that_would_ruin_the_weights_is_refused(
+def test_settings_of_adam_that_ruin_weights_are_refused(
     trainer: Trainer, setting: str, value: float
 ) -> None:
     with pytest.raises(BadRequestError, match=f"{setting} must be from .* got {value}"):
@@ -138,7 +138,7 @@ def trainer(model_dir: Path) -> Trainer:
     return trainer
 
 
-def test_a_step_that_overflows_leaves_weights_and_moments_as_they_were(trainer: Trainer) -> None:
+def test_an_overflowing_step_leaves_weights_and_moments_alone(trainer: Trainer) -> None:
     run = trainer.run("run")
     violent = AdamParams(learning_rate=1e3, weight_decay=1e3)
     refused = 0

@@ -56,7 +56,7 @@ def test_a_model_with_code_is_refused_in_one_sentence(
     assert not (copied.parent / "trace").exists()
 
 
-def test_the_code_of_a_tokenizer_runs_only_where_it_is_trusted(copied: Path) -> None:
+def test_tokenizers_code_runs_only_where_trusted(copied: Path) -> None:
     add(copied / "tokenizer_config.json", TOKENIZER)
     with pytest.raises(ModelError, match="not run without --trust-remote-code"):
         load_tokenizer(str(copied))

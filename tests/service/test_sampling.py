@@ -50,7 +50,7 @@ def _tokens(response: types.SampleResponse) -> list[list[int]]:
 @pytest.mark.parametrize(
     "shape", [{}, {"temperature": 0.4}, {"temperature": 2.0, "top_k": 9, "top_p": 0.8}]
 )
-def test_sampled_logprobs_are_those_of_the_sampler_and_of_the_trainer(
+def test_sampler_and_trainer_agree_on_sampled_logprobs(
     tuned: Any, sampler: Any, prompt: ModelInput, shape: dict[str, Any]
 ) -> None:
     response = sampler.sample(prompt, 6, SamplingParams(max_tokens=12, stop=[], **shape)).result()
@@ -166,9 +166,7 @@ def test_the_end_token_stops_only_when_no_stop_is_given(sampler: Any, prompt: Mo
         assert (len(sequence.tokens), sequence.stop_reason) == (200, "length")
 
 
-def test_prompt_logprobs_of_the_last_tokens_and_topk_agree_with_all(
-    sampler: Any, prompt: ModelInput
-) -> None:
+def test_partial_prompt_logprobs_agree_with_all(sampler: Any, prompt: ModelInput) -> None:
     whole = sampler.compute_logprobs(prompt).result()
     last = sampler.compute_logprobs(prompt, prompt_logprobs_last_n=2).result()
     assert last[:-2] == [None] * (prompt.length - 2)

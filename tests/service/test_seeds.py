@@ -27,7 +27,7 @@ def _all(source: SeedSource) -> list[object]:
     return [source.session_id(), source.session_id(), source.adapter(), source.adapter(), *requests]
 
 
-def test_equal_seeds_give_equal_seeds_and_no_two_of_them_alike() -> None:
+def test_equal_seeds_give_equal_and_distinct_seeds() -> None:
     first = _all(SeedSource(5))
     assert first == _all(SeedSource(5))
     assert (
@@ -46,12 +46,12 @@ def test_equal_seeds_give_equal_seeds_and_no_two_of_them_alike() -> None:
         replace(REQUEST, sampling=TokenSampling(None, temperature=0.5)),
     ],
 )
-def test_the_seed_of_a_request_depends_on_all_that_is_asked(other: SampleRequest) -> None:
+def test_a_requests_seed_depends_on_all_of_it(other: SampleRequest) -> None:
     source = SeedSource(5)
     assert len({source.request("w", REQUEST), source.request("w", other)}) == 2
 
 
-def test_the_seed_of_a_request_is_that_of_its_weights_and_not_of_their_name() -> None:
+def test_a_requests_seed_ignores_its_weights_name() -> None:
     by_name = replace(REQUEST, weights="another name")
     assert SeedSource(5).request("w", REQUEST) == SeedSource(5).request("w", by_name)
     assert SeedSource(5).request("w", REQUEST) != SeedSource(5).request("v", REQUEST)

@@ -76,7 +76,7 @@ def _play(trainer: Trainer, order: list[str]) -> dict[str, list[Any]]:
 
 
 @pytest.mark.nightly
-def test_a_run_that_gave_way_is_the_same_to_the_bit(base_model: BaseModel, tmp_path: Path) -> None:
+def test_a_run_that_gave_way_is_bitwise_equal(base_model: BaseModel, tmp_path: Path) -> None:
     order = ["a", "bb", "ccc"] * 2 + ["a", "a", "bb", "ccc", "bb", "a", "ccc"] * 3
     expected = _play(_trainer(base_model, Parking()), order)
     size = adapter_bytes(base_model.trained, SPEC)
@@ -117,9 +117,7 @@ def test_a_request_in_pieces_gives_way_between_them(base_model: BaseModel, tmp_p
     assert play(Parking(tmp_path, lambda: STATES * size)) == play(Parking())
 
 
-def test_the_run_of_a_silent_client_is_the_first_to_give_way(
-    base_model: BaseModel, tmp_path: Path
-) -> None:
+def test_silent_clients_runs_give_way_first(base_model: BaseModel, tmp_path: Path) -> None:
     size = adapter_bytes(base_model.trained, SPEC)
     parking = Parking(tmp_path, lambda: (STATES + 2) * size, {"silent"}.__contains__)
     trainer = _trainer(base_model, parking)
@@ -150,7 +148,7 @@ def _page_client(monkeypatch: pytest.MonkeyPatch, service: LocalService, rank: i
 
 
 @pytest.mark.nightly
-def test_the_page_s_client_is_refused_neither_the_thirtieth_time_nor_beside_others(
+def test_the_pages_client_is_never_refused(
     small: LocalService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = _page_client(monkeypatch, small, 320)
@@ -255,9 +253,7 @@ def _digest(service: Service, key: str) -> str:
 
 
 @pytest.mark.nightly
-def test_only_who_is_silent_for_a_day_or_fills_the_disk_is_ended(
-    model_dir: Path, tmp_path: Path
-) -> None:
+def test_only_silent_or_oversized_clients_are_ended(model_dir: Path, tmp_path: Path) -> None:
     async def play() -> None:
         service = _service(model_dir, tmp_path)
         service.start()
@@ -284,9 +280,7 @@ def test_only_who_is_silent_for_a_day_or_fills_the_disk_is_ended(
     asyncio.run(play())
 
 
-def test_a_run_that_cannot_fit_even_alone_is_refused_by_name(
-    model_dir: Path, tmp_path: Path
-) -> None:
+def test_a_run_too_large_even_alone_is_refused(model_dir: Path, tmp_path: Path) -> None:
     service = _service(model_dir, tmp_path)
     session = service.registry.open_session(None, None)
     service.ledger._capacity = 1000

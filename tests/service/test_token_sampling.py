@@ -43,9 +43,7 @@ def test_tokens_are_drawn_from_the_tempered_distribution(
 
 @settings(deadline=None)
 @given(st.integers(1, 300), st.integers(0, 2**32 - 1))
-def test_of_many_tokens_that_is_drawn_where_their_running_sum_passes_the_number(
-    vocabulary: int, seed: int
-) -> None:
+def test_tokens_are_drawn_where_the_running_sum_passes(vocabulary: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
     logits = torch.from_numpy(4.0 * generator.normal(size=(50, vocabulary))).float()
     numbers = generator.random(50)
@@ -57,7 +55,7 @@ def test_of_many_tokens_that_is_drawn_where_their_running_sum_passes_the_number(
     assert (sums[at] - torch.softmax(logits.double(), -1).numpy()[at] <= numbers + 1e-6).all()
 
 
-def test_the_rarest_token_can_be_drawn_and_one_without_weight_cannot() -> None:
+def test_only_tokens_with_weight_can_be_drawn() -> None:
     # A half, one in 10^9, nothing, the other half.
     logits = torch.full((1, 200), -torch.inf)
     logits[0, [0, 1, 150]] = torch.tensor([0.5, 1e-9, 0.5]).log()
@@ -152,7 +150,7 @@ def test_a_row_draws_the_same_in_every_batch(seed: int, others: int) -> None:
     assert together[0] == alone[0]
 
 
-def test_random_numbers_are_even_and_differ_by_seed_sample_and_position() -> None:
+def test_random_numbers_are_even_and_differ_by_place() -> None:
     keys = np.array(
         [sequence_key(seed, sample) for seed in range(50) for sample in range(8)], np.uint64
     )

@@ -261,9 +261,7 @@ SCHEMA = {name: {"type": kind} for name, kind in KINDS.items()}
 
 @pytest.mark.parametrize("thought", ["", "<think>\\n"])
 @pytest.mark.parametrize("call", [IN_TAGS, OF_TAGS, ALONE])
-def test_the_form_of_a_template_is_found_and_its_calls_are_read_back(
-    call: str, thought: str
-) -> None:
+def test_templates_calls_are_read_back(call: str, thought: str) -> None:
     template = DECLARED + LOOP.replace("CALL", call).replace("THOUGHT", thought)
     tokenizer = tokenizer_saying([], template)
     base: Any = SimpleNamespace(

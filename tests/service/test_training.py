@@ -144,7 +144,7 @@ def test_flags_and_rank_choose_what_is_trained(
     assert all(parameter.grad is not None for parameter in names.values())
 
 
-def test_a_seed_fixes_the_adapter_which_adds_its_product_to_the_weights(model_dir: Path) -> None:
+def test_a_seed_fixes_the_adapter(model_dir: Path) -> None:
     base_model = load_base_model(model_dir, "cpu")
     adapters = [LoraAdapter(base_model.trained, LoraSpec(4, seed=seed)) for seed in (1, 1, 2)]
     first, same, other = (adapter.parameters for adapter in adapters)
@@ -263,9 +263,7 @@ def test_training_clients_do_not_touch_each_other(client: Any, service: LocalSer
 
 
 @pytest.mark.nightly
-def test_resuming_with_the_optimizer_goes_on_as_if_nothing_had_happened(
-    run: Any, client: Any
-) -> None:
+def test_resuming_with_the_optimizer_changes_nothing(run: Any, client: Any) -> None:
     for _ in range(3):
         run.forward_backward([_datum(TALK)], "cross_entropy")
         run.optim_step(STEP)
@@ -306,9 +304,7 @@ def test_a_sampler_checkpoint_cannot_give_back_an_optimizer(run: Any, client: An
         (_datum([5] * 300), "cross_entropy", "1 to 256 tokens, got 299"),
     ],
 )
-def test_an_error_is_the_users_and_the_run_goes_on_from_where_it_was(
-    run: Any, datum: Datum, loss: Any, said: str
-) -> None:
+def test_a_users_error_does_not_cost_the_run(run: Any, datum: Datum, loss: Any, said: str) -> None:
     run.forward_backward([_datum(TALK)], "cross_entropy").result()
     with pytest.raises(tinker.RequestFailedError, match=said) as caught:
         run.forward_backward([datum], loss).result()

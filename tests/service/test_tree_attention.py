@@ -85,13 +85,13 @@ def test_values_and_gradients_are_those_of_dense_attention(
         assert float((gradient - reference).norm() / reference.norm()) < limit
 
 
-def test_no_block_is_larger_than_the_cache_it_is_made_for() -> None:
+def test_no_block_exceeds_the_cache_it_is_for() -> None:
     for block in cut_blocks(_runs(*SHAPES[-1]), CPU):
         assert 1 <= block.own.stop - block.own.start <= MOST
         assert block.mask.shape[0] == block.own.stop - block.own.start
 
 
-def test_continued_and_decoded_bfloat16_equals_training_to_the_bit_however_long() -> None:
+def test_decoded_bfloat16_equals_training_to_the_bit() -> None:
     torch.manual_seed(0)
     length = 4 * TILE + 200
     query, key, value = (

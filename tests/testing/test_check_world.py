@@ -91,7 +91,7 @@ def test_the_law_that_is_broken_is_named(world: type[Thermometer], law: str, det
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("fresh_registry")
-def test_a_sound_world_of_another_package_keeps_every_law_by_its_id() -> None:
+def test_another_packages_sound_world_keeps_every_law() -> None:
     tokengym.register(SPEC)
     assert check_world("thermometer", tasks=4, examples=5) == LAWS
     assert Subject((SPEC.id, "days")).name == Subject("thermometer").name
@@ -125,7 +125,7 @@ def test_every_law_is_broken_by_some_world_above() -> None:
     assert {law for _, law, _ in ID_CASES} == {law.name for law in LAWS if law.needs_id}
 
 
-def test_the_message_is_the_law_the_world_the_level_the_task_and_what_was_seen() -> None:
+def test_the_message_names_law_world_level_and_task() -> None:
     with pytest.raises(LawBroken) as caught:
         check_world(broken.PaysNonsense(SPEC))
     law, where, seen = str(caught.value).splitlines()
@@ -136,7 +136,7 @@ def test_the_message_is_the_law_the_world_the_level_the_task_and_what_was_seen()
     assert (str(again), again.task) == (str(caught.value), caught.value.task)
 
 
-def test_a_world_that_does_not_pickle_is_checked_all_the_same() -> None:
+def test_a_world_that_does_not_pickle_is_checked_too() -> None:
     class Local(Thermometer):
         """A class inside a function: pickle cannot find it."""
 
@@ -159,7 +159,7 @@ def test_policies_of_ones_own_take_the_place_of_the_specs() -> None:
 
 
 @pytest.mark.nightly
-def test_who_was_lucky_on_a_few_tasks_does_not_beat_the_oracle() -> None:
+def test_luck_on_few_tasks_does_not_beat_the_oracle() -> None:
     """A gambler who loses once in ten times may never lose on two Tasks; more of them show it."""
     subject = Subject(broken.Lottery(SPEC), policies={**POLICIES, "gambler": broken.gamble})
     world = subject.make()

@@ -60,7 +60,7 @@ def test_every_kind_of_hostile_reply_is_there(kind: Callable[[str], object]) -> 
 
 
 @pytest.mark.nightly
-def test_replies_to_a_world_copy_its_prompt_and_nearly_have_its_form() -> None:
+def test_replies_copy_the_prompt_and_nearly_its_form() -> None:
     found = replies(WORLD)
     assert find(found, lambda reply: reply == PROMPT)
     assert find(found, lambda reply: reply == "GUESS 12")

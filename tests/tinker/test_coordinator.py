@@ -69,7 +69,7 @@ def at(number: int, does: Callable[[int], Any]) -> Callable[[int], Any]:
 @pytest.mark.parametrize("does", [fail, hang, cancel_me])
 @every("who", range(3))
 @pytest.mark.parametrize("call", [1, 2])
-def test_a_member_that_does_not_reply_ends_the_episode_for_all(
+def test_a_silent_member_ends_the_episode_for_all(
     does: Callable[[int], Any], who: int, call: int
 ) -> None:
     async def play() -> tuple[list[Trajectory | BaseException], list[Member]]:
@@ -116,7 +116,7 @@ def test_a_member_that_never_begins_is_not_waited_for() -> None:
 
 
 @pytest.mark.nightly
-def test_a_member_that_comes_too_late_gets_the_end_and_what_it_earned() -> None:
+def test_a_late_member_gets_the_end_and_its_earnings() -> None:
     async def slow(call: int) -> None:
         await asyncio.sleep(1.0)
 
@@ -181,7 +181,7 @@ def waited(
         return runner.run(play())
 
 
-def test_who_does_not_join_is_given_up_long_before_a_reply_would_be() -> None:
+def test_absent_members_are_given_up_early() -> None:
     present = table(reply_timeout=1800.0)[:2]
     rollouts, seconds = waited(present, [Player("a"), Player("b")])
     assert [reason(rollout) for rollout in rollouts] == ["rollout_timeout"] * 2
@@ -242,7 +242,7 @@ def test_no_interleaving_deadlocks() -> None:
     law()
 
 
-def test_both_sides_of_the_debate_are_paid_what_the_world_says() -> None:
+def test_both_debaters_are_paid_what_the_world_pays() -> None:
     world = make_world("disruption")
     task = world.task("train", 0)
     made = Coordinator(world, task, "byte", roles=world.spec.roles)

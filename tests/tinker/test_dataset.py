@@ -97,7 +97,7 @@ def test_there_is_no_test_set_unless_asked_for() -> None:
 
 
 @pytest.mark.parametrize("spec", [spec for spec in specs().values() if len(spec.roles) > 1])
-def test_one_trained_role_meets_the_usual_opponents_unless_others_are_named(
+def test_a_trained_role_meets_the_usual_opponents(
     spec: WorldSpec,
 ) -> None:
     for role in spec.roles:
@@ -182,7 +182,7 @@ def test_every_epoch_has_every_example_once(count: int, seed: int, epoch: int) -
     assert sorted(number_in_epochs(place, count, seed) for place in places) == list(range(count))
 
 
-def test_own_data_come_mixed_in_another_order_for_every_epoch_and_seed(tmp_path: Path) -> None:
+def test_data_are_shuffled_by_epoch_and_seed(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "q.jsonl", [plain(number) for number in range(300)])
     world = make_world("forecast", data=path)
     size = world.size("train")
@@ -208,7 +208,7 @@ def test_own_data_come_mixed_in_another_order_for_every_epoch_and_seed(tmp_path:
 
 
 @pytest.mark.parametrize("world", ["forecast", "energy:small"])
-def test_tasks_that_a_world_makes_up_come_in_the_order_of_their_indices(world: str) -> None:
+def test_made_up_tasks_come_in_index_order(world: str) -> None:
     made = make_world(world)
     for first in (0, 5, 3 * TASKS_A_SEED + 2):
         drawn = list(TaskRange(made, "train", 3, first))

@@ -149,7 +149,7 @@ def test_a_codec_that_renders_again_still_plays(
     assert len(trajectory_to_data(rollout, 1.0)) == 20
 
 
-def test_a_codec_that_renders_again_shows_the_conversation_and_nothing_else(
+def test_a_codec_that_renders_again_shows_the_conversation_alone(
     talk: Talk, tokenizer_named: Callable[[str], str]
 ) -> None:
     """Each observation is what the renderer makes of the texts, replies without their thinking."""
@@ -169,7 +169,7 @@ def test_a_codec_that_renders_again_shows_the_conversation_and_nothing_else(
         talked.append({"role": "assistant", "content": said})
 
 
-def test_a_reply_is_copied_if_it_ends_with_a_line_of_the_first_text(talk: Talk) -> None:
+def test_replies_that_end_like_the_first_text_are_copies(talk: Talk) -> None:
     """Of the first text alone: what came later may be the form that was asked for."""
     world, task = talk("Say it:\n  yes, 17\nor not.", "yes, 18", level="three")
     replies = ["yes, 17", "yes, 18", "Hm.\nyes, 17 \n\n"]
@@ -179,7 +179,7 @@ def test_a_reply_is_copied_if_it_ends_with_a_line_of_the_first_text(talk: Talk) 
     assert [step.metrics["copied"] for step in rollout.transitions] == [0.0, 0.0, 0.0]
 
 
-def test_a_reply_without_its_end_is_cut_off_whatever_the_sampler_says(
+def test_a_reply_without_its_end_is_cut_off(
     talk: Talk, tokenizer_named: Callable[[str], str]
 ) -> None:
     codec = codec_named(f"qwen3_instruct@{tokenizer_named('bpe')}")
@@ -343,7 +343,7 @@ def test_opponents_play_the_other_roles(role: str, opponent: Opponent) -> None:
     assert len(trajectory_to_data(rollout, 1.0)) == 1
 
 
-def test_a_last_reply_that_was_cut_off_does_not_rename_an_end_it_did_not_bring_about() -> None:
+def test_a_cut_off_reply_does_not_rename_another_end() -> None:
     """Only where the world ends on a malformed reply is the token limit the reason."""
     world = Duet(DUET, "short")
     for role, other in (("first", "second"), ("second", "first")):

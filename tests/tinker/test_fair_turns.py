@@ -36,7 +36,7 @@ async def _burst(count: int) -> tuple[list[int], list[float]]:
     return done, passes
 
 
-def test_a_burst_leaves_the_loop_free_and_is_done_in_order() -> None:
+def test_a_burst_is_done_in_order_beside_the_loop() -> None:
     done, passes = asyncio.run(_burst(500))
     assert done == list(range(500))
     slow = [one for one in passes if one > 3 * BUDGET_S]

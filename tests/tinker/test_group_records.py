@@ -56,7 +56,7 @@ def test_the_texts_of_tokens_spell_the_whole(text: str, cut: int) -> None:
     assert "".join(pieces) == codec.tokenizer.decode(tokens)
 
 
-def test_a_character_of_several_tokens_is_the_text_of_the_last() -> None:
+def test_a_character_of_several_tokens_comes_with_the_last() -> None:
     assert TokenTexts(ByteCodec()).pieces(ByteCodec().write("aé🙂")) == [
         *("a", "", "é", "", "", "", "🙂", "")
     ]

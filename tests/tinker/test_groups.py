@@ -50,7 +50,7 @@ class Forecaster(TokenCompleter):
         return TokensWithLogprobs(tokens=tokens, maybe_logprobs=[-0.5] * len(tokens))
 
 
-def test_the_tokens_of_a_prompt_are_held_once_for_a_group(builder: TaskGroupBuilder) -> None:
+def test_a_group_holds_its_prompts_tokens_once(builder: TaskGroupBuilder) -> None:
     async def opened() -> set[int]:
         members = await builder.make_envs()
         held = set()

@@ -59,7 +59,7 @@ async def debate(sampler: Sampler, index: int = 0) -> TinkerEnv:
     return env
 
 
-def test_its_prompt_is_its_last_prompt_its_reply_and_what_is_new() -> None:
+def test_its_prompt_extends_its_last_prompt_and_reply() -> None:
     sampler = Sampler()
     env = asyncio.run(debate(sampler))
     (first, _), (second, parameters) = sampler.asked
@@ -83,7 +83,7 @@ def _rng() -> np.random.Generator:
     return np.random.default_rng(3)
 
 
-def test_members_of_a_group_meet_the_same_luck_and_other_tasks_another() -> None:
+def test_members_of_a_group_meet_the_same_luck() -> None:
     seeds = []
     for index in (0, 0, 1):
         sampler = Sampler()
@@ -93,7 +93,7 @@ def test_members_of_a_group_meet_the_same_luck_and_other_tasks_another() -> None
     assert seeds[0] != seeds[2]
 
 
-def test_a_reply_that_was_cut_off_is_malformed_to_the_world() -> None:
+def test_a_cut_off_reply_is_malformed_to_the_world() -> None:
     env = asyncio.run(_opened(Sampler(stop_reason="length")))
     turn = env.coordinator.episode.turn
     assert turn.stop_reason == "malformed"

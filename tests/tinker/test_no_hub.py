@@ -10,7 +10,7 @@ from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.envs.core.errors import OptionError
 
 
-def test_without_a_hub_a_model_that_is_not_here_is_refused_at_once(
+def test_absent_models_are_refused_without_a_hub(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with socket.socket() as closed:

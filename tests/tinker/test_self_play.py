@@ -69,7 +69,7 @@ def test_all_roles_of_all_episodes_play_one_task(builder: TaskGroupBuilder) -> N
     assert len({id(member.world) for member in members}) == 4
 
 
-def test_the_trainers_advantage_is_the_return_less_the_mean_of_the_role(
+def test_advantages_are_returns_less_the_roles_mean(
     builder: TaskGroupBuilder,
 ) -> None:
     group = asyncio.run(do_group_rollout(builder, Debater()))
@@ -138,7 +138,7 @@ def test_no_role_gains_by_what_another_earns(
 @pytest.mark.nightly
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(outcome, outcome), min_size=1, max_size=5))
-def test_each_role_is_centred_alone_and_the_silent_and_abandoned_learn_nothing(
+def test_each_role_is_centred_alone(
     outcomes: list[tuple[tuple[float, bool, bool], tuple[float, bool, bool]]],
 ) -> None:
     members, rollouts = finished(outcomes)

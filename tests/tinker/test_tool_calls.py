@@ -155,7 +155,7 @@ def test_what_is_no_call_is_read_as_none(body: str, tokenizer_named: Callable[[s
     assert codec.extend(action, "next")
 
 
-def test_arguments_as_a_string_and_words_before_a_call_are_read(
+def test_string_arguments_and_preceding_words_are_read(
     tokenizer_named: Callable[[str], str],
 ) -> None:
     codec = codec_named(f"qwen3_instruct@{tokenizer_named('like-qwen')}")
@@ -167,7 +167,7 @@ def test_arguments_as_a_string_and_words_before_a_call_are_read(
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_an_episode_grows_alike_and_pays_alike_by_call_and_by_line(
+def test_calls_and_lines_make_the_same_episode(
     native: bool, tokenizer_named: Callable[[str], str]
 ) -> None:
     name = f"qwen3_instruct@{tokenizer_named('like-qwen')}"

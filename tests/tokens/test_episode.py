@@ -38,7 +38,7 @@ actions = token_arrays(BYTE, max_length=12).map(np.ndarray.tolist)
 
 
 @given(st.lists(actions, max_size=12))
-def test_an_observation_is_the_last_one_the_action_and_new_tokens(said: list[list[int]]) -> None:
+def test_an_observation_extends_the_last_by_action_and_tokens(said: list[list[int]]) -> None:
     played = episode()
     seen: dict[str, list[int]] = {}
     for action in said:
@@ -108,7 +108,7 @@ def test_no_observation_exceeds_the_budget(budget: int, said: list[list[int]]) -
     assert played.turn.stop_reason is reason
 
 
-def test_the_answer_to_a_reply_is_kept_when_the_budget_ends_the_episode() -> None:
+def test_the_last_answer_survives_the_end_of_budget() -> None:
     played = episode(token_budget=60)
     while not played.done:
         played.say("abcdef")

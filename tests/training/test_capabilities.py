@@ -50,7 +50,7 @@ def test_what_is_ignored_or_not_there_is_found(served: dict[str, Any]) -> None:
 
 
 @pytest.mark.nightly
-def test_a_server_that_lacks_what_a_run_needs_is_refused_before_the_run(
+def test_a_server_without_what_a_run_needs_is_refused(
     served: dict[str, Any], tmp_path: Path
 ) -> None:
     shown = io.StringIO()

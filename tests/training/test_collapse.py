@@ -82,7 +82,7 @@ def test_the_first_pretrained_run_is_seen_from_its_figures() -> None:
     assert "'Probability: 0.137'" in late.reason
 
 
-def test_a_policy_that_ties_often_and_suffers_from_nothing_goes_on() -> None:
+def test_harmless_ties_stop_no_policy() -> None:
     """Near the optimum most groups tie, and that is no fault."""
     assert find_collapse([row(step, 0.9) for step in range(9)], PATIENCE) is None
 
@@ -112,7 +112,7 @@ def test_one_reply_on_one_task_is_no_collapse() -> None:
     assert find_collapse(rows, PATIENCE) is None
 
 
-def test_where_the_loop_counts_live_groups_these_decide_and_not_the_returns() -> None:
+def test_live_groups_decide_over_returns() -> None:
     tied = [row(step, 1.0) for step in range(PATIENCE)]
     counted = {"groups/drawn": 8.0, "groups/live": 8.0}
     assert find_collapse([found._replace(metrics=counted) for found in tied], PATIENCE) is None

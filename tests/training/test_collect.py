@@ -86,7 +86,7 @@ def test_a_groups_first_turn_is_one_request() -> None:
     assert script.asked == [SIZE] * GROUPS
 
 
-def test_kept_groups_are_all_sent_and_dropped_ones_are_not_and_change_nothing() -> None:
+def test_dropped_groups_are_not_sent_and_change_nothing() -> None:
     least = middle_spread()
     kept = draw(Algorithm(min_spread=least))
     dropped = draw(Algorithm(filter="drop", min_spread=least))
@@ -114,7 +114,7 @@ def test_curves_are_over_what_was_drawn_whatever_is_dropped() -> None:
     assert tellings[0] == tellings[1] == tellings[2]
 
 
-def test_dead_groups_are_replaced_by_whole_ones_until_the_batch_is_full() -> None:
+def test_dead_groups_are_replaced_until_the_batch_is_full() -> None:
     algorithm = Algorithm(filter="resample", min_spread=middle_spread(), resample_tokens=10**6)
     drawn = draw(algorithm)
     told = drawn.metrics
@@ -138,7 +138,7 @@ def test_a_budget_ends_the_search_and_is_not_exceeded(budget: int) -> None:
     assert not drawn.data[POLICY]
 
 
-def test_without_a_budget_a_step_spends_at_most_about_what_its_own_groups_cost() -> None:
+def test_unbudgeted_steps_spend_about_their_groups_cost() -> None:
     told = draw(Algorithm(filter="resample"), same).metrics
     own = told["env/all/total_ob_tokens"] + told["env/all/total_ac_tokens"]
     assert 0 < told["tokens/further"] <= 1.1 * own
@@ -153,7 +153,7 @@ def test_the_same_step_draws_the_same_groups_again() -> None:
     ]
 
 
-def test_a_batch_that_ties_everywhere_is_told_and_sends_nothing_where_it_is_dropped() -> None:
+def test_a_batch_that_ties_everywhere_sends_nothing_where_dropped() -> None:
     """Verl 5228 raised where all groups were filtered."""
     dropped = draw(Algorithm(filter="drop"), same)
     assert not dropped.data[POLICY]
@@ -183,7 +183,7 @@ def test_where_every_group_lives_the_denominators_are_one() -> None:
     assert draw(Algorithm(denominator="live"), same).metrics["loss/scale"] == 1.0
 
 
-def test_remax_plays_every_task_once_more_and_sends_only_what_was_sampled() -> None:
+def test_remax_plays_tasks_again_without_sending_them() -> None:
     drawn = draw(Algorithm("remax"))
     assert drawn.metrics["tokens/greedy"] > 0
     assert len(drawn.data[POLICY]) == GROUPS * SIZE
@@ -191,7 +191,7 @@ def test_remax_plays_every_task_once_more_and_sends_only_what_was_sampled() -> N
 
 
 @pytest.mark.parametrize("filter_", ["keep", "drop"])
-def test_every_rollout_is_compared_with_the_greedy_one_of_its_own_task(filter_: Any) -> None:
+def test_rollouts_are_compared_with_their_tasks_greedy_one(filter_: Any) -> None:
     """Left-out groups between them included: what is sent is return less greedy return."""
     world = make_world("forecast")
     tasks = {

@@ -35,7 +35,7 @@ def test_more_costs_more(name: str) -> None:
     assert cost_of(more).trained > cost_of(SETTINGS).trained
 
 
-def test_greedy_rollouts_and_groups_in_place_of_others_are_paid_for() -> None:
+def test_greedy_rollouts_and_replacement_groups_are_paid_for() -> None:
     cost = cost_of(SETTINGS)
     greedy = cost_of(replace(SETTINGS, estimator="remax"))
     assert greedy.sampled - cost.sampled == 10 * 4 * MAX_TOKENS
@@ -48,7 +48,7 @@ def test_greedy_rollouts_and_groups_in_place_of_others_are_paid_for() -> None:
     assert spent.trained == again.trained == greedy.trained == cost.trained
 
 
-def test_demonstrations_are_trained_on_and_not_sampled_and_every_role_is_evaluated() -> None:
+def test_demonstrations_are_trained_on_and_every_role_evaluated() -> None:
     settings = preset("disruption", steps=2, evaluation_tasks=4)
     cost = cost_of(settings)
     shown = cost_of(preset_for(SftConfig, "disruption", steps=2, evaluation_tasks=4))

@@ -49,7 +49,7 @@ def test_by_default_advantages_are_the_cookbooks(drawn: list[TrajectoryGroup]) -
 @pytest.mark.nightly
 @settings(max_examples=150)
 @given(choices=st.sampled_from(ALL), drawn=batches, least=st.floats(0.0, 3.0))
-def test_whatever_the_estimator_dead_groups_and_turns_not_taken_get_exactly_nothing(
+def test_dead_groups_and_untaken_turns_get_nothing(
     choices: Algorithm, drawn: list[TrajectoryGroup], least: float
 ) -> None:
     coarse = Algorithm(choices.estimator, choices.credit, min_spread=least)
@@ -100,13 +100,13 @@ def test_turns_of_one_rollout_get_what_is_theirs() -> None:
     assert not advantages(Algorithm(), table).any()
 
 
-def test_returns_that_tie_may_differ_by_turn_and_are_live_then() -> None:
+def test_returns_that_tie_are_live_if_turns_differ() -> None:
     table = turn_table([group_of([1.0, 0.0], [0.0, 1.0])])
     assert spreads(Algorithm(), table).tolist() == [0.0]
     assert spreads(Algorithm(credit="turn"), table).tolist() == [1.0]
 
 
-def test_exact_credit_is_compared_at_each_turn_with_what_later_turns_lost() -> None:
+def test_exact_credit_counts_what_later_turns_lost() -> None:
     turns = [([1], [2], 0.0), ([1], [2], 0.5)]
     drawn = [rollout(turns, credits) for credits in ([0.0, -4.0], [-2.0, 0.0])]
     table = turn_table([TrajectoryGroup(drawn, [0.0, 0.0], [{}, {}])])
@@ -124,7 +124,7 @@ def test_putting_a_bad_answer_off_earns_no_exact_credit() -> None:
     assert at_once > later
 
 
-def test_a_group_that_ties_teaches_through_remax_unless_the_greedy_rollout_ties_too() -> None:
+def test_remax_learns_from_ties_unless_the_greedy_rollout_ties_too() -> None:
     drawn = [group_of(1.0, 1.0), group_of(1.0, 1.0)]
     table = turn_table(drawn, [0.0, 1.0])
     assert spreads(Algorithm("remax"), table).tolist() == [1.0, 0.0]

@@ -61,7 +61,7 @@ def test_conversations_rendered_anew_are_several_data_like_the_cookbooks(
 
 
 @given(rollouts)
-def test_every_sampled_token_has_the_advantage_of_its_turn_and_no_other_token_has_one(
+def test_only_sampled_tokens_have_their_turns_advantage(
     drawn: Trajectory,
 ) -> None:
     turns = range(1, len(drawn.transitions) + 1)
@@ -107,7 +107,7 @@ def test_tables_hold_what_was_played(drawn: TrajectoryGroup) -> None:
     assert tokens_of(drawn) == read + spoken
 
 
-def test_what_a_group_pays_beyond_its_turns_is_earned_at_the_last_one() -> None:
+def test_group_pay_beyond_turns_comes_with_the_last() -> None:
     group = group_of([1.0, 0.0], [0.5])
     group.final_rewards_G = [2.0, 4.0]
     assert turn_table([group]).rewards_NGT.tolist() == [[[1.0, 2.0], [4.5, 0.0]]]

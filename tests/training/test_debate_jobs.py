@@ -130,7 +130,7 @@ def test_roles_that_make_no_sense_are_refused(changes: dict[str, Any], message: 
         job(**changes)
 
 
-def test_the_debate_as_described_is_a_preset_that_other_options_override() -> None:
+def test_the_described_debate_is_an_overridable_preset() -> None:
     described = {"target": "both", "reward": "original", "label": "expected", "prompt": "terse"}
     config = preset("disruption", as_described=True)
     assert config.options == described

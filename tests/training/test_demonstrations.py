@@ -64,7 +64,7 @@ def test_a_labelled_debate_says_the_gold_label_and_nothing_false(index: int, tar
 
 
 @pytest.mark.parametrize("world_id", specs())
-def test_what_a_world_demonstrates_holds_no_digits_that_nobody_can_know(world_id: str) -> None:
+def test_demonstrations_hold_no_unknowable_digits(world_id: str) -> None:
     job = Job.resolve(preset(world_id))
     for task in job.world.first_tasks("train", 3):
         record = play(job.world.fork(), task, job.demonstrations)
@@ -92,7 +92,7 @@ def scripted_debate(codec_name: str, role: str) -> tuple[list[TurnTokens], float
 
 
 @pytest.mark.parametrize(("role", "count"), [("predictor", 2), ("challenger", 1)])
-def test_one_datum_holds_a_whole_side_and_weighs_its_own_tokens(role: str, count: int) -> None:
+def test_one_datum_holds_a_side_and_its_weights(role: str, count: int) -> None:
     turns, earned = scripted_debate("byte", role)
     assert len(turns) == count
     (datum,) = imitation_data(turns, append_only=True)
@@ -117,7 +117,7 @@ def test_a_format_that_renders_again_makes_a_datum_a_turn() -> None:
         assert sum(datum.loss_fn_inputs["weights"].tolist()) == len(turn.reply)
 
 
-def test_a_steps_examples_are_always_the_same_and_no_two_steps_share_any() -> None:
+def test_steps_have_fixed_examples_and_share_none() -> None:
     sizes: dict[str, Any] = {"steps": 3, "groups_per_batch": 1, "group_size": 2}
     config = preset_for(SftConfig, "disruption", **sizes, self_play=True)
     source = demonstrations(
@@ -144,7 +144,7 @@ def test_policies_of_their_own_are_shown_their_own_sides() -> None:
     assert {name: len(found) for name, found in data.items()} == {"predictor": 8, "challenger": 8}
 
 
-def test_the_best_rollout_of_each_group_of_a_run_is_imitated(tmp_path: Path) -> None:
+def test_each_groups_best_rollout_is_imitated(tmp_path: Path) -> None:
     """As it was read and sampled; a job's configuration names the run."""
     sizes: dict[str, Any] = {"groups_per_batch": 1, "group_size": 2, "steps": 2}
     job = write_rollouts(tmp_path, preset("forecast", **sizes), [0.1, 0.9, 0.5])

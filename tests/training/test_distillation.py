@@ -33,7 +33,7 @@ class Knowing:
         return [None, *(-token / 10 for token in prompt.to_ints()[1:])]
 
 
-def test_an_advantage_is_what_the_teacher_thinks_less_what_the_student_thought() -> None:
+def test_advantages_are_teacher_less_student_log_probabilities() -> None:
     """Of sampled tokens alone; rewards play no part."""
     two_turns = rollout([([1, 2], [3, 4], 1.0), ([5], [6], 0.0)])
     again = rollout([([1, 2], [8], 0.5)])

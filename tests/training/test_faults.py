@@ -212,7 +212,7 @@ def test_a_fault_is_reported_in_a_sentence(folder: Path, fault: Fault) -> None:
         assert RunFolder(folder).steps_done == 3
 
 
-def test_a_path_that_looks_like_markup_is_shown_as_it_is(tmp_path: Path) -> None:
+def test_paths_that_look_like_markup_are_shown_unchanged(tmp_path: Path) -> None:
     named = finished(tmp_path / "a[bold]b[", CONFIG, 0.1, 0.6)
     assert "a[bold]b[" in compare(named)
     shown = io.StringIO()

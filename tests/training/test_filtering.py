@@ -37,7 +37,7 @@ def verdicts(rows: list[list[float]], choices: Algorithm = DEFAULT) -> list[Grou
 
 
 @given(tables)
-def test_without_a_resolution_dead_groups_are_the_uniform_ones_of_the_tie_statistics(
+def test_unresolved_dead_groups_are_the_uniform_ones(
     rows: list[list[float]],
 ) -> None:
     found = verdicts(rows)
@@ -48,7 +48,7 @@ def test_without_a_resolution_dead_groups_are_the_uniform_ones_of_the_tie_statis
 
 @pytest.mark.nightly
 @given(tables, st.floats(0.0, 2.0))
-def test_dead_groups_are_those_whose_advantages_every_comparing_estimator_makes_zero(
+def test_dead_groups_have_zero_advantages_under_every_comparison(
     rows: list[list[float]], least: float
 ) -> None:
     found = verdicts(rows, Algorithm(min_spread=least))
@@ -78,7 +78,7 @@ def test_every_group_has_one_verdict_and_all_are_counted(
 
 
 @given(st.integers(0, 20), st.integers(0, 5000), st.lists(st.integers(1, 400), min_size=1))
-def test_the_budget_holds_while_no_group_is_dearer_than_the_dearest_so_far(
+def test_budgets_hold_while_groups_grow_no_dearer(
     missing: int, budget: int, costs: list[int]
 ) -> None:
     dearest, spent, drawn = max(costs), 0, 0
@@ -91,7 +91,7 @@ def test_the_budget_holds_while_no_group_is_dearer_than_the_dearest_so_far(
     assert missing == 0 or budget - spent < dearest
 
 
-def test_nothing_is_drawn_where_nothing_is_missing_or_nothing_may_be_spent() -> None:
+def test_nothing_is_drawn_without_need_or_budget() -> None:
     assert further_groups(0, 1000, 0, 10) == 0
     assert further_groups(3, 0, 0, 10) == 0
     assert further_groups(3, 1000, 990, 20) == 0
@@ -105,9 +105,7 @@ def test_nothing_is_drawn_where_nothing_is_missing_or_nothing_may_be_spent() -> 
     "row", [[0.0, *[0.95] * 7], [1, 0, 0, 0], [1, 1, 1, 0], [1, 1, 0, 0], [0.0, *[0.35] * 7]]
 )
 @pytest.mark.parametrize("estimator", ["group_standardised", "leave_one_out"])
-def test_a_group_with_one_loser_or_winner_is_live_as_a_whole(
-    row: list[float], estimator: str
-) -> None:
+def test_a_group_with_one_loser_or_winner_is_live(row: list[float], estimator: str) -> None:
     """NeMo-RL 4158: a leave-one-out mask dropped the only loser and kept seven equal winners."""
     choices = Algorithm(estimator=estimator, filter="drop")
     assert verdicts([row], choices) == [LIVE]
@@ -137,7 +135,7 @@ def test_near_ties_of_a_composed_reward_are_no_signal() -> None:
     assert np.abs(blown_up).max() > 0.9
 
 
-def test_failures_that_differ_by_their_shaping_alone_are_below_the_resolution() -> None:
+def test_shaping_alone_stays_below_the_resolution() -> None:
     """Verl (recipe 125): all-fail groups with a length term had a spread, and were trained on."""
     choices = Algorithm("group_standardised", filter="drop", min_spread=0.1)
     assert verdicts([[0.0, -0.02, -0.05, -0.01], [0.0, 0.95, -0.05, 0.98]], choices) == [
@@ -156,7 +154,7 @@ def test_ties_are_told_apart_by_where_they_lie() -> None:
     assert found == [["tie_lowest"], ["tie_highest"], ["tie_between"], []]
 
 
-def test_a_dead_group_is_told_by_its_own_spread_and_not_by_the_batchs() -> None:
+def test_a_dead_group_is_found_by_its_own_spread() -> None:
     """TRL 6367: under a batch-wide deviation no group was ever dead, or all of them were."""
     choices = Algorithm("reinforce_plus_plus", filter="drop")
     assert verdicts([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]], choices) == [TIE, TIE, LIVE]

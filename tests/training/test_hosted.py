@@ -41,7 +41,7 @@ def tokens_on_record(folder: Path) -> int:
 
 
 @pytest.mark.nightly
-def test_a_run_ends_before_it_needs_more_tokens_and_goes_on_with_more(
+def test_a_run_keeps_its_token_budget_and_can_resume(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     # Two evaluations take 8 rollouts each of about 80 tokens, a step with its training as many.
@@ -74,7 +74,7 @@ def test_a_budget_of_one_evaluation_trains_nothing(tmp_path: Path, served: dict[
 
 
 @pytest.mark.nightly
-def test_a_dry_run_shows_the_group_that_the_run_begins_with(
+def test_a_dry_run_shows_the_first_group(
     tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -158,9 +158,7 @@ def test_what_has_expired_is_said_in_a_sentence(
 
 
 @pytest.mark.nightly
-def test_a_run_whose_sampler_expired_says_how_to_resume_and_goes_on(
-    tmp_path: Path, served: dict[str, Any]
-) -> None:
+def test_a_run_whose_sampler_expired_can_be_resumed(tmp_path: Path, served: dict[str, Any]) -> None:
     words = ["train", "forecast", "--model", served["model"], "--option", "prompt=terse"]
     words += ["--steps", "2", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
     words += ["--low-tasks", "0", "--max-tokens", "12", "--run", "run", "--yes"]

@@ -121,7 +121,7 @@ def test_a_finished_job_goes_on_where_it_ended(tmp_path: Path, served: dict[str,
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("ended", [True, False], ids=["ended", "killed"])
-def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(
+def test_rolling_checkpoints_after_the_final_one_are_not_resumed(
     tmp_path: Path, served: dict[str, Any], *, ended: bool
 ) -> None:
     settings = replace(SMALL, **served)
@@ -141,7 +141,7 @@ def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(
 
 
 @pytest.mark.nightly
-def test_a_run_goes_on_from_the_last_state_that_the_service_still_has(
+def test_a_run_resumes_from_the_last_state_still_there(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     settings = replace(SMALL, **served, evaluation_tasks=2, save_every=1)
@@ -167,7 +167,7 @@ def test_a_run_goes_on_from_the_last_state_that_the_service_still_has(
 
 
 @pytest.mark.nightly
-def test_a_run_killed_after_its_last_step_saves_its_final_weights(
+def test_killed_after_its_last_step_a_run_saves_its_weights(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     settings = replace(SMALL, **served, save_every=1)
@@ -188,7 +188,7 @@ def test_a_run_killed_after_its_last_step_saves_its_final_weights(
 
 
 @pytest.mark.skipif(find_spec("wandb") is not None, reason="wandb is installed")
-def test_weights_and_biases_without_its_client_is_refused_before_anything_starts(
+def test_weights_and_biases_needs_its_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)  # as if it were not installed
@@ -206,9 +206,7 @@ def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_run_whose_service_is_killed_goes_on_and_ends_as_one_that_was_not(
-    tmp_path: Path, whole: Path
-) -> None:
+def test_a_run_survives_the_death_of_its_service(tmp_path: Path, whole: Path) -> None:
     killed = tmp_path / "run"
 
     def kill_after_some_steps() -> None:
@@ -235,7 +233,7 @@ def test_a_run_whose_service_is_killed_goes_on_and_ends_as_one_that_was_not(
     assert differences(whole, killed) == []
 
 
-def test_a_run_is_the_golden_one_of_its_class_of_platform(whole: Path) -> None:
+def test_a_run_equals_the_golden_one_of_its_platform(whole: Path) -> None:
     """`TOKENGYM_UPDATE_GOLDEN=1` records the hashes of this class."""
     golden, name = json.loads(GOLDEN.read_text()), platform_class(whole)
     if os.environ.get("TOKENGYM_UPDATE_GOLDEN"):
@@ -253,7 +251,7 @@ def test_a_job_connects_to_nothing_but_its_own_service(whole: Path, connections:
 
 
 @pytest.mark.nightly
-def test_a_run_without_signal_stops_and_keeps_the_last_good_checkpoint(
+def test_a_run_without_signal_keeps_its_last_good_checkpoint(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     # Replies of one token are never a forecast: every group is uniform from the first step on.
@@ -287,7 +285,7 @@ def test_a_service_that_refuses_is_told_in_a_line(
 
 
 @pytest.mark.nightly
-def test_a_service_need_not_have_the_route_that_ends_a_session(
+def test_services_may_lack_the_route_that_ends_sessions(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     options = "--steps 1 --groups 2 --group-size 2 --evaluation-tasks 2 --yes"
@@ -332,7 +330,7 @@ def test_a_client_that_never_closes_holds_no_finished_run_up(
     assert closing == ["success"]
 
 
-def test_a_level_has_sizes_of_its_own_where_its_world_declares_them() -> None:
+def test_a_level_may_have_sizes_of_its_own() -> None:
     config = preset("energy", "soma")
     assert (config.group_size, config.groups_per_batch, config.evaluation_tasks) == (4, 6, 32)
     assert config.max_tokens == preset("energy", "day").max_tokens == 10

@@ -51,7 +51,7 @@ def logged(skills: Sequence[tuple[float, float]]) -> list[StepRow]:
     return rows
 
 
-def test_more_groups_go_where_more_is_learned_and_none_is_forgotten() -> None:
+def test_groups_go_where_learning_is_and_forget_none() -> None:
     # The first world's skill rises by .1 a step, the second's wavers about its mean.
     skills = [(0.1 * step, 0.5 + 0.01 * (step % 2)) for step in range(3 * PHASE)]
     rows = logged(skills)

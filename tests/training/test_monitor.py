@@ -46,7 +46,7 @@ def test_a_file_that_grows_gives_each_step_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("total", "every"), [(8, 1), (60, 3)])
-def test_a_line_of_progress_shows_the_means_since_the_line_before(
+def test_progress_shows_the_means_since_the_line_before(
     tmp_path: Path, total: int, every: int
 ) -> None:
     path = tmp_path / "metrics.jsonl"
@@ -63,7 +63,7 @@ def test_a_line_of_progress_shows_the_means_since_the_line_before(
         assert float(reward) == pytest.approx(sum(latest) / len(latest), abs=6e-4)
 
 
-def test_a_step_done_again_after_a_resume_counts_once_the_last_time(tmp_path: Path) -> None:
+def test_a_step_repeated_after_a_resume_counts_once(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     torn = line(1)[:30]
     path.write_text("\n".join([line(0), line(1, 0.1), torn, line(1, 0.9), "{}", "[1]"]) + "\n")

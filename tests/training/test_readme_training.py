@@ -76,7 +76,7 @@ async def logprobs(client: tinker.TrainingClient, data: Sequence[tinker.Datum]) 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("mode", MODES)
-def test_the_cookbooks_loop_and_ours_make_the_same_updates_of_the_same_rollouts(
+def test_the_cookbooks_loop_makes_our_updates(
     mode: str, tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, base_url = served["model"], served["base_url"]

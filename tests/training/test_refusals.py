@@ -88,7 +88,7 @@ def test_a_command_takes_its_own_options_alone(typed: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [SftConfig, DpoConfig, DistilConfig])
-def test_what_a_command_does_not_take_does_not_exist_in_python(kind: type[JobConfig]) -> None:
+def test_python_has_no_settings_the_command_lacks(kind: type[JobConfig]) -> None:
     with pytest.raises(TypeError, match=f"{kind.__name__}.* unexpected .* 'estimator'"):
         preset_for(kind, "forecast", estimator="remax")
 

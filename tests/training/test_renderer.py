@@ -40,7 +40,7 @@ def test_a_directory_is_known_by_its_name(place: str, tmp_path: Path) -> None:
     assert job.codec.name == builder.codec_name() == f"qwen3@{directory}"
 
 
-def test_a_run_on_a_model_named_otherwise_than_its_directory_reads_by_the_same_tokens(
+def test_a_renamed_models_run_reads_the_same_tokens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that it can teach, be imitated and play against later jobs on that model."""
@@ -52,7 +52,7 @@ def test_a_run_on_a_model_named_otherwise_than_its_directory_reads_by_the_same_t
     assert codec_of(run) == job.codec.name == f"qwen3_instruct@{tmp_path / 'mine'}"
 
 
-def test_a_model_that_the_cookbook_does_not_list_needs_a_renderer_in_a_dataset() -> None:
+def test_a_model_the_cookbook_lacks_needs_a_renderer() -> None:
     builder = TaskDatasetBuilder(world="forecast", model_name_for_tokenizer=str(MODEL_DIR))
     with pytest.raises(OptionError, match="renderer_name"):
         builder.codec_name()

@@ -79,7 +79,7 @@ def sweep(folder: Path, served: dict[str, Any], *more: str) -> str:
 
 
 @pytest.mark.nightly
-def test_each_combination_is_trained_once_and_the_table_is_that_of_the_logs(
+def test_each_combination_is_trained_once_and_tabled(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     words = ["--group-size", "2,3", "--seeds", "0,1", "--steps", "1", "--max-tokens", "12"]

@@ -28,7 +28,7 @@ def start_training(
     return start_tokengym(arguments, folder, kept, printed), printed
 
 
-def test_a_signal_ends_a_run_of_few_open_files_as_ctrl_c_does(tmp_path: Path) -> None:
+def test_a_signal_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
     words = ["train", "forecast", *SMALL, "--steps", "500", "--run", "run"]
     process, printed = start_training(tmp_path, {"RLIMIT_NOFILE": "64"}, *words)
     run = RunFolder(tmp_path / "run")
@@ -47,7 +47,7 @@ def test_a_signal_ends_a_run_of_few_open_files_as_ctrl_c_does(tmp_path: Path) ->
     assert way_on == f"{kept}; resume with: tokengym resume run"
 
 
-def test_a_full_disk_is_said_in_a_sentence_and_holds_no_half_written_file(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_half_written_file(tmp_path: Path) -> None:
     # No file may grow beyond a megabyte; the weights have five.
     words = ["train", "forecast", *SMALL, "--steps", "2", "--run", "run"]
     process, printed = start_training(tmp_path, {"RLIMIT_FSIZE": "1000000"}, *words)

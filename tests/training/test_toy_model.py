@@ -74,7 +74,7 @@ def test_its_replies_are_in_form(world_id: str, served: dict[str, Any]) -> None:
 
 
 @pytest.mark.nightly
-def test_it_forecasts_in_form_and_no_better_than_the_best_constant(served: dict[str, Any]) -> None:
+def test_it_forecasts_no_better_than_the_best_constant(served: dict[str, Any]) -> None:
     found = in_session(preset("forecast", evaluation_tasks=150, **served), untrained)
     assert {label for label, _ in stated(found)} == {0.0, 1.0}
     assert found.result.malformed.value <= 0.05

@@ -64,7 +64,7 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
 
 
 @pytest.mark.nightly
-def test_a_warm_start_killed_after_its_last_step_saves_its_final_weights(
+def test_a_killed_warm_start_saves_its_final_weights(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     """They are what is trained on, and not the model as it was."""
@@ -126,7 +126,7 @@ def test_unknown_demonstrations_are_refused_by_name() -> None:
         Job.resolve(job(demonstrations="wise"))
 
 
-def test_a_pretrained_model_gets_a_rate_for_its_size_and_no_prompt_of_the_toy(
+def test_a_pretrained_model_gets_the_rate_of_its_size(
     tmp_path: Path,
 ) -> None:
     """A Llama of width 576, by the cookbook's formula for its family."""
@@ -145,7 +145,7 @@ def test_a_pretrained_model_gets_a_rate_for_its_size_and_no_prompt_of_the_toy(
     assert scaled_learning_rate("somebody/other-model", rewards=True) == 5e-4
 
 
-def test_a_warm_start_of_a_small_model_keeps_the_scaled_rate(tmp_path: Path) -> None:
+def test_a_small_models_warm_start_keeps_the_scaled_rate(tmp_path: Path) -> None:
     model = shutil.copytree(MODEL_DIR, tmp_path / "model")
     width = json.loads((model / "config.json").read_text())["hidden_size"]
     found = Job.resolve(job(model=str(model), warm_start=2)).config

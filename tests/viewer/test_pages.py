@@ -51,7 +51,7 @@ def test_the_page_shows_curves_with_their_lines_and_all_rollouts(page: Browser) 
     assert page.errors == []
 
 
-def test_from_a_curve_to_the_members_of_a_dead_group_are_two_clicks(page: Browser) -> None:
+def test_two_clicks_lead_from_curve_to_dead_group(page: Browser) -> None:
     x, y = page.evaluate(
         "(() => { const box = document.querySelectorAll('.chart')[1].getBoundingClientRect();"
         "return [box.x + box.width * (38 + (320 - 38 - 56) / 2) / 320, box.y + 60]; })()"
@@ -215,9 +215,7 @@ def test_the_pages_interval_is_students(page: Browser, values: list[float]) -> N
 
 
 @pytest.mark.parametrize("most", [280_000, 340_000])
-def test_a_page_of_a_run_keeps_to_its_size_and_says_what_it_holds(
-    browser: Browser, tmp_path: Path, most: int
-) -> None:
+def test_a_page_of_a_run_keeps_to_its_size(browser: Browser, tmp_path: Path, most: int) -> None:
     run = write_run(tmp_path / "large", "forecast")
     for name, member in (("before", 0), ("after", 1)):
         more = [rollout("forecast", "evaluation", None, group, member) for group in range(6, 96)]
@@ -266,9 +264,7 @@ def embedded(path: Path) -> dict[str, Any]:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("after", "pictures"), [(1, 2), (0, 0)])
-def test_the_task_that_changed_most_has_pictures_and_none_where_nothing_changed(
-    tmp_path: Path, after: int, pictures: int
-) -> None:
+def test_the_most_changed_task_has_pictures(tmp_path: Path, after: int, pictures: int) -> None:
     run = write_run(tmp_path / "run", "forecast")
     for name in ("before", "after"):
         run.rollouts.path(evaluation_segment(name)).unlink(missing_ok=True)
@@ -279,9 +275,7 @@ def test_the_task_that_changed_most_has_pictures_and_none_where_nothing_changed(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("megabytes", [5.0, 0.25])
-def test_the_data_of_a_page_are_those_of_the_run_with_its_extremes(
-    tmp_path: Path, megabytes: float
-) -> None:
+def test_a_page_has_its_runs_data_and_extremes(tmp_path: Path, megabytes: float) -> None:
     run = finished(tmp_path / "run")
     grown = [
         replace(rollout("forecast", "train", 9, group, member), advantage=(group - 40) / 40)

@@ -76,7 +76,7 @@ def test_every_figure_is_on_the_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_policy_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path) -> None:
+def test_a_policy_ignorant_of_the_form_is_found_first(tmp_path: Path) -> None:
     config = replace(preset("forecast"), max_tokens=8, options={"label": "expected"})
     first, second, *_ = reported(tmp_path, config, [], malformed=True).lines
     assert first.startswith("0% of the replies have the form that is asked for")
@@ -91,7 +91,7 @@ def test_a_policy_that_does_not_know_the_form_is_told_apart_first(tmp_path: Path
 
 
 @pytest.mark.nightly
-def test_the_first_line_says_what_happened_and_whether_it_is_more_than_chance(
+def test_the_first_line_says_whether_chance_explains_it(
     tmp_path: Path,
 ) -> None:
     noise = np.random.default_rng(0).normal(0.0, 0.05, (2, 100))
@@ -124,7 +124,7 @@ def test_the_first_line_says_what_happened_and_whether_it_is_more_than_chance(
 
 
 @pytest.mark.nightly
-def test_a_run_without_steps_is_reported_and_one_without_an_end_is_refused(tmp_path: Path) -> None:
+def test_runs_without_steps_are_reported_without_ends_refused(tmp_path: Path) -> None:
     report = reported(tmp_path, preset("energy"), [])
     assert report.tables[0].rows[0][0] == "before training"
     (tmp_path / "outcome.json").unlink()
@@ -133,7 +133,7 @@ def test_a_run_without_steps_is_reported_and_one_without_an_end_is_refused(tmp_p
 
 
 @pytest.mark.nightly
-def test_a_run_that_an_earlier_version_evaluated_says_how_to_read_it(tmp_path: Path) -> None:
+def test_an_earlier_versions_run_says_how_to_read_it(tmp_path: Path) -> None:
     reported(tmp_path, preset("energy"), [])
     (tmp_path / "evaluation.json").unlink()
     with pytest.raises(OptionError, match=f"tokengym resume {tmp_path}"):
@@ -150,7 +150,7 @@ def test_every_trained_role_has_its_own_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_supervised_run_says_what_it_fitted_and_nothing_of_ties(tmp_path: Path) -> None:
+def test_a_supervised_run_reports_its_fit_and_no_ties(tmp_path: Path) -> None:
     rows = [{"train/nll": 2.0 - k, "train/tokens": 9.0, "time/total": 1.0} for k in range(3)]
     shown = text_of(reported(tmp_path, preset_for(SftConfig, "disruption"), rows))
     assert "3 steps of 64 demonstrations" in shown
@@ -158,7 +158,7 @@ def test_a_supervised_run_says_what_it_fitted_and_nothing_of_ties(tmp_path: Path
     assert "Ties" not in shown
 
 
-def test_forecasts_of_outcomes_get_a_reliability_diagram_and_the_parts_of_their_loss() -> None:
+def test_outcome_forecasts_get_a_reliability_diagram() -> None:
     rng = np.random.default_rng(0)
     stated = rng.uniform(0.05, 0.95, 400)
     pairs = [(float(rng.random() < p), float(p)) for p in stated]

@@ -64,7 +64,7 @@ def test_other_hosts_and_origins_are_refused(viewer: Viewer, headers: dict[str, 
     assert b"forecast" not in body.lower()
 
 
-def test_the_names_of_loopback_and_its_own_origin_are_let_in(viewer: Viewer) -> None:
+def test_loopback_names_and_its_origin_are_let_in(viewer: Viewer) -> None:
     host = f"localhost:{viewer.server_address[1]}"
     status, _, body = ask(
         viewer, "/api/runs", Host=host, Origin=f"http://{host}", Sec_Fetch_Site="same-origin"
@@ -108,7 +108,7 @@ def test_no_file_but_the_pages_own_is_served(viewer: Viewer, path: str) -> None:
         {},
     ],
 )
-def test_what_is_not_in_a_run_is_an_error_of_the_asker(
+def test_asking_for_missing_parts_is_the_askers_error(
     viewer: Viewer, query: dict[str, str]
 ) -> None:
     for path in ("group", "picture"):
@@ -117,7 +117,7 @@ def test_what_is_not_in_a_run_is_an_error_of_the_asker(
         assert set(json.loads(body)) == {"error"}
 
 
-def test_a_link_out_of_a_folder_is_no_run_of_it(tmp_path: Path) -> None:
+def test_links_out_of_a_folder_are_no_runs(tmp_path: Path) -> None:
     write_run(tmp_path / "elsewhere", "forecast")
     inside = tmp_path / "inside"
     inside.mkdir()
@@ -200,7 +200,7 @@ def test_rows_tell_ties_and_the_dead(runs_folder: Path) -> None:
     }
 
 
-def test_a_torn_or_damaged_file_is_said_and_the_rest_shown(tmp_path: Path) -> None:
+def test_torn_files_are_named_and_the_rest_shown(tmp_path: Path) -> None:
     run = write_run(tmp_path / "torn", "forecast")
     with run.rollouts.path("train_000001").open("a") as file:
         file.write('{"schema": 1, "kind"')
@@ -221,9 +221,7 @@ def test_pages_never_turn_text_into_markup(runs_folder: Path) -> None:
     assert "http://" not in index_page()
 
 
-def test_what_holds_no_run_is_refused_and_two_runs_have_two_names(
-    tmp_path: Path, runs_folder: Path
-) -> None:
+def test_only_runs_are_taken_and_names_differ(tmp_path: Path, runs_folder: Path) -> None:
     for path in (tmp_path, tmp_path / "missing"):
         refused = CliRunner().invoke(app, ["view", str(path)])
         assert isinstance(refused.exception, OptionError)
@@ -233,7 +231,7 @@ def test_what_holds_no_run_is_refused_and_two_runs_have_two_names(
     assert all(name.endswith("/first") for name in names)
 
 
-def test_a_page_that_must_be_small_leaves_rollouts_out_and_says_so(runs_folder: Path) -> None:
+def test_a_small_page_says_which_rollouts_it_omits(runs_folder: Path) -> None:
     runs = open_runs([runs_folder / "first"])
     small, large = whole_page(runs, 2000), whole_page(runs, 10**7)
     assert small.count('"turns":[{') < large.count('"turns":[{') == 54

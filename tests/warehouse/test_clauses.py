@@ -53,7 +53,7 @@ def test_no_plan_of_all_there_are_beats_the_optimum(orders: int, waits: bool, ta
 
 
 @pytest.mark.nightly
-def test_replanning_after_any_first_trip_earns_the_best_of_what_is_left() -> None:
+def test_replanning_after_any_trip_earns_the_best_left() -> None:
     """What left before counts on: who is paid with whom, and what is fined."""
     world, replan = world_of(LEVEL), baselines("warehouse")["replan"]
     for seed in range(20):

@@ -19,7 +19,7 @@ RANDOM = baselines("warehouse")["random"]
 @pytest.mark.parametrize("level", KNOWN)
 @settings(max_examples=15)
 @given(index=st.integers(0, 30), seed=st.integers(0, 10**6), data=st.data())
-def test_what_a_reply_costs_is_what_the_best_replies_after_it_do_not_bring_back(
+def test_a_reply_costs_its_irrecoverable_loss(
     level: str, index: int, seed: int, data: st.DataObject
 ) -> None:
     world = make_world("warehouse", level, credit=True)

@@ -56,7 +56,7 @@ def test_a_layout_is_read_without_blanks_and_case(tmp_path: Path) -> None:
     assert layout.depot == (2, 3)
 
 
-def test_slots_without_a_layout_lie_in_the_smallest_floor_of_aisles(tmp_path: Path) -> None:
+def test_slots_without_layout_lie_in_the_smallest_floor(tmp_path: Path) -> None:
     layout, slots, _, _ = read_slots(write(tmp_path, "slots.csv", SLOTS))
     assert layout == AisleLayout(4, 2)
     assert slots["gear"] == ("A2-2", 40)
@@ -100,7 +100,7 @@ def test_a_user_s_orders_are_played_window_by_window(
     assert max(seen["train"]) < min(seen["validation"]) < min(seen["test"])
 
 
-def test_a_window_in_which_the_reference_is_optimal_can_be_played(tmp_path: Path) -> None:
+def test_windows_with_an_optimal_reference_can_be_played(tmp_path: Path) -> None:
     """Each order fills a trip and none is late in any order: there is nothing to gain."""
     rows = [f"W-{number},0,900,nut,7,5" for number in range(24)]
     header = "order_id,release_min,due_min,sku,qty,value"
@@ -190,9 +190,7 @@ def test_a_slot_off_the_map_is_refused(tmp_path: Path) -> None:
         ("W-0,0,12,nut,1,2", "orders.csv, line 5: order 'W-0' asks for 'nut' twice"),
     ],
 )
-def test_a_damaged_order_is_left_out_and_the_others_are_used(
-    tmp_path: Path, row: str, reason: str
-) -> None:
+def test_a_damaged_order_alone_is_left_out(tmp_path: Path, row: str, reason: str) -> None:
     slots = write(tmp_path, "slots.csv", SLOTS)
     path = write(tmp_path, "orders.csv", orders_csv(2) + row + "\n")
     with pytest.warns(UserWarning, match=rf"rows are left out: .*{reason}"):

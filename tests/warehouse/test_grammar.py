@@ -85,7 +85,7 @@ def test_a_reorder_written_reads_back(lines: dict[str, int], said: str) -> None:
     assert read_reorder(text, complete=False) is None
 
 
-def test_a_later_line_replaces_an_earlier_one_and_none_takes_all_back() -> None:
+def test_a_later_line_replaces_an_earlier_one() -> None:
     assert read_reorder("REORDER S1 3\nREORDER S2 4\nREORDER S1 5", complete=True) == [
         ("S1", 5),
         ("S2", 4),
@@ -98,7 +98,7 @@ def test_a_later_line_replaces_an_earlier_one_and_none_takes_all_back() -> None:
 
 
 @pytest.mark.parametrize("line", ["REORDER S1 lots", "reorder about 4", "REORDER S1 4, S1 5"])
-def test_an_unreadable_reorder_is_passed_over_only_before_all_readable_ones(line: str) -> None:
+def test_unreadable_reorders_are_passed_over_at_the_beginning_alone(line: str) -> None:
     assert read_reorder(f"REORDER S1 3\n{line}", complete=True) is None
     assert read_reorder(f"REORDER S1 3\n{line}\nREORDER S2 4", complete=True) is None
     assert read_reorder(f"{line}\nREORDER S2 4\nREORDER S1 1", complete=True) == [

@@ -46,7 +46,7 @@ def test_shifts_that_begin_alike_lie_in_one_split() -> None:
 
 
 @pytest.mark.parametrize("level", list(LEVELS))
-def test_a_copy_of_the_terse_prompt_s_example_earns_what_doing_nothing_does(level: str) -> None:
+def test_a_copy_of_the_terse_example_earns_nothing(level: str) -> None:
     world = world_of(level, prompt="terse")
     seen = ""
 
@@ -85,7 +85,7 @@ def test_examples_differ_from_task_to_task() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("level", STOCK)
-def test_no_rule_that_reads_no_costs_comes_close_to_the_optimum(level: str) -> None:
+def test_rules_blind_to_costs_stay_far_from_the_optimum(level: str) -> None:
     """The best of orders up to the mean demand and a margin, for any margin."""
 
     def with_margin(margin: float) -> Policy:
@@ -113,7 +113,7 @@ def test_no_rule_that_reads_no_costs_comes_close_to_the_optimum(level: str) -> N
 
 
 @pytest.mark.nightly
-def test_the_best_honest_rule_is_far_above_the_rules_of_thumb() -> None:
+def test_the_best_honest_rule_is_far_above_heuristics() -> None:
     known = baselines("warehouse")
     thumb = mean_return("pick_online", known["edd_exact"], 15)
     assert mean_return("pick_online", known["replan"], 15) > thumb + 0.1

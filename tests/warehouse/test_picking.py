@@ -29,7 +29,7 @@ BOOK = (
 )
 
 
-def test_a_trip_takes_its_walk_and_a_unit_of_time_a_unit() -> None:
+def test_a_trip_takes_its_walk_and_time_per_unit() -> None:
     state = PickingState(SITE, BOOK)
     shipment = state.trip(["O1", "O2"], ["A0-2", "A1-1"])
     assert isinstance(shipment, Shipment)

@@ -107,7 +107,7 @@ def test_the_earliest_finish_is_not_always_best() -> None:
     assert [leg.ids for leg in together.legs] == [("O1", "O2")]
 
 
-def test_a_plan_that_is_back_later_and_earns_more_is_kept() -> None:
+def test_later_plans_that_earn_more_are_kept() -> None:
     """Only the earliest finish of each set of orders kept, this plan would be worth 7.00."""
     site = PickingSite(LAYOUT, capacity=3, decay=5.0, walk_cost=0.05)
     orders = [

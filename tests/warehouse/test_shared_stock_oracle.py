@@ -50,7 +50,7 @@ def least_joint_cost(joint: Joint, day: int, on_hand: tuple[int, ...]) -> float:
 @pytest.mark.parametrize(
     ("delivery", "room", "review"), [(3.0, 4, 2), (0.0, 6, 2), (8.0, 3, 2), (3.0, 5, 4)]
 )
-def test_the_optimum_of_items_that_share_is_what_trying_every_order_finds(
+def test_trying_every_order_finds_the_optimum_of_sharers(
     delivery: float, room: int, review: int
 ) -> None:
     joint = coupled(delivery, room, review)
@@ -64,7 +64,7 @@ def test_items_that_share_nothing_cost_the_sum_of_each() -> None:
     assert optimal(joint).at_review[(0, 1, 1)] == pytest.approx(sum(apart), abs=1e-9)
 
 
-def test_items_that_share_start_within_their_room_with_what_is_due() -> None:
+def test_items_that_share_start_within_their_room() -> None:
     item = {"stock": 1, "due": [1], "lead": 2, "slow": 0, "demand": {"shares": [0.5, 0.5]}}
     item |= {"holding": 1, "lost": 5, "fixed": 1, "leftover": 0, "room": 3}
     items = [{**item, "sku": "S1"}, {**item, "sku": "S2"}]

@@ -116,7 +116,7 @@ def test_the_realised_cost_is_what_happened() -> None:
     assert turn.metrics["total_cost"] == pytest.approx(cost)
 
 
-def test_an_order_without_room_or_item_is_refused_with_a_reason() -> None:
+def test_orders_without_room_or_item_are_refused() -> None:
     world = world_of("stock")
     task = task_of("stock", 0)
     turn = world.start(task)

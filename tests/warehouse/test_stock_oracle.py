@@ -115,7 +115,7 @@ def played(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("lead", "lost", "optimum"), [row[:3] for row in AVERAGES])
-def test_a_day_more_of_a_long_stretch_costs_the_published_average(
+def test_another_day_of_a_long_stretch_costs_the_published_average(
     lead: int, lost: int, optimum: float
 ) -> None:
     values = optimal(Joint.alone(long_item(lead, lost))).at_review
@@ -134,7 +134,7 @@ def test_base_stock_costs_what_is_published(lead: int, lost: int, cost: float, l
 
 @settings(max_examples=20)
 @given(items(), st.sampled_from([lean_base_stock, newsvendor]))
-def test_the_cost_of_a_rule_is_the_mean_over_every_path(
+def test_a_rules_cost_is_the_mean_over_paths(
     model: StockModel, rule: Callable[[StockModel, int], int]
 ) -> None:
     found = cost_of(model, rule)[(0, *(1,) * model.longest)]
@@ -152,7 +152,7 @@ def above_the_room(model: StockModel, _review: int) -> int:
 
 @pytest.mark.parametrize("rule", [lean_base_stock, newsvendor, above_the_room])
 @pytest.mark.parametrize("model", FIXED)
-def test_the_cost_of_a_rule_on_fixed_items_is_the_mean_over_every_path(
+def test_fixed_items_cost_the_mean_over_every_path(
     model: StockModel, rule: Callable[[StockModel, int], int]
 ) -> None:
     start = (0, *(1,) * model.longest)
@@ -185,7 +185,7 @@ def least_cost(model: StockModel, day: int, on_hand: int, due: tuple[int, ...]) 
 
 
 @pytest.mark.parametrize("model", FIXED)
-def test_the_optimum_of_fixed_items_is_what_trying_every_order_finds(model: StockModel) -> None:
+def test_trying_every_order_finds_the_optimum_of_fixed_items(model: StockModel) -> None:
     start = (1, (1,) * (model.longest - 1))
     found = optimal(Joint.alone(model)).at_review[(0, start[0], *start[1])]
     assert found == pytest.approx(least_cost(model, 0, *start), abs=1e-9)
@@ -193,9 +193,7 @@ def test_the_optimum_of_fixed_items_is_what_trying_every_order_finds(model: Stoc
 
 @settings(max_examples=20)
 @given(items(), st.integers(0, 10**6))
-def test_no_policy_costs_less_than_the_optimum_on_the_mean_of_every_path(
-    model: StockModel, seed: int
-) -> None:
+def test_no_mean_cost_lies_below_the_optimum(model: StockModel, seed: int) -> None:
     least = optimal(Joint.alone(model)).at_review[(0, *(1,) * model.longest)]
     choices: dict[tuple[int, ...], int] = {}
     rng = np.random.default_rng(seed)
