@@ -4,6 +4,8 @@ Of what is hidden it shows the steps that are over: a policy that sees pictures 
 future off them.
 """
 
+from collections.abc import Sequence
+
 from matplotlib.figure import Figure
 
 from tokengym.envs.core.play import PlayedEpisode, replay
@@ -25,11 +27,14 @@ def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
         load, least = plant.load, plant.reserve
     else:
         load, least = plant.loads[plant.day], (plant.floor,) * plant.steps
-    energy: dict[str, tuple[str, list[float]]] = {
+    energy: dict[str, tuple[str, Sequence[float]]] = {
         "in the battery": ("-o", [state.stored for state in states]),
-        "to be kept": ("steps", list(least[:over])),
+        "to be kept": ("steps", least[:over]),
     }
-    power = {"load": ("steps", load[:over]), "sun": ("steps", plant.pv[:over])}
+    power: dict[str, tuple[str, Sequence[float]]] = {
+        "load": ("steps", load[:over]),
+        "sun": ("steps", plant.pv[:over]),
+    }
     for number, device in enumerate(plant.devices):
         power[device.lower()] = ("steps", [step.done[number] for step in steps])
     panels: dict[str, Series] = {"energy (kWh)": energy, "power (kW)": power}
