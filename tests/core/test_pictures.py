@@ -65,7 +65,7 @@ def drawn(axes: Axes) -> dict[str, list[float]]:
         str(line.get_label()): np.asarray(line.get_ydata(), float).tolist() for line in axes.lines
     }
     for bars in axes.containers:
-        found[str(bars.get_label())] = [bar.get_height() for bar in bars]  # type: ignore[attr-defined]
+        found[str(bars.get_label())] = [bar.get_height() for bar in bars]
     for patch in axes.patches:
         if isinstance(patch, StepPatch):
             found[str(patch.get_label())] = list(patch.get_data()[0])
@@ -118,7 +118,8 @@ def test_trips_are_drawn_as_they_are_walked(level: str) -> None:
     world, record = played("warehouse", level, "noisy")
     (axes,) = warehouse.render_episode(world, record, "").axes
     *_, last = replay(WarehouseWorld.cast(world), record)
-    picking = last.after.session.picking
+    session: Any = last.after.session
+    picking = session.picking
     trips = [line for line in axes.lines if str(line.get_label()).startswith("t=")]
     assert len(trips) == len(picking.shipments)
     for line, trip in zip(trips, picking.shipments, strict=True):
@@ -142,9 +143,10 @@ def test_stock_and_leases_are_drawn_as_they_were() -> None:
         assert shown["ordered"] == [day.ordered for day in one.days]
     world, record = played("warehouse", "lease", "noisy")
     *_, last = replay(WarehouseWorld.cast(world), record)
+    session = last.after.session
     bays, prices = map(drawn, warehouse.render_episode(world, record, "").axes)
-    assert prices["quoted"] == [price for _, price, _ in last.after.session.quotes]
-    assert bays["leased before"] == [taken for taken, _, _ in last.after.session.quotes]
+    assert prices["quoted"] == [price for _, price, _ in session.quotes]
+    assert bays["leased before"] == [taken for taken, _, _ in session.quotes]
 
 
 def test_a_floor_from_a_map_is_drawn(tmp_path: Path) -> None:
