@@ -20,7 +20,7 @@ RARE = (0.7, 0.25, 0.05), (0.1, 0.2, 5.0)
 """Probabilities and rewards of three replies of which one is rare and great."""
 
 
-class Estimator(NamedTuple):
+class BatchAdvantages(NamedTuple):
     """Advantages of a batch.
 
     Attributes:
@@ -76,7 +76,7 @@ def expected_cosine(size: int, ddof: int, epsilon: float) -> float:
     return float(expected @ true / np.linalg.norm(expected) / np.linalg.norm(true))
 
 
-def estimators(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[Estimator]:
+def estimators(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[BatchAdvantages]:
     """Yield the known estimators of a batch, the unbiased ones first, then others of the registry.
 
     Args:
@@ -90,7 +90,7 @@ def estimators(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator
     yield from (more for more in registered(batch, rewards_N, groups_N) if more.name not in names)
 
 
-def independent(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[Estimator]:
+def independent(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[BatchAdvantages]:
     """Yield estimators that are computed here, by no code of the trainers that are probed.
 
     Args:
@@ -101,20 +101,24 @@ def independent(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterato
     rollout_K = batch.table.rollout_K
     centred_N = rewards_N - group_means(rewards_N, groups_N)
     sizes_N = np.bincount(groups_N)[groups_N]
-    yield Estimator(CENTRED, centred_N[rollout_K], True)
+    yield BatchAdvantages(CENTRED, centred_N[rollout_K], True)
     others_N = centred_N * sizes_N / np.maximum(sizes_N - 1, 1)
-    yield Estimator("leave-one-out", others_N[rollout_K], True)
+    yield BatchAdvantages("leave-one-out", others_N[rollout_K], True)
     noisier = "the baseline adds noise only"
-    yield Estimator("centred by batch", (rewards_N - rewards_N.mean())[rollout_K], True, noisier)
-    yield Estimator("rewards as they are", rewards_N[rollout_K], True, "no baseline: noise only")
+    yield BatchAdvantages(
+        "centred by batch", (rewards_N - rewards_N.mean())[rollout_K], True, noisier
+    )
+    yield BatchAdvantages(
+        "rewards as they are", rewards_N[rollout_K], True, "no baseline: noise only"
+    )
     for ddof, epsilon in STANDARDISED:
         name = f"standardised by group (ddof {ddof}, eps {epsilon:g})"
         divided_N = standardised(rewards_N, groups_N, ddof, epsilon)
-        yield Estimator(name, divided_N[rollout_K], standard=(ddof, epsilon))
+        yield BatchAdvantages(name, divided_N[rollout_K], standard=(ddof, epsilon))
     yield from _by_batch(batch, centred_N)
 
 
-def registered(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[Estimator]:
+def registered(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator[BatchAdvantages]:
     """Yield the estimators of Tokengym's own trainer, by the registry's code.
 
     `estimators` computes those that are known to it independently, under the same names.
@@ -131,10 +135,10 @@ def registered(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator
     for entry in ESTIMATORS.values():
         if not entry.needs_greedy:
             found_N = entry.advantages(asked)[groups_N, place_N]
-            yield Estimator(entry.title, found_N[batch.table.rollout_K], entry.unbiased)
+            yield BatchAdvantages(entry.title, found_N[batch.table.rollout_K], entry.unbiased)
 
 
-def _by_batch(batch: ProbeBatch, centred_N: Floats) -> Iterator[Estimator]:
+def _by_batch(batch: ProbeBatch, centred_N: Floats) -> Iterator[BatchAdvantages]:
     """Yield estimators that look at the whole batch, at turns, or at what was logged.
 
     Dividing the whole batch by one number changes nothing but the step size: it is not listed.
@@ -144,16 +148,16 @@ def _by_batch(batch: ProbeBatch, centred_N: Floats) -> Iterator[Estimator]:
     if batch.own_K.any():
         shifted_K = token_K - token_K[batch.own_K].mean()
         name = "centred by group, then over the tokens of the batch (REINFORCE++)"
-        yield Estimator(name, shifted_K)
+        yield BatchAdvantages(name, shifted_K)
         live_N = group_means(np.abs(centred_N), batch.groups_N) > 1e-12
-        yield Estimator(f"{name}, ties at 0", np.where(live_N[rollout_K], shifted_K, 0.0))
+        yield BatchAdvantages(f"{name}, ties at 0", np.where(live_N[rollout_K], shifted_K, 0.0))
     if any(rollout.turn_rewards is not None for rollout in batch.rollouts):
         to_go_K = _by_turn(batch, lambda rewards_NT: rewards_NT[:, ::-1].cumsum(1)[:, ::-1])
-        yield Estimator("returns to go, centred by group and turn", to_go_K, True)
+        yield BatchAdvantages("returns to go, centred by group and turn", to_go_K, True)
         name = "rewards of each turn alone, centred by group and turn"
-        yield Estimator(name, _by_turn(batch, lambda rewards_NT: rewards_NT))
+        yield BatchAdvantages(name, _by_turn(batch, lambda rewards_NT: rewards_NT))
     if all(rollout.advantages is not None for rollout in batch.rollouts):
-        yield Estimator(LOGGED, _logged(batch))
+        yield BatchAdvantages(LOGGED, _logged(batch))
 
 
 def _by_turn(batch: ProbeBatch, credit: Callable[[Floats], Floats]) -> Floats:

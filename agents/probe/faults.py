@@ -10,7 +10,7 @@ from tokengym.agents.probe.batch import ProbeBatch
 from tokengym.agents.probe.estimators import (
     CENTRED,
     STANDARDISED,
-    Estimator,
+    BatchAdvantages,
     estimators,
     standardised,
 )
@@ -56,7 +56,9 @@ def faults(batch: ProbeBatch) -> Iterator[Fault]:
                     yield Fault(name, sentence, made, intended[one.name])
 
 
-def _of_rewards(batch: ProbeBatch, plain: list[Estimator]) -> Iterator[tuple[str, str, Estimator]]:
+def _of_rewards(
+    batch: ProbeBatch, plain: list[BatchAdvantages]
+) -> Iterator[tuple[str, str, BatchAdvantages]]:
     rewards_N, groups_N = batch.rewards_N, batch.groups_N
     changed = (
         ("next reward", "a rollout is paid the next one's reward", np.roll(rewards_N, -1)),
@@ -83,10 +85,10 @@ def _of_rewards(batch: ProbeBatch, plain: list[Estimator]) -> Iterator[tuple[str
             ("absolute advantages", "advantages lose their sign", np.abs(advantages_K)),
             ("sign", "the sign is wrong: rewards are minimised", -advantages_K),
         ):
-            yield name, sentence, Estimator(one.name, values_K)
+            yield name, sentence, BatchAdvantages(one.name, values_K)
     for ddof, epsilon in STANDARDISED:
         twice_N = standardised(rewards_N, groups_N, ddof, epsilon, power=2)
-        twice = Estimator("divided twice", twice_N[batch.table.rollout_K])
+        twice = BatchAdvantages("divided twice", twice_N[batch.table.rollout_K])
         yield "double normalisation", "rewards are standardised twice", twice
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tokengym.agents.probe.batch import ProbeBatch
-from tokengym.agents.probe.estimators import Estimator, estimators
+from tokengym.agents.probe.estimators import BatchAdvantages, estimators
 from tokengym.rewards.arrays import Flags, Floats
 
 SUMMED, OWN_MEAN = "summed over tokens", "mean over its tokens"
@@ -31,7 +31,7 @@ class Hypothesis:
     parts: tuple[str, ...]
     weights_K: Floats
     unbiased: bool
-    estimator: Estimator
+    estimator: BatchAdvantages
 
     @property
     def name(self) -> str:
@@ -102,7 +102,7 @@ def _inside(ratio_K: Floats, low: float, high: float) -> tuple[Floats, Floats]:
 
 def build(
     batch: ProbeBatch,
-    estimator: Estimator,
+    estimator: BatchAdvantages,
     weighting: Weighting,
     ratio: Ratio,
     mask_K: Flags,

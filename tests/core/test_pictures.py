@@ -132,21 +132,19 @@ def test_trips_are_drawn_as_they_are_walked(level: str) -> None:
 def test_stock_and_leases_are_drawn_as_they_were() -> None:
     world, record = played("warehouse", "stock", "noisy")
     *_, last = replay(WarehouseWorld.cast(world), record)
-    for axes, one in zip(
-        warehouse.render_episode(world, record, "").axes,
-        last.after.session.inventories,
-        strict=True,
-    ):
+    stock: Any = last.after.session
+    axes_of_items = warehouse.render_episode(world, record, "").axes
+    for axes, one in zip(axes_of_items, stock.inventories, strict=True):
         shown = drawn(axes)
         assert shown["in the morning"] == [day.on_hand for day in one.days]
         assert shown["sold"] == [day.sold for day in one.days]
         assert shown["ordered"] == [day.ordered for day in one.days]
     world, record = played("warehouse", "lease", "noisy")
     *_, last = replay(WarehouseWorld.cast(world), record)
-    session = last.after.session
+    leasing: Any = last.after.session
     bays, prices = map(drawn, warehouse.render_episode(world, record, "").axes)
-    assert prices["quoted"] == [price for _, price, _ in session.quotes]
-    assert bays["leased before"] == [taken for taken, _, _ in session.quotes]
+    assert prices["quoted"] == [price for _, price, _ in leasing.quotes]
+    assert bays["leased before"] == [taken for taken, _, _ in leasing.quotes]
 
 
 def test_a_floor_from_a_map_is_drawn(tmp_path: Path) -> None:
