@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.skipped_clauses import lost, measured
 from tests.contract.planners.terms import NO_TERMS, Closure, Terms, with_clause
 from tests.warehouse.brute_force import Leg, Shift
 from tests.warehouse.drawn import task_of, world_of
@@ -159,17 +158,6 @@ def stated(entry: Mapping[str, Any]) -> Terms:
     }
     closure = Closure(concerned, entry.get("start", 0), entry.get("end", 0))
     return NO_TERMS._replace(**terms.get(entry["kind"], {"closures": [closure]}))
-
-
-@pytest.mark.nightly
-def test_whoever_skips_a_clause_loses_a_twentieth_of_the_optimum() -> None:
-    """On the Tasks that state it; `benchmarks.skipped_clauses` measures more of them."""
-    plays = measured([task_of(LEVEL, index, "test") for index in range(30)])
-    assert {*plays} == {*CLAUSES}
-    for kind, found in plays.items():
-        assert len(found) > 7
-        assert lost(found, "but_one").value > 0.05, kind
-        assert lost(found, "none_read").value > 0.3, kind
 
 
 def test_clauses_of_one_s_own_are_played() -> None:

@@ -248,13 +248,10 @@ def test_periods_are_read_as_files_write_them(
 def test_timestamps_of_orders_are_minutes_of_the_first_day(tmp_path: Path) -> None:
     slots = write(tmp_path, "slots.csv", SLOTS)
     rows = [
-        "order,release,due,sku,qty,value",
-        "A,2024-05-03 08:15,2024-05-03T09:00,nut,1,4",
+        *("order,release,due,sku,qty,value", "A,2024-05-03 08:15,2024-05-03T09:00,nut,1,4"),
         "B,2024-05-04 00:05:59,2024-05-04 00:20,bolt,1,4",
-        "C,2024-05-03 10:00,yesterday,nut,1,4",
-        "D,610,700,nut,1,4",
-        "E,2024-05-03 10:00+02:00,2024-05-03 11:00+02:00,nut,1,4",
-        "F,2024-W18,2024-W19,nut,1,4",
+        *("C,2024-05-03 10:00,yesterday,nut,1,4", "D,610,700,nut,1,4"),
+        *("E,2024-05-03 10:00+02:00,2024-05-03 11:00+02:00,nut,1,4", "F,2024-W18,2024-W19,nut,1,4"),
     ]
     book = read_orders(write(tmp_path, "orders.csv", "\n".join(rows)), slots)
     assert [(o.id, o.release, o.due) for o in book.orders] == [("A", 495, 540), ("B", 1445, 1460)]

@@ -55,14 +55,7 @@ def test_blanks_zeros_and_case_do_not_matter(said: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "",
-        "TRIP",
-        "TRIP : A0-1",
-        "WAIT",
-        "WAIT 0",
-        "WAIT 1000",
-        "WAIT -3",
-        "TRIP O1 A0-1",
+        *("", "TRIP", "TRIP : A0-1", "WAIT", "WAIT 0", "WAIT 1000", "WAIT -3", "TRIP O1 A0-1"),
     ],
 )
 def test_what_is_no_command_is_none(said: str) -> None:

@@ -1,16 +1,14 @@
 """The optimum of items that share deliveries and room is what trying every order finds."""
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from tests.warehouse.drawn import task_of
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.warehouse.games.stock.model import Joint, StockModel
-from tokengym.envs.warehouse.games.stock.oracle import Solution, evaluate, optimal
-from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, read_groups, read_items
+from tokengym.envs.warehouse.games.stock.oracle import Solution, optimal
+from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, read_groups
 
 
 def coupled(delivery: float = 3.0, room: int = 4, review: int = 2) -> Joint:
@@ -100,40 +98,3 @@ def test_items_whose_orders_take_different_times_are_solved_together() -> None:
         ]
         assert costs.min() == pytest.approx(least, abs=1e-9)
         assert np.allclose(costs, np.add.outer(*apart), atol=1e-9)
-
-
-def orders_apart(joint: Joint, alone: list[Solution]) -> Callable[[int, np.ndarray], np.ndarray]:
-    """Return the policy that orders what is best for each item on its own, while room lasts."""
-
-    def choose(review: int, costs: np.ndarray) -> np.ndarray:
-        shape = costs.shape[: len(alone)]
-        chosen = np.full(shape, np.inf)
-        for state in np.ndindex(*shape):
-            left, orders = joint.room - sum(state), []
-            for solution, units in zip(alone, state, strict=True):
-                if left < 0:
-                    break
-                shelf = Inventory(Item("S1", units, (), solution.joint.models[0], "poisson"))
-                (order,) = solution.best_orders(review, [shelf])
-                orders.append(order if order <= left else 0)
-                left -= orders[-1]
-            else:
-                chosen[state] = costs[(*state, *orders)]
-        return chosen
-
-    return choose
-
-
-def test_items_planned_apart_cost_much_more_than_together() -> None:
-    """The sum of three small programs is not the large one: each order would pay for a delivery."""
-    shares = []
-    for index in range(4):
-        task = task_of("stock_large", index)
-        items, (joint,) = read_items(task.instance), read_groups(task.instance)
-        alone = [Solution.of(Joint.alone(item.model)) for item in items]
-
-        start = (0, *(item.stock for item in items))
-        cost = evaluate(joint, orders_apart(joint, alone)).at_review[start]
-        reference, optimum = task.answer["reference"], task.answer["optimum"]
-        shares.append((-cost - reference) / (optimum - reference))
-    assert np.mean(shares) < 0.8

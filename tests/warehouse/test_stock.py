@@ -1,5 +1,6 @@
 """Laws of keeping stock: regrets without luck, the oracle's 1, refusals."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of, world_of
 from tokengym.envs.core.play import play
-from tokengym.envs.core.task import Task
+from tokengym.envs.core.task import canonical_json
 from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.games.stock.session import StockSession
 from tokengym.envs.warehouse.world import WarehouseWorld
@@ -20,15 +21,6 @@ LEVELS = ["stock", "stock_large"]
 def stock_session(world: WarehouseWorld) -> StockSession:
     assert isinstance(world.session, StockSession)
     return world.session
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_the_optimal_orders_earn_one_on_every_path(level: str) -> None:
-    world = world_of(level)
-    oracle = baselines("warehouse")["oracle"]
-    for index in range(6):
-        record = play(world, task_of(level, index), oracle)
-        assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
 
 
 @settings(max_examples=20)
@@ -59,14 +51,7 @@ def test_the_objective_is_minus_the_mean_of_the_realised_cost(level: str, runs: 
     for _ in range(runs):
         paths = rng.poisson([item["demand"]["poisson"] for item in task.instance["items"]])
         answer = dict(task.answer) | {"demand": paths.tolist()}
-        drawn = Task.create(
-            world=task.world,
-            level=task.level,
-            split=task.split,
-            index=task.index,
-            instance=task.instance,
-            answer=answer,
-        )
+        drawn = replace(task, answer_json=canonical_json(answer))
         turn = world.start(drawn)
         while not turn.done:
             lines = [f"REORDER S{n} {rng.integers(5)}" for n in range(1, 1 + len(paths))]
@@ -126,29 +111,6 @@ def test_orders_without_room_or_item_are_refused() -> None:
     assert turn.text.startswith(f"Refused: S1 has room for {room} more; there is no item S9.")
     inventory = stock_session(world).inventories[1]
     assert sum(inventory.due) + inventory.on_hand > 0
-
-
-def test_what_arrives_was_ordered_a_lead_time_before() -> None:
-    world = world_of("stock")
-    for index in range(4):
-        world.start(task_of("stock", index))
-        session = stock_session(world)
-        placed = []
-        for turn in range(6):
-            placed.append([min(turn + 1, one.room) for one in session.inventories])
-            before = [one.on_hand for one in session.inventories]
-            lines = [f"REORDER S{i} {n}" for i, n in enumerate(placed[-1], 1) if n]
-            world.reply("\n".join(lines) or "REORDER NONE")
-            for number, inventory in enumerate(session.inventories):
-                model, late = inventory.item.model, session.compiled.problem.late[number]
-                if turn + 1 >= model.longest:
-                    asked = session.compiled.problem.demand[number][turn]
-                    arrived = sum(
-                        units[number]
-                        for day, units in enumerate(placed)
-                        if day + model.lead + late[day] == turn + 1
-                    )
-                    assert inventory.on_hand == max(before[number] - asked, 0) + arrived
 
 
 def test_room_that_items_share_goes_to_those_named_first() -> None:

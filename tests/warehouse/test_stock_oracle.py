@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.warehouse.drawn import task_of
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.warehouse.games.stock.heuristics import (
     lean_base_stock,
@@ -19,9 +18,9 @@ from tokengym.envs.warehouse.games.stock.heuristics import (
     order_up_to,
 )
 from tokengym.envs.warehouse.games.stock.model import Joint, StockModel, poisson
-from tokengym.envs.warehouse.games.stock.oracle import Choice, evaluate, optimal
+from tokengym.envs.warehouse.games.stock.oracle import evaluate, optimal
 from tokengym.envs.warehouse.games.stock.oracle import order_up_to as ordering_up_to
-from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, read_items
+from tokengym.envs.warehouse.games.stock.rules import Inventory, Item
 
 ROOMS = {1: 24, 2: 28, 3: 26}
 LONG = {1: 400, 2: 200, 3: 60}
@@ -132,19 +131,6 @@ def test_base_stock_costs_what_is_published(lead: int, lost: int, cost: float, l
     assert values[(0, *empty)] - values[(1, *empty)] == pytest.approx(cost, abs=1e-3)
 
 
-@settings(max_examples=20)
-@given(items(), st.sampled_from([lean_base_stock, newsvendor]))
-def test_a_rules_cost_is_the_mean_over_paths(
-    model: StockModel, rule: Callable[[StockModel, int], int]
-) -> None:
-    found = cost_of(model, rule)[(0, *(1,) * model.longest)]
-
-    def follow(review: int, inventory: Inventory) -> int:
-        return max(0, min(rule(model, review) - inventory.position, inventory.room))
-
-    assert found == pytest.approx(mean_over_paths(model, follow), abs=1e-9)
-
-
 def above_the_room(model: StockModel, _review: int) -> int:
     """A level that there is never room for."""
     return model.room + 2
@@ -205,14 +191,6 @@ def test_no_mean_cost_lies_below_the_optimum(model: StockModel, seed: int) -> No
     assert mean_over_paths(model, at_random) >= least - 1e-9
 
 
-@settings(max_examples=20)
-@given(items())
-def test_the_optimum_never_exceeds_the_rules(model: StockModel) -> None:
-    best = optimal(Joint.alone(model)).at_review[0]
-    for rule in (lean_base_stock, newsvendor):
-        assert (best <= cost_of(model, rule)[0] + 1e-9).all()
-
-
 def test_nothing_is_ordered_that_arrives_after_the_end() -> None:
     model = StockModel((poisson(3.0),) * 4, 1, 0.0, 1, 1.0, 9.0, 0.0, 2.0, 15)
     last = optimal(Joint.alone(model))
@@ -257,35 +235,3 @@ def test_poisson_shares_sum_to_one() -> None:
         shares = poisson(mean)
         assert math.isclose(math.fsum(shares), 1.0)
         assert math.isclose(sum(n * p for n, p in enumerate(shares)), mean, rel_tol=1e-6)
-
-
-def capped(joint: Joint, level: int, cap: int) -> Choice:
-    """Return the policy that orders an item up to a level, but at most `cap` units."""
-    ((coming,), _) = joint.axes()
-    position = sum(coming[1:], coming[0])
-    free = np.maximum(joint.room - position, 0)
-    orders = np.minimum(np.clip(level - position, 0, cap), free)
-    return lambda _review, costs: np.take_along_axis(costs, orders, axis=-1)[..., 0]
-
-
-def least_capped(item: Item) -> float:
-    """Return the least cost of a capped base stock for one item."""
-    model, start = item.model, (0, item.stock, *item.due)
-    joint = Joint.alone(model)
-    return min(
-        float(evaluate(joint, capped(joint, level, cap)).at_review[start])
-        for level in range(model.room + 1)
-        for cap in (model.room // 6, model.room // 4, model.room // 2, model.room)
-    )
-
-
-@pytest.mark.nightly
-def test_the_best_capped_base_stock_is_far_from_the_optimum() -> None:
-    """Even with the level and the cap that suit each item best: costs and days differ too much."""
-    shares = []
-    for index in range(4):
-        task = task_of("stock", index)
-        least = sum(least_capped(item) for item in read_items(task.instance))
-        reference, optimum = task.answer["reference"], task.answer["optimum"]
-        shares.append((-least - reference) / (optimum - reference))
-    assert float(np.mean(shares)) < 0.8

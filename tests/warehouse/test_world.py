@@ -3,22 +3,19 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of, world_of
 from tokengym.envs.core.errors import EpisodeStateError, TaskError
 from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
-from tokengym.envs.registry import baselines, spec
+from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.games.picking.orders import PickingSite
 from tokengym.envs.warehouse.games.picking.session import PickSession
 from tokengym.envs.warehouse.layout import AisleLayout, MapLayout
-from tokengym.envs.warehouse.levels import LEVELS
 from tokengym.rewards.control import bounded_score
 
-EXACT = ["pick", "pick_clauses", "stock", "stock_large"]
+EXACT = ["pick", "pick_clauses", "stock", "stock_large", "lease"]
 
 
 def shift(**changes: object) -> dict[str, object]:
@@ -32,20 +29,6 @@ def shift(**changes: object) -> dict[str, object]:
     return {"mode": "pick", "site": site, "orders": orders, "stock": None} | changes
 
 
-def test_every_level_is_declared_and_drawn() -> None:
-    assert set(spec("warehouse").levels) == set(LEVELS)
-
-
-@pytest.mark.nightly
-def test_the_first_level_fits_a_small_model() -> None:
-    world = world_of("pick", prompt="terse")
-    for index in range(40):
-        for name in ("random", "oracle", "fcfs"):
-            record = play(world, task_of("pick", index), baselines("warehouse")[name])
-            assert len(record.turns[0].text) <= 760
-            assert max(len(turn.text) for turn in record.turns[1:]) <= 120
-
-
 @pytest.mark.parametrize("level", EXACT)
 def test_an_exact_optimum_is_reached_by_the_oracle(level: str) -> None:
     world = world_of(level)
@@ -54,18 +37,6 @@ def test_an_exact_optimum_is_reached_by_the_oracle(level: str) -> None:
         assert world.optimum(task)["lead"] == (1.0, True)
         record = play(world, task, baselines("warehouse")["oracle"])
         assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
-
-
-@pytest.mark.parametrize("level", list(LEVELS))
-@settings(max_examples=10)
-@given(seed=st.integers(0, 10**6))
-def test_no_random_search_beats_the_oracle(level: str, seed: int) -> None:
-    world = world_of(level)
-    task = task_of(level, seed % 2, "validation")
-    best = play(world, task, baselines("warehouse")["oracle"]).returns
-    for name in ("random", "noisy"):
-        record = play(world, task, baselines("warehouse")[name], seed=seed)
-        assert record.returns["lead"] <= best["lead"] + 2**-16
 
 
 @pytest.mark.parametrize("level", ["pick", "pick_clauses", "pick_online"])
