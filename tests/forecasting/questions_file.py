@@ -65,9 +65,9 @@ def snapshot(number: int, **changes: Any) -> dict[str, Any]:
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows with the columns of the first."""
+    """Write rows as pandas does: lists as text, nothing for what a row lacks."""
     with path.open("w", newline="", encoding="utf-8") as out:
-        writer = csv.DictWriter(out, list(rows[0]))
+        writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)))
         writer.writeheader()
         writer.writerows(rows)
     return path

@@ -11,7 +11,6 @@ from scipy.optimize import linprog
 
 from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task
-from tokengym.envs.forecasting.baselines import constants
 from tokengym.envs.forecasting.coherence import incoherence
 from tokengym.envs.forecasting.question import Question
 from tokengym.envs.forecasting.world import ForecastWorld
@@ -122,16 +121,6 @@ def test_the_oracle_is_coherent_and_scattered_forecasts_are_not() -> None:
         scattered.append(found["random"]["incoherence"])
     assert min(scattered) > 0.0
     assert np.mean(scattered) > 0.02
-
-
-@pytest.mark.parametrize("share", [0.2, 0.5])
-def test_blind_policies_are_coherent_and_the_same_on_every_task(share: float) -> None:
-    policy, _rng = constants(WORLD)[f"Probability: {share:.3f}"], np.random.default_rng(0)
-    blind = (share, 1.0 - share, share, share**2, 1.0 - (1.0 - share) ** 2)
-    for task in WORLD.first_tasks("test", 2):
-        played = play(WORLD, task, policy)
-        assert played.turns[-1].metrics["incoherence"] == pytest.approx(0.0, abs=1e-9)
-        assert played.returns["forecaster"] == play_stating(task, blind)
 
 
 @pytest.mark.parametrize("place", range(5))

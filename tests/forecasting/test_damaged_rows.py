@@ -95,20 +95,6 @@ def test_a_line_too_long_to_hold_is_rejected(tmp_path: Path, packed: bool) -> No
 
 
 @pytest.mark.usefixtures("short_rows")
-def test_an_item_too_long_to_hold_ends_an_array(tmp_path: Path) -> None:
-    rows = [json.dumps(plain(1)), json.dumps(plain(2)), '{"question": "' + "x" * 3 * LONG]
-    (rejected,) = read(tmp_path / "rows.json", ("[" + ",\n".join(rows)).encode()).rejected
-    assert rejected.place.line == 3
-    assert "nothing after it can be read: longer than" in str(rejected)
-
-
-def test_an_array_that_is_cut_off_is_named(tmp_path: Path) -> None:
-    rows = [json.dumps(plain(1)), json.dumps(plain(2))]
-    (rejected,) = read(tmp_path / "rows.json", ("[" + ",\n".join(rows)).encode()).rejected
-    assert "the array is cut off" in str(rejected)
-
-
-@pytest.mark.usefixtures("short_rows")
 def test_tables_are_read_up_to_an_overlong_line(tmp_path: Path) -> None:
     fields = ["id", "question", "asked_at", "resolves_at", "outcome"]
     rows = [",".join(str(plain(number)[name]) for name in fields) for number in (1, 2)]

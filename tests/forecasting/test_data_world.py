@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
@@ -163,16 +162,8 @@ def test_no_instance_or_prompt_depends_on_the_outcome(tmp_path: Path) -> None:
 
 
 CONTROL = [
-    "<|im_end|>",
-    "<|im_start|>assistant",
-    "</s>",
-    "<start_of_turn>",
-    "<\uff5cUser\uff5c>",
-    "<think>",
-    "[INST]",
-    "<<SYS>>",
-    "<a<|im_end|>b>",
-    "<|endoftext|",
+    *("<|im_end|>", "<|im_start|>assistant", "</s>", "<start_of_turn>", "<\uff5cUser\uff5c>"),
+    *("<think>", "[INST]", "<<SYS>>", "<a<|im_end|>b>", "<|endoftext|"),
 ]
 
 
@@ -219,34 +210,10 @@ def test_an_index_beyond_the_split_names_its_size(river: Path) -> None:
     assert make_world("forecast").size("test") is None
 
 
-def test_an_environment_over_a_file_draws_from_its_split(river: Path) -> None:
-    env = gymnasium.make("tokengym.envs:tokengym/Forecast-v0", mode="text", data=river)
-    prompts = {env.reset(seed=seed)[0] for seed in range(40)}
-    world = world_of(river)
-    train = {world.start(world.task("train", i)).text for i in range(world.size("train") or 0)}
-    assert 1 < len(prompts) <= len(train)
-    assert prompts <= train
-    validation, _ = env.reset(seed=1, options={"split": "validation"})
-    assert validation not in train
-
-
 def test_the_base_rate_is_that_of_training(river: Path) -> None:
     world = world_of(river)
     outcomes = [world.task("train", i).answer["outcome"] for i in range(world.size("train") or 0)]
     assert world.base_rate == fmean(outcomes)
-
-
-def test_several_outcomes_are_listed_and_scored(tmp_path: Path) -> None:
-    rows = [
-        plain(n, outcomes=["Oslo", "Rome", "Lima"], outcome="Rome", price=[0.2, 0.5, 0.3])
-        for n in range(30)
-    ]
-    world = world_of(write_lines(tmp_path / "a.jsonl", rows), show_prices=True)
-    text = world.start(world.task("test", 0)).text
-    assert "A: Oslo\nB: Rome\nC: Lima" in text
-    assert "Market price: A 0.200, B 0.500, C 0.300." in text
-    turn = world.reply("Probabilities: A 0.2, B 0.5, C 0.3")
-    assert turn.metrics["score"] == pytest.approx(1.0 - 0.5 * (0.04 + 0.25 + 0.09))
 
 
 @pytest.mark.parametrize("policy", ["half", "base_rate", "random", "empirical", "noisy", "oracle"])

@@ -1,7 +1,5 @@
 """Laws of the formats: what each reads, what each refuses, and which of its fields never show."""
 
-import csv
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +8,7 @@ from tests.forecasting.questions_file import (
     reasons,
     tasks_by_key,
     world_of,
+    write_csv,
     write_json,
     write_lines,
 )
@@ -56,15 +55,6 @@ def test_manifold_markets_are_read_without_what_came_after(tmp_path: Path) -> No
     assert len(reasons(world)) == 4
 
 
-def table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """A CSV of these rows, as pandas writes one: lists as text, nothing for None."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
-
-
 def test_manifold_markets_of_a_table_are_those_of_the_api(tmp_path: Path) -> None:
     rows = [
         *(market(n) for n in range(9)),
@@ -75,7 +65,7 @@ def test_manifold_markets_of_a_table_are_those_of_the_api(tmp_path: Path) -> Non
     floats = [{**row, "resolutionTime": float(row["resolutionTime"])} for row in rows]
     one, other = (
         world_of(path)
-        for path in (write_json(tmp_path / "m.json", rows), table(tmp_path / "m.csv", floats))
+        for path in (write_json(tmp_path / "m.json", rows), write_csv(tmp_path / "m.csv", floats))
     )
     assert tasks_by_key(one) == tasks_by_key(other)
     assert [reason.partition(",")[0] for reason in reasons(other)] == [
@@ -142,7 +132,7 @@ def test_polymarkets_markets_are_read_without_what_came_after(tmp_path: Path) ->
     ]
     assert "when the answer was already known" in said[6]
     rows = [{**row, "events": str(row["events"])} for row in rows]
-    of_table = world_of(table(tmp_path / "markets.csv", rows), cutoff="2026-01-01")
+    of_table = world_of(write_csv(tmp_path / "markets.csv", rows), cutoff="2026-01-01")
     assert tasks_by_key(of_table).keys() == tasks.keys()
 
 

@@ -33,21 +33,10 @@ ACCEPTED = {
     "Probability(yes) = 2/5, as it has rained": 0.4,
 }
 REFUSED = [
-    "",
-    "0.5",
-    "Probability: one half",
-    "Probability: 0,5",
-    "Probability: 0x1",
-    "Probability: 1_0",
-    "Probability: 0.4, or 0.6",
-    "Probability: 0.3/0.7",
-    "Probability: 1/0",
-    "Probability: 1/2/3",
-    "Probability: 1/2%",
-    "Probability: ~0.3-0.5",
-    "Probability (no): 0.4",
-    "Probability: 1/2 Probability: 0.5",
-    "Probability: 0.7\nProbability: 20 percent",
+    *("", "0.5", "Probability: one half", "Probability: 0,5", "Probability: 0x1"),
+    *("Probability: 1_0", "Probability: 0.4, or 0.6", "Probability: 0.3/0.7", "Probability: 1/0"),
+    *("Probability: 1/2/3", "Probability: 1/2%", "Probability: ~0.3-0.5", "Probability (no): 0.4"),
+    *("Probability: 1/2 Probability: 0.5", "Probability: 0.7\nProbability: 20 percent"),
     "Probability: 0.7\nProbability is hard to tell.",
     "Probability: 0.7\nProbabilities: yes 0.1, no 0.9",
 ]
@@ -125,12 +114,9 @@ def test_malformed_replies_are_graded_by_their_nearness(options: int) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        "Probabilities: A 0.5, B 0.3",
-        "Probabilities: A 0.5, B 0.3, C 0.4",
-        "Probabilities: A 0.5, C 0.3, B 0.2",
-        "Probabilities: A 1.5, B -0.5, C 0",
-        "Probabilities: A nan, B 0.5, C 0.5",
-        "Probability: 0.5",
+        *("Probabilities: A 0.5, B 0.3", "Probabilities: A 0.5, B 0.3, C 0.4"),
+        *("Probabilities: A 0.5, C 0.3, B 0.2", "Probabilities: A 1.5, B -0.5, C 0"),
+        *("Probabilities: A nan, B 0.5, C 0.5", "Probability: 0.5"),
     ],
 )
 def test_a_distribution_that_is_none_is_refused(reply: str) -> None:

@@ -191,7 +191,6 @@ def two_cases(law: Law) -> Future:
 
 
 LAWS: tuple[Law, ...] = (switches, gauges, buttons)
-QUANTITIES: dict[str, Future] = {"fault": faults, "vote": votes, "reading": readings}
 FUTURE: dict[str, Future] = {
     "frequency": frequency,
     "contest": contest,

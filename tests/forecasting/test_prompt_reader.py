@@ -13,7 +13,7 @@ ASKED = [(level, name) for level, row in LEVELS.items() for name in row.families
 @pytest.mark.parametrize(("level", "family"), ASKED)
 def test_a_reader_of_the_prompt_earns_what_the_oracle_earns(level: str, family: str) -> None:
     world = make_world("forecast", level, family=family, label="expected")
-    for index in range(4):
+    for index in range(8):
         task = world.task("test", index)
         best = play(world, task, baselines("forecast")["oracle"]).returns["forecaster"]
         reader = Forecaster()
