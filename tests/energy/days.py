@@ -1,8 +1,33 @@
-"""Files of a home's days for the energy tests."""
+"""Files of a home's days, and of prices as ENTSO-E's platform writes them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
+
+BERLIN = ZoneInfo("Europe/Berlin")
+HOUR = timedelta(hours=1)
+Price = tuple[datetime, timedelta, float | str]
+"""When a price begins, how long it is stated to be valid, and its cell."""
+
+
+def price_file(
+    path: Path, prices: Sequence[Price], sequence: str = "Sequence 1", *, marked: bool = True
+) -> Path:
+    """Prices per MWh; times that clocks repeat are marked."""
+
+    def written(time: datetime) -> str:
+        local = time.astimezone(BERLIN)
+        repeated = local.replace(fold=1 - local.fold).utcoffset() != local.utcoffset()
+        return f"{local:%d/%m/%Y %H:%M:%S}" + f" ({local.tzname()})" * (marked and repeated)
+
+    lines = [
+        f'"{written(t)} - {written(t + valid)}","BZN|DE-LU","{sequence}","{cell}"'
+        for t, valid, cell in prices
+    ]
+    header = '"MTU (CET/CEST)","Area","Sequence","Day-ahead Price (EUR/MWh)"'
+    path.write_text("\n".join([header, *lines]))
+    return path
 
 
 def days_file(

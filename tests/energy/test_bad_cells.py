@@ -10,17 +10,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.energy.data import read
 
 WORDS = (
-    "unavailable",
-    "unknown",
-    "#N/A",
-    "--",
-    "n/a",
-    "NULL",
-    "None",
-    "NaN",
-    "-",
-    ".",
-    "N/E",
+    *("unavailable", "unknown", "#N/A", "--", "n/a", "NULL", "None", "NaN", "-", ".", "N/E"),
     "#REF!",
 )
 

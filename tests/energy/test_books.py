@@ -1,7 +1,6 @@
 """A second bookkeeper: objective and metrics of bad episodes, from their texts alone."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,13 +9,11 @@ from hypothesis import strategies as st
 
 from tests.contract.planners.energy import read
 from tests.contract.planners.site import Site
+from tests.energy.drawn import task_of, world_of
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import spec
-
-WorldOf = Callable[..., EnergyWorld]
-TaskOf = Callable[[str, int], Task]
 
 POWERS = st.one_of(
     st.lists(st.floats(-9.0, 9.0), min_size=1, max_size=24),
@@ -45,7 +42,7 @@ def replies(world: EnergyWorld, task: Task, powers: list[float]) -> tuple[Turn, 
 @settings(deadline=None, max_examples=12)
 @given(index=st.integers(0, 3), powers=POWERS)
 def test_cost_and_misses_follow_from_the_texts_and_the_replies(
-    level: str, world_of: WorldOf, task_of: TaskOf, index: int, powers: list[float]
+    level: str, index: int, powers: list[float]
 ) -> None:
     turn, books, first = replies(world_of(level), task_of(level, index), powers)
     books.close()
@@ -60,9 +57,7 @@ def test_cost_and_misses_follow_from_the_texts_and_the_replies(
 
 @settings(deadline=None, max_examples=30)
 @given(index=st.integers(0, 3), powers=POWERS)
-def test_what_an_early_end_leaves_counts_as_missed_in_full(
-    world_of: WorldOf, task_of: TaskOf, index: int, powers: list[float]
-) -> None:
+def test_what_an_early_end_leaves_counts_as_missed_in_full(index: int, powers: list[float]) -> None:
     world = world_of("small", terminate_on_violation=True)
     turn, books, first = replies(world, world.adopt(task_of("small", index)), powers)
     if first < 0:

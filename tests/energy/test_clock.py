@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.energy.days import days_file
+from tests.energy.drawn import world_of
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.energy.data import TimeSeries, read, resample_to
 from tokengym.envs.energy.levels import LEVELS
-from tokengym.envs.energy.world import EnergyWorld
-
-WorldOf = Callable[..., EnergyWorld]
 
 
 def edit(path: Path, change: Callable[[list[str]], list[str]]) -> Path:
@@ -48,7 +46,7 @@ def test_no_window_crosses_missing_rows(
                 assert not start - level.history < cut < start + level.steps
 
 
-def test_a_window_shows_the_hours_of_its_own_stretch(tmp_path: Path, world_of: WorldOf) -> None:
+def test_a_window_shows_the_hours_of_its_own_stretch(tmp_path: Path) -> None:
     path = edit(days_file(tmp_path / "home.csv"), lambda lines: lines[:100] + lines[105:])
     world, series = world_of("day", data=path), read(path)
     for task in world.first_tasks("train", 8):
@@ -105,7 +103,7 @@ def test_clock_changes_in_times_with_an_offset_are_cuts(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_other_steps_are_named_or_resampled(tmp_path: Path, world_of: WorldOf) -> None:
+def test_other_steps_are_named_or_resampled(tmp_path: Path) -> None:
     quarters = days_file(tmp_path / "quarters.csv", minutes=15)
     with pytest.raises(DataError, match=r"data 15: play them at 'soma', or give resample=True"):
         world_of("day", data=quarters)

@@ -1,19 +1,18 @@
 """Laws of the readers: good files are played, bad ones refused with file, line and reason."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.energy.drawn import world_of
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.task import Task
 from tokengym.envs.energy.data import TimeSeries, read
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines
 
-WorldOf = Callable[..., EnergyWorld]
 Rows = list[list[object]]
 
 PLAIN = ["time", "load_kw", "pv_kw", "price_import", "price_export", "grid_up"]
@@ -89,7 +88,7 @@ def oracle_return(world: EnergyWorld, task: Task) -> float:
 
 
 @pytest.mark.parametrize("level", ["small", "day"])
-def test_tasks_from_files_show_their_numbers(level: str, plain: Path, world_of: WorldOf) -> None:
+def test_tasks_from_files_show_their_numbers(level: str, plain: Path) -> None:
     world, series = world_of(level, data=str(plain)), read(plain)
     task = world.task("train", 0)
     assert task == world_of(level, data=[plain]).task("train", 0)
@@ -111,25 +110,6 @@ def test_epochs_are_times_too(tmp_path: Path) -> None:
     )
 
 
-def test_quarter_hours_are_read_as_such(tmp_path: Path, world_of: WorldOf) -> None:
-    path = write(tmp_path / "quarters.csv", PLAIN, plain_rows(10, minutes=15))
-    world = world_of("soma", data=path)
-    assert oracle_return(world, world.task("train", 0)) == 1.0
-    with pytest.raises(DataError, match="60 minutes, the data 15"):
-        world_of("day", data=path)
-
-
-def test_citylearn_solar_generation_becomes_kilowatts(
-    citylearn: tuple[Path, Path], world_of: WorldOf
-) -> None:
-    series = read(citylearn)
-    assert series.start == 0
-    assert max(series.pv) == pytest.approx(4.0 * 400.0 / 1000.0)
-    assert series.price[16] == 0.54
-    world = world_of("day", data=[str(path) for path in citylearn])
-    assert oracle_return(world, world.task("test", 0)) == 1.0
-
-
 def test_citylearn_outages_are_read(tmp_path: Path) -> None:
     rows = [[*row, int(at == 30)] for at, row in enumerate(building_rows())]
     building = write(tmp_path / "Building_1.csv", [*BUILDING, "power_outage"], rows)
@@ -145,9 +125,7 @@ def test_pymgrid_columns_may_bear_their_names(pymgrid: tuple[Path, Path, Path]) 
     assert read(pymgrid, most_load=1000.0) == by_order
 
 
-def test_citylearn_weather_heats_a_house(
-    citylearn: tuple[Path, Path], tmp_path: Path, world_of: WorldOf
-) -> None:
+def test_citylearn_weather_heats_a_house(citylearn: tuple[Path, Path], tmp_path: Path) -> None:
     rows: Rows = [[3.0 + hour % 24 / 4] for hour in range(DAYS * 24)]
     weather = write(tmp_path / "weather.csv", ["Outdoor Drybulb Temperature [C]"], rows)
     series = read([weather, *citylearn])
@@ -159,9 +137,7 @@ def test_citylearn_weather_heats_a_house(
     assert oracle_return(world, task) == 1.0
 
 
-def test_a_load_beyond_a_home_needs_a_connection_to_match(
-    pymgrid: tuple[Path, Path, Path], world_of: WorldOf
-) -> None:
+def test_a_load_beyond_a_home_needs_a_connection_to_match(pymgrid: tuple[Path, Path, Path]) -> None:
     with pytest.raises(DataError, match=r"load\.csv, line 2: load is 300\.0: .*import_cap_kw"):
         world_of("day", data=pymgrid)
     world = world_of(
@@ -173,7 +149,7 @@ def test_a_load_beyond_a_home_needs_a_connection_to_match(
     assert oracle_return(world, task) == 1.0
 
 
-def test_outages_in_data_are_played_at_stated_chances(tmp_path: Path, world_of: WorldOf) -> None:
+def test_outages_in_data_are_played_at_stated_chances(tmp_path: Path) -> None:
     rows = plain_rows()
     for at in range(20, len(rows), 48):
         rows[at][5] = 0
@@ -185,9 +161,7 @@ def test_outages_in_data_are_played_at_stated_chances(tmp_path: Path, world_of: 
 
 
 @pytest.mark.nightly
-def test_sales_dearer_than_purchases_are_shown_and_solved(
-    tmp_path: Path, world_of: WorldOf
-) -> None:
+def test_sales_dearer_than_purchases_are_shown_and_solved(tmp_path: Path) -> None:
     rows = plain_rows()
     for row in rows:
         row[4] = 0.3 if row[3] == 0.2 else 0.1
@@ -200,7 +174,7 @@ def test_sales_dearer_than_purchases_are_shown_and_solved(
 
 
 @pytest.mark.nightly
-def test_no_day_of_the_data_is_in_two_splits(plain: Path, world_of: WorldOf) -> None:
+def test_no_day_of_the_data_is_in_two_splits(plain: Path) -> None:
     world = world_of("day", data=plain)
     days = {
         split: {world.task(split, index).instance["source"] for index in range(25)}
@@ -309,9 +283,7 @@ def test_files_no_reader_knows_are_refused(tmp_path: Path, plain: Path) -> None:
         read(write(tmp_path / "empty.csv", PLAIN, []))
 
 
-def test_a_level_is_refused_data_without_its_columns(
-    plain: Path, world_of: WorldOf, tmp_path: Path
-) -> None:
+def test_a_level_is_refused_data_without_its_columns(plain: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="'outside'"):
         world_of("household", data=plain)
     short = write(tmp_path / "short.csv", PLAIN, plain_rows(1))
@@ -327,7 +299,7 @@ def test_series_of_equal_content_have_equal_names(plain: Path) -> None:
     assert changed.digest != one.digest
 
 
-def test_three_windows_are_enough_for_every_split(tmp_path: Path, world_of: WorldOf) -> None:
+def test_three_windows_are_enough_for_every_split(tmp_path: Path) -> None:
     world = world_of("day", data=write(tmp_path / "short.csv", PLAIN, plain_rows(4)))
     sources = {world.task(split).instance["source"] for split in ("train", "validation", "test")}
     assert len(sources) == 3

@@ -1,19 +1,16 @@
 """Laws of a user's own devices and budget: validated, kept by the Task, scored to the optimum."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.energy.days import days_file
+from tests.energy.drawn import world_of
 from tokengym.envs.core.errors import OptionError, TaskError
 from tokengym.envs.core.play import play
-from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines
-
-WorldOf = Callable[..., EnergyWorld]
 
 OWN = {
     "battery_kwh": 13.5,
@@ -25,9 +22,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("own_days", [False, True])
-def test_every_task_has_the_devices_that_were_asked_for(
-    own_days: bool, tmp_path: Path, world_of: WorldOf
-) -> None:
+def test_every_task_has_the_devices_that_were_asked_for(own_days: bool, tmp_path: Path) -> None:
     data = {"data": days_file(tmp_path / "home.csv")} if own_days else {}
     world = world_of("small", **OWN, **data)
     task = world.task("train", 0)
@@ -56,7 +51,7 @@ def test_every_task_has_the_devices_that_were_asked_for(
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused_by_name(
-    options: dict[str, object], reason: str, world_of: WorldOf
+    options: dict[str, object], reason: str
 ) -> None:
     with pytest.raises(OptionError, match=reason.replace("+", re.escape("+"))):
         world_of("small", **options)
@@ -65,15 +60,13 @@ def test_a_value_that_makes_no_sense_is_refused_by_name(
 
 
 @pytest.mark.nightly
-def test_why_no_instance_is_usable_is_said(tmp_path: Path, world_of: WorldOf) -> None:
+def test_why_no_instance_is_usable_is_said(tmp_path: Path) -> None:
     path = days_file(tmp_path / "home.csv")
     with pytest.raises(TaskError, match=r"refused 200 times: the load exceeds .* of 0\.5 kW"):
         world_of("small", data=path, import_cap_kw=0.5).task()
 
 
-def test_free_energy_is_played_only_where_something_can_be_saved(
-    tmp_path: Path, world_of: WorldOf
-) -> None:
+def test_free_energy_is_played_only_where_something_can_be_saved(tmp_path: Path) -> None:
     """Only wear costs anything then; holding still costs none where the reserve is kept anyway."""
     path = days_file(tmp_path / "free.csv", price=lambda hour: 0.0, resale=lambda hour: 0.0)
     for task in world_of("small", data=path).first_tasks("train", 6):
@@ -81,7 +74,7 @@ def test_free_energy_is_played_only_where_something_can_be_saved(
 
 
 @pytest.mark.parametrize("level", ["small", "household"])
-def test_a_budget_may_be_spent_to_its_last_token(level: str, world_of: WorldOf) -> None:
+def test_a_budget_may_be_spent_to_its_last_token(level: str) -> None:
     world, strict = world_of(level, cost_budget=1.5), world_of(level)
     task, rng = world.task("train", 1), np.random.default_rng(0)
     assert task.instance["budget"] == 1.5
@@ -100,7 +93,7 @@ def test_a_budget_may_be_spent_to_its_last_token(level: str, world_of: WorldOf) 
 
 
 @pytest.mark.parametrize("budget", [0.0, 2.0])
-def test_planning_rules_keep_a_budget_and_use_it(budget: float, world_of: WorldOf) -> None:
+def test_planning_rules_keep_a_budget_and_use_it(budget: float) -> None:
     world, _rng = world_of("small", cost_budget=budget), np.random.default_rng(0)
     for name in ("mpc", "lagrangian"):
         returns = []

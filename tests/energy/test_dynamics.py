@@ -1,18 +1,16 @@
 """Laws of the plants: energy is conserved, physics clips, safety does not."""
 
 import math
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
+from tests.energy.drawn import plant_of
+from tokengym.envs.energy.microgrid import LOST_LOAD
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.step_result import TOLERANCE, State
 from tokengym.envs.registry import spec
-
-PlantOf = Callable[[str, int], Plant]
 
 quick = settings(deadline=None, max_examples=80)
 powers = st.floats(-20.0, 20.0, allow_nan=False)
@@ -31,10 +29,9 @@ def run(plant: Plant, commanded: list[tuple[float, ...]]) -> list[State]:
 @quick
 @given(levels, indices, st.data())
 def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
-    plant_of: PlantOf, level: str, index: int, data: st.DataObject
+    level: str, index: int, data: st.DataObject
 ) -> None:
     grid = plant_of(level, index)
-    assert isinstance(grid, Microgrid)
     step = data.draw(st.integers(0, grid.steps - 1))
     charged = data.draw(st.floats(0.0, 12.0)) if grid.car else 0.0
     state = State(data.draw(st.floats(0.0, grid.capacity)), charged, (), 20.0, 1.0)
@@ -80,29 +77,9 @@ def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
 
 
 @quick
-@given(levels, indices, st.data())
-def test_charging_never_sheds_load(
-    plant_of: PlantOf, level: str, index: int, data: st.DataObject
-) -> None:
-    grid = plant_of(level, index)
-    assert isinstance(grid, Microgrid)
-    step = data.draw(st.integers(0, grid.steps - 1))
-    state = State(data.draw(st.floats(0.0, grid.capacity)))
-    commands = tuple(data.draw(st.floats(0.0, 20.0)) for _ in grid.devices)
-    outcome = grid.advance(step, state, commands)
-    done = dict(zip(grid.devices, outcome.done, strict=True))
-    available = grid.import_cap * grid.up[step] + grid.pv[step]
-    drawn = sum(done.values())
-    assert drawn <= max(available - grid.load[step], 0.0) + 1e-9
-
-
-@quick
 @given(indices, st.data())
-def test_a_car_charges_at_home_within_its_range_and_need(
-    plant_of: PlantOf, index: int, data: st.DataObject
-) -> None:
+def test_a_car_charges_at_home_within_its_range_and_need(index: int, data: st.DataObject) -> None:
     grid = plant_of("household", index)
-    assert isinstance(grid, Microgrid)
     assert grid.car is not None
     step, charged = data.draw(st.integers(0, grid.steps - 1)), data.draw(st.floats(0.0, 12.0))
     state = grid.initial._replace(charged=min(charged, grid.car.need))
@@ -115,11 +92,8 @@ def test_a_car_charges_at_home_within_its_range_and_need(
 
 @quick
 @given(indices, st.data())
-def test_a_house_follows_its_heat_balance(
-    plant_of: PlantOf, index: int, data: st.DataObject
-) -> None:
+def test_a_house_follows_its_heat_balance(index: int, data: st.DataObject) -> None:
     grid = plant_of("household", index)
-    assert isinstance(grid, Microgrid)
     assert grid.house
     house, step = grid.house, data.draw(st.integers(0, grid.steps - 1))
     indoor, wanted = data.draw(st.floats(10.0, 30.0)), data.draw(powers)
@@ -138,11 +112,8 @@ def test_a_house_follows_its_heat_balance(
 @pytest.mark.nightly
 @quick
 @given(indices, st.lists(st.floats(-5.0, 5.0), min_size=24, max_size=24))
-def test_no_house_misses_its_band_beyond_the_worst(
-    plant_of: PlantOf, index: int, wanted: list[float]
-) -> None:
+def test_no_house_misses_its_band_beyond_the_worst(index: int, wanted: list[float]) -> None:
     grid = plant_of("household", index)
-    assert isinstance(grid, Microgrid)
     assert grid.house
     states = run(grid, [(power, power, power) for power in wanted])
     for step, state in enumerate(states[1:]):
@@ -152,9 +123,7 @@ def test_no_house_misses_its_band_beyond_the_worst(
 
 @quick
 @given(levels, indices)
-def test_the_end_values_charge_at_the_worst_price(
-    plant_of: PlantOf, level: str, index: int
-) -> None:
+def test_the_end_values_charge_at_the_worst_price(level: str, index: int) -> None:
     plant = plant_of(level, index)
     start = plant.initial
     assert plant.closing(start) == 0.0
@@ -166,9 +135,8 @@ def test_the_end_values_charge_at_the_worst_price(
 
 @quick
 @given(st.integers(0, 9))
-def test_the_reserve_returns_after_an_outage_within_reach(plant_of: PlantOf, index: int) -> None:
+def test_the_reserve_returns_after_an_outage_within_reach(index: int) -> None:
     grid = plant_of("outages", index)
-    assert isinstance(grid, Microgrid)
     before = grid.schedule[0]
     for up, reserve, scheduled in zip(grid.up, grid.reserve, grid.schedule, strict=True):
         assert reserve <= scheduled

@@ -1,18 +1,16 @@
 """Laws of the key performance indicators: counted from what was done, and averaged by policy."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.energy.days import days_file
+from tests.energy.drawn import world_of
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.energy.report import indicator_scores
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.rewards.estimates import Estimate
-
-WorldOf = Callable[..., EnergyWorld]
 
 
 def play_zero(world: EnergyWorld) -> Turn:
@@ -23,7 +21,7 @@ def play_zero(world: EnergyWorld) -> Turn:
     return turn
 
 
-def test_an_idle_battery_changes_nothing_at_home(tmp_path: Path, world_of: WorldOf) -> None:
+def test_an_idle_battery_changes_nothing_at_home(tmp_path: Path) -> None:
     path = days_file(tmp_path / "home.csv")
     lines = path.read_text().splitlines()
     rows = [f"{line},{0.1 * (at % 5):.1f}" for at, line in enumerate(lines[1:])]
@@ -41,7 +39,7 @@ def test_an_idle_battery_changes_nothing_at_home(tmp_path: Path, world_of: World
     assert "discomfort" not in metrics
 
 
-def test_a_cold_house_draws_no_more_than_its_load(world_of: WorldOf) -> None:
+def test_a_cold_house_draws_no_more_than_its_load() -> None:
     world = world_of("household")
     metrics, instance = play_zero(world).metrics, world.task("train", 0).instance
     assert metrics["discomfort"] == pytest.approx(metrics["total_cost"])
@@ -50,7 +48,7 @@ def test_a_cold_house_draws_no_more_than_its_load(world_of: WorldOf) -> None:
     assert metrics["peak_import"] == pytest.approx(net.max())
 
 
-def test_the_indicators_of_a_policy_are_means_over_its_tasks(world_of: WorldOf) -> None:
+def test_the_indicators_of_a_policy_are_means_over_its_tasks() -> None:
     world = world_of("small")
     tasks = world.first_tasks("test", 2)
     ends = [[{"total_money_cost": cost, "peak_import": 2.0}] for cost in (1.0, 3.0)]

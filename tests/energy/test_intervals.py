@@ -7,21 +7,17 @@ import itertools
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.energy.days import BERLIN, HOUR, Price, price_file
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.energy.data import TimeSeries, read
 
-BERLIN = ZoneInfo("Europe/Berlin")
 SWITCH = datetime(2025, 9, 30, 22, tzinfo=UTC)
-HOUR, QUARTER = timedelta(hours=1), timedelta(minutes=15)
-HEADER = '"MTU (CET/CEST)","Area","Sequence","Day-ahead Price (EUR/MWh)"'
-Price = tuple[datetime, timedelta, float | str]
-"""When a price begins, how long it is stated to be valid, and its cell."""
+QUARTER = timedelta(minutes=15)
 
 
 def steps(begin: datetime, end: datetime, step: timedelta) -> list[datetime]:
@@ -37,22 +33,6 @@ def load_file(path: Path, times: Sequence[datetime]) -> Path:
     """A load in times with the offset that Berlin has then."""
     lines = [f"{t.astimezone(BERLIN).isoformat()},0.5,0.1" for t in times]
     path.write_text("\n".join(["time,load_kw,pv_kw", *lines]))
-    return path
-
-
-def price_file(path: Path, prices: Sequence[Price], sequence: str = "Sequence Sequence 1") -> Path:
-    """Prices per MWh as the platform writes them; times that clocks repeat are marked."""
-
-    def written(time: datetime) -> str:
-        local = time.astimezone(BERLIN)
-        repeated = local.replace(fold=1 - local.fold).utcoffset() != local.utcoffset()
-        return f"{local:%d/%m/%Y %H:%M:%S}" + f" ({local.tzname()})" * repeated
-
-    lines = [
-        f'"{written(t)} - {written(t + valid)}","BZN|DE-LU","{sequence}","{cell}"'
-        for t, valid, cell in prices
-    ]
-    path.write_text("\n".join([HEADER, *lines]))
     return path
 
 

@@ -4,8 +4,8 @@ The rows are made up; headers, preamble and marks are those that PVWatts 8 and t
 Platform write.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.energy import days
+from tests.energy.days import BERLIN, HOUR
+from tests.energy.drawn import world_of
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.play import play
 from tokengym.envs.energy.data import TimeSeries, read
-from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines
 
-BERLIN = ZoneInfo("Europe/Berlin")
 START = datetime(2024, 3, 26, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 PREAMBLE = """"PVWatts: Hourly PV Performance Data"
 "Requested Location:","Berlin"
 "Latitude (deg N):","52.53"
@@ -57,24 +57,8 @@ def sun_file(path: Path, first: datetime = datetime(2023, 3, 20), days: int = 30
     return path
 
 
-def price_file(
-    path: Path, values: Mapping[datetime, float], step: timedelta = HOUR, *, marked: bool = True
-) -> Path:
-    """Prices per MWh as the platform writes them; hours that clocks repeat are marked."""
-
-    def written(time: datetime) -> str:
-        local = time.astimezone(ZoneInfo("Europe/Brussels"))
-        other = local.replace(fold=1 - local.fold).utcoffset()
-        mark = f" ({local.tzname()})" if marked and other != local.utcoffset() else ""
-        return f"{local:%d/%m/%Y %H:%M:%S}{mark}"
-
-    header = '"MTU (CET/CEST)","Area","Sequence","Day-ahead Price (EUR/MWh)"'
-    lines = [
-        f'"{written(t)} - {written(t + step)}","BZN|DE-LU","Sequence 1","{price}"'
-        for t, price in values.items()
-    ]
-    path.write_text("\n".join([header, *lines]))
-    return path
+def price_file(path: Path, values: Mapping[datetime, float], *, marked: bool = True) -> Path:
+    return days.price_file(path, [(t, HOUR, price) for t, price in values.items()], marked=marked)
 
 
 def hourly(count: int, first: datetime = START) -> list[datetime]:
@@ -159,27 +143,6 @@ def test_the_report_names_overlaps_and_omissions(tmp_path: Path) -> None:
     assert series.start == 7 * 60
 
 
-def test_quarter_prices_are_averaged_and_hours_repeated(
-    tmp_path: Path,
-) -> None:
-    quarter = timedelta(minutes=15)
-    quarters = {START + k * quarter: 4.0 * k for k in range(96)}
-    hours = dict.fromkeys(hourly(24), 0.7)
-    sun = sun_file(tmp_path / "sun.csv")
-    averaged = read(
-        [load_file(tmp_path / "a.csv", hours), sun,
-         price_file(tmp_path / "q.csv", quarters, quarter)], zone=BERLIN,
-    )  # fmt: skip
-    assert averaged.price[:3] == (0.006, 0.022, 0.038)  # means of 0 to 12, 16 to 28, 32 to 44
-    repeated = read(
-        [load_file(tmp_path / "b.csv", dict.fromkeys(quarters, 0.7)), sun,
-         price_file(tmp_path / "h.csv", {t: 40.0 + k for k, t in enumerate(hours)})], zone=BERLIN,
-    )  # fmt: skip
-    assert (repeated.minutes, repeated.steps) == (15, 96)
-    assert repeated.price[:9] == (0.04,) * 4 + (0.041,) * 4 + (0.042,)
-    assert repeated.pv[28:33] == (repeated.pv[28],) * 4 + (repeated.pv[32],)
-
-
 STATED = {
     "CET/CEST": "Europe/Brussels",
     "EET/EEST": "Europe/Athens",
@@ -216,7 +179,7 @@ def test_the_hour_that_clocks_repeat_has_two_prices(marked: bool, tmp_path: Path
     assert series.cuts == ((25, 120),)
 
 
-def test_the_old_form_and_later_auctions_of_the_platform(tmp_path: Path) -> None:
+def test_the_old_form_of_the_platform_is_read(tmp_path: Path) -> None:
     load = load_file(tmp_path / "load.csv", dict.fromkeys(hourly(48), 0.7))
     sun = sun_file(tmp_path / "sun.csv")
     rows = [
@@ -230,19 +193,16 @@ def test_the_old_form_and_later_auctions_of_the_platform(tmp_path: Path) -> None
     old.write_text("\n".join([header, *rows]))
     series = read([load, sun, old], zone=BERLIN)
     assert series.price[:3] == (0.0, 0.001, 0.002)
-    new = price_file(tmp_path / "new.csv", dict.fromkeys(hourly(48), 50.0))
-    second = [line.replace("Sequence 1", "Sequence 2") for line in new.read_text().split("\n")[1:]]
-    new.write_text("\n".join([new.read_text(), *second]))
-    report = read([load, sun, new], zone=BERLIN).report
-    assert [(row.rows, row.why) for row in report.dropped] == [(48, "prices of a later auction")]
-    assert report.rows["new.csv"] == 96
 
 
-def change(path: Path, old: str, new: str, count: int = 1) -> Path:
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, count))
-    return path
+@pytest.fixture
+def three(tmp_path: Path) -> list[Path]:
+    """A load, its sun and its prices."""
+    return [
+        load_file(tmp_path / "l.csv", dict.fromkeys(hourly(48), 0.7)),
+        sun_file(tmp_path / "s.csv"),
+        price_file(tmp_path / "p.csv", dict.fromkeys(hourly(48), 50.0)),
+    ]
 
 
 UNFIT: Sequence[tuple[str, str, str, str]] = (
@@ -263,41 +223,31 @@ UNREADABLE: Sequence[tuple[str, str, str, str]] = (
 
 @pytest.mark.parametrize(("old", "new", "reason", "why"), UNREADABLE)
 def test_an_unreadable_cell_costs_its_row_and_many_the_file(
-    old: str, new: str, reason: str, why: str, tmp_path: Path
+    old: str, new: str, reason: str, why: str, three: list[Path]
 ) -> None:
-    files = [
-        load_file(tmp_path / "l.csv", dict.fromkeys(hourly(48), 0.7)),
-        sun_file(tmp_path / "s.csv"),
-        price_file(tmp_path / "p.csv", dict.fromkeys(hourly(48), 50.0)),
-    ]
-    text = files[2].read_text()
+    text = three[2].read_text()
     at = text.index(old, 300)
-    files[2].write_text(text[:at] + text[at:].replace(old, new, 1))
-    series = read(files, zone=BERLIN)
+    three[2].write_text(text[:at] + text[at:].replace(old, new, 1))
+    series = read(three, zone=BERLIN)
     assert series.steps == 47
     assert any(dropped.why.startswith(why) for dropped in series.report.dropped)
     assert "the first is '2" in str(series.report) or "the first is 'x' in line" in str(
         series.report
     )
-    files[2].write_text(text.replace(old, new))
+    three[2].write_text(text.replace(old, new))
     with pytest.raises(DataError, match=reason):
-        read(files, zone=BERLIN)
+        read(three, zone=BERLIN)
 
 
 @pytest.mark.parametrize(("name", "old", "new", "reason"), UNFIT)
 def test_a_file_that_does_not_fit_is_refused_by_row(
-    name: str, old: str, new: str, reason: str, tmp_path: Path
+    name: str, old: str, new: str, reason: str, three: list[Path], tmp_path: Path
 ) -> None:
-    files = [
-        load_file(tmp_path / "l.csv", dict.fromkeys(hourly(48), 0.7)),
-        sun_file(tmp_path / "s.csv"),
-        price_file(tmp_path / "p.csv", dict.fromkeys(hourly(48), 50.0)),
-    ]
     text = (tmp_path / name).read_text()
     assert old in text
     (tmp_path / name).write_text(text.replace(old, new, 1))
     with pytest.raises(DataError, match=reason):
-        read(files, zone=BERLIN)
+        read(three, zone=BERLIN)
 
 
 def test_files_without_a_common_time_or_clock_are_refused(tmp_path: Path) -> None:
@@ -327,9 +277,7 @@ def test_a_local_time_that_clocks_skip_is_refused(tmp_path: Path) -> None:
         read(path, zone=BERLIN)
 
 
-def test_joined_files_are_played_in_the_hours_of_the_home(
-    tmp_path: Path, world_of: Callable[..., EnergyWorld]
-) -> None:
+def test_joined_files_are_played_in_the_hours_of_the_home(tmp_path: Path) -> None:
     times = hourly(24 * 20)
     loads = {t: 0.5 + (1.4 if 16 <= t.hour <= 19 else 0.0) for t in times}
     files = [

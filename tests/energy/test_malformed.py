@@ -1,19 +1,15 @@
 """Laws of malformed replies: they are 0 kW, they cost, and giving up never pays."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
+from tests.energy.drawn import task_of, world_of
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, spec
-
-WorldOf = Callable[..., EnergyWorld]
-TaskOf = Callable[[str, int], Task]
 
 LEVELS = spec("energy").levels
 GARBAGE = ("", "charge a lot", "BATTERY much", "The price is high, so I would sell 3 kW now.")
@@ -38,9 +34,7 @@ def always(reply: str) -> Policy:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_malformed_reply_is_no_power_and_costs(
-    level: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
+def test_a_malformed_reply_is_no_power_and_costs(level: str) -> None:
     world, null, rule = world_of(level), baselines("energy")["null"], baselines("energy")["hold"]
     task, steps = task_of(level, 0), spec("energy").turn_limits[level]
     for count in (0, 1, steps // 2, steps - 1):
@@ -56,9 +50,7 @@ def test_a_malformed_reply_is_no_power_and_costs(
 @pytest.mark.nightly
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", ["noisy", "time_of_use", "hold"])
-def test_playing_on_earns_more_than_garbage_from_some_step_on(
-    name: str, level: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
+def test_playing_on_earns_more_than_garbage_from_some_step_on(name: str, level: str) -> None:
     world, policy = world_of(level), baselines("energy")[name]
     tasks = [task_of(level, index) for index in range(TASKS)]
     whole = np.mean([earned(world, task, policy) for task in tasks])
@@ -69,21 +61,7 @@ def test_playing_on_earns_more_than_garbage_from_some_step_on(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_charging_then_garbage_earns_less_than_noise(
-    level: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
-    world = world_of(level)
-    tasks = [task_of(level, index) for index in range(TASKS)]
-    noisy = np.mean([earned(world, task, baselines("energy")["noisy"]) for task in tasks])
-    for power in (1, 3):
-        trick = first(world, 3, always(f"BATTERY {power}"), always("charge a lot"))
-        assert np.mean([earned(world, task, trick) for task in tasks]) < noisy
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_ending_the_token_budget_never_pays_better(
-    level: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
+def test_ending_the_token_budget_never_pays_better(level: str) -> None:
     world, null = world_of(level), baselines("energy")["null"]
     for name in ("noisy", "hold"):
         policy = baselines("energy")[name]
@@ -100,9 +78,7 @@ def test_ending_the_token_budget_never_pays_better(
 
 
 @pytest.mark.parametrize("reply", GARBAGE)
-def test_termination_does_not_dilute_malformed_replies(
-    reply: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
+def test_termination_does_not_dilute_malformed_replies(reply: str) -> None:
     world = world_of("small", terminate_on_violation=True)
     for index in range(TASKS):
         task = world.adopt(task_of("small", index))

@@ -1,7 +1,6 @@
 """Laws of negative prices: the programs stay exact where a linear relaxation would burn energy."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.contract.planners.energy import Operator
 from tests.energy.days import days_file
+from tests.energy.drawn import plant_of, world_of
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import play
 from tokengym.envs.energy.microgrid import Microgrid
@@ -17,9 +17,6 @@ from tokengym.envs.energy.oracle import optimum, plan, simulate
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines
-
-WorldOf = Callable[..., EnergyWorld]
-PlantOf = Callable[[str, int], Plant]
 
 
 def turned(plant: Plant, by: float) -> Microgrid:
@@ -31,7 +28,9 @@ def turned(plant: Plant, by: float) -> Microgrid:
 
 
 @pytest.fixture
-def negative(tmp_path: Path, world_of: WorldOf) -> EnergyWorld:
+def negative(
+    tmp_path: Path,
+) -> EnergyWorld:
     """A world over days with a windy noon."""
 
     def price(hour: float) -> float:
@@ -41,9 +40,7 @@ def negative(tmp_path: Path, world_of: WorldOf) -> EnergyWorld:
     return world_of("small", data=path)
 
 
-def test_only_the_relaxation_charges_while_discharging(
-    plant_of: PlantOf,
-) -> None:
+def test_only_the_relaxation_charges_while_discharging() -> None:
     grid = turned(plant_of("small", 0), 1.0)
     relaxed = plan(grid, 0, grid.initial, relaxed=True)
     best = optimum(grid)
@@ -56,9 +53,7 @@ def test_only_the_relaxation_charges_while_discharging(
 
 
 @pytest.mark.parametrize(("index", "by"), [(0, 0.1), (1, 0.5), (2, 1.0)])
-def test_no_run_beats_the_optimum_at_negative_prices(
-    index: int, by: float, plant_of: PlantOf
-) -> None:
+def test_no_run_beats_the_optimum_at_negative_prices(index: int, by: float) -> None:
     grid = turned(plant_of("small", index), by)
     best = optimum(grid)
     assert best is not None
@@ -71,7 +66,7 @@ def test_no_run_beats_the_optimum_at_negative_prices(
 
 
 @pytest.mark.parametrize("battery", [-3.0, 0.0, 2.0])
-def test_a_step_costs_the_least_one_meter_allows(battery: float, plant_of: PlantOf) -> None:
+def test_a_step_costs_the_least_one_meter_allows(battery: float) -> None:
     grid = turned(plant_of("day", 0), 0.3)
     for step in range(grid.steps):
         outcome = grid.advance(step, grid.initial, (battery,))
@@ -106,7 +101,7 @@ def test_a_planner_of_texts_is_paid_to_buy(negative: EnergyWorld) -> None:
         assert best.returns["operator"] == 1.0
 
 
-def test_credit_is_refused_at_negative_prices(tmp_path: Path, world_of: WorldOf) -> None:
+def test_credit_is_refused_at_negative_prices(tmp_path: Path) -> None:
     path = days_file(tmp_path / "wind.csv", price=lambda hour: -0.1 if hour < 5 else 0.3)
     with pytest.raises(OptionError, match="never negative"):
         world_of("small", data=path, credit=True)

@@ -1,29 +1,22 @@
 """Laws of the optimum: the replay reaches it, nothing beats it, two methods agree on it."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.energy.drawn import plant_of, task_of, world_of
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.task import Task
 from tokengym.envs.energy.credit import CostToGo
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import UNSAFE, optimum, plan, simulate, simulate_rule
 from tokengym.envs.energy.rules import reference
 from tokengym.envs.energy.step_result import State
-from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, spec
-
-WorldOf = Callable[..., EnergyWorld]
-TaskOf = Callable[[str, int], Task]
-PlantOf = Callable[[str, int], Any]
 
 LEVELS = [level for level in spec("energy").levels if not level.startswith("commit")]
 CONVEX = [level for level in LEVELS if level != "household"]
@@ -31,9 +24,7 @@ quick = settings(deadline=None, max_examples=40)
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_plan_replayed_reproduces_the_optimum_and_breaks_no_floor(
-    level: str, task_of: TaskOf, plant_of: PlantOf
-) -> None:
+def test_the_plan_replayed_reproduces_the_optimum_and_breaks_no_floor(level: str) -> None:
     for index in range(6):
         answer, plant = task_of(level, index).answer, plant_of(level, index)
         replayed = simulate(plant, tuple(map(tuple, answer["plan"])))
@@ -46,9 +37,7 @@ def test_the_plan_replayed_reproduces_the_optimum_and_breaks_no_floor(
 
 @pytest.mark.parametrize(("decimals", "share"), [(2, 0.02), (1, 0.05)])
 @pytest.mark.parametrize("level", LEVELS)
-def test_plans_in_tenths_of_a_kw_lose_little(
-    level: str, decimals: int, share: float, task_of: TaskOf, plant_of: PlantOf
-) -> None:
+def test_plans_in_tenths_of_a_kw_lose_little(level: str, decimals: int, share: float) -> None:
     """From what is shown, to the nearest digit: the limit is kept and the optimum nearly earned."""
     lost = []
     for index in range(6):
@@ -86,9 +75,7 @@ def towards(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_miss_within_the_tolerance_costs_more_than_it_gains(
-    level: str, task_of: TaskOf, plant_of: PlantOf
-) -> None:
+def test_a_miss_within_the_tolerance_costs_more_than_it_gains(level: str) -> None:
     """So the optimum keeps the limit to the last digit, and may be rounded."""
     for index in range(6):
         plant = plant_of(level, index)
@@ -100,9 +87,7 @@ def test_a_miss_within_the_tolerance_costs_more_than_it_gains(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_scale_is_the_holds_announced_extra_cost(
-    level: str, task_of: TaskOf, plant_of: PlantOf
-) -> None:
+def test_the_scale_is_the_holds_announced_extra_cost(level: str) -> None:
     for index in range(6):
         answer, expected = task_of(level, index).answer, plant_of(level, index).expected
         held, best = reference(expected), optimum(expected)
@@ -115,9 +100,7 @@ def test_the_scale_is_the_holds_announced_extra_cost(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_hold_earns_less_by_its_extra_cost(
-    level: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
+def test_the_hold_earns_less_by_its_extra_cost(level: str) -> None:
     world, rng, affine = world_of(level), np.random.default_rng(0), 0
     for index in range(6):
         answer = task_of(level, index).answer
@@ -136,7 +119,7 @@ def test_the_hold_earns_less_by_its_extra_cost(
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(LEVELS), st.integers(0, 5), st.integers(0, 2**32), st.floats(0.0, 1.0))
 def test_no_other_safe_run_is_cheaper_than_the_plan(
-    task_of: TaskOf, plant_of: PlantOf, level: str, index: int, seed: int, size: float
+    level: str, index: int, seed: int, size: float
 ) -> None:
     plant, answer = plant_of(level, index), task_of(level, index).answer
     rng = np.random.default_rng(seed)
@@ -152,9 +135,7 @@ def test_no_other_safe_run_is_cheaper_than_the_plan(
 
 
 @pytest.mark.parametrize("level", CONVEX)
-def test_dynamic_programming_and_the_linear_program_agree(
-    level: str, task_of: TaskOf, plant_of: PlantOf
-) -> None:
+def test_dynamic_programming_and_the_linear_program_agree(level: str) -> None:
     for index in range(6):
         plant = plant_of(level, index)
         value = CostToGo(plant).at(0, plant.initial)
@@ -165,7 +146,7 @@ def test_dynamic_programming_and_the_linear_program_agree(
 @quick
 @given(st.sampled_from(CONVEX), st.integers(0, 3), st.floats(0.0, 1.0), st.data())
 def test_the_value_function_solves_from_any_state(
-    plant_of: PlantOf, level: str, index: int, share: float, data: st.DataObject
+    level: str, index: int, share: float, data: st.DataObject
 ) -> None:
     plant = plant_of(level, index)
     step = data.draw(st.integers(0, plant.steps - 1))
@@ -179,7 +160,7 @@ def test_the_value_function_solves_from_any_state(
 @quick
 @given(st.sampled_from(CONVEX), st.integers(0, 3), st.integers(0, 2**32))
 def test_the_credits_of_an_episode_sum_to_minus_its_regret(
-    world_of: WorldOf, task_of: TaskOf, level: str, index: int, seed: int
+    level: str, index: int, seed: int
 ) -> None:
     world, task = world_of(level, credit=True), task_of(level, index)
     rng, turn = np.random.default_rng(seed), world.start(task)
@@ -193,7 +174,7 @@ def test_the_credits_of_an_episode_sum_to_minus_its_regret(
 
 
 @pytest.mark.parametrize("level", CONVEX)
-def test_the_oracle_is_debited_nothing(level: str, world_of: WorldOf, task_of: TaskOf) -> None:
+def test_the_oracle_is_debited_nothing(level: str) -> None:
     world, rng = world_of(level, credit=True), np.random.default_rng(0)
     turn = world.start(task_of(level, 0))
     while not turn.done:
@@ -203,9 +184,7 @@ def test_the_oracle_is_debited_nothing(level: str, world_of: WorldOf, task_of: T
 
 @pytest.mark.parametrize("reply", ["", "BATTERY 0 0.3", "I would rest.", "BATTERY"])
 @pytest.mark.parametrize("step", [0, 5, 11])
-def test_a_malformed_reply_is_debited_its_loss_of_return(
-    reply: str, step: int, world_of: WorldOf, task_of: TaskOf
-) -> None:
+def test_a_malformed_reply_is_debited_its_loss_of_return(reply: str, step: int) -> None:
     world, task = world_of("small", credit=True), task_of("small", 0)
 
     def played(other: str | None, at: range) -> tuple[float, float]:
@@ -229,21 +208,19 @@ def test_a_malformed_reply_is_debited_its_loss_of_return(
     assert good_credit - bad_credit > 0.0
 
 
-def test_a_nonconvex_cost_to_go_refuses_credit(world_of: WorldOf, plant_of: PlantOf) -> None:
+def test_a_nonconvex_cost_to_go_refuses_credit() -> None:
     for level in ("commit", "household"):
         with pytest.raises(OptionError, match="convex"):
             world_of(level, credit=True)
     grid = plant_of("small", 0)
-    assert isinstance(grid, Microgrid)
     with pytest.raises(OptionError, match="step 11"):
         CostToGo(replace(grid, resale=tuple(p + 0.1 for p in grid.price)))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("index", range(4))
-def test_dear_sales_are_no_money_pump(index: int, plant_of: PlantOf) -> None:
+def test_dear_sales_are_no_money_pump(index: int) -> None:
     grid = plant_of("small", index)
-    assert isinstance(grid, Microgrid)
     pump = replace(grid, resale=tuple(p + 0.2 for p in grid.price))
     best = optimum(pump)
     assert best is not None
@@ -254,24 +231,10 @@ def test_dear_sales_are_no_money_pump(index: int, plant_of: PlantOf) -> None:
         assert any(tried.safety) or tried.money >= best.cost - 1e-5
 
 
-def test_an_unsafe_plan_is_found_only_where_slack_is_charged(plant_of: PlantOf) -> None:
+def test_an_unsafe_plan_is_found_only_where_slack_is_charged() -> None:
     grid = plant_of("small", 0)
-    assert isinstance(grid, Microgrid)
     hopeless = replace(grid, schedule=(grid.capacity + 1.0,) * grid.steps)
     assert plan(hopeless, 0, hopeless.initial) is None
     forced = plan(hopeless, 0, hopeless.initial, UNSAFE)
     assert forced is not None
     assert forced.cost > UNSAFE
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("level", LEVELS)
-def test_planning_on_forecasts_is_safe_and_beats_holding(
-    level: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
-    world, rng = world_of(level), np.random.default_rng(0)
-    for index in range(2):
-        turn = world.start(task_of(level, index))
-        while not turn.done:
-            turn = world.reply(baselines("energy")["mpc"](world, turn, rng))
-        assert world.returns["operator"] > 0.6

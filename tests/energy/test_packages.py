@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.energy.drawn import world_of
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.play import play
 from tokengym.envs.energy.data import read
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines
-
-WorldOf = Callable[..., EnergyWorld]
 
 BUILDING = (
     "Month,Hour,Day Type,Daylight Savings Status,Indoor Temperature [C],"
@@ -75,9 +74,7 @@ def check_played(world: EnergyWorld) -> None:
     assert found.returns["operator"] == 1.0
 
 
-def test_citylearn_2022_has_prices_carbon_and_panels_of_its_schema(
-    tmp_path: Path, world_of: WorldOf
-) -> None:
+def test_citylearn_2022_has_prices_carbon_and_panels_of_its_schema(tmp_path: Path) -> None:
     files = [building(tmp_path / "Building_1.csv"), pricing(tmp_path / "pricing.csv", 0.22, 0.54)]
     files.append(carbon(tmp_path / "carbon_intensity.csv"))
     pv = {"attributes": {"nominal_power": 5.0}}
@@ -170,9 +167,7 @@ def test_the_hour_0_of_citylearn_is_its_hour_24(tmp_path: Path) -> None:
     assert series.cuts == ()
 
 
-def test_citylearn_2020_has_no_prices_so_that_tariffs_are_drawn(
-    tmp_path: Path, world_of: WorldOf
-) -> None:
+def test_citylearn_2020_has_no_prices_so_that_tariffs_are_drawn(tmp_path: Path) -> None:
     files = [building(tmp_path / "Building_1.csv", first=1, size=6.0)]
     (tmp_path / "schema.json").write_text(
         '{"buildings": {"B": {"energy_simulation": "Building_1.csv"}}}'
@@ -186,15 +181,13 @@ def test_citylearn_2020_has_no_prices_so_that_tariffs_are_drawn(
     check_played(world)
 
 
-def test_baeda_is_played_at_its_low_prices(tmp_path: Path, world_of: WorldOf) -> None:
+def test_baeda_is_played_at_its_low_prices(tmp_path: Path) -> None:
     files = [building(tmp_path / "Building_1.csv", BAEDA, first=1)]
     files.append(pricing(tmp_path / "pricing.csv", 0.03, 0.066))
     check_played(world_of("day", data=files))
 
 
-def test_a_scenario_of_pymgrid_is_read_with_its_negative_load(
-    tmp_path: Path, world_of: WorldOf
-) -> None:
+def test_a_scenario_of_pymgrid_is_read_with_its_negative_load(tmp_path: Path) -> None:
     load = pymgrid_module(tmp_path / "LoadModule", 1, lambda at: f"{-20.0 - 10.0 * (at % 24 > 16)}")
     sun = pymgrid_module(tmp_path / "RenewableModule", 1, lambda at: f"{30.0 * (8 < at % 24 < 16)}")
     grid = pymgrid_module(
@@ -208,9 +201,7 @@ def test_a_scenario_of_pymgrid_is_read_with_its_negative_load(
     assert read([load, sun]).price == ()
 
 
-def test_the_load_and_illuminance_of_pymgrid_need_no_grid(
-    tmp_path: Path, world_of: WorldOf
-) -> None:
+def test_the_load_and_illuminance_of_pymgrid_need_no_grid(tmp_path: Path) -> None:
     name = "Electricity:Facility [kW](Hourly)"
     load = write(tmp_path / "load.csv", name, [f"{14.0 + at % 24}" for at in HOURS])
     light = [f"{max(0, 90000 - 2500 * (at % 24 - 12) ** 2)}" for at in HOURS]
@@ -239,7 +230,7 @@ def shipped(package: str, folder: str) -> Path:
     "name",
     ["citylearn_challenge_2022_phase_1", "citylearn_challenge_2020_climate_zone_1", "baeda_3dem"],
 )
-def test_a_building_of_the_installed_citylearn_is_played(name: str, world_of: WorldOf) -> None:
+def test_a_building_of_the_installed_citylearn_is_played(name: str) -> None:
     folder = shipped("citylearn", name)
     others = [folder / file for file in ("pricing.csv", "carbon_intensity.csv")]
     files = [folder / "Building_1.csv", *(file for file in others if file.is_file())]
@@ -247,7 +238,7 @@ def test_a_building_of_the_installed_citylearn_is_played(name: str, world_of: Wo
     check_played(world_of("day", data=files, **BIG))
 
 
-def test_the_load_and_sun_of_the_installed_pymgrid_are_played(world_of: WorldOf) -> None:
+def test_the_load_and_sun_of_the_installed_pymgrid_are_played() -> None:
     folder = shipped("pymgrid", "load").parent
     load = next((folder / "load").glob("*FullServiceRestaurant*.csv"))
     sun = next((folder / "pv").glob("Houston*.csv"))

@@ -1,21 +1,13 @@
 """Laws of the prompts: no text shows a command to copy, and first texts differ."""
 
-from collections.abc import Callable
-
 import pytest
 
-from tokengym.envs.core.task import Task
+from tests.energy.drawn import plant_of, task_of, world_of
 from tokengym.envs.core.world import PROMPTS
 from tokengym.envs.energy.grammar import read_commands
 from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.prompt import likelier_times
-from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import spec
-
-WorldOf = Callable[..., EnergyWorld]
-TaskOf = Callable[[str, int], Task]
-PlantOf = Callable[[str, int], Plant]
 
 LEVELS = spec("energy").levels
 TASKS = 6
@@ -23,9 +15,7 @@ TASKS = 6
 
 @pytest.mark.parametrize("prompt", PROMPTS)
 @pytest.mark.parametrize("level", LEVELS)
-def test_repeating_a_turn_commands_nothing(
-    level: str, prompt: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
+def test_repeating_a_turn_commands_nothing(level: str, prompt: str) -> None:
     """No text shows a command that a policy could copy with profit."""
     world = world_of(level, prompt=prompt)
     devices = world.compile(task_of(level, 0)).plant.devices
@@ -37,9 +27,7 @@ def test_repeating_a_turn_commands_nothing(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_split_depends_on_what_is_shown_first_alone(
-    level: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
+def test_the_split_depends_on_what_is_shown_first_alone(level: str) -> None:
     world = world_of(level)
     for index in range(TASKS):
         instance = task_of(level, index).instance
@@ -60,7 +48,7 @@ def test_the_split_depends_on_what_is_shown_first_alone(
     assert len(moved) == 3
 
 
-def test_storm_hours_are_the_steps_with_the_higher_chance(plant_of: PlantOf) -> None:
+def test_storm_hours_are_the_steps_with_the_higher_chance() -> None:
     for index in range(8):
         grid = plant_of("outages", index)
         assert isinstance(grid, Microgrid)
@@ -68,9 +56,3 @@ def test_storm_hours_are_the_steps_with_the_higher_chance(plant_of: PlantOf) -> 
         found = {step for begin, end in runs for step in range(begin, end + 1)}
         high = {step for step, p in enumerate(grid.chance) if p == max(grid.chance)}
         assert found == (high if len(set(grid.chance)) > 1 else set())
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_first_texts_differ(level: str, world_of: WorldOf, task_of: TaskOf) -> None:
-    world = world_of(level)
-    assert len({world.start(task_of(level, index)).text for index in range(TASKS)}) == TASKS

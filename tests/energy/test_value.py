@@ -4,21 +4,18 @@ Expectations are over days that open alike and turn out differently.
 """
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tests.energy.drawn import task_of, world_of
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, spec
-
-WorldOf = Callable[..., EnergyWorld]
-TaskOf = Callable[[str, int], Task]
 
 DAYS = 6
 NAMES = ("hold", "time_of_use", "worked", "backward", "null")
@@ -61,9 +58,7 @@ def shifted(name: str, share: float) -> Policy:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("level", spec("energy").levels)
-def test_dearer_safe_policies_never_earn_more(
-    level: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
+def test_dearer_safe_policies_never_earn_more(level: str) -> None:
     world, compared = world_of(level), 0
     # What a policy earns less if it costs the scale of its Task more.
     slope = 0.95 * 0.8 * 0.9 / (3.0 if level.startswith("commit") else 2.5)

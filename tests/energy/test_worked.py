@@ -3,7 +3,6 @@
 import re
 from decimal import Decimal
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,12 +65,3 @@ def test_who_reads_the_prompt_finds_every_number_of_the_steps(index: int, level:
 def test_every_level_has_a_reply_in_form(level: str) -> None:
     record = played(level, 0)
     assert record.metrics["malformed_replies"] == 0.0
-
-
-@pytest.mark.nightly
-def test_it_earns_more_than_other_rules_of_thumb() -> None:
-    earned = {
-        name: np.mean([played("small", index, name).returns["operator"] for index in range(60)])
-        for name in ("worked", "self_consumption", "time_of_use")
-    }
-    assert earned["worked"] > max(earned["self_consumption"], earned["time_of_use"]) + 0.05
