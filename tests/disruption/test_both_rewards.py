@@ -1,31 +1,13 @@
 """What both rewards of the debate pay: as first described, and by proper scores."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import Turn
+from tests.disruption.debates import BASELINES, make, play
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.world import DisruptionWorld
-from tokengym.envs.registry import baselines, make_world
-
-BASELINES = baselines("disruption")
-
-
-def make(level: str = "L2", **options: Any) -> DisruptionWorld:
-    return DisruptionWorld.cast(make_world("disruption", level, **options))
-
-
-def play(world: DisruptionWorld, task: Task, *replies: str) -> Turn:
-    turn = world.start(task)
-    for reply in replies:
-        turn = world.reply(reply)
-    return turn
-
 
 shares = st.tuples(*[st.integers(0, 100)] * 3).filter(any)
 
@@ -126,18 +108,8 @@ def test_probabilities_pay_once_the_label_is_right(level: str) -> None:
 
 
 FILLER = (
-    "a",
-    "the",
-    "we",
-    "in",
-    "of the",
-    "We show that",
-    "we find",
-    "our results",
-    "the first",
-    "e",
-    ".",
-    "x",
+    *("a", "the", "we", "in", "of the", "We show that", "we find", "our results", "the first", "e"),
+    *(".", "x"),
 )
 """What any paper could be quoted for."""
 EMPTY_FACTS = ("CLAIM age >= 0", "CLAIM n_i >= 0", "CLAIM references <= 9999", "CLAIM n_k > -1")

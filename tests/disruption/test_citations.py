@@ -106,21 +106,6 @@ def test_vectors_by_kind_of_citer(case: tuple[int, int, int, int], expected: flo
     assert (counts.n_i[0], counts.n_j[0], counts.n_k[0]) == case[1:]
 
 
-def test_a_citer_of_the_same_year_counts_for_mcd_alone() -> None:
-    years = [1990, 2000, 2000, 2001]
-    edges = [(1, 0), (2, 1), (2, 0), (3, 1)]
-    counts = graph_of(years, edges).counts([1])
-    assert counts.cd()[0] == 1.0
-    assert counts.mcd()[0] == 2.0
-
-
-@pytest.mark.parametrize(("after", "counted"), [(5, True), (6, False)])
-def test_citers_count_up_to_the_end_of_the_window(after: int, counted: bool) -> None:
-    counts = only_focal(1, 1, 0, 0, after)
-    assert counts.n_i[0] == counted
-    assert np.isnan(counts.cd()[0]) != counted
-
-
 @given(case=citation_graphs(), window=st.integers(0, 6), least=st.integers(1, 3))
 def test_counts_are_what_counting_one_by_one_gives(
     case: tuple[list[int], list[tuple[int, int]]], window: int, least: int

@@ -1,7 +1,6 @@
 """One damaged line of papers is one refused line, or one that is skipped; bounds are stated."""
 
 import dataclasses
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ from tests.disruption.test_sources import PAPER
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.jsonl import read_papers
 from tokengym.envs.disruption.data.openalex import read_works
-from tokengym.envs.intake import files
-from tokengym.envs.intake.rows import read_objects
 
 GOOD = dataclasses.asdict(PAPER)
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -31,6 +28,15 @@ DAMAGED: list[bytes] = [
     json.dumps({**GOOD, "references": [1, 2]}).encode(),
     json.dumps({**GOOD, "references": {**GOOD["references"], "count": "9"}}).encode(),
     json.dumps({"openalex_id": "W1"}).encode(),
+    *(
+        json.dumps({**GOOD, **change}).encode()
+        for change in (
+            {"cd_index": 0.0},
+            {"unknown": 1},
+            {"references": {"count": 1}},
+            {"references": 3},
+        )
+    ),
     f'{{"openalex_id": {DEEP}}}'.encode(),
     b'{"openalex_id": "W\xff"}',
 ]
@@ -67,14 +73,3 @@ def test_a_damaged_work_is_skipped(tmp_path: Path, change: dict[str, Any]) -> No
     skipped: list[str] = []
     assert len(list(read_works([part], skipped))) == 2
     assert len(skipped) == 1
-
-
-def test_a_line_longer_than_the_bound_is_not_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "LONGEST_ROW", 1 << 20)
-    path = tmp_path / "bomb.jsonl.gz"
-    path.write_bytes(gzip.compress(b'{"a": 1}\n{"b": "' + b"x" * (3 << 20) + b'"}\n{"c": 2}\n'))
-    skipped: list[str] = []
-    assert [line.fields for line in read_objects(path, skipped)] == [{"a": 1}, {"c": 2}]
-    assert skipped == [f"{path}:2: the line is longer than 1 MiB"]

@@ -1,10 +1,8 @@
 """Laws of `tokengym data papers`: it fetches, builds, reports the result and names mistakes."""
 
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
@@ -16,6 +14,7 @@ from tests.disruption.literature_files import (
     WORKS,
     as_openalex,
     papers_in,
+    serving,
     write_pages,
     write_part,
 )
@@ -34,45 +33,6 @@ from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
 
-PAGE = 400
-
-
-class Handler(BaseHTTPRequestHandler):
-    """The works in pages of 400."""
-
-    calls = 0
-
-    def do_GET(self) -> None:
-        Handler.calls += 1
-        query = parse_qs(urlsplit(self.path).query)
-        begin = 0 if query["cursor"] == ["*"] else int(query["cursor"][0])
-        results = [as_openalex(work) for work in WORKS[begin : begin + PAGE]]
-        meta = {"count": len(WORKS), "next_cursor": str(begin + PAGE) if results else None}
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps({"meta": meta, "results": results}).encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Keep the test's output clean."""
-
-
-@contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Serve on a free port, and give the address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    Handler.calls = 0
-    with serving(Handler) as found:
-        yield found
-
 
 def run(*words: object) -> str:
     """Run the command; what it printed."""
@@ -81,24 +41,6 @@ def run(*words: object) -> str:
         raise result.exception
     assert result.exit_code == 0, result.output
     return str(result.output)
-
-
-@pytest.mark.nightly
-def test_works_are_fetched_once_and_built(
-    address: str, tmp_path: Path, labelled: dict[str, Paper]
-) -> None:
-    words = [
-        tmp_path / "pages", tmp_path / "out", "--filter", "type:article",
-        "--address", address, "--last-year", LAST_YEAR, "--shuffles", 5, "--balance", "split",
-    ]  # fmt: skip
-    shown = run(*words)
-    calls = Handler.calls
-    papers = papers_in(tmp_path / "out")
-    assert [labelled[p.openalex_id] for p in papers["train"]] == list(papers["train"])
-    for word in ("train", "validation", "test", "disruptive", "consolidating", "left out"):
-        assert word in shown
-    run(*words)
-    assert Handler.calls == calls
 
 
 @pytest.mark.nightly
@@ -131,18 +73,22 @@ def test_a_mistake_is_named(tmp_path: Path, words: list[str], message: str) -> N
 BY_ID = {work.id: work for work in WORKS}
 
 
-class LikeOpenAlex(Handler):
+class LikeOpenAlex(BaseHTTPRequestHandler):
     """Answers as OpenAlex does: a key, filters by year, type, citations and ids, pages of 100."""
 
+    calls = 0
     filters: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
         query = {name: value for name, (value,) in parse_qs(urlsplit(self.path).query).items()}
-        Handler.calls += 1
+        LikeOpenAlex.calls += 1
         status, answer = self.answer(query)
         self.send_response(status)
         self.end_headers()
         self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the test's output clean."""
 
     def answer(self, query: dict[str, str]) -> tuple[int, dict[str, Any]]:
         if "api_key" not in query:
@@ -182,7 +128,7 @@ def matches(work: Work, name: str, value: str) -> bool:
 @pytest.fixture
 def openalex(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv(KEY_VARIABLE, "of-mine")
-    Handler.calls = 0
+    LikeOpenAlex.calls = 0
     LikeOpenAlex.filters.clear()
     with serving(LikeOpenAlex) as found:
         yield found
@@ -221,9 +167,9 @@ def test_works_around_those_that_match_are_fetched_and_only_counted(
     assert {*matching, *around} <= {*ids}
     assert {work.id for work in fetched if not work.withheld} == matching
     assert all(w.authors == (0 if w.withheld else BY_ID[w.id].authors) for w in fetched)
-    calls = Handler.calls
+    calls = LikeOpenAlex.calls
     run(*words)
-    assert Handler.calls == calls
+    assert LikeOpenAlex.calls == calls
 
 
 @pytest.mark.nightly
@@ -279,7 +225,7 @@ def test_a_missing_key_takes_one_sentence(
     assert KEY_VARIABLE in str(caught.value)
     assert "mail address" in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert Handler.calls == 1
+    assert LikeOpenAlex.calls == 1
 
 
 def test_an_unknown_expansion_is_refused(openalex: str, tmp_path: Path) -> None:

@@ -236,12 +236,3 @@ def test_a_paper_is_judged_by_the_others_alone(tmp_path: Path) -> None:
             )
         ]
         assert counts[0] == counts[1]
-
-
-def test_the_default_reward_is_judged_as_before(file: Path) -> None:
-    judges = [
-        DisruptionWorld.cast(make_world("disruption", data=file, reward=reward))
-        for reward in ("proper", "original")
-    ]
-    kinds = [type(world.compile(world.task("train", 0)).judge) for world in judges]
-    assert kinds == [FittedJudge, HeldOutJudge]

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.contract.planners.disruption import MOST, YEARLY, followed, label_rates
 from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import KINDS, NOTED_LEVELS, Evidence
 from tokengym.envs.disruption.generator import draw_evidence
@@ -24,22 +25,16 @@ from tokengym.envs.disruption.inference import (
     replies_to,
     said_by,
 )
-from tokengym.envs.disruption.labels import DISRUPTION_LABELS, LEAST_CITERS
-from tokengym.envs.disruption.literature import CHARACTERS, CUES, class_posterior, posterior
+from tokengym.envs.disruption.labels import DISRUPTION_LABELS
+from tokengym.envs.disruption.literature import class_posterior, posterior
 
 Floats = npt.NDArray[np.float64]
 
 N, M = ("n_i", "n_j", "n_k"), ("m_i", "m_j", "m_k")
 SHARES: Mapping[tuple[str, ...], float] = {N: 0.25, M: 0.5625}
 """Of the citers of five years those of the first, and of the second to fourth."""
-MOST: Mapping[tuple[str, ...], tuple[int, ...]] = {N: (18, 18, 28), M: (26, 26, 40)}
+FEW: Mapping[tuple[str, ...], int] = {N: 28, M: 40}
 """Counts from which on they are left out; all of those have a chance of 1e-8."""
-PUBLISHED = {
-    "references": (10, (8.0, 14.0, 11.0)),
-    "age": (1, (9.0, 5.0, 7.0)),
-    "authors": (1, (1.25, 3.25, 2.25)),
-}
-"""Least value of what is known at publication, and by class the mean of what comes on top."""
 ORDERS = list(itertools.permutations(range(3)))
 noted = st.sampled_from([N, M])
 some_counts = st.tuples(st.integers(0, 15), st.integers(0, 15), st.integers(0, 21))
@@ -49,37 +44,17 @@ papers = st.tuples(st.integers(0, 2**32), st.sampled_from(NOTED_LEVELS)).map(
 )
 
 
-def means(c: int) -> Floats:
-    """Citers in five years of a paper of a class: of it alone, of both, of its references."""
-    citers, cocitation, reference_use = CHARACTERS[c]
-    return np.array([citers * (1.0 - cocitation), citers * cocitation, reference_use])
-
-
-@cache
-def label_chances(c: int, i: int, j: int, k: int, share: float) -> Floats:
-    """The chances of being kept with each label, in a share of five years after such citers."""
-    own, both, of_references = share * means(c)
-    n_i, n_j = i + np.arange(60)[:, None], j + np.arange(60)
-    chance = stats.poisson.pmf(n_i - i, own) * stats.poisson.pmf(n_j - j, both)
-    chance = chance * (n_i + n_j >= LEAST_CITERS)
-    # Below -0.1 or above 0.1 is (n_i - n_j) / (n_i + n_j + n_k) as long as n_k is small enough.
-    most_k = 10 * abs(n_i - n_j) - n_i - n_j - 1
-    decided = chance * stats.poisson.cdf(most_k - k, of_references)
-    sides = [float(decided[side].sum()) for side in (n_i > n_j, n_i < n_j)]
-    return np.array([*sides, float(chance.sum()) - sum(sides)])
-
-
 @cache
 def rates() -> Floats:
     """The balanced weight of each label in each class, shape (class, label)."""
-    by_class = np.stack([label_chances(c, 0, 0, 0, 1.0) for c in range(3)])
+    by_class = label_rates((tuple(range(MOST)),) * 3)
     return np.asarray(by_class / by_class.mean(axis=0))
 
 
 @cache
 def belief(axis: int, count: int, names: tuple[str, ...]) -> Floats:
     """What the judge believes of the labels given one count."""
-    mean_C = np.array([SHARES[names] * means(c)[axis] for c in range(3)])
+    mean_C = SHARES[names] * YEARLY[axis]
     chance_C = stats.poisson.pmf(count, mean_C)
     weight = np.maximum(chance_C, 1e-6) @ rates()
     return np.asarray(weight / weight.sum())
@@ -97,7 +72,7 @@ def test_honest_challengers_state_the_most_telling_counts(
 ) -> None:
     chance_C = np.ones(3)
     for axis, count in enumerate(counts):
-        mean_C = np.array([SHARES[names] * means(c)[axis] for c in range(3)])
+        mean_C = SHARES[names] * YEARLY[axis]
         chance_C = chance_C * np.maximum(stats.poisson.pmf(count, mean_C), 1e-6)
     likely = int((chance_C @ rates()).argmax())
     alone = [belief(axis, count, names)[likely] for axis, count in enumerate(counts)]
@@ -126,47 +101,16 @@ def test_an_adversary_states_the_counts_that_favour_another_label_most(
     assert argument.claims == tuple(exactly(names[k], counts[k]) for k in sorted(best))
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.integers(0, 2**32))
-def test_the_posterior_is_that_of_all_that_is_shown(seed: int) -> None:
-    evidence = draw_evidence(np.random.default_rng(seed), "L2")
-    facts, weight_C = evidence.facts, np.ones(3)
-    for name, (least, mean_C) in PUBLISHED.items():
-        weight_C = weight_C * stats.poisson.pmf(facts[name] - least, mean_C)
-    for axis, name in enumerate(N):
-        mean = np.array([SHARES[N] * means(c)[axis] for c in range(3)])
-        weight_C = weight_C * stats.poisson.pmf(facts[name], mean)
-    used = [evidence.abstract.startswith(phrases) for phrases in CUES["aim"].phrases]
-    weight_C = weight_C * np.where(used, 0.5, 0.25)
-    counts = [facts[name] for name in N]
-    rates_CL = np.stack([label_chances(c, *counts, 0.75) for c in range(3)]) / often()
-    wanted = weight_C @ rates_CL
-    assert posterior(evidence, "disruption") == pytest.approx(wanted / wanted.sum(), abs=1e-6)
-
-
 @cache
-def often() -> Floats:
-    """How often papers are kept with each label before balancing."""
-    return np.asarray(np.mean([label_chances(c, 0, 0, 0, 1.0) for c in range(3)], axis=0))
-
-
-def joint(names: tuple[str, ...], counts: Sequence[int], seen: Sequence[int]) -> Floats:
-    """P(counts of some years, label, kept | class), balanced, shape (class, label).
+def joint(names: tuple[str, ...], counts: tuple[int, ...], seen: tuple[int, ...]) -> Floats:
+    """P(counts of some years, label, kept | class) up to a factor, shape (class, label).
 
     Args:
         names: of the counts.
         counts: of the years.
         seen: the first year's counts, or none.
     """
-    if any(count >= most for count, most in zip(counts, MOST[names], strict=True)):
-        return np.zeros((3, 3))
-    left = 1.0 - SHARES[names] - SHARES[N] * bool(seen)
-    i, j, k = np.array(counts) + (seen or (0, 0, 0))
-    rows = []
-    for c in range(3):
-        chance = np.prod(stats.poisson.pmf(counts, SHARES[names] * means(c)))
-        rows.append(chance * label_chances(c, int(i), int(j), int(k), left) / often())
-    return np.array(rows)
+    return np.asarray(followed(names[0][0], np.array([counts]), seen or None)[:, 0])
 
 
 def names_of(evidence: Evidence) -> tuple[str, ...]:
@@ -187,7 +131,7 @@ def in_columns(evidence: Evidence, order: tuple[int, ...], notes: Sequence[int])
     for column, axis in enumerate(order):
         true[axis] = notes[column]
     names = names_of(evidence)
-    return joint(names, true, [evidence.facts[n] for n in N] if names == M else ())
+    return joint(names, tuple(true), tuple(evidence.facts[n] for n in N) if names == M else ())
 
 
 def record_chance(evidence: Evidence, order: tuple[int, ...]) -> float:
@@ -197,7 +141,7 @@ def record_chance(evidence: Evidence, order: tuple[int, ...]) -> float:
         true = [0, 0, 0]
         for column, axis in enumerate(order):
             true[axis] = paper["notes"][names[column]]
-        of_notes = joint(names, true, ())
+        of_notes = joint(names, tuple(true), ())
         chance *= float(of_notes.sum(axis=0)[DISRUPTION_LABELS.index(paper["label"])])
     return chance
 
@@ -214,7 +158,7 @@ def chances(evidence: Evidence, label: int, argument: Argument) -> Floats:
         if (order == ORDERS[0]) == (kind == "careless"):
             continue
         seen = record_chance(evidence, order) * (count / 5 if kind == "careless" else count)
-        for other in range(max(MOST[names])):
+        for other in range(FEW[names]):
             notes = tuple(stated.get(name, other) for name in names)
             if said_by(kind, notes, label, names) == argument:
                 found[kind] = found[kind] + seen * (classes @ in_columns(evidence, order, notes))
@@ -266,7 +210,7 @@ def test_what_no_kind_says_is_read_for_what_it_states(
     )
     classes, known = np.array(class_posterior(evidence, "disruption")), np.zeros(3)
     near = {">=": range(notes[second], notes[second] + 60), "<=": range(notes[second] + 1)}
-    free = [near.get(op, [notes[second]]), range(max(MOST[names]))]
+    free = [near.get(op, [notes[second]]), range(FEW[names])]
     for order in ORDERS:
         share = KINDS["careless"] / 5 if order != ORDERS[0] else 2.0
         seen = share * record_chance(evidence, order)

@@ -26,14 +26,6 @@ def test_without_information_all_labels_are_alike(
     assert LITERATURE.believe(claims, target) == pytest.approx((1 / 3, 1 / 3, 1 / 3), abs=1e-6)
 
 
-def test_facts_move_the_judge_the_way_they_should() -> None:
-    assert np.argmax(LITERATURE.believe((Fact("n_j", ">=", 5.0),), "disruption")) == 1
-    assert np.argmax(LITERATURE.believe((Fact("n_k", ">=", 6.0),), "disruption")) == 2
-    assert np.argmax(LITERATURE.believe((Fact("n_k", "=", 0.0),), "disruption")) == 0
-    assert np.argmax(LITERATURE.believe((Quote("We refine"),), "disruption")) == 1
-    assert np.argmax(LITERATURE.believe((Fact("fields", ">=", 5.0),), "novelty")) == 0
-
-
 def test_a_likelihood_is_the_probability_of_the_claim() -> None:
     rng = np.random.default_rng(0)
     drawn = 1 + rng.binomial(9, [0.65, 0.3, 0.5], (100_000, 3))

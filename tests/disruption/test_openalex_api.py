@@ -1,15 +1,15 @@
 """Laws of fetching: all pages once, resumed, repeated when refused, against a server of our own."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.disruption.literature_files import serving
 from tokengym.envs.core.errors import DataError
 
 pytest.importorskip("httpx")
@@ -60,14 +60,8 @@ def library() -> Iterator[Library]:
         def log_message(self, format: str, *args: object) -> None:
             """Keep the test's output clean."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    served.address = f"http://127.0.0.1:{server.server_port}"
-    yield served
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(Handler) as served.address:
+        yield served
 
 
 def fetch(library: Library, folder: Path, **options: Any) -> int:

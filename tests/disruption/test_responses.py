@@ -6,7 +6,6 @@ import pytest
 
 from tests.every import every
 from tokengym.envs.disruption.labels import LABELS
-from tokengym.envs.disruption.report import METRICS
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.envs.registry import make_world
 
@@ -55,9 +54,3 @@ def test_the_doubted_may_defend_right_answers() -> None:
     assert responses("both", [0, 0], "nothing", [0, 0]) == {DEFENDED: 1.0}
     assert responses("both", [0, 0], "nothing", [0, 1]) == {DEFENDED: 0.0}
     assert responses("both", [0, 1], "nothing", [0, 0]) == {}
-
-
-def test_reports_name_both() -> None:
-    assert {REVISED, DEFENDED} <= METRICS.keys()
-    assert METRICS[REVISED].title == "Appropriate revision"
-    assert METRICS[DEFENDED].title == "Firm defence"

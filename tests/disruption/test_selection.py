@@ -1,11 +1,8 @@
 """Laws of the selection of papers and of the audit of a set."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +12,7 @@ from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.audit import audit
-from tokengym.envs.disruption.data.columns import leaks_outcome, read_part
+from tokengym.envs.disruption.data.columns import leaks_outcome
 from tokengym.envs.disruption.data.selection import BALANCES, Candidates, select_papers
 from tokengym.envs.disruption.evidence import Evidence, evidence_of_paper
 from tokengym.envs.disruption.paper import Paper
@@ -132,31 +129,6 @@ def test_an_audit_refuses_what_leaks(papers: dict[str, list[Paper]], message: st
 )
 def test_texts_that_speak_of_their_id_their_citations_or_scores(title: str, leaks: bool) -> None:
     assert leaks_outcome("W17", title, "A text.") == leaks_outcome("W17", "", title) == leaks
-
-
-def test_no_expression_is_compiled_for_a_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "works").write_text(
-        "".join(
-            json.dumps({"id": f"W{k}", "publication_year": 2000, "title": f"On W{k}"}) + "\n"
-            for k in range(1, 9)
-        )
-    )
-    compiled: list[object] = []
-    read = partial(read_part, "works", tmp_path / "works", "works", False, None, tmp_path)
-    read()
-    compile_one = re._compiler.compile  # type: ignore[attr-defined]
-    re.purge()
-
-    def noted(*given: object) -> object:
-        compiled.append(given)
-        return compile_one(*given)
-
-    monkeypatch.setattr("re._compiler.compile", noted)
-    read()
-    assert np.load(tmp_path / "leaks.npy").all()
-    assert not compiled
 
 
 def test_a_prompt_that_showed_the_future_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.disruption.literature_files import (
+    LAST_YEAR,
+    WORKS,
     as_openalex,
-    label_works,
     write_part,
     write_snapshot,
     write_tables,
@@ -43,41 +44,18 @@ PAPER = Paper(
 )  # fmt: skip
 
 
-def literature(count: int = 400, seed: int = 0) -> list[Work]:
-    """Works that cite earlier ones, in two fields and six venues."""
-    rng = np.random.default_rng(seed)
-    works = []
-    for k in range(count):
-        cited: list[int] = rng.integers(0, k, min(k, 12)).tolist() if k else []
-        works.append(
-            Work(
-                id=f"W{k + 1}",
-                title=f"Work {k}",
-                abstract="we look at things we know",
-                year=1990 + k * 20 // count,
-                type="article" if k % 7 else "book",
-                venue=f"S{rng.integers(6)}" if k % 11 else "",
-                field=["Biology", "Physics"][k % 2],
-                cited_by_count=int(rng.integers(100)),
-                references=tuple(f"W{r + 1}" for r in cited),
-                authors=k % 4,
-            )
-        )
-    return works
-
-
 def read_snapshot(folder: Path, skipped: list[str] | None = None) -> list[Work]:
     return list(read_works(find_works(folder)[0], skipped))
 
 
 def test_a_snapshot_is_read_back(tmp_path: Path) -> None:
-    works = literature()
+    works = WORKS[:400]
     write_snapshot(tmp_path, works)
     assert read_snapshot(tmp_path) == works
 
 
 def test_the_newest_copy_of_a_work_counts(tmp_path: Path) -> None:
-    old = literature(3)
+    old = WORKS[:3]
     new = [dataclasses.replace(old[1], title="Corrected")]
     write_snapshot(tmp_path, old, "2024-01-01")
     write_snapshot(tmp_path, new, "2024-06-01")
@@ -89,7 +67,7 @@ def test_the_newest_copy_of_a_work_counts(tmp_path: Path) -> None:
 def test_a_list_of_authors_possibly_cut_off_is_ignored(
     tmp_path: Path, listed: int, known: int
 ) -> None:
-    write_snapshot(tmp_path, [dataclasses.replace(literature(5)[0], authors=listed)])
+    write_snapshot(tmp_path, [dataclasses.replace(WORKS[0], authors=listed)])
     assert [work.authors for work in read_snapshot(tmp_path)] == [known]
 
 
@@ -103,7 +81,7 @@ def test_a_list_of_authors_possibly_cut_off_is_ignored(
     ],
 )
 def test_a_damaged_line_is_named_or_skipped(tmp_path: Path, line: str, message: str) -> None:
-    works = literature(2)
+    works = WORKS[:2]
     lines = [json.dumps(as_openalex(work)) for work in works]
     part = tmp_path / "works" / "updated_date=2024-01-01" / "part_000.gz"
     write_part(part, [lines[0], line, lines[1]])
@@ -115,18 +93,8 @@ def test_a_damaged_line_is_named_or_skipped(tmp_path: Path, line: str, message: 
     assert message in skipped[0]
 
 
-def test_a_part_that_was_cut_off_is_named_or_skipped(tmp_path: Path) -> None:
-    part = write_snapshot(tmp_path, literature(300))
-    part.write_bytes(part.read_bytes()[:2000])
-    with pytest.raises(DataError, match=r"part_000.gz: cannot be read after line \d+"):
-        read_snapshot(tmp_path)
-    skipped: list[str] = []
-    read_snapshot(tmp_path, skipped)
-    assert len(skipped) == 1
-
-
 def test_works_without_a_year_are_left_out(tmp_path: Path) -> None:
-    fields = as_openalex(literature(1)[0]) | {"publication_year": None}
+    fields = as_openalex(WORKS[0]) | {"publication_year": None}
     write_part(tmp_path / "works" / "updated_date=2024-01-01" / "p.gz", [json.dumps(fields)])
     assert read_snapshot(tmp_path) == []
 
@@ -137,10 +105,6 @@ def test_an_abstract_is_rebuilt_from_the_places_of_its_words(words: list[str]) -
     for place, word in enumerate(words):
         index.setdefault(word, []).append(place)
     assert rebuild_abstract(index) == " ".join(words)
-
-
-def test_ids_lose_their_address() -> None:
-    assert shorten_id("https://openalex.org/w12") == shorten_id("W12") == "W12"
 
 
 def test_papers_are_read_back(tmp_path: Path) -> None:
@@ -166,59 +130,29 @@ def test_authors_are_read_as_other_tools_write_them(
     assert list(read_papers(path)) == [known, dataclasses.replace(PAPER, authors=None)]
 
 
-@pytest.mark.parametrize(
-    "change", [{"cd_index": 0.0}, {"unknown": 1}, {"references": {"count": 1}}, {"references": 3}]
-)
-def test_a_damaged_record_is_named_or_skipped(tmp_path: Path, change: dict[str, Any]) -> None:
-    good = dataclasses.asdict(PAPER)
-    path = tmp_path / "papers.jsonl"
-    path.write_text(f"{json.dumps(good)}\n\n{json.dumps({**good, **change})}\n")
-    with pytest.raises(DataError, match=r"papers\.jsonl:3"):
-        list(read_papers(path))
-    skipped: list[str] = []
-    assert list(read_papers(path, skipped)) == [PAPER]
-    assert len(skipped) == 1
-
-
 @pytest.mark.nightly
-def test_assembled_papers_are_eligible_and_carry_the_librarys_scores() -> None:
-    works = literature()
-    papers = label_works(works, last_year=2009)
+def test_assembled_papers_are_eligible_and_carry_the_librarys_scores(
+    labelled: dict[str, Paper],
+) -> None:
+    number = {work.id: k for k, work in enumerate(WORKS)}
+    edges = [(number[w.id], number[r]) for w in WORKS for r in w.references]
+    graph = CitationGraph.from_edges([w.year for w in WORKS], *zip(*edges, strict=True))
+    counts, first, papers = graph.counts(), graph.counts(window=1), [*labelled.values()]
     assert len(papers) > 50
-    number = {work.id: k for k, work in enumerate(works)}
-    edges = [(number[w.id], number[r]) for w in works for r in w.references]
-    graph = CitationGraph.from_edges(
-        [w.year for w in works], [a for a, _ in edges], [b for _, b in edges]
-    )
-    counts, first = graph.counts(), graph.counts(window=1)
     for paper in papers:
         k = number[paper.openalex_id]
-        assert works[k].type == "article"
-        assert paper.publication_year + 5 <= 2009
+        assert WORKS[k].type == "article"
+        assert paper.publication_year + 5 <= LAST_YEAR
         assert counts.citers[k] >= LEAST_CITERS
         assert paper.cd_index == counts.cd()[k]
         assert paper.references is not None
-        assert paper.references.count == len(set(works[k].references)) >= LEAST_REFERENCES
+        assert paper.references.count == len(set(WORKS[k].references)) >= LEAST_REFERENCES
         assert paper.first_year == FirstYear(
             int(first.n_i[k]), int(first.n_j[k]), int(first.n_k[k])
         )
         assert (paper.novelty_score is None) == (paper.novelty_label is None)
-        assert paper.authors == (works[k].authors or None)
-    assert papers == label_works(works, last_year=2009)
+        assert paper.authors == (WORKS[k].authors or None)
     assert {paper.novelty_label for paper in papers} >= {"novel", "conventional"}
-
-
-def test_an_assembled_paper_makes_a_task() -> None:
-    world = make_world("disruption")
-    assert isinstance(world, DisruptionWorld)
-    paper = label_works(literature(), last_year=2009)[0]
-    turn = world.start(world.task_from_paper(paper))
-    assert paper.title in turn.text
-    assert f"n_i {paper.first_year.n_i}" in turn.text if paper.first_year else False
-
-
-def test_nothing_assembles_from_nothing() -> None:
-    assert label_works([], last_year=2009) == []
 
 
 def row(paper: str, year: int | None, z: float | None = None) -> dict[str, Any]:
@@ -293,8 +227,8 @@ def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_world_plays_a_files_papers_by_split(tmp_path: Path) -> None:
-    papers = label_works(literature(), last_year=2009)
+def test_a_world_plays_a_files_papers_by_split(tmp_path: Path, labelled: dict[str, Paper]) -> None:
+    papers = [*labelled.values()]
     bare = dataclasses.replace(
         papers[0], openalex_id="W0", title="Bare", cd_index=None, disruption_label=None
     )
