@@ -1,15 +1,19 @@
 """One served model with everything that runs on it: training, sampling and its weights."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.attention_dtype import rows_round_alike
-from tokengym.agents.service.engine.base_model import load_base_model
+from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
     CheckpointPath,
@@ -17,11 +21,10 @@ from tokengym.agents.service.engine.checkpoints import (
     checked_ttl,
 )
 from tokengym.agents.service.engine.chunk_sizes import pieces_for
-from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.forward import packed_forward, score
 from tokengym.agents.service.engine.memory import (
     ADAPTERS,
     DIVIDED,
-    PREFIX_TOKENS,
     MemoryBudget,
     cache_bytes,
     memory_of,
@@ -30,19 +33,17 @@ from tokengym.agents.service.engine.memory import (
 )
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
-from tokengym.agents.service.generation.adapter_cache import AdapterCache
-from tokengym.agents.service.generation.decoder import LANES, Decoder, SlotDecoder
-from tokengym.agents.service.generation.plain_decoder import PlainDecoder
-from tokengym.agents.service.generation.prefix_cache import PrefixCache
+from tokengym.agents.service.generation.decoder import KeptDecoder, PlainDecoder
+from tokengym.agents.service.generation.sampled_weights import SampledWeights
 from tokengym.agents.service.generation.sampler import Sampler
-from tokengym.agents.service.generation.trials import (
-    NewDecoder,
-    rows_are_independent,
-    supports_shared_prompts,
-)
 
 UNNAMED_ADAPTERS = 32
-"""Unnamed adapters of a session that are held, in memory or on disk; older ones are forgotten."""
+"""Unnamed adapters of a session that are held; older ones are forgotten."""
+# Two ways to the same logits differ by rounding; an architecture that does not fit is far off.
+# Root mean square of the difference over the logits' standard deviation, by type of the model.
+TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25}
+
+log = logging.getLogger(__name__)
 
 
 class ServedModel:
@@ -63,45 +64,36 @@ class ServedModel:
         device = base.device
         limit = memory_of(device) if config.memory_bytes is None else config.memory_bytes
         spare = (limit - resident_bytes(device)) // len(config.models)
-        budget = MemoryBudget.of(
-            int(DIVIDED * spare),
-            pieces_for(device).batch,
-            PREFIX_TOKENS * cache_bytes(base.sampled),
+        budget = MemoryBudget.of(int(DIVIDED * spare), pieces_for(device).batch)
+        self.shares = shares_prompts(base)
+        forward = partial(packed_forward, device=device, share=self.shares, memory=budget.batch)
+        scoring = forward(base.sampled)
+        self.trainer = Trainer(forward(base.trained), base.vocabulary, base.context, new_seed)
+        # In bfloat16 no row depends on another in any case: see `attention_dtype`.
+        exact = config.deterministic and not rows_round_alike(base.dtype, device)
+        decoder = partial(KeptDecoder, exact=exact) if self.shares else PlainDecoder
+        if exact:
+            scoring = dataclasses.replace(scoring, most=1)  # each sequence in a batch of its own
+        self.sampler = Sampler(
+            scoring,
+            partial(decoder, base.sampled),
+            self._use_weights,
+            base.decode,
+            capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
+            missing=base.missing,
         )
-        scoring = packed_forward(base.sampled, device, share=True, memory=budget.batch)
-        self.shares = supports_shared_prompts(base, scoring)
-        scoring = dataclasses.replace(scoring, share=self.shares)
-        alike = rows_round_alike(base.dtype, device)
-        new_decoder, apart = self._decoder(alike, deterministic=config.deterministic)
-        prefixes = PrefixCache(budget.prefixes)
-        self.trainer = Trainer(
-            dataclasses.replace(scoring, model=base.trained),
-            base.vocabulary,
-            base.context,
-            new_seed,
-        )
-        self.adapter_cache = AdapterCache(
+        self.sampled_weights = SampledWeights(
             base.sampled,
             checkpoints,
             config.state_dir / "unnamed" / base.fingerprint,
             int(ADAPTERS * spare),
             UNNAMED_ADAPTERS,
             spill_bytes(config.state_dir),
-            prefixes.forget,
+            self.sampler.forget,
         )
-        if apart:
-            # Each sequence in a batch of its own.
-            scoring = dataclasses.replace(scoring, share=False, memory=1)
-        self.sampler = Sampler(
-            scoring,
-            partial(new_decoder, base.sampled),
-            prefixes,
-            self.adapter_cache.use,
-            base.decode,
-            # Buffers have room to spare.
-            capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
-            copied=alike or new_decoder is not SlotDecoder,
-        )
+
+    def _use_weights(self, key: str) -> None:
+        self.sampled_weights.use(key)
 
     def save(
         self,
@@ -110,7 +102,6 @@ class ServedModel:
         ttl_seconds: int | None,
         overwrite: bool,
         user_metadata: dict[str, str] | None = None,
-        recipients: Sequence[str] = (),
     ) -> str:
         """Write a run's adapter (and, for `weights`, its optimizer state) to disk."""
         run = self.trainer.run(path.run_id)
@@ -125,15 +116,14 @@ class ServedModel:
             has_optimizer=training,
             user_metadata=user_metadata,
             ttl_seconds=checked_ttl(ttl_seconds),
-            recipients=recipients,
         )
         self._checkpoints.save(path, tensors, info, overwrite=overwrite)
-        self.adapter_cache.drop(path.uri)
+        self.sampled_weights.drop(path.uri)
         return path.uri
 
     def copy_adapter(self, run_id: str, key: str) -> None:
         """Copy a run's adapter into the cache, to sample from under `key`."""
-        self.adapter_cache.put(key, self.trainer.run(run_id).export())
+        self.sampled_weights.put(key, self.trainer.run(run_id).export())
 
     def load(self, run_id: str, path: CheckpointPath, *, optimizer: bool) -> LoraSpec:
         """Load a checkpoint's adapter, and its optimizer state if asked, into a run.
@@ -170,22 +160,41 @@ class ServedModel:
         """Return counts for the status route."""
         return {
             "training_runs": len(self.trainer.runs),
-            **self.adapter_cache.status(),
+            **self.sampled_weights.status(),
             **self.sampler.status(),
         }
 
-    def _decoder(self, alike: bool, *, deterministic: bool) -> tuple[NewDecoder, bool]:
-        """Return what makes the sampler's decoders, and whether sequences must be kept apart."""
-        base = self.base_model
-        if self.shares:
-            independent = partial(rows_are_independent, base)
-            # Where sums do not depend on what is beside them, nothing has to be kept apart.
-            if not deterministic or (alike and independent(SlotDecoder)):
-                return SlotDecoder, False
-            if independent(in_lanes := partial(SlotDecoder, lanes=LANES)):
-                return in_lanes, True
 
-        def plain(model: Any, _store: PrefixCache, _weights: str) -> Decoder:
-            return PlainDecoder(model, apart=deterministic)
+def shares_prompts(base_model: BaseModel) -> bool:
+    """Return whether our attention gives this model the same logits as its own.
 
-        return plain, deterministic
+    Two sequences with a common prefix are scored plainly, packed into one row, and decoded. An
+    architecture with sliding windows, attention sinks or recurrent state either fails or disagrees,
+    and is then served one sequence at a time.
+    """
+    layers = getattr(base_model.sampled.config, "layer_types", None) or ["full_attention"]
+    if any(kind != "full_attention" for kind in layers):
+        log.info("%s: layers of kinds %s, prompts are not shared", base_model.name, set(layers))
+        return False
+    generator = np.random.default_rng(0)
+    prompt = generator.integers(0, base_model.vocabulary, min(24, base_model.context // 2))
+    replies = generator.integers(0, base_model.vocabulary, (2, 4))
+    pair = [np.concatenate([prompt, reply]).astype(np.int32) for reply in replies]
+    forward = partial(packed_forward, base_model.sampled, base_model.device)
+    try:
+        expected, packed = (score(forward(share=share), pair) for share in (False, True))
+        decoder = KeptDecoder(base_model.sampled)
+        slots, _ = decoder.admit([prompt.astype(np.int32)] * 2, [len(pair[0])] * 2, 0)
+        decoded = [decoder.step(slots, tokens) for tokens in replies.T][-1]
+    except Exception as error:  # what an architecture raises that does not fit is its own affair
+        log.info("%s: prompts are not shared: %s", base_model.name, error)
+        return False
+    worst = max(
+        float((other - plainly.last).square().mean().sqrt() / plainly.last.std())
+        for plainly, one, row in zip(expected, packed, decoded, strict=True)
+        for other in (one.last, row)
+    )
+    if not worst <= TOLERANCE[base_model.dtype]:
+        log.info("%s: shared prompts are off by %.3g, not used", base_model.name, worst)
+        return False
+    return True

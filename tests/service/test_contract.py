@@ -23,8 +23,8 @@ from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
-from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
+from tokengym.agents.service.generation.sampled_weights import BASE
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.http.json_api import FIELD_BYTES
 from tokengym.agents.service.state.service import Service

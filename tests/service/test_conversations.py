@@ -12,45 +12,39 @@ import pytest
 from tests.service.toy import VOCABULARY
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.forward import packed_forward
-from tokengym.agents.service.engine.memory import cache_bytes
-from tokengym.agents.service.generation.adapter_cache import BASE
-from tokengym.agents.service.generation.decoder import SlotDecoder
+from tokengym.agents.service.generation import decoder
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
-from tokengym.agents.service.generation.prefix_cache import PrefixCache
+from tokengym.agents.service.generation.sampled_weights import BASE
 from tokengym.agents.service.generation.sampler import Sampler
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tokengym.agents.service.engine.packing import Tokens
+    from tokengym.agents.service.engine.groups import Tokens
 
 CONVERSATIONS, TURNS, FIRST, REPLY, MORE = 12, 4, 40, 8, 12
 WHOLE = FIRST + TURNS * REPLY + (TURNS - 1) * MORE
 
 
 class Conversations:
-    """Converses with a model, in memory for so many whole conversations.
+    """Converses with a model, in memory for so many whole conversations that run.
 
     Attributes:
         read: positions that the model computed.
         begun: at the end of each conversation, how many had begun.
     """
 
-    def __init__(self, model_dir: Path, precision: Any, rows: int, cached: int) -> None:
+    def __init__(self, model_dir: Path, precision: Any, rows: int) -> None:
         self.base = load_base_model(model_dir, "cpu", precision)
         model: Any = self.base.sampled
-        # A decoder's cache holds the logits after each prompt too.
-        room = cached * (WHOLE * cache_bytes(model) + TURNS * 4 * VOCABULARY)
         self._sampler = Sampler(
             packed_forward(model, self.base.device, share=True),
-            partial(SlotDecoder, model),
-            PrefixCache(room),
+            partial(decoder.KeptDecoder, model),
             lambda _weights: None,
             str,
             # A client leaves a quarter to others.
             capacity=4 * rows * WHOLE // 3,
-            copied=True,
         )
         self.read = 0
         self.begun: list[int] = []
@@ -101,8 +95,8 @@ class Conversations:
 def test_no_conversation_is_read_again_where_memory_is_short(
     model_dir: Path, precision: Any, late: int
 ) -> None:
-    short = Conversations(model_dir, precision, rows=2, cached=6)
-    ample = Conversations(model_dir, precision, rows=CONVERSATIONS, cached=CONVERSATIONS)
+    short = Conversations(model_dir, precision, rows=3)
+    ample = Conversations(model_dir, precision, rows=2 * CONVERSATIONS)
     found, expected = short.run(late), ample.run(late)
     # A reply's last token is part of the next prompt, and after the last reply nothing follows.
     assert ample.read == CONVERSATIONS * (WHOLE - 1)

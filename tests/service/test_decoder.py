@@ -1,4 +1,4 @@
-"""Decoding over shared prompts gives, row by row, what the whole sequence alone would give."""
+"""Decoding kept conversations gives, row by row, what the whole sequence alone would give."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.toy import VOCABULARY, make_model
-from tokengym.agents.service.engine.attention_dtype import TILE
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.forward import packed_forward, score
-from tokengym.agents.service.generation.decoder import SlotDecoder
-from tokengym.agents.service.generation.plain_decoder import PlainDecoder
-from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.trials import supports_shared_prompts
+from tokengym.agents.service.generation.decoder import KeptDecoder, PlainDecoder
+from tokengym.agents.service.served_model import shares_prompts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import NDArray
+    from tokengym.agents.service.generation.decoder import Decoder
 
 tokens = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=20)
 # Many begin alike, as the prompts of a world do.
@@ -30,7 +27,7 @@ openings = st.sampled_from((0, 9, 14)).map(
     lambda length: [3 * k % VOCABULARY for k in range(length)]
 )
 prompts = st.tuples(openings, tokens).map(lambda parts: [*parts[0], *parts[1]])
-# Rounds of a batch's life: prompts that join, then steps, then the places of rows that leave.
+# Rounds of a decoder's life: prompts that join, then steps, then the places of rows that leave.
 rounds = st.lists(
     st.tuples(
         st.lists(prompts, min_size=1, max_size=4),
@@ -40,6 +37,9 @@ rounds = st.lists(
     min_size=1,
     max_size=4,
 )
+Life = list[tuple[list[list[int]], int, list[int]]]
+limits = st.sampled_from((0, 300, 1 << 20))
+"""Tokens that there is memory for, of those in use and others."""
 
 
 @pytest.fixture(scope="module")
@@ -52,156 +52,128 @@ def rounded(model_dir: Path) -> BaseModel:
     return load_base_model(model_dir, "cpu", "bfloat16")
 
 
-def _alone(model: Any, sequence: list[int]) -> np.ndarray:
+def _near(model: BaseModel, found: torch.Tensor, sequence: list[int], bits: bool) -> None:
+    if bits:
+        forward = packed_forward(model.trained, model.device, share=True)
+        assert torch.equal(found, score(forward, [np.array(sequence, np.int32)])[0].last)
+        return
     with torch.inference_mode():
-        return np.asarray(model(input_ids=torch.tensor([sequence])).logits[0, -1].float().numpy())
+        expected = model.sampled(input_ids=torch.tensor([sequence])).logits[0, -1]
+    np.testing.assert_allclose(found.numpy(), expected.float().numpy(), atol=3e-4)
 
 
-def _live(model: Any, decoder: Any, life: list[tuple[list[list[int]], int, list[int]]]) -> None:
-    """Play a batch's life and compare every row's logits with those of its sequence alone."""
-    rows: list[list[int]] = []
+def _live(
+    model: BaseModel, decoder: Decoder, life: Life, limit: int = 1 << 20, *, bits: bool = False
+) -> None:
+    """Play a decoder's life and compare every row's logits with those of its sequence alone."""
+    rows: dict[int, list[int]] = {}
+    replies: dict[int, list[int]] = {}
+    gone: list[list[int]] = []
     generator = np.random.default_rng(0)
     for joining, steps, leaving in life:
-        # Two rows of each prompt: a group.
+        # Two rows of each prompt: a group. And the next turn of some that have left.
         fresh = [list(prompt) for prompt in joining for _ in range(2)]
-        logits = decoder.admit([np.array(prompt, np.int32) for prompt in fresh])
-        for row, prompt in enumerate(fresh):
-            np.testing.assert_allclose(logits[row].numpy(), _alone(model, prompt), atol=3e-4)
-        rows.extend(fresh)
+        fresh += [[*talk, *joining[0]] for talk in gone]
+        ends = [len(prompt) + 20 for prompt in fresh]
+        numbers, logits = decoder.admit([np.array(one, np.int32) for one in fresh], ends, limit)
+        for found, prompt in zip(logits, fresh, strict=True):
+            _near(model, found, prompt, bits)
+        rows |= zip(numbers, fresh, strict=True)
+        replies |= {number: [] for number in numbers}
         for _ in range(steps):
-            tokens = generator.integers(0, VOCABULARY, len(rows))
-            logits = decoder.step(tokens)
-            for sequence, token in zip(rows, tokens.tolist(), strict=True):
-                sequence.append(token)
-        for row, sequence in enumerate(rows):
-            np.testing.assert_allclose(logits[row].numpy(), _alone(model, sequence), atol=3e-4)
-        left = [row for row in range(len(rows)) if row not in leaving] or [0]
-        # In any order: the sampler moves the last rows into the places that fall free.
-        left = left[::-1] if steps % 2 else left
-        for row in set(range(len(rows))) - set(left):
-            decoder.remember(row, np.array(rows[row], np.int32))
-        decoder.keep(left)
-        rows = [rows[row] for row in left]
+            # In any order: rows move as others come and go.
+            order = [int(number) for number in generator.permutation(list(rows))]
+            drawn = generator.integers(0, VOCABULARY, len(order))
+            logits = decoder.step(order, drawn)
+            for number, token in zip(order, drawn.tolist(), strict=True):
+                rows[number].append(token)
+                replies[number].append(token)
+        for found, number in zip(logits, order, strict=True):
+            _near(model, found, rows[number], bits)
+        ended = [number for place, number in enumerate(list(rows)) if place in leaving]
+        for number in ended:
+            # The last token of a reply was not fed.
+            decoder.release(number, np.array([*replies.pop(number), 5], np.int32))
+        gone = [[*rows.pop(number), 5] for number in ended][:2]
 
 
-@pytest.mark.nightly
 @settings(max_examples=20, deadline=None)
-@given(rounds)
+@given(rounds, limits)
 def test_rows_that_join_and_leave_do_not_disturb_the_others(
-    base_model: BaseModel, life: list[tuple[list[list[int]], int, list[int]]]
+    base_model: BaseModel, life: Life, limit: int
 ) -> None:
-    _live(base_model.sampled, SlotDecoder(base_model.sampled, PrefixCache(1 << 24), "w"), life)
+    _live(base_model, KeptDecoder(base_model.sampled), life, limit)
 
 
 @pytest.mark.nightly
-@settings(max_examples=4, deadline=None)
-@given(rounds)
+@settings(max_examples=6, deadline=None)
+@given(rounds, limits)
 def test_rows_in_bfloat16_get_the_bits_that_training_computes(
-    rounded: BaseModel, life: list[tuple[list[list[int]], int, list[int]]]
+    rounded: BaseModel, life: Life, limit: int
 ) -> None:
-    forward = packed_forward(rounded.trained, rounded.device, share=True)
-    decoder = SlotDecoder(rounded.sampled, PrefixCache(1 << 24), "w")
-    rows: list[NDArray[np.int32]] = []
-    gone: list[NDArray[np.int32]] = []
-    generator = np.random.default_rng(0)
-    # A long conversation comes and goes with each round: all rows move to other buffers.
-    for joining, steps, leaving in life:
-        fresh = [np.array(prompt, np.int32) for prompt in (*joining, *joining, [7] * (TILE - 2))]
-        # The next turn of some that have left.
-        fresh += [np.append(row, joining[0]).astype(np.int32) for row in gone]
-        logits = decoder.admit(fresh)
-        for prompt, found in zip(fresh, logits, strict=True):
-            assert torch.equal(found, score(forward, [prompt])[0].last)
-        rows += fresh
-        for _ in range(steps):
-            tokens = generator.integers(0, VOCABULARY, len(rows))
-            logits = decoder.step(tokens)
-            rows = [np.append(row, one) for row, one in zip(rows, tokens, strict=True)]
-            rows = [row.astype(np.int32) for row in rows]
-        for tokens_read, found in zip(rows, logits, strict=True):
-            assert torch.equal(found, score(forward, [tokens_read])[0].last)
-        left = [row for row in range(len(rows)) if row not in (*leaving, len(rows) - 1)] or [0]
-        ended = sorted(set(range(len(rows))) - set(left))
-        for row in ended:
-            decoder.remember(row, rows[row])
-        decoder.keep(left)
-        rows, gone = [rows[row] for row in left], [rows[row] for row in ended[:2]]
-
-
-def test_long_prompts_do_not_displace_many_short_ones(
-    base_model: BaseModel,
-) -> None:
-    decoder = SlotDecoder(base_model.sampled, PrefixCache(1 << 24), "w")
-    short = [[start, *range(20)] for start in range(12)]
-    long = [[start, *([7] * length)] for start, length in ((20, 70), (21, 130))]
-    _live(
-        base_model.sampled, decoder, [(short, 2, [*range(21)]), (long, 2, []), ([[3] * 9], 1, [])]
-    )
-    assert len(decoder._shared) <= 6
-    assert decoder._shared.room == 192
-
-
-@pytest.mark.parametrize("alone", [0, 3, 40])
-def test_large_groups_do_not_displace_prompts_sampled_once(
-    base_model: BaseModel, alone: int
-) -> None:
-    decoder = SlotDecoder(base_model.sampled, PrefixCache(1 << 24), "w")
-    single = [np.array([start, *range(40)], np.int32) for start in range(alone)]
-    decoder.admit([*[np.arange(60, dtype=np.int32)] * 32, *single])
-    decoder.step(np.zeros(32 + alone, np.int64))
-    held = sum(len(slots) * slots.room for slots in (decoder._own, decoder._shared))
-    # The sampler leaves as much again as rows and prompts take, for room to spare.
-    assert held <= 2 * ((32 + alone) * decoder._own.room + (1 + alone) * decoder._shared.room)
+    _live(rounded, KeptDecoder(rounded.sampled), life, limit, bits=True)
 
 
 @pytest.mark.nightly
 @settings(max_examples=5, deadline=None)
 @given(rounds)
-def test_the_plain_decoder_keeps_the_same_law(
-    base_model: BaseModel, life: list[tuple[list[list[int]], int, list[int]]]
-) -> None:
-    _live(base_model.sampled, PlainDecoder(base_model.sampled), life)
+def test_other_decoders_keep_the_same_law(base_model: BaseModel, life: Life) -> None:
+    for decoder in (
+        KeptDecoder(base_model.sampled, exact=True),
+        PlainDecoder(base_model.sampled),
+    ):
+        _live(base_model, decoder, life)
 
 
-@pytest.mark.parametrize(("precision", "near"), [("float32", 3e-4), ("bfloat16", 0.02)])
-def test_a_continued_prompt_computes_only_new_tokens(
-    model_dir: Path, precision: str, near: float
-) -> None:
-    base_model = load_base_model(model_dir, "cpu", precision)
-    store = PrefixCache(1 << 24)
-    first = SlotDecoder(base_model.sampled, store, "w")
-    prompt = list(range(20))
-    first.admit([np.array(prompt, np.int32)])
+def _positions(model: Any, work: Any) -> int:
+    read = 0
+
+    def count(_module: Any, args: Any, _output: Any) -> None:
+        nonlocal read
+        read += args[0].numel()
+
+    hook = model.get_input_embeddings().register_forward_hook(count)
+    work()
+    hook.remove()
+    return read
+
+
+def test_what_prompts_have_in_common_is_read_once(base_model: BaseModel) -> None:
+    decoder = KeptDecoder(base_model.sampled)
+    opening, other = np.arange(60, dtype=np.int32), np.arange(40, dtype=np.int32)
+    tails = [np.r_[opening[:30], [100 + n] * 5].astype(np.int32) for n in range(3)]
+    group = [opening] * 8 + tails * 2 + [other]
+    found = _positions(base_model.sampled, lambda: decoder.admit(group, [80] * len(group), 1 << 20))
+    assert found == 60 + 3 * 5 + 1
+
+
+def test_the_next_turn_of_a_conversation_reads_what_is_new(base_model: BaseModel) -> None:
+    decoder = KeptDecoder(base_model.sampled)
+    prompt = np.arange(50, dtype=np.int32)
+    (row,), _ = decoder.admit([prompt], [60], 1 << 20)
     for token in (30, 31, 32):
-        first.step(np.array([token]))
-    talk = [*prompt, 30, 31, 32]
-    first.remember(0, np.array(talk, np.int32))
-    longer = np.array([*talk, 40, 41], np.int32)
-    found = store.find("w", longer)
-    assert found is not None
-    assert found.length == len(talk)
-    logits = SlotDecoder(base_model.sampled, store, "w").admit([longer])
-    np.testing.assert_allclose(
-        logits[0].numpy(), _alone(base_model.sampled, longer.tolist()), atol=near
-    )
-    assert store.find("other weights", longer) is None
+        decoder.step([row], np.array([token]))
+    decoder.release(row, np.array([30, 31, 32, 33], np.int32))
+    longer = np.r_[prompt, [30, 31, 32, 33, 40, 41]].astype(np.int32)
+    assert decoder.known(longer) == 53
+    assert _positions(base_model.sampled, lambda: decoder.admit([longer], [70], 1 << 20)) == 3
 
 
-def test_the_prefix_store_holds_no_more_than_its_bytes(base_model: BaseModel) -> None:
-    store = PrefixCache(200_000)
+@pytest.mark.parametrize("limit", [1, 3000])
+def test_idle_conversations_leave_where_there_is_no_memory(
+    base_model: BaseModel, limit: int
+) -> None:
+    decoder = KeptDecoder(base_model.sampled)
     for start in range(40):
-        decoder = SlotDecoder(base_model.sampled, store, "w")
-        decoder.admit([np.arange(start, start + 30, dtype=np.int32)])
-        assert store.nbytes <= 200_000
-    assert 0 < len(store) < 40
-    store.forget("w")
-    assert (len(store), store.nbytes) == (0, 0)
+        (row,), _ = decoder.admit([np.arange(start, start + 30, dtype=np.int32)], [40], limit)
+        assert decoder.tokens <= max(64, limit)
+        decoder.release(row, np.array([7], np.int32))
+    assert decoder.known(np.arange(39, 100, dtype=np.int32)) == 30
+    assert (decoder.known(np.arange(100, dtype=np.int32)) == 0) == (limit == 1)
 
 
-def test_rounding_is_no_reason_not_to_share_prompts(model_dir: Path) -> None:
-    served = load_base_model(model_dir, "cpu", "bfloat16")
-    scoring = packed_forward(served.sampled, served.device, share=True)
-    assert supports_shared_prompts(served, scoring)
+def test_rounding_is_no_reason_not_to_share_prompts(rounded: BaseModel) -> None:
+    assert shares_prompts(rounded)
 
 
 @pytest.mark.parametrize(("kind", "shares"), [("llama", True), ("gpt2", True), ("mistral", False)])
@@ -209,14 +181,7 @@ def test_every_architecture_is_served_and_windows_are_never_shared(
     tmp_path: Path, kind: str, shares: bool
 ) -> None:
     served = load_base_model(make_model(tmp_path / kind, kind), "cpu")
-    assert (
-        supports_shared_prompts(served, packed_forward(served.sampled, served.device, share=True))
-        is shares
-    )
+    assert shares_prompts(served) is shares
     life = [([list(range(30)), [5] * 12], 4, [0]), ([[7, 8, 9]], 3, [])]
-    decoder: Any = (
-        SlotDecoder(served.sampled, PrefixCache(1 << 24), "w")
-        if shares
-        else PlainDecoder(served.sampled)
-    )
-    _live(served.sampled, decoder, life)
+    decoder = KeptDecoder(served.sampled) if shares else PlainDecoder(served.sampled)
+    _live(served, decoder, life)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.errors import NoRoomError, OverloadedError, ServiceError
-from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
+from tokengym.agents.service.generation.sampled_weights import BASE
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.state.ledger import Ledger
 from tokengym.agents.service.state.service import Service

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Future
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from tinker.types import AdamParams
 
 from tests.every import every
 from tokengym.agents.service.engine.adapters import LoraSpec
-from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import lora_layers
@@ -25,9 +24,8 @@ from tokengym.agents.service.engine.trainer import (
 )
 from tokengym.agents.service.engine.training_runs import AdapterTraining
 from tokengym.agents.service.errors import BadRequestError
-from tokengym.agents.service.generation.decoder import SlotDecoder
+from tokengym.agents.service.generation.decoder import KeptDecoder
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
-from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.sampler import Sampler
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 
@@ -37,17 +35,8 @@ if TYPE_CHECKING:
 SPEC = LoraSpec(8, seed=1)
 
 
-def _sampled(
-    base_model: BaseModel, prompts: list[np.ndarray], store: PrefixCache
-) -> list[tuple[np.ndarray, list]]:
+def _sampled(sampler: Sampler, prompts: list[np.ndarray]) -> list[tuple[np.ndarray, list]]:
     """Eight samples of each prompt: all their tokens, and the log-probabilities of the new ones."""
-    sampler = Sampler(
-        packed_forward(base_model.sampled, base_model.device, share=True),
-        partial(SlotDecoder, base_model.sampled),
-        store,
-        lambda _weights: None,
-        str,
-    )
     futures: list[Future[SampleResult]] = []
     for seed, prompt in enumerate(prompts):
         futures.append(Future())
@@ -80,13 +69,14 @@ def test_training_computes_the_log_probabilities_that_were_sampled_with(
         layers[name].attach_for_sampling(adapter)
     generator = np.random.default_rng(0)
     prompts = [generator.integers(0, 320, n).astype(np.int32) for n in (12, 40, 70)]
-    store = PrefixCache(1 << 24)
-    first = _sampled(base_model, prompts, store)
+    decoder = KeptDecoder(base_model.sampled)
+    sampler = Sampler(forward, lambda: decoder, lambda _weights: None, str)
+    first = _sampled(sampler, prompts)
     # The next turn of some of them reads only what is new.
     longer = [np.append(tokens, [5, 6, 7]).astype(np.int32) for tokens, _ in first[::8]]
-    assert all(store.find("run", prompt) for prompt in longer)
+    assert all(decoder.known(prompt) == len(prompt) - 4 for prompt in longer)
     gaps = []
-    for tokens, logprobs in first + _sampled(base_model, longer, store):
+    for tokens, logprobs in first + _sampled(sampler, longer):
         targets = {"target_tokens": tokens[1:].astype(np.int64)}
         request = LossRequest([Datum(tokens[:-1], targets)], "cross_entropy", forward_only=True)
         (trained,) = at_once(trainer.forward_backward("run", request)).logprobs

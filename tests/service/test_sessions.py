@@ -249,7 +249,7 @@ def test_a_client_that_slept_finds_its_run_sampler_and_place(
 
 
 def _digest(service: Service, key: str) -> str:
-    return service.models[0].adapter_cache.lineage(key)
+    return service.models[0].sampled_weights.lineage(key)
 
 
 @pytest.mark.nightly

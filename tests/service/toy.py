@@ -32,8 +32,7 @@ from transformers import (
 )
 
 from tokengym.agents.service.engine.forward import packed_forward
-from tokengym.agents.service.generation.decoder import SlotDecoder
-from tokengym.agents.service.generation.prefix_cache import PrefixCache
+from tokengym.agents.service.generation.decoder import KeptDecoder
 from tokengym.agents.service.generation.sampler import Sampler
 
 if TYPE_CHECKING:
@@ -117,11 +116,11 @@ def sampler_with(base_model: BaseModel, capacity: int) -> Sampler:
     """Return a sampler from the base weights, with room for the keys of `capacity` tokens."""
     return Sampler(
         packed_forward(base_model.sampled, base_model.device, share=True),
-        partial(SlotDecoder, base_model.sampled),
-        PrefixCache(1 << 20),
+        partial(KeptDecoder, base_model.sampled),
         lambda _weights: None,
         str,
         capacity,
+        base_model.missing,
     )
 
 

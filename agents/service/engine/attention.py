@@ -1,30 +1,38 @@
-"""Our own attention: packed rows, prompts shared by several samples, and decoding.
-
-In training a row holds a prompt and several continuations. In sampling the keys and
-values of a prompt are computed once. In float32, and on a GPU, they are stored once for all its
-samples, and each sample adds a short suffix: a decode step multiplies the queries of all samples of
-a prompt with its keys in one product, so a group of eight reads the prompt from memory once, not
-eight times. In bfloat16 on a processor each sample has a copy, so that its keys lie in one order.
+"""Our own attention: over packed sequences in training, over kept keys in sampling.
 
 These states replace the attention function of any model that looks it up in transformers' table;
-`trials` checks at start-up whether a given model does and gets the same logits. Keys
-and values are kept in the type of the model, both in one tensor: [2, ...], keys first.
+`fits` in `base_model` checks when a model is read whether it does, and gets the same logits.
+
+A packed row holds groups of sequences, one after another without padding. The sequences of a group
+begin with one prompt, which is computed once. Their attention is put together from parts without a
+mask: to the prompt in full, and to a sequence's own positions causally. With the logarithm of the
+sum of all exponentials, which the parts of a query add up to, each part has its own gradient.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import nn
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from tokengym.agents.service.engine.attention_dtype import TILE, added, attention_weights
-from tokengym.agents.service.engine.tree_attention import Block, tree_attention
+from tokengym.agents.service.engine.attention_dtype import in_order, rows_round_alike
 
-NAME = "tokengym_shared_prompt"
+NAME = "tokengym_kept_keys"
+BLOCK = 256
+"""Queries of one sequence that are computed at a time where sums have one order."""
+
+
+class Group(NamedTuple):
+    """Positions of sequences in a packed row: of the prompt they share, and of each one's rest."""
+
+    prompt: slice
+    rests: Sequence[slice]
 
 
 class AttentionState(Protocol):
@@ -39,115 +47,269 @@ class AttentionState(Protocol):
 
 @dataclass(frozen=True)
 class Packed:
-    """A forward pass over sequences laid out one after another, in one row."""
+    """A forward pass over groups that cover a row, for training and for scores."""
 
-    blocks: Sequence[Block]
+    groups: Sequence[Group]
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
         """One layer: [1, heads, N, head_dim] out."""
-        return tree_attention(query[0], key[0], value[0], self.blocks, scale)[None]
+        key, value = (_for_each_head(part, query.shape[1]) for part in (key, value))
+        apply: Any = _Attention.apply  # torch leaves it untyped
+        output: torch.Tensor = apply(query, key, value, self.groups, scale)
+        return output
 
 
 @dataclass(frozen=True)
-class Prefill(Packed):
-    """The same over prompts, whose keys and values are wanted.
+class Reading:
+    """A forward pass over new tokens of several slots, laid out one after another.
 
     Attributes:
-        past: keys and values that come before, [2, layers, kv_heads, n, head_dim]; blocks count
-            their positions first.
-        states: the new ones by layer, [2, kv_heads, N, head_dim]; filled by the pass.
+        states: keys and values by layer, [2, slots, kv_heads, room, head_dim]; written by the pass.
+        slots: of each.
+        starts: how many tokens each slot holds before.
+        counts: how many are new.
     """
 
-    past: Sequence[torch.Tensor] = ()
-    states: list[torch.Tensor] = field(default_factory=list)
+    states: Sequence[torch.Tensor]
+    slots: Sequence[int]
+    starts: Sequence[int]
+    counts: Sequence[int]
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
-        """One layer: [1, heads, N, head_dim] in and out."""
-        self.states.append(torch.cat([key, value]))
-        parts = [*(states[:, layer] for states in self.past), self.states[-1]]
-        keys, values = torch.cat(parts, dim=2)
-        return tree_attention(query[0], keys, values, self.blocks, scale)[None]
+        """One layer: [1, heads, N, head_dim] out."""
+        alike = rows_round_alike(query.dtype, query.device)
+        each = (part[0].split(list(self.counts), 1) for part in (query, key, value))
+        new = zip(*each, strict=True)
+        parts: list[torch.Tensor] = []
+        for slot, start, (q, k, v) in zip(self.slots, self.starts, new, strict=True):
+            kept = self.states[layer][:, slot, :, : start + k.shape[1]]
+            kept[:, :, start:] = torch.stack([k, v])
+            keys, values = (_for_each_head(part[None], len(q))[0] for part in kept)
+            if alike:
+                out, _ = causal_in_order(q, keys, values, scale)
+            else:
+                # Without keys before them the mask is what the function makes by itself, faster.
+                mask = None if start == 0 else _later_hidden(q.shape[1], keys.shape[1], q)
+                out = F.scaled_dot_product_attention(
+                    *(part[None] for part in (q, keys, values)),
+                    attn_mask=mask,
+                    is_causal=start == 0 and q.shape[1] > 1,
+                    scale=scale,
+                )[0]
+            parts.append(out)
+        return torch.cat(parts, 1)[None]
 
 
 @dataclass(frozen=True)
-class Decode:
-    """One new token for each of R rows, whose keys lie in N slots.
-
-    A slot holds a row's keys from the first one on, in the order of their positions; or those that
-    follow its prompt, where each group of N / G slots shares one.
+class Decoding:
+    """A forward pass over one new token for each of R slots.
 
     Attributes:
-        states: keys and values by layer, [2, N, kv_heads, L, head_dim]; without prompts L is a
-            multiple of `TILE`; written by the pass.
-        mask: float32 [N, 1, 1, L] added to the scores.
-        cursor: a pair of int64 [R]: the slot of each row, and where its new token goes.
-        prompts: keys and values by layer, [2, G, kv_heads, P, head_dim], and float32 [G, 1, 1, P]
-            added to the scores; None if rows share none.
+        states: as in `Reading`.
+        slots: int64 [R] of each.
+        starts: int64 [R], how many tokens each slot holds before.
+        apart: whether each row attends by itself, so that no other changes a bit of it.
     """
 
     states: Sequence[torch.Tensor]
-    mask: torch.Tensor
-    cursor: tuple[torch.Tensor, torch.Tensor]
-    prompts: tuple[Sequence[torch.Tensor], torch.Tensor] | None = None
+    slots: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    apart: bool = False
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
         """One layer: [M, heads, 1, head_dim] in and out; what lies after the R rows is idle."""
-        slot, at = self.cursor
-        rows = len(slot)
-        keys, values = self.states[layer]
-        keys[slot, :, at] = key[:rows, :, 0]
-        values[slot, :, at] = value[:rows, :, 0]
-        queries = query.new_zeros(len(keys), *query.shape[1:]).index_copy_(0, slot, query[:rows])
-        # Consecutive query heads share a key head, as in transformers' repeat_kv.
-        queries = queries.view(*keys.shape[:2], -1, keys.shape[-1])
-        if self.prompts is None:
-            mixed = self._in_order(queries, keys, values, scale)
+        states, rows = self.states[layer], len(self.slots)
+        slots, starts = (
+            torch.from_numpy(each).to(query.device) for each in (self.slots, self.starts)
+        )
+        states[0][slots, :, starts] = key[:rows, :, 0]
+        states[1][slots, :, starts] = value[:rows, :, 0]
+        # Queries that share a key head are rows of one product.
+        queries = query[:rows].reshape(rows, states.shape[2], -1, query.shape[-1])
+        if self.apart:
+            each = [
+                F.scaled_dot_product_attention(
+                    queries[row : row + 1], *states[:, slot : slot + 1, :, : start + 1], scale=scale
+                )
+                for row, (slot, start) in enumerate(zip(self.slots, self.starts, strict=True))
+            ]
+            mixed = torch.cat(each)
         else:
-            prompts, mask = self.prompts
-            queries = queries.float() * scale
-            mixed = self._after_prompts(prompts[layer], mask, queries, self.states[layer])
-        mixed = mixed.reshape(-1, *query.shape[1:]).index_select(0, slot)
-        return F.pad(mixed, (0, 0, 0, 0, 0, 0, 0, len(query) - rows))
+            mixed = self._together(queries, states, scale)
+        return F.pad(mixed.view(rows, *query.shape[1:]), (0, 0, 0, 0, 0, 0, 0, len(query) - rows))
 
-    def _in_order(
-        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float
+    def _together(self, queries: torch.Tensor, states: torch.Tensor, scale: float) -> torch.Tensor:
+        """Attend in all slots from the first to the last one: idle ones cost less than a copy."""
+        first, last = int(self.slots.min()), int(self.slots.max()) + 1
+        longest = int(self.starts.max()) + 1
+        ends = np.ones(last - first, np.int64)
+        ends[self.slots - first] = self.starts + 1
+        at = torch.from_numpy(self.slots - first).to(queries.device)
+        spread = queries.new_zeros(len(ends), *queries.shape[1:]).index_copy_(0, at, queries)
+        keys, values = states[:, first:last, :, :longest]
+        hidden = torch.arange(longest) >= torch.from_numpy(ends)[:, None, None, None]
+        mask = torch.zeros(hidden.shape).masked_fill_(hidden, -torch.inf).to(queries.device)
+        if rows_round_alike(queries.dtype, queries.device):
+            mixed, _ = in_order(spread, keys, values, mask, scale)
+        else:
+            mixed = F.scaled_dot_product_attention(
+                spread, keys, values, attn_mask=mask.to(queries.dtype), scale=scale
+            )
+        return mixed.index_select(0, at)
+
+
+class _Attention(torch.autograd.Function):
+    """Attention over groups, [1, heads, N, head_dim] each."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        groups: Sequence[Group],
+        scale: float,
     ) -> torch.Tensor:
-        """Attend to a row's keys in tiles; [N, kv_heads, repeat, head_dim] in and out."""
-        # One product for the tiles of all rows: parts of a tensor would be copied first.
-        keys, values = (states.unflatten(2, (-1, TILE)) for states in (keys, values))
-        scores = (queries.unsqueeze(2) @ keys.transpose(-1, -2)).transpose(2, 3).flatten(3)
-        weights = attention_weights(scores, self.mask, scale).to(queries.dtype)
-        parts = weights.unflatten(-1, (-1, TILE)).transpose(2, 3) @ values
-        return added([*parts.unbind(2)])
+        # As torch lays the output of its own attention out: heads of a position side by side.
+        output = torch.empty_like(query.transpose(1, 2), memory_format=torch.contiguous_format)
+        output = output.transpose(1, 2)
+        total = query.new_empty(query.shape[:3], dtype=torch.float32)
+        if rows_round_alike(query.dtype, query.device):
+            for prompt, rests in groups:
+                # Keys in the order of their positions: those of the prompt, then a rest's own.
+                sequences = [([prompt, rest], rest) for rest in rests]
+                if prompt.stop > prompt.start:
+                    sequences.append(([prompt], prompt))
+                for seen, at in sequences:
+                    keys, values = (
+                        torch.cat([part[0, :, one] for one in seen], 1) for part in (key, value)
+                    )
+                    output[0, :, at], total[0, :, at] = causal_in_order(
+                        query[0, :, at], keys, values, scale
+                    )
+        else:
+            for at, seen, causal, first in _parts(groups):
+                operands = query[:, :, at], key[:, :, seen], value[:, :, seen]
+                out, sums = _part(*operands, causal, scale)
+                if not first:
+                    both = torch.logaddexp(total[:, :, at], sums)
+                    out = output[:, :, at] * (total[:, :, at] - both).exp()[..., None].to(
+                        out.dtype
+                    ) + out * (sums - both).exp()[..., None].to(out.dtype)
+                    sums = both
+                output[:, :, at], total[:, :, at] = out, sums
+        ctx.save_for_backward(query, key, value, output, total)
+        ctx.groups, ctx.scale = groups, scale
+        return output
 
-    def _after_prompts(
-        self, prompts: torch.Tensor, mask: torch.Tensor, queries: torch.Tensor, own: torch.Tensor
-    ) -> torch.Tensor:
-        """The same with prompts, whose keys meet the queries of a whole group in one product."""
-        prompt_keys, prompt_values = prompts.unbind()
-        keys, values = own.unbind()
-        groups, repeat = len(prompt_keys), queries.shape[2]
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
+        query, key, value, output, total = ctx.saved_tensors
+        grads = [torch.zeros_like(part) for part in (query, key, value)]
+        for at, seen, causal, _ in _parts(ctx.groups):
+            own = query[:, :, at], key[:, :, seen], value[:, :, seen]
+            ends = output[:, :, at], total[:, :, at]
+            found = _part_backward(gradients[0][:, :, at], *own, *ends, causal, ctx.scale)
+            for whole, place, part in zip(grads, (at, seen, seen), found, strict=True):
+                whole[:, :, place] += part
+        return *grads, None, None
 
-        def grouped(part: torch.Tensor) -> torch.Tensor:
-            """[N, kv_heads, repeat, X] to [G, kv_heads, N / G * repeat, X]."""
-            return part.reshape(groups, -1, *part.shape[1:]).transpose(1, 2).flatten(2, 3)
 
-        def apart(part: torch.Tensor) -> torch.Tensor:
-            rows = part.reshape(*part.shape[:2], -1, repeat, part.shape[-1])
-            return rows.transpose(1, 2).flatten(0, 1)
+def _parts(groups: Sequence[Group]) -> Iterator[tuple[slice, slice, bool, bool]]:
+    """Yield queries, the keys they see, whether causally, and whether it is their first part."""
+    for prompt, rests in groups:
+        shared = prompt.stop > prompt.start
+        if shared:
+            yield prompt, prompt, True, True
+            yield slice(rests[0].start, rests[-1].stop), prompt, False, True
+        for rest in rests:
+            yield rest, rest, True, not shared
 
-        after = queries @ keys.transpose(-1, -2).float() + self.mask
-        shared = grouped(queries) @ prompt_keys.transpose(-1, -2).float() + mask
-        weights = torch.softmax(torch.cat([shared, grouped(after)], dim=-1), dim=-1)
-        ends = shared.shape[-1]
-        before = weights[..., :ends] @ prompt_values.float()
-        return apart(before) + apart(weights[..., ends:]) @ values.float()
+
+def _part(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a part's output, and the logarithm of its sum of exponentials [1, heads, m]."""
+    if q.device.type == "cpu":
+        flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        out, sums = flash(q, k, v, 0.0, causal, scale=scale)
+        return out, sums
+    scores = _scores(q, k, causal, scale)
+    sums = scores.logsumexp(-1)
+    return (scores - sums[..., None]).exp().to(v.dtype) @ v, sums
+
+
+def _part_backward(
+    upstream: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    output: torch.Tensor,
+    total: torch.Tensor,
+    causal: bool,
+    scale: float,
+) -> tuple[torch.Tensor, ...]:
+    """Return a part's gradients of q, k and v, given the output and sum of all parts."""
+    if q.device.type == "cpu":
+        flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+        gradients: tuple[torch.Tensor, ...] = flash(
+            upstream, q, k, v, output, total, 0.0, causal, scale=scale
+        )
+        return gradients
+    weights = (_scores(q, k, causal, scale) - total[..., None]).exp().to(v.dtype)
+    inner = upstream @ v.transpose(-1, -2) - (upstream * output).sum(-1, keepdim=True)
+    inner = weights * inner * scale
+    transposed = weights.transpose(-1, -2) @ upstream
+    return inner @ k, inner.transpose(-1, -2) @ q, transposed
+
+
+def _scores(q: torch.Tensor, k: torch.Tensor, causal: bool, scale: float) -> torch.Tensor:
+    scores = (q @ k.transpose(-1, -2)).float() * scale
+    return scores + _later_hidden(q.shape[2], k.shape[2], scores) if causal else scores
+
+
+def causal_in_order(
+    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attend from the last m of n positions to those not later, each sum in one order.
+
+    Args:
+        q: [heads, m, head_dim].
+        keys: [heads, n, head_dim].
+        values: [heads, n, head_dim].
+        scale: factor of the scores.
+
+    Returns:
+        the output [heads, m, head_dim] and logarithms of the sums of exponentials [heads, m].
+    """
+    outs, sums = [], []
+    before = keys.shape[1] - q.shape[1]
+    for start in range(0, q.shape[1], BLOCK):
+        own = q[:, start : start + BLOCK]
+        end = before + start + own.shape[1]
+        mask = _later_hidden(own.shape[1], end, torch.empty(0, device=q.device))
+        out, total = in_order(own, keys[:, :end], values[:, :end], mask, scale)
+        outs.append(out)
+        sums.append(total)
+    return torch.cat(outs, 1), torch.cat(sums, 1)
+
+
+def _later_hidden(queries: int, keys: int, like: torch.Tensor) -> torch.Tensor:
+    """Return a mask [queries, keys] that hides what comes after the last `queries` positions."""
+    mask = torch.full((queries, keys), -torch.inf, dtype=like.dtype, device=like.device)
+    return mask.triu_(keys - queries + 1)
+
+
+def _for_each_head(part: torch.Tensor, heads: int) -> torch.Tensor:
+    """Repeat keys or values [R, kv_heads, T, head_dim] for the query heads that share them."""
+    repeat = heads // part.shape[1]
+    return part if repeat == 1 else part.repeat_interleave(repeat, 1)
 
 
 # The passes in progress. Only the compute thread runs models.

@@ -24,26 +24,34 @@ def rows_round_alike(dtype: torch.dtype, device: torch.device) -> bool:
     return dtype == torch.bfloat16 and device.type == "cpu"
 
 
-def attention_weights(scores: torch.Tensor, mask: torch.Tensor, scale: float) -> torch.Tensor:
-    """Return softmax(scale * scores + mask) over the last dimension, in float32."""
-    scores = torch.add(mask, scores, alpha=scale)
+def in_order(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    mask: torch.Tensor,
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attend with softmax in float32, mixing values tile by tile.
+
+    Args:
+        queries: [..., m, head_dim].
+        keys: [..., n, head_dim], in the order of their positions.
+        values: [..., n, head_dim].
+        mask: float32, added to the scaled scores [..., m, n].
+        scale: factor of the scores.
+
+    Returns:
+        the output [..., m, head_dim], and logarithms of the sums of exponentials [..., m].
+    """
+    scores = torch.add(mask, queries @ keys.transpose(-1, -2), alpha=scale)
     width = scores.shape[-1]
     if width < _LANES:
         scores = F.pad(scores, (0, _LANES - width), value=-torch.inf)
-    return torch.softmax(scores, dim=-1)[..., :width]
-
-
-def mixed_values(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Return weights @ values, [N, m, n] @ [N, n, k]; tile by tile if rows round alike."""
-    if not rows_round_alike(values.dtype, values.device):
-        return weights @ values
+    sums = scores.logsumexp(-1)
+    weights = torch.softmax(scores, dim=-1)[..., :width].to(queries.dtype)
     tiles = zip(weights.split(TILE, dim=-1), values.split(TILE, dim=-2), strict=True)
-    return added([part @ of for part, of in tiles])
-
-
-def added(parts: list[torch.Tensor]) -> torch.Tensor:
-    """Return the sum of tiles in float32, one after another."""
-    total = parts[0].float()
-    for part in parts[1:]:
+    mixed = [(part @ of).float() for part, of in tiles]
+    total = mixed[0]
+    for part in mixed[1:]:
         total += part
-    return total
+    return total.to(queries.dtype), sums

@@ -6,8 +6,10 @@ that is sampled from.
 
 import copy
 import hashlib
+import inspect
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tokengym.agents.models.files import read_object
 from tokengym.agents.service.config import check_model_directory
-from tokengym.agents.service.engine.compute_thread import without_pauses
 from tokengym.agents.service.engine.linear import replace_linear_layers
 from tokengym.agents.service.engine.norm import replace_norms
 from tokengym.agents.service.errors import ModelDirectoryError
@@ -34,6 +35,8 @@ SIZES = re.compile(
     "|^num_(?:attention|key_value)_heads$|^head_dim$|^n_(?:embd|head)$"
 )
 """Fields of a configuration that say how large a model is."""
+FIXED_ROPE = frozenset({"default", "linear", "llama3", "yarn"})
+"""Kinds of rotary embeddings whose angles do not depend on the length of a sequence."""
 LONGEST = 1 << 30
 """Tokens; above all contexts that there are."""
 
@@ -53,6 +56,7 @@ class BaseModel:
         device: where the tensors live.
         precision: `float32` or `bfloat16`.
         fingerprint: hash of the weights' shapes and first bytes; a checkpoint fits if it is equal.
+        missing: int64 [M], ids of the head that the tokenizer lacks; they are never sampled.
     """
 
     name: str
@@ -65,6 +69,7 @@ class BaseModel:
     device: torch.device
     precision: str
     fingerprint: str
+    missing: torch.Tensor | None
 
     @property
     def dtype(self) -> torch.dtype:
@@ -110,6 +115,7 @@ def load_base_model(
     replace_linear_layers(model)
     if precision == "float32":
         replace_norms(model)
+    _cache_rotary_tables(model)
     return BaseModel(
         name=served_name(directory),
         trained=model,
@@ -121,6 +127,7 @@ def load_base_model(
         device=where,
         precision=precision,
         fingerprint=fingerprint,
+        missing=_missing_ids(model, tokenizer, where),
     )
 
 
@@ -150,8 +157,7 @@ def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     states = _LayersOutput(hidden.unsqueeze(0))
     layers.forward = lambda *_args, **_kwargs: states
     try:
-        with without_pauses():
-            logits: torch.Tensor = model(input_ids=None, use_cache=False).logits
+        logits: torch.Tensor = model(input_ids=None, use_cache=False).logits
     finally:
         del layers.forward
     return logits[0].float()
@@ -226,6 +232,44 @@ def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
     # Each names one token, several or none.
     ends = [getattr(one, "eos_token_id", None) for one in named]
     return frozenset(int(t) for end in ends if end is not None for t in np.atleast_1d(end))
+
+
+def _missing_ids(model: Any, tokenizer: Any, device: torch.device) -> torch.Tensor | None:
+    """Return the ids of a model's head that a tokenizer has no token for, None without any."""
+    named = set(tokenizer.get_vocab().values())
+    missing = [i for i in range(model.get_input_embeddings().weight.shape[0]) if i not in named]
+    # Whose tokenizer names none of them says nothing about them.
+    return torch.tensor(missing, device=device) if missing and named else None
+
+
+def _cache_rotary_tables(model: Any) -> None:
+    """Let rotary embeddings look angles up that depend on nothing but the position."""
+    for module in model.modules():
+        takes = inspect.signature(module.forward).parameters
+        fixed = getattr(module, "rope_type", "") in FIXED_ROPE
+        if fixed and list(takes) == ["x", "position_ids"]:
+            module.forward = _RotaryTables(module.forward)
+
+
+class _RotaryTables:
+    """Cosines and sines of all positions up to the last one that was asked for."""
+
+    def __init__(self, compute: Callable[..., tuple[torch.Tensor, torch.Tensor]]) -> None:
+        self._compute = compute
+        self._tables: tuple[torch.Tensor, torch.Tensor] | None = None
+
+    def __call__(
+        self, x: torch.Tensor, position_ids: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the cosines and sines at positions [R, T], [R, T, head_dim] each."""
+        last = int(position_ids.max())
+        if self._tables is None or self._tables[0].shape[0] <= last:
+            with torch.inference_mode(False):
+                at = torch.arange(2 * (last + 1), device=x.device)[None]
+                cosines, sines = self._compute(x.detach(), at)
+                self._tables = cosines[0], sines[0]
+        cosines, sines = self._tables
+        return cosines[position_ids], sines[position_ids]
 
 
 def _fingerprint(model: nn.Module) -> str:

@@ -13,7 +13,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -39,7 +39,7 @@ from tokengym.agents.service.errors import (
 )
 
 DAMAGED = "damaged"
-KINDS = {"weights": "training", "sampler_weights": "sampler", "external_weights": "external"}
+KINDS = {"weights": "training", "sampler_weights": "sampler"}
 NAME_RULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\Z")
 RUN_RULE = re.compile(r"[A-Za-z0-9-]{1,64}:train:[0-9]{1,9}\Z")
 MIN_TTL, MAX_TTL = 3600, 10 * 366 * 86400
@@ -115,7 +115,6 @@ class CheckpointInfo:
         has_optimizer: whether optimizer state is in it.
         user_metadata: what the caller attached.
         ttl_seconds: its time to live, or None for ever.
-        recipients: age recipients that its files are encrypted to when they are downloaded.
         created_at: when the file was written, in seconds since 1970; not part of the file.
     """
 
@@ -125,7 +124,6 @@ class CheckpointInfo:
     has_optimizer: bool
     user_metadata: dict[str, str] | None = None
     ttl_seconds: float | None = None
-    recipients: Sequence[str] = ()
     created_at: float = field(default=0.0, compare=False)
 
     @property
@@ -180,8 +178,6 @@ class CheckpointStore:
             )
         fields = asdict(info)
         del fields["created_at"]
-        if not fields["recipients"]:
-            del fields["recipients"]
         # One key, as safetensors writes several in a random order.
         header = json.dumps({"checksum": _checksum(fields, tensors), "info": fields})
         # Out of memory, safetensors ends or hangs the process: Python says so instead.

@@ -10,22 +10,20 @@ class ChunkSizes:
     """Sizes of the pieces that work is cut into.
 
     Attributes:
-        queries: most positions of one block of attention.
         logits: most bytes of logits at once; a few copies of them are made.
         batch: most bytes of activations of one batch.
-        prefill: most positions of new prompts in one pass.
+        positions: most positions of one pass over training data or prompts.
     """
 
-    queries: int
     logits: int
     batch: int
-    prefill: int
+    positions: int
 
 
-# Larger pieces are no faster on a processor, whose cache holds the scores of a small block.
-PROCESSOR = ChunkSizes(queries=128, logits=1 << 26, batch=1 << 30, prefill=1 << 12)
+# Larger pieces are no faster on a processor, and others wait for them.
+PROCESSOR = ChunkSizes(logits=1 << 26, batch=1 << 30, positions=1 << 12)
 # A GPU spends more time on starting small pieces than on computing them.
-ACCELERATOR = ChunkSizes(queries=1024, logits=1 << 29, batch=1 << 34, prefill=1 << 15)
+ACCELERATOR = ChunkSizes(logits=1 << 29, batch=1 << 34, positions=1 << 15)
 
 
 def pieces_for(device: torch.device) -> ChunkSizes:

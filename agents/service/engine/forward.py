@@ -13,23 +13,8 @@ from tokengym.agents.execution.memory import return_free_pages
 from tokengym.agents.service.engine.attention import Packed, attending, hidden_states
 from tokengym.agents.service.engine.base_model import logits_of
 from tokengym.agents.service.engine.chunk_sizes import pieces_for
-from tokengym.agents.service.engine.compute_thread import pause
-from tokengym.agents.service.engine.memory import (
-    LARGE_BATCH,
-    activation_bytes,
-    attention_bytes,
-    recomputing,
-)
-from tokengym.agents.service.engine.packing import (
-    ActivationSize,
-    Branch,
-    PackedBatch,
-    Tokens,
-    pack,
-    pad,
-    plan_padded,
-    plan_shared,
-)
+from tokengym.agents.service.engine.groups import PackedBatch, TokenGroup, Tokens, lay_out, plan
+from tokengym.agents.service.engine.memory import LARGE_BATCH, activation_bytes, recomputing
 
 
 @dataclass(frozen=True)
@@ -39,68 +24,65 @@ class PackedForward:
     Attributes:
         model: a causal language model with plain (`sdpa` or `eager`) attention.
         device: where it lives.
-        share: whether common prefixes are computed once.
-        size: of the activations that a sequence keeps for the backward pass.
+        share: whether sequences are packed, and their prompts computed once; else each runs alone.
+        size: bytes of the activations that a position keeps for the backward pass.
         recomputed: of those that it keeps if the backward pass computes layers again.
         memory: bytes that the activations of one batch may take.
+        most: positions of one batch, where the memory has room for more.
         max_logits: positions whose logits are computed at once.
     """
 
     model: Any
     device: torch.device
     share: bool
-    size: ActivationSize
-    recomputed: ActivationSize
+    size: int
+    recomputed: int
     memory: int
+    most: int
     max_logits: int
 
-    def plan(self, sequences: Sequence[Tokens]) -> list[list[Branch]]:
+    def plan(self, sequences: Sequence[Tokens]) -> list[list[TokenGroup]]:
         """Return `sequences` in batches that fit into the memory.
 
         For a backward pass these are the batches that take the least work. Where layers are
-        computed again more sequences fit into one, so that more of what they share is shared.
+        computed again more sequences fit into one, so that more prompts are shared.
         """
-        plan = plan_shared if self.share else plan_padded
-        batches = list(plan(sequences, self.size, self.memory))
-        if not torch.is_grad_enabled():
-            return batches
-        larger = list(plan(sequences, self.recomputed, self.memory))
-        return min(batches, larger, key=lambda plan: sum(map(self._work, plan)))
+
+        def batches(each: int) -> list[list[TokenGroup]]:
+            return plan(sequences, min(self.memory // each, self.most), share=self.share)
+
+        def work(batches: list[list[TokenGroup]]) -> int:
+            """How often a position is computed: forwards, backwards twice, and maybe again."""
+            sizes = [sum(group.positions(sequences) for group in batch) for batch in batches]
+            return sum(size * (4 if size * self.size > self.memory else 3) for size in sizes)
+
+        smaller = batches(self.size)
+        return min(smaller, batches(self.recomputed), key=work)
 
     @contextmanager
-    def running(self, branches: list[Branch]) -> Iterator[tuple[PackedBatch, torch.Tensor]]:
+    def running(
+        self, groups: list[TokenGroup], sequences: Sequence[Tokens]
+    ) -> Iterator[tuple[PackedBatch, torch.Tensor]]:
         """Run one batch; yields it with the hidden states [N, hidden] of its positions.
 
         A backward pass has to be within the block. A batch that exceeds the memory keeps only what
         goes into each layer, and the backward pass computes the rest again.
         """
-        batch = (pack if self.share else pad)(branches, self.device)
+        batch = lay_out(groups, sequences, self.device)
+        kept = self.size * batch.input_ids.numel()
         with ExitStack() as stack:
-            if self.device.type == "cpu" and self._kept(branches) >= LARGE_BATCH:
+            if self.device.type == "cpu" and kept >= LARGE_BATCH:
                 return_free_pages()
                 stack.callback(return_free_pages)
-            if self._exceeds_memory(branches) and torch.is_grad_enabled():
+            if kept > self.memory and torch.is_grad_enabled():
                 stack.enter_context(recomputing(self.model))
-            if batch.blocks is None:
+            if self.share:
+                stack.enter_context(attending(self.model, Packed(batch.groups)))
+                hidden = hidden_states(self.model, batch.input_ids, batch.position_ids)
+            else:
                 layers = self.model.base_model
                 hidden = layers(input_ids=batch.input_ids, use_cache=False).last_hidden_state
-            else:
-                state = Packed(batch.blocks)
-                stack.enter_context(attending(self.model, state))
-                hidden = hidden_states(self.model, batch.input_ids, batch.position_ids)
             yield batch, hidden.flatten(0, 1)
-
-    def _kept(self, branches: list[Branch]) -> int:
-        """Return the bytes that a backward pass keeps of a batch."""
-        return sum(self.size.of(len(branch.tokens), branch.shared) for branch in branches)
-
-    def _exceeds_memory(self, branches: list[Branch]) -> bool:
-        return self._kept(branches) > self.memory
-
-    def _work(self, branches: list[Branch]) -> int:
-        """Return how often a position is computed: forwards, backwards twice, and maybe again."""
-        positions = sum(len(branch.tokens) - branch.shared for branch in branches)
-        return positions * (4 if self._exceeds_memory(branches) else 3)
 
     def logits(
         self, hidden: torch.Tensor, nodes: NDArray[np.int64]
@@ -112,7 +94,6 @@ class PackedForward:
         """
         distinct, row_of = np.unique(nodes, return_inverse=True)
         for start in range(0, len(distinct), self.max_logits):
-            pause()
             piece = torch.from_numpy(distinct[start : start + self.max_logits]).to(self.device)
             index = np.flatnonzero((row_of >= start) & (row_of < start + len(piece)))
             yield index, row_of[index] - start, logits_of(self.model, hidden[piece])
@@ -128,18 +109,16 @@ def packed_forward(
     pieces = pieces_for(device)
     vocabulary, width = map(int, model.get_input_embeddings().weight.shape)
     layers = int(model.config.get_text_config().num_hidden_layers)
-    size = ActivationSize(activation_bytes(model), attention_bytes(model), pieces.queries)
-    inputs = layers * width * int(model.dtype.itemsize)
+    size = activation_bytes(model, share=share)
     return PackedForward(
         model=model,
         device=device,
         share=share,
         size=size,
         # What goes into each layer, and what one of them keeps.
-        recomputed=ActivationSize(
-            inputs + size.per_position // layers, size.per_pair // layers, size.queries
-        ),
+        recomputed=layers * width * int(model.dtype.itemsize) + size // layers,
         memory=pieces.batch if memory is None else memory,
+        most=pieces.positions,
         max_logits=max(1, pieces.logits // (4 * vocabulary)),
     )
 
@@ -190,11 +169,9 @@ def scored(
 ) -> Iterator[dict[int, Score]]:
     """Yield what `score` returns a batch at a time, by index."""
     topk, targets = topk or [0] * len(sequences), targets or [None] * len(sequences)
-    with torch.inference_mode():
-        batches = forward.plan(sequences)
-    for branches in batches:
+    for groups in forward.plan(sequences):
         # Whoever goes on between two batches has a mode of its own.
-        with torch.inference_mode(), forward.running(branches) as (batch, hidden):
+        with torch.inference_mode(), forward.running(groups, sequences) as (batch, hidden):
             part = _score_batch(forward, batch, hidden, sequences, topk, targets)
         yield part
 

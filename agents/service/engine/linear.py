@@ -9,9 +9,8 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from tokengym.agents.service.engine.attention_dtype import rows_round_alike
-from tokengym.agents.service.engine.compute_thread import pause
 
-# The products with the adapter of a smaller layer take about as long as that with its weight.
+# The products with the adapter of a smaller layer take longer than adding it to the weight.
 MERGED_BYTES = 1 << 20
 
 
@@ -53,10 +52,11 @@ class LoraLinear(nn.Module):
             # A single row of more than about a thousand numbers is summed in another order.
             row = x.reshape(1, -1)
             return self.forward(torch.cat([row, row]))[0].view(*x.shape[:-1], -1)
-        pause()
         if self.adapter is None:
             weight = self.weight if self.merged is None else self.merged
             return F.linear(x, weight, self.bias)
+        if self._small:
+            return F.linear(x, _merged(self.weight, self.adapter), self.bias)
         if not torch.is_grad_enabled():
             y, _ = _product(x, self.weight, self.bias, _cast(self.adapter, self.weight))
             return y
@@ -69,11 +69,19 @@ class LoraLinear(nn.Module):
         self.adapter = self.merged = None
         if adapter is not None:
             adapter = _cast(adapter, self.weight)
-            small = self.weight.nbytes <= MERGED_BYTES and self.weight.dtype == torch.float32
-            if small:
-                self.merged = torch.addmm(self.weight, adapter.b, adapter.a)
+            if self._small:
+                self.merged = _merged(self.weight, adapter)
             else:
                 self.adapter = adapter
+
+    @property
+    def _small(self) -> bool:
+        """Whether an adapter is added to the weight, which in bfloat16 would round it away."""
+        return self.weight.nbytes <= MERGED_BYTES and self.weight.dtype == torch.float32
+
+
+def _merged(weight: torch.Tensor, adapter: Adapter) -> torch.Tensor:
+    return torch.addmm(weight, adapter.b.to(weight), adapter.a.to(weight), alpha=adapter.scaling)
 
 
 def _cast(adapter: Adapter, weight: torch.Tensor) -> Adapter:
@@ -116,7 +124,6 @@ class _LoraProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        pause()
         rows, inner, weight, a, b = ctx.saved_tensors
         (gradient,) = gradients
         shape = gradient.shape

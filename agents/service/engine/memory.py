@@ -1,8 +1,9 @@
 """Estimates of the memory that work on a model takes, and the limits that a service keeps."""
 
+import math
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
+from tokengym.agents.service.engine.attention import Group, Packed, attending, hidden_states
 from tokengym.agents.service.engine.linear import Adapter, lora_layers
 
 PROBE_TOKENS = 64
@@ -25,13 +27,11 @@ STEP = 1 << 28
 DEFAULT_MEMORY = 4 << 30
 # Before and after a batch of at least this many bytes, free pages are returned to the system.
 LARGE_BATCH = 1 << 28
-# The share of the free memory that batches, sequences and prefixes divide.
+# The share of the free memory that batches and sequences divide.
 DIVIDED = 1 / 2
 # The share of it that training runs, requests and results of clients may hold, and the share of
 # sampled adapters. What is left is for gradients of a backward pass, buffers and gaps in the heap.
 CLIENTS, ADAPTERS = 1 / 4, 1 / 16
-# As many tokens as the episodes of a training step may have. Older ones are of former weights.
-PREFIX_TOKENS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,14 @@ class MemoryBudget:
 
     Attributes:
         batch: activations of one batch of training or scoring.
-        sampling: keys and values of the sequences that are being sampled.
-        prefixes: keys and values of earlier prompts and replies.
+        sampling: keys and values of conversations.
     """
 
     batch: int
     sampling: int
-    prefixes: int
 
     @classmethod
-    def of(cls, free: int, batch: int, prefixes: int) -> Self:
+    def of(cls, free: int, batch: int) -> Self:
         """Divide the free memory, or a small minimum: without memory work is split, not refused.
 
         Sampling may use a batch's share as well: a client that does not sample while it trains has
@@ -58,12 +56,9 @@ class MemoryBudget:
         Args:
             free: bytes.
             batch: bytes that a batch never exceeds.
-            prefixes: bytes that earlier prompts and replies never exceed.
         """
         free = max(4 * LEAST_BATCH, free // STEP * STEP)
-        prefixes = min(free // 2, prefixes)
-        batch = min((free - prefixes) // 2, batch)
-        return cls(batch, free - prefixes, prefixes)
+        return cls(min(free // 3, batch), free)
 
 
 def memory_of(device: torch.device) -> int:
@@ -92,11 +87,11 @@ def resident_bytes(device: torch.device) -> int:
     return psutil.Process().memory_info().rss
 
 
-def activation_bytes(model: Any) -> int:
+def activation_bytes(model: Any, *, share: bool) -> int:
     """Measure the activations that a backward pass keeps, in bytes for each position.
 
-    An adapter on every layer is assumed. What attention keeps besides grows with the square of the
-    length and is left to `attention_bytes`.
+    An adapter on every layer is assumed. Our own attention keeps no more than its operands and
+    output; without it (`share`) what it keeps for longer sequences is not counted.
     """
     saved: dict[int, int] = {}
     weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
@@ -114,9 +109,15 @@ def activation_bytes(model: Any) -> int:
     for layer in layers:
         a, b = layer.weight.new_zeros(1, layer.in_features), layer.weight.new_zeros(1, 1)
         layer.adapter = Adapter(a.requires_grad_(), b.expand(layer.out_features, 1), 1.0)
+    row = Packed([Group(slice(0, 0), [slice(0, length)])])
+    mine = attending(model, row) if share else nullcontext()
     try:
-        with torch.enable_grad(), saved_tensors_hooks(keep, lambda tensor: tensor):
-            result = model.base_model(input_ids=ids, use_cache=False)
+        with torch.enable_grad(), mine, saved_tensors_hooks(keep, lambda tensor: tensor):
+            if share:
+                at = torch.arange(length, device=model.device)[None]
+                result: Any = hidden_states(model, ids, at)
+            else:
+                result = model.base_model(input_ids=ids, use_cache=False)
     finally:
         for layer, adapter in zip(layers, former, strict=True):
             layer.adapter = adapter
@@ -133,9 +134,6 @@ def recomputing(model: Any) -> Iterator[None]:
         for module in model.base_model.children()
         if isinstance(module, nn.ModuleList) and len(module) == count
     )
-    if any("forward" in vars(layer) for layer in layers):
-        yield  # Within a pause of another such block, which stays.
-        return
     for layer in layers:
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
     try:
@@ -145,16 +143,14 @@ def recomputing(model: Any) -> Iterator[None]:
             del layer.forward
 
 
-def attention_bytes(model: Any) -> int:
-    """Return the attention weights that a backward pass keeps, in bytes for each pair."""
+def cache_shape(model: Any) -> tuple[int, int, int]:
+    """Return the layers of a model, and the heads and width of a token's keys in each."""
     config = model.config.get_text_config()
-    layers, heads = int(config.num_hidden_layers), int(config.num_attention_heads)
-    return layers * heads * int(model.dtype.itemsize)
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return int(config.num_hidden_layers), int(heads), int(width)
 
 
 def cache_bytes(model: Any) -> int:
     """Return the size in bytes of one token's keys and values."""
-    config = model.config.get_text_config()
-    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return 2 * int(model.dtype.itemsize) * int(config.num_hidden_layers) * int(heads) * int(width)
+    return 2 * int(model.dtype.itemsize) * math.prod(cache_shape(model))

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from tinker.types import AdamParams
 
 from tokengym.agents.service.engine.adapters import LoraSpec, random_seed
-from tokengym.agents.service.engine.compute_thread import Pieces, resume_with
+from tokengym.agents.service.engine.compute_thread import Pieces
 from tokengym.agents.service.engine.forward import PackedForward
+from tokengym.agents.service.engine.groups import PackedBatch, Tokens, check_ids
 from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.engine.losses import Loss, loss_named
-from tokengym.agents.service.engine.packing import PackedBatch, Tokens, check_ids
 from tokengym.agents.service.engine.training_runs import AdapterTraining, Parking
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
@@ -224,14 +224,14 @@ class Trainer:
         losses: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
         total = 0.0
         learning = partial(torch.set_grad_enabled, not request.forward_only)
+        sequences = [datum.tokens for datum in request.data]
         with learning():
-            batches = self._forward.plan([datum.tokens for datum in request.data])
-        for branches in batches:
-            yield sum(len(branch.tokens) - branch.shared for branch in branches)
+            batches = self._forward.plan(sequences)
+        for groups in batches:
+            yield
             with self.parking.using(run_id, run), learning():
                 run.attach()
-                resume_with(run.attach)
-                with self._forward.running(branches) as (batch, hidden):
+                with self._forward.running(groups, sequences) as (batch, hidden):
                     targets = _targets(request, batch)
                     self._add_gradients(request, targets, hidden)
                 total += float(targets.losses.sum(dtype=np.float64))

@@ -1,1 +1,1 @@
-"""Sampling: continuous batching over shared prompts, the prefix cache and adapter cache."""
+"""Sampling: a batched decoder that keeps conversations, and the weights that clients use."""

@@ -1,236 +1,355 @@
-"""Decode a batch of sequences token by token.
+"""Decode conversations token by token; their keys and values are kept between turns.
 
-Rows join and leave between any two steps. Which request a row belongs to, how its tokens are
-sampled and when it ends is left to the sampler.
+A decoder serves one client and one set of weights. Each conversation has a slot. When its reply has
+ended the slot is idle, and the conversation's next turn goes on there and reads only what is new.
+Another prompt copies what it has in common with any slot. Which request a slot belongs to, how its
+tokens are sampled and when it ends is left to the sampler.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
+from transformers import DynamicCache
 
-from tokengym.agents.service.engine.attention import Decode
-from tokengym.agents.service.engine.attention_dtype import TILE, rows_round_alike
-from tokengym.agents.service.engine.packing import Tokens
-from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
-from tokengym.agents.service.generation.prompts import Prompts, next_logits, run_layers
-from tokengym.agents.service.generation.slots import Slots, roomy
+from tokengym.agents.service.engine.attention import (
+    AttentionState,
+    Decoding,
+    Reading,
+    attending,
+    hidden_states,
+)
+from tokengym.agents.service.engine.base_model import logits_of
+from tokengym.agents.service.engine.chunk_sizes import pieces_for
+from tokengym.agents.service.engine.groups import MIN_SHARED, Tokens, common_length
+from tokengym.agents.service.engine.memory import cache_shape
 
-LANES = 16
-# The room of prompts that rows share, and the least of what follows them.
-PROMPT_STEP, LEAST_ROOM = 64, 16
+LANES, PIECE = 16, 128
+"""Rows, and positions of a prompt, that run at a time where no row may depend on another."""
+STEP = 64
+"""Slots have room for a multiple of so many tokens."""
+KEPT_TOKENS = 1 << 16
+"""Room of idle slots: as many tokens as the episodes of a training step may have."""
 
 
 class Decoder(Protocol):
-    """A growing batch under one set of weights."""
+    """Conversations under one set of weights."""
 
-    def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
-        """Add a row for each prompt; float32 logits [len(prompts), vocab] of their first tokens."""
+    tokens: int
+    """How many tokens there is memory for."""
+
+    def known(self, prompt: Tokens) -> int:
+        """Return how many tokens of a prompt need not be read."""
         ...
 
-    def step(self, tokens: NDArray[np.int64]) -> torch.Tensor:
-        """Append one token [R] to every row; float32 logits [R, vocab] of the next."""
+    def admit(
+        self, prompts: Sequence[Tokens], ends: Sequence[int], limit: int
+    ) -> tuple[list[int], torch.Tensor]:
+        """Begin a row for each prompt; returns their numbers, and float32 logits [N, vocab].
+
+        Args:
+            prompts: the tokens.
+            ends: the most tokens that each conversation may come to have.
+            limit: tokens that there may be memory for, if those in use need no more.
+        """
         ...
 
-    def keep(self, rows: Sequence[int]) -> None:
-        """Keep these rows in this order, drop the others."""
+    def step(self, rows: Sequence[int], tokens: NDArray[np.int64]) -> torch.Tensor:
+        """Append a token [R] to each of some rows; float32 logits [R, vocab] of the next."""
+        ...
 
-    def remember(self, row: int, tokens: Tokens) -> None:
-        """Cache a row's keys for later prompts that begin with `tokens`, the row's own tokens."""
-
-
-@dataclass
-class _Row:
-    """A row: its prompt, the slot of its keys, and its tokens so far."""
-
-    prompt: Prefix
-    slot: int
-    length: int
+    def release(self, row: int, reply: Tokens) -> None:
+        """Let a row go; `reply` are the tokens that were appended to its prompt."""
 
 
-class SlotDecoder:
-    """A `Decoder` over `attention.Decode`, for models whose prompts can be shared.
-
-    Where sums are added in the order of positions (see `attention_dtype`), a row holds all of its
-    keys in that order, its logits are bit for bit those that training computes, and they do not
-    depend on other rows. Elsewhere rows of one prompt, in a group of slots, share its keys.
+class KeptDecoder:
+    """A `Decoder` with one buffer for all slots, which grows by blocks.
 
     Args:
         model: runs with these weights.
-        store: cache of computed prompts.
-        weights: key of the weights.
-        lanes: rows that run at a time, some of them idle, each with all its keys: libraries of
-            matrix products choose the order of sums by the shape of the operands, and so no row
-            depends on another by a single bit. Prompts run alone, in pieces of one size. None for
-            all rows at once.
+        exact: whether no row may depend on another by a single bit, where libraries of matrix
+            products choose the order of sums by the shape of the operands. Then rows run in lanes,
+            some of them idle, and prompts alone, in pieces that begin at multiples of their size.
     """
 
-    def __init__(
-        self, model: Any, store: PrefixCache, weights: str, lanes: int | None = None
-    ) -> None:
-        self._model = model
-        self._lanes = lanes
-        self._prompts = Prompts(model, store, weights)
+    def __init__(self, model: Any, *, exact: bool = False) -> None:
+        self._model, self._exact = model, exact
         weight = next(model.parameters())
         self._device = weight.device
-        self._shares = lanes is None and not rows_round_alike(weight.dtype, weight.device)
-        self._rows: list[_Row] = []
-        # How many there were since slots were last laid out, in groups of this size.
-        self._most, self._size = 0, 1
-        self._own = Slots()
-        # A slot for each group; that of the rows where each holds its prompt.
-        self._shared = Slots() if self._shares else self._own
+        layers, *shape = cache_shape(model)
+        self._states = [weight.new_empty(2, 0, shape[0], 0, shape[1]) for _ in range(layers)]
+        # What each slot holds, when it was used last, and how much of it was read in whole pieces.
+        self._held: list[Tokens] = []
+        self._used: list[int] = []
+        self._pieces: list[int] = []
+        self._lengths = np.empty(0, np.int64)
+        # The slot of each row.
+        self._active: dict[int, int] = {}
+        self._clock = self._begun = 0
 
-    def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
-        """See `Decoder.admit`; each distinct prompt is computed once."""
-        if self._lanes is None:
-            prefixes = self._prompts.prefixes(prompts)
-        else:
-            prefixes = [self._prompts.alone(prompt) for prompt in prompts]
-        for number, prefix in enumerate(prefixes):
-            slot = self._seat(prefix)
-            if slot is None:
-                self._lay_out(prefixes[number:])
-                slot = self._seat(prefix)
-                assert slot is not None, "there are slots for those that join"
-            self._shared.put(slot // self._size, prefix)
-            self._rows.append(_Row(prefix, slot, prefix.length))
-        self._most = max(self._most, len(self._rows))
-        return torch.stack([next_logits(prefix) for prefix in prefixes])
+    @property
+    def tokens(self) -> int:
+        """See `Decoder.tokens`."""
+        return len(self._held) * self._room
 
-    def step(self, tokens: NDArray[np.int64]) -> torch.Tensor:
+    @property
+    def _room(self) -> int:
+        return int(self._states[0].shape[3])
+
+    def known(self, prompt: Tokens) -> int:
+        """See `Decoder.known`."""
+        return max((self._common(slot, prompt) for slot in range(len(self._held))), default=0)
+
+    def admit(
+        self, prompts: Sequence[Tokens], ends: Sequence[int], limit: int
+    ) -> tuple[list[int], torch.Tensor]:
+        """See `Decoder.admit`; what prompts have in common is read once."""
+        slots = self._seat(prompts, max(ends), limit)
+        logits: dict[int, torch.Tensor] = {}
+        # Equal prompts that begin a conversation are read once.
+        first: dict[bytes, int] = {}
+        twins: list[tuple[int, int]] = []
+        waiting: list[int] = []
+        for row, (slot, prompt) in enumerate(zip(slots, prompts, strict=True)):
+            new = len(self._held[slot]) == 0
+            twin = first.setdefault(prompt.tobytes(), row) if new else row
+            if twin < row:
+                twins.append((row, twin))
+            else:
+                waiting.append(row)
+        while waiting:
+            wave: list[int] = []
+            for row in waiting:
+                slot, prompt = slots[row], prompts[row]
+                if len(self._held[slot]) == 0:
+                    others = (common_length(prompts[other], prompt[:-1]) for other in wave)
+                    if max(others, default=0) >= self.known(prompt) + MIN_SHARED:
+                        continue  # Another one reads its beginning in this wave.
+                    self._copy_beginning(slot, prompt)
+                wave.append(row)
+            found = self._read([(slots[row], prompts[row]) for row in wave])
+            logits |= zip(wave, found, strict=True)
+            waiting = [row for row in waiting if row not in logits]
+        for row, twin in twins:
+            self._copy(slots[twin], slots[row], len(prompts[row]))
+            self._pieces[slots[row]] = self._pieces[slots[twin]]
+            self._hold(slots[row], prompts[row])
+            logits[row] = logits[twin]
+        numbers = list(range(self._begun, self._begun + len(slots)))
+        self._begun += len(slots)
+        self._active |= zip(numbers, slots, strict=True)
+        return numbers, torch.stack([logits[row] for row in range(len(prompts))])
+
+    def step(self, rows: Sequence[int], tokens: NDArray[np.int64]) -> torch.Tensor:
         """See `Decoder.step`."""
-        if max(map(self._filled, self._rows)) >= self._own.room:
-            self._lay_out()
-        slots = np.array([row.slot for row in self._rows])
-        lanes = self._lanes or (int(slots.max()) // self._size + 1) * self._size
-        part_of = slots // lanes
-        chosen = [np.flatnonzero(part_of == part) for part in np.unique(part_of)]
-        parts = [self._run(tokens[rows], rows, lanes) for rows in chosen]
-        for row in self._rows:
-            row.length += 1
-        if self._lanes is None:
-            return parts[0]
-        return torch.cat(parts)[torch.from_numpy(np.argsort(np.concatenate(chosen)))]
+        at = np.array([self._active[row] for row in rows])
+        ids, starts = torch.from_numpy(tokens), self._lengths[at]
+        lanes = LANES if self._exact else len(at)
+        parts = []
+        for first in range(0, len(at), lanes):
+            some = slice(first, first + lanes)
+            state = Decoding(self._states, at[some], starts[some], self._exact)
+            count = len(at[some])
+            padded = torch.zeros(2, lanes, dtype=torch.long)
+            padded[0, :count], padded[1, :count] = ids[some], torch.from_numpy(starts[some])
+            row_ids, positions = padded[..., None]
+            parts.append(self._run(state, row_ids, positions, torch.arange(lanes))[:count])
+        self._lengths[at] += 1
+        return torch.cat(parts)
 
-    def _run(self, tokens: NDArray[np.int64], rows: NDArray[np.int64], lanes: int) -> torch.Tensor:
-        """Append tokens [R] to rows that lie within `lanes` slots; logits [R, vocab]."""
-        some = [self._rows[row] for row in rows]
-        slots = np.array([row.slot for row in some])
-        ends = np.array([self._filled(row) for row in some])
-        first = slots[0] // lanes * lanes
-        slots -= first
-        last = np.zeros(min(lanes, len(self._own) - first), np.int64)
-        last[slots] = ends
-        room = int(ends.max()) + 1 if self._shares else self._own.room
-        states = [layer[:, first : first + lanes, :, :room] for layer in self._own.states]
-        cursor = (torch.from_numpy(slots).to(self._device), torch.from_numpy(ends).to(self._device))
-        state = Decode(states, self._mask(last + 1, room), cursor)
-        if self._shares:
-            prompts = np.ones(lanes // self._size, np.int64)
-            prompts[slots // self._size] = [row.prompt.length for row in some]
-            longest = int(prompts.max())
-            shared = [layer[:, : len(prompts), :, :longest] for layer in self._shared.states]
-            state = replace(state, prompts=(shared, self._mask(prompts, longest)))
-        idle = 0 if self._lanes is None else lanes - len(some)
-        at = torch.tensor([row.length for row in some])
-        ids, at = (F.pad(each, (0, idle))[:, None] for each in (torch.from_numpy(tokens), at))
-        return run_layers(self._model, state, ids, at, torch.arange(len(ids)))[: len(some)]
+    def release(self, row: int, reply: Tokens) -> None:
+        """See `Decoder.release`."""
+        slot = self._active.pop(row)
+        written = int(self._lengths[slot]) - len(self._held[slot])
+        self._held[slot] = np.concatenate([self._held[slot], reply[:written]])
+        self._lengths[slot] = len(self._held[slot])
 
-    def keep(self, rows: Sequence[int]) -> None:
-        """See `Decoder.keep`."""
-        self._rows = [self._rows[row] for row in rows]
-        # Copying rows costs more than a few idle slots, or a few masked keys, do.
-        sparse = (2 * len(rows) if self._lanes is None else roomy(len(rows))) <= self._most
-        longest = max(row.length for row in self._rows)
-        if sparse or (not self._shares and 2 * longest < self._own.room - TILE):
-            self._lay_out()
+    def _hold(self, slot: int, tokens: Tokens) -> None:
+        self._held[slot], self._lengths[slot] = tokens, len(tokens)
 
-    def remember(self, row: int, tokens: Tokens) -> None:
-        """See `Decoder.remember`."""
-        own = self._rows[row]
-        if self._lanes is not None:
-            return  # In a decode step keys may differ in a bit from those of a prompt.
-        if own.length == own.prompt.length or len(tokens) != own.length:
-            return
-        end = self._filled(own)
-        new = slice(end - own.length + own.prompt.length, end)
-        states = torch.stack([layer[:, own.slot, :, new] for layer in self._own.states], dim=1)
-        whole = Prefix(own.prompt, own.length, states)
-        self._prompts.add(tokens, whole)
-        if not self._shares:
-            self._own.note(own.slot, whole)
+    def _common(self, slot: int, prompt: Tokens) -> int:
+        """Return how many tokens of a prompt, the last one left out, a slot holds."""
+        common = common_length(self._held[slot], prompt[:-1])
+        # In a decode step keys may differ in a bit from those of a prompt.
+        return min(common, self._pieces[slot]) // PIECE * PIECE if self._exact else common
 
-    def _filled(self, row: _Row) -> int:
-        """Return how many tokens the slot of a row holds."""
-        return row.length - (row.prompt.length if self._shares else 0)
-
-    def _seat(self, prefix: Prefix) -> int | None:
-        """Return an idle slot beside others of a prompt, or where most of it lies; None if full."""
-        if prefix.length >= self._shared.room + self._shares:
-            return None
-        size, held = self._size, self._shared.held
-        taken = {row.slot for row in self._rows}
-        used = {slot // size for slot in taken}
-        idle = [slot for slot in range(len(self._shared) * size) if slot not in taken]
-        nodes = [*prefix.chain()]
-        return next(
-            chain(
-                (slot for slot in idle if held(slot // size) is prefix),
-                (slot for slot in idle if slot // size not in used and held(slot // size) in nodes),
-                (slot for slot in idle if slot // size not in used),
-            ),
-            None,
+    def _seat(self, prompts: Sequence[Tokens], end: int, limit: int) -> list[int]:
+        """Return a slot for each prompt: that of the conversation it continues, or an empty one."""
+        self._clock += 1
+        seats: dict[int, int] = {}
+        idle = sorted(
+            set(range(len(self._held))) - set(self._active.values()),
+            key=lambda slot: -len(self._held[slot]),
         )
+        for row in sorted(range(len(prompts)), key=lambda row: -len(prompts[row])):
+            for slot in idle:
+                held = self._held[slot]
+                if 0 < len(held) < len(prompts[row]) and np.array_equal(
+                    held, prompts[row][: len(held)]
+                ):
+                    seats[row] = slot
+                    idle.remove(slot)
+                    if self._exact:
+                        self._hold(slot, held[: self._common(slot, prompts[row])])
+                    break
+        kept = [*self._active.values(), *seats.values()]
+        lacking = len(prompts) - len(seats)
+        new_place = self._make_room(kept, lacking, end, limit)
+        seats = {row: new_place[slot] for row, slot in seats.items()}
+        self._active = {row: new_place[slot] for row, slot in self._active.items()}
+        taken = {*self._active.values(), *seats.values()}
+        free = [slot for slot in range(len(self._held)) if slot not in taken]
+        # Slots that hold nothing go first, then those that were used longest ago.
+        free.sort(key=lambda slot: (len(self._held[slot]) > 0, self._used[slot]))
+        for row in range(len(prompts)):
+            if row not in seats:
+                seats[row] = free.pop(0)
+                self._hold(seats[row], np.empty(0, np.int32))
+                self._pieces[seats[row]] = 0
+            self._used[seats[row]] = self._clock
+        return [seats[row] for row in range(len(prompts))]
 
-    def _lay_out(self, joining: Sequence[Prefix] = ()) -> None:
-        """Make room for a token more of each row and for rows that join, in the first slots."""
-        rows: dict[int, list[_Row]] = defaultdict(list)
-        for row in self._rows:
-            rows[id(row.prompt)].append(row)
-        prompts = [*(row.prompt for row in self._rows), *joining]
-        counts = Counter(map(id, prompts)).values()
-        longest = max(prompt.length for prompt in prompts)
-        prompt_room = -(-longest // PROMPT_STEP) * PROMPT_STEP
-        room = max(map(self._filled, self._rows), default=0) + 1
-        if self._shares:
-            room = max(LEAST_ROOM, 1 << (room - 1).bit_length())
-        else:
-            room = -(-max(room, longest + 1) // TILE) * TILE
+    def _make_room(self, kept: list[int], lacking: int, end: int, limit: int) -> dict[int, int]:
+        """Have `lacking` slots besides those kept, and others as far as there is memory.
 
-        def groups(size: int) -> int:
-            return sum(-(-count // size) for count in counts)
+        Returns:
+            the new numbers of the slots that are left.
+        """
+        room, count = max(self._room, -(-end // STEP) * STEP), len(kept) + lacking
+        have = len(self._held)
+        if room > self._room:
+            room = max(room, min(3 * self._room // 2 // STEP * STEP, limit // count))
+        # Idle conversations beside those in use, as many as may be kept.
+        most = max(count, min(limit, count * room + KEPT_TOKENS) // room)
+        empty = sum(len(self._held[slot]) == 0 for slot in set(range(have)) - set(kept))
+        count = max(count, min(most, have + max(0, lacking - empty)))
+        if room == self._room and have >= count:
+            return {slot: slot for slot in range(have)}
+        spare = sorted(set(range(have)) - set(kept), key=lambda slot: -self._used[slot])
+        order = sorted([*kept, *spare[: count - lacking - len(kept)]])
+        # Those to come need slots too: growing copies all.
+        count = min(most, count + count // 4) if have else count
+        chosen = torch.tensor(order, dtype=torch.long)
+        for layer, former in enumerate(self._states):
+            states = former.new_empty(2, count, former.shape[2], room, former.shape[4])
+            states[:, : len(order), :, : former.shape[3]] = former[:, chosen]
+            # What lies past a sequence's end is multiplied by zero, and has to be finite.
+            states[:, : len(order), :, former.shape[3] :] = 0
+            states[:, len(order) :] = 0
+            self._states[layer] = states
+        more = count - len(order)
+        self._held = [self._held[slot] for slot in order] + [np.empty(0, np.int32)] * more
+        self._used = [self._used[slot] for slot in order] + [0] * more
+        self._pieces = [self._pieces[slot] for slot in order] + [0] * more
+        self._lengths = np.append(self._lengths[order], np.zeros(more, np.int64))
+        return {slot: place for place, slot in enumerate(order)}
 
-        former, size = self._size, 1
-        if self._shares:
-            most = max(counts)
-            sizes = {-(-most // parts) for parts in range(1, most + 1)}
-            size = min(sizes, key=lambda size: groups(size) * (prompt_room + size * room))
-        places: list[int] = []
-        held: list[int] = []
-        for members in rows.values():
-            for start in range(0, len(members), size):
-                part = members[start : start + size]
-                held.append(part[0].slot // former)
-                # Some slots are idle: what they hold does not matter.
-                slots = [row.slot for row in part] + [0] * (size - len(part))
-                for place, row in enumerate(part, len(places)):
-                    row.slot = place
-                places += slots
-        count = roomy(groups(size))
-        if self._shares:
-            self._shared.resize(held, count, prompt_room, prompts[0])
-        self._own.resize(places, count * size, room, prompts[0])
-        self._most, self._size = len(prompts), size
+    def _copy_beginning(self, slot: int, prompt: Tokens) -> None:
+        """Copy to an empty slot what another one has in common with its prompt."""
+        common, source = max((self._common(s, prompt), s) for s in range(len(self._held)))
+        if common >= MIN_SHARED:
+            self._copy(source, slot, common)
+            self._hold(slot, prompt[:common])
+            self._pieces[slot] = min(common, self._pieces[source])
 
-    def _mask(self, lengths: NDArray[np.int64], width: int) -> torch.Tensor:
-        """Return a mask that hides positions from `lengths` [N] on, [N, 1, 1, width]."""
-        hidden = torch.arange(width) >= torch.from_numpy(lengths)[:, None]
-        mask = torch.zeros(hidden.shape).masked_fill_(hidden, torch.finfo(torch.float32).min)
-        return mask[:, None, None].to(self._device)
+    def _copy(self, source: int, slot: int, length: int) -> None:
+        for states in self._states:
+            states[:, slot, :, :length] = states[:, source, :, :length]
+
+    def _read(self, items: Sequence[tuple[int, Tokens]]) -> list[torch.Tensor]:
+        """Read what slots do not hold of their prompts; logits [vocab] after each."""
+        if self._exact:
+            return [self._read_in_pieces(*item) for item in items]
+        logits: list[torch.Tensor] = []
+        most = pieces_for(self._device).positions
+        start = 0
+        while start < len(items):
+            stop, filled = start, 0
+            while stop < len(items) and (filled == 0 or filled < most):
+                slot, prompt = items[stop]
+                filled += len(prompt) - len(self._held[slot])
+                stop += 1
+            logits += self._pass(items[start:stop])
+            start = stop
+        return logits
+
+    def _read_in_pieces(self, slot: int, prompt: Tokens) -> torch.Tensor:
+        start = len(self._held[slot])
+        assert start % PIECE == 0, "what is kept are whole pieces"
+        logits: list[torch.Tensor] = []
+        for end in (*range(start + PIECE, len(prompt), PIECE), len(prompt)):
+            logits = self._pass([(slot, prompt[:end])])
+            self._pieces[slot] = end // PIECE * PIECE
+        return logits[0]
+
+    def _pass(self, items: Sequence[tuple[int, Tokens]]) -> list[torch.Tensor]:
+        slots = [slot for slot, _ in items]
+        starts = [len(self._held[slot]) for slot in slots]
+        new = [prompt[start:] for start, (_, prompt) in zip(starts, items, strict=True)]
+        counts = [len(tokens) for tokens in new]
+        positions = [np.arange(s, s + n) for s, n in zip(starts, counts, strict=True)]
+        ids, at = np.concatenate(new).astype(np.int64), np.concatenate(positions)
+        state = Reading(self._states, slots, starts, counts)
+        row, where = torch.from_numpy(ids)[None], torch.from_numpy(at)[None]
+        logits = self._run(state, row, where, torch.from_numpy(np.cumsum(counts) - 1))
+        for slot, prompt in items:
+            self._hold(slot, prompt)
+        return list(logits)
+
+    def _run(
+        self, state: AttentionState, ids: torch.Tensor, at: torch.Tensor, places: torch.Tensor
+    ) -> torch.Tensor:
+        """Run tokens [R, T] at positions [R, T]; logits at `places` [M] of the R * T."""
+        with torch.inference_mode(), attending(self._model, state):
+            hidden = hidden_states(self._model, ids.to(self._device), at.to(self._device))
+            return logits_of(self._model, hidden.flatten(0, 1)[places.to(self._device)])
+
+
+class PlainDecoder:
+    """A `Decoder` for architectures with attention of their own: each row runs by itself."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._device = next(model.parameters()).device
+        self._rows: dict[int, tuple[Any, int]] = {}
+        self._next = 0
+        self.tokens = 0
+
+    def known(self, prompt: Tokens) -> int:
+        """See `Decoder.known`: none."""
+        return 0
+
+    def admit(
+        self, prompts: Sequence[Tokens], ends: Sequence[int], limit: int
+    ) -> tuple[list[int], torch.Tensor]:
+        """See `Decoder.admit`."""
+        rows = list(range(self._next, self._next + len(prompts)))
+        self._next += len(prompts)
+        for row in rows:
+            self._rows[row] = DynamicCache(config=self._model.config), 0
+        tokens = [prompt.astype(np.int64) for prompt in prompts]
+        return rows, torch.stack([self._run(*row) for row in zip(rows, tokens, strict=True)])
+
+    def step(self, rows: Sequence[int], tokens: NDArray[np.int64]) -> torch.Tensor:
+        """See `Decoder.step`."""
+        return torch.stack([self._run(*row) for row in zip(rows, tokens[:, None], strict=True)])
+
+    def release(self, row: int, reply: Tokens) -> None:
+        """See `Decoder.release`."""
+        del self._rows[row]
+
+    def _run(self, row: int, tokens: NDArray[np.int64]) -> torch.Tensor:
+        cache, past = self._rows[row]
+        self._rows[row] = cache, past + len(tokens)
+        with torch.inference_mode():
+            output = self._model(
+                input_ids=torch.from_numpy(tokens)[None].to(self._device),
+                position_ids=torch.arange(past, past + len(tokens), device=self._device)[None],
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            )
+        logits: torch.Tensor = output.logits[0, -1].float()
+        return logits

@@ -1,6 +1,5 @@
 """What clients ask to be sampled, and what has been sampled of it so far."""
 
-import weakref
 from array import array
 from collections import deque
 from collections.abc import Callable
@@ -12,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokengym.agents.service.engine.forward import Score
-from tokengym.agents.service.engine.packing import Tokens
-from tokengym.agents.service.generation.prefix_cache import Prefix
+from tokengym.agents.service.engine.groups import Tokens
 from tokengym.agents.service.generation.token_sampling import TokenSampling, sequence_key
 
 # The memory of a sampled sequence, of one of its tokens, and of one of the likeliest tokens at a
@@ -106,7 +104,6 @@ class SamplingJob:
     result: SampleResult = field(init=False)
     unstarted: deque[Sequence] = field(init=False)
     open: int = field(init=False)
-    _past: weakref.ref[Prefix] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         """Create the empty sequences."""
@@ -118,20 +115,14 @@ class SamplingJob:
         self.open = count
 
     @property
+    def most(self) -> int:
+        """The most tokens that a sequence with its prompt may come to have."""
+        return len(self.request.prompt) + self.request.max_tokens
+
+    @property
     def unscored(self) -> bool:
         """Whether its prompt still has to be scored."""
         return self.request.scored and self.result.scores is None
-
-    def continues(self, past: Prefix | None) -> None:
-        """Note the cached prefix of its prompt; a whole one is nothing that it continues."""
-        if past is not None and past.length < len(self.request.prompt):
-            self._past = weakref.ref(past)
-
-    @property
-    def cached(self) -> int:
-        """The length of the sequence that its prompt continues, as long as that is cached."""
-        past = None if self._past is None else self._past()
-        return 0 if past is None else past.length
 
     def close_one(self) -> None:
         """Note that one of the sequences has ended; the last one completes the request."""

@@ -58,7 +58,10 @@ def uniforms(keys: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[
 
 
 def sample_tokens(
-    logits: torch.Tensor, samplings: list[TokenSampling], numbers: NDArray[np.float64]
+    logits: torch.Tensor,
+    samplings: list[TokenSampling],
+    numbers: NDArray[np.float64],
+    missing: torch.Tensor | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], torch.Tensor]:
     """Sample a token for every row.
 
@@ -66,15 +69,18 @@ def sample_tokens(
         logits: float32 [R, vocab].
         samplings: how each row is sampled.
         numbers: a uniform number in [0, 1) for each row.
+        missing: ids that are never sampled.
 
     Returns:
         token ids [R], their log-probabilities [R] and all log-probabilities [R, vocab].
     """
     logprobs = torch.log_softmax(logits, dim=-1)
+    if missing is not None:
+        logits = logits.index_fill(-1, missing, -torch.inf)
     temperature = np.array([sampling.temperature for sampling in samplings])
     greedy = np.flatnonzero(temperature == 0)
     if np.all(temperature == 1.0):
-        weights = torch.exp(logprobs)
+        weights = torch.softmax(logits, dim=-1)
     else:
         divisor = torch.from_numpy(np.where(temperature == 0, 1.0, temperature)).to(logits)
         weights = torch.softmax(logits / divisor[:, None], dim=-1)

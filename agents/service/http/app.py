@@ -20,7 +20,6 @@ from tokengym.agents.service.http import (
 )
 from tokengym.agents.service.http.connections import Connections
 from tokengym.agents.service.http.json_api import SERVICE, error_response, respond, unknown_route
-from tokengym.agents.service.http.signed_urls import is_signed
 from tokengym.agents.service.state.service import Service
 from tokengym.loopback import foreign_site
 
@@ -108,7 +107,7 @@ async def _authenticate(request: web.Request, handler: Handler) -> web.StreamRes
     key = request.headers.get(KEY_HEADER) or _bearer(request)
     # aiohttp keeps bytes that are not UTF-8 as surrogates.
     authentic = hmac.compare_digest(key.encode(errors="surrogateescape"), expected.encode())
-    if not authentic and not is_signed(request, expected):
+    if not authentic:
         raise UnauthorizedError(
             f"{KEY_HEADER} must be the key this service was started with, got "
             f"{'another one' if key else 'none'}"

@@ -14,8 +14,8 @@ from typing import Any, Self
 from aiohttp import web
 
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
-from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult, Sequence
+from tokengym.agents.service.generation.sampled_weights import BASE
 from tokengym.agents.service.http.json_api import Answer, Route, read_body
 from tokengym.agents.service.http.openai_api import (
     Body,

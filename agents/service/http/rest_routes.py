@@ -8,7 +8,6 @@ from tinker import types
 
 from tokengym.agents.service.engine.checkpoints import KINDS, CheckpointInfo, CheckpointPath
 from tokengym.agents.service.engine.compute_thread import client_of
-from tokengym.agents.service.engine.external_weights import KIND, file_names, read_file
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.http.json_api import (
     Answer,
@@ -17,7 +16,6 @@ from tokengym.agents.service.http.json_api import (
     read_body,
     read_field,
 )
-from tokengym.agents.service.http.signed_urls import sign_url
 from tokengym.agents.service.state.service import Service
 
 MAX_PAGE = 1000
@@ -122,7 +120,7 @@ async def _delete_checkpoint(request: web.Request, service: Service) -> None:
     path = _path(request)
     service.checkpoints.delete(path)
     for model in service.models:
-        await service.call(client_of(path.run_id), partial(model.adapter_cache.drop, path.uri))
+        await service.call(client_of(path.run_id), partial(model.sampled_weights.drop, path.uri))
 
 
 async def _set_ttl(request: web.Request, service: Service) -> None:
@@ -130,30 +128,7 @@ async def _set_ttl(request: web.Request, service: Service) -> None:
     if seconds is not None and not isinstance(seconds, int):
         raise BadRequestError(f"ttl_seconds must be a whole number or null, got {seconds!r}")
     path = _path(request)
-    await service.call(
-        client_of(path.run_id), lambda: service.checkpoints.set_ttl(path, seconds), size=1
-    )
-
-
-async def _external_weights_urls(request: web.Request, service: Service) -> Answer:
-    path = _path(request)
-    if path.kind != KIND:
-        raise BadRequestError(f"only {KIND} can be downloaded, got {path.uri}")
-    base = request.path.removesuffix("external_weights_urls")
-    signed = {
-        name: sign_url(request, f"{base}files/{name}", service.config.api_key)
-        for name in file_names(service.checkpoints.info(path).recipients)
-    }
-    expires = min(until for _, until in signed.values())
-    urls = {name: url for name, (url, _) in signed.items()}
-    return {"urls": urls, "expires": expires.isoformat()}
-
-
-async def _external_weights_file(request: web.Request, service: Service) -> Answer:
-    path, name = _path(request), request.match_info["file"]
-    reading = partial(read_file, service.checkpoints, path, name)
-    content = await service.call(client_of(path.run_id), reading, size=1)
-    return web.Response(body=content, content_type="application/octet-stream")
+    await service.call(client_of(path.run_id), lambda: service.checkpoints.set_ttl(path, seconds))
 
 
 async def _weights_info(request: web.Request, service: Service) -> Answer:
@@ -240,8 +215,6 @@ ROUTES: list[Route] = [
     ("GET", "training_runs/{run}", _get_run),
     ("GET", "training_runs/{run}/checkpoints", _list_checkpoints),
     ("PUT", f"{CHECKPOINT}/ttl", _set_ttl),
-    ("GET", f"{CHECKPOINT}/external_weights_urls", _external_weights_urls),
-    ("GET", f"{CHECKPOINT}/files/{{file}}", _external_weights_file),
     ("DELETE", CHECKPOINT, _delete_checkpoint),
     ("GET", "checkpoints", _list_all_checkpoints),
     ("POST", "weights_info", _weights_info),

@@ -10,8 +10,7 @@ from tinker import types
 
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, checked_ttl
-from tokengym.agents.service.engine.compute_thread import WHOLE, Pieces
-from tokengym.agents.service.engine.external_weights import KIND, checked_recipients
+from tokengym.agents.service.engine.compute_thread import Pieces
 from tokengym.agents.service.engine.trainer import LossRequest
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.http.json_api import (
@@ -86,7 +85,7 @@ async def _forward_backward(request: web.Request, service: Service) -> Answer:
     loss = read_loss_request(message)
     # The work holds the decoded request alone: the body is as large again.
     losses = partial(_losses, run_id, loss)
-    request_id = service.train(run_id, seq_id, losses, size=1, nbytes=len(body))
+    request_id = service.train(run_id, seq_id, losses, nbytes=len(body))
     return pending(request_id, model_id=run_id)
 
 
@@ -94,14 +93,12 @@ def _losses(run_id: str, loss: LossRequest, model: ServedModel) -> Pieces[bytes]
     return loss_response((yield from model.trainer.forward_backward(run_id, loss)))
 
 
-def _in_turn(
-    kind: type[Any], work: Callable[[Any, ServedModel], dict[str, Any]], size: int = WHOLE
-) -> Handler:
+def _in_turn(kind: type[Any], work: Callable[[Any, ServedModel], dict[str, Any]]) -> Handler:
     """Return a handler that runs `work` on its body and the run's model, when its turn comes."""
 
     async def handler(request: web.Request, service: Service) -> Answer:
         body = await read_body(request, kind)
-        return pending(service.train(body.model_id, body.seq_id, partial(work, body), size=size))
+        return pending(service.train(body.model_id, body.seq_id, partial(work, body)))
 
     return handler
 
@@ -134,11 +131,6 @@ async def _save_weights_for_sampler(request: web.Request, service: Service) -> A
     return pending(service.train(run_id, seq_id, work))
 
 
-def _save_external(body: types.SaveWeightsExternalRequest, model: ServedModel) -> dict[str, Any]:
-    recipients = checked_recipients(body.age_encryption_recipients)
-    return _save(body, model, KIND, overwrite=True, recipients=recipients)  # As for the sampler's.
-
-
 def _save(body: Any, model: ServedModel, kind: str, **options: Any) -> dict[str, Any]:
     """Save a run's weights under the name of a request, or under a random one if it has none."""
     name = secrets.token_hex(8) if body.path is None else body.path
@@ -169,9 +161,8 @@ ROUTES: list[Route] = [
     ("POST", "load_weights", _load_weights),
     ("POST", "get_info", _get_info),
     ("POST", "forward_backward", _forward_backward),
-    ("POST", "optim_step", _in_turn(types.OptimStepRequest, _optim_step, size=1)),
+    ("POST", "optim_step", _in_turn(types.OptimStepRequest, _optim_step)),
     ("POST", "save_weights", _in_turn(types.SaveWeightsRequest, _save_weights)),
     ("POST", "save_weights_for_sampler", _save_weights_for_sampler),
     ("POST", "unload_model", _unload_model),
-    ("POST", "save_weights_external", _in_turn(types.SaveWeightsExternalRequest, _save_external)),
 ]

@@ -14,8 +14,8 @@ from tinker.proto import tinker_public_pb2 as pb
 from tinker.types._pydantic_types.tensor_data import TensorData
 
 from tokengym.agents.service.engine.base_model import BaseModel
+from tokengym.agents.service.engine.groups import Tokens, check_ids
 from tokengym.agents.service.engine.losses import LOSSES
-from tokengym.agents.service.engine.packing import Tokens, check_ids
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, LossResult
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.adapters import LoraSpec, adapter_bytes
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
-from tokengym.agents.service.engine.compute_thread import WHOLE, ComputeThread, Pieces, client_of
+from tokengym.agents.service.engine.compute_thread import ComputeThread, Pieces, client_of
 from tokengym.agents.service.engine.memory import clients_bytes, spill_bytes
 from tokengym.agents.service.engine.training_runs import STATES, Parking, clear_spill
 from tokengym.agents.service.errors import BadRequestError, GoneError, OverloadedError
-from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
+from tokengym.agents.service.generation.sampled_weights import BASE
 from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.service.state.futures import FutureStore
 from tokengym.agents.service.state.ledger import Ledger
@@ -109,7 +109,6 @@ class Service:
         run_id: str,
         seq_id: int | None,
         work: Callable[[ServedModel], Any | Pieces[Any]],
-        size: int = WHOLE,
         nbytes: int = 0,
     ) -> str:
         """Run `work` on a run's model when its turn comes; returns the request id of the result.
@@ -118,7 +117,6 @@ class Service:
             run_id: the run.
             seq_id: its request's number.
             work: see `ComputeThread.call`.
-            size: of its first piece.
             nbytes: that it holds until it is done.
 
         Raises:
@@ -128,7 +126,7 @@ class Service:
         started = partial(work, run.model)
         client = client_of(run_id)
         give_back = self.ledger.take(client, nbytes, "a training request")
-        request_id = run.requests.admit(seq_id, lambda: self.call(client, started, size))
+        request_id = run.requests.admit(seq_id, lambda: self.call(client, started))
         self.futures.get(request_id).add_done_callback(lambda _: give_back())
         return request_id
 
@@ -156,7 +154,7 @@ class Service:
 
         async def start() -> dict[str, Any]:
             copy = partial(run.model.copy_adapter, run_id, sampler_id)
-            await self.call(session_id, copy, size=1)
+            await self.call(session_id, copy)
             self.registry.add_sampler(session_id, SamplerRecord(sampler_id, run.model, sampler_id))
             return {"sampling_session_id": sampler_id, "type": "save_weights_for_sampler"}
 
@@ -187,13 +185,13 @@ class Service:
             try:
                 self.parking.make_room()
                 seeded = self._seeded(model, request)
-                model.adapter_cache.acquire(request.weights)
+                model.sampled_weights.acquire(request.weights)
             except Exception as error:
                 with suppress(InvalidStateError):
                     future.set_exception(error)
                 return
             future.add_done_callback(
-                lambda _: self.compute.post(partial(model.adapter_cache.release, request.weights))
+                lambda _: self.compute.post(partial(model.sampled_weights.release, request.weights))
             )
             model.sampler.submit(seeded, future, on_tokens)
 
@@ -243,12 +241,14 @@ class Service:
         for sampler_id in session.samplers:
             record = self.registry.samplers.pop(sampler_id, None)
             if record is not None and record.weights == sampler_id:
-                self.call(session_id, partial(record.model.adapter_cache.drop, sampler_id))
+                self.call(session_id, partial(record.model.sampled_weights.drop, sampler_id))
+        for model in self.models:
+            self.call(session_id, partial(model.sampler.forget, session_id))
 
     async def end_silent_sessions(self) -> None:
         """End sessions silent for a day, and other silent ones while there are too many files."""
         for session_id in self.registry.silent_sessions():
-            spilled = sum(model.adapter_cache.written for model in self.models)
+            spilled = sum(model.sampled_weights.written for model in self.models)
             full = spilled + self.parking.written > self._most_spilled
             if full or self.registry.is_silent(session_id, SILENCE_S):
                 log.info("session %s has been silent and is ended", session_id)
@@ -262,13 +262,11 @@ class Service:
         if run is not None:
             run.requests.end(f"training run {run_id!r} has ended")
             self.ledger.runs.pop(run_id, None)
-            self.call(client_of(run_id), partial(run.model.trainer.delete, run_id), size=1)
+            self.call(client_of(run_id), partial(run.model.trainer.delete, run_id))
 
-    def call(
-        self, client: str, operation: Callable[[], Any | Pieces[Any]], size: int = WHOLE
-    ) -> asyncio.Future[Any]:
+    def call(self, client: str, operation: Callable[[], Any | Pieces[Any]]) -> asyncio.Future[Any]:
         """Call `operation` for a client; see `ComputeThread.call`."""
-        return asyncio.wrap_future(self.compute.call(client, operation, size))
+        return asyncio.wrap_future(self.compute.call(client, operation))
 
     def status(self) -> dict[str, Any]:
         """Return counts for the status route."""
@@ -314,7 +312,7 @@ class Service:
             return request
         # Hashing weights takes time, and random seeds need none.
         fixed = self.config.seed is not None
-        lineage = model.adapter_cache.lineage(request.weights) if fixed else ""
+        lineage = model.sampled_weights.lineage(request.weights) if fixed else ""
         seed = self.seeds.request(lineage, request)
         return replace(request, sampling=replace(request.sampling, seed=seed))
 
@@ -340,7 +338,7 @@ class Service:
                 raise OverloadedError("the files of training runs leave no room for more for now")
             self.ledger.check(size, f"a training run of rank {spec.rank}")
             self.ledger.runs[run_id] = size
-            work_done = self._forget_on_failure(run_id, self.call(session_id, work, size=1))
+            work_done = self._forget_on_failure(run_id, self.call(session_id, work))
             creation, requests = self.futures.add(work_done), RequestOrder(run_id, self.futures)
             run = RunRecord(run_id, model, spec, requests, creation)
             self.registry.add_run(session_id, run)

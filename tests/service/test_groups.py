@@ -1,9 +1,8 @@
-"""Sharing prompts changes the cost of a request and nothing else."""
+"""Computing the prompt of a group once changes the cost of a request and nothing else."""
 
 from __future__ import annotations
 
 import dataclasses
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,23 +14,14 @@ from hypothesis import strategies as st
 from tests.service.toy import VOCABULARY
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.base_model import load_base_model
-from tokengym.agents.service.engine.chunk_sizes import PROCESSOR
 from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import PackedForward, packed_forward, score
-from tokengym.agents.service.engine.packing import (
-    ActivationSize,
-    Branch,
-    pack,
-    plan_padded,
-    plan_shared,
-)
+from tokengym.agents.service.engine.groups import lay_out, plan
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-SIZE = ActivationSize(1000, 1, PROCESSOR.queries)
 tokens = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=30)
 # Groups of sequences with a common beginning, which may also be all of one of them.
 groups = st.lists(
@@ -45,10 +35,6 @@ def _sequences(drawn: list[tuple[list[int], list[list[int]]]]) -> list[np.ndarra
     return [np.array(head + tail, np.int32) for head, tails in drawn for tail in tails]
 
 
-def _bytes(batch: Sequence[Branch]) -> int:
-    return sum(SIZE.of(len(branch.tokens), branch.shared) for branch in batch)
-
-
 @pytest.fixture(scope="module")
 def forward(model_dir: Path) -> PackedForward:
     base_model = load_base_model(model_dir, "cpu")
@@ -56,65 +42,55 @@ def forward(model_dir: Path) -> PackedForward:
 
 
 @settings(deadline=None)
-@given(groups, st.integers(1, 200_000), st.sampled_from([plan_shared, plan_padded]))
+@given(groups, st.integers(1, 300))
 def test_batches_hold_every_sequence_and_no_more_than_their_memory(
-    drawn: list[tuple[list[int], list[list[int]]]], memory: int, plan: Any
+    drawn: list[tuple[list[int], list[list[int]]]], most: int
 ) -> None:
     sequences = _sequences(drawn)
-    batches = list(plan(sequences, SIZE, memory))
-    members = sorted(branch.member for batch in batches for branch in batch)
+    batches = plan(sequences, most, share=True)
+    found = [group for batch in batches for group in batch]
+    members = sorted(member for group in found for member in group.members)
     assert members == list(range(len(sequences)))
     for batch in batches:
-        assert _bytes(batch) <= memory or len(batch) == 1
-        assert batch[0].shared == 0
-        for before, branch in pairwise(batch):
-            expected = sequences[branch.member].tolist()
-            assert branch.tokens.tolist() == expected
-            assert before.tokens[: branch.shared].tolist() == expected[: branch.shared]
+        size = sum(group.positions(sequences) for group in batch)
+        assert size <= most or len(batch) == len(batch[0].members) == 1
+    for group in found:
+        assert len({sequences[member][: group.shared].tobytes() for member in group.members}) == 1
+        assert all(len(sequences[member]) > group.shared for member in group.members)
+        assert group.positions(sequences) <= sum(len(sequences[one]) for one in group.members)
 
 
-@settings(deadline=None)
-@given(groups)
-def test_sharing_never_costs_more(drawn: list[tuple[list[int], list[list[int]]]]) -> None:
-    sequences = _sequences(drawn)
-    (shared,) = plan_shared(sequences, SIZE, 1 << 30)
-    (alone,) = plan_padded(sequences, SIZE, 1 << 30)
-    assert _bytes(shared) <= _bytes(alone)
-
-
-def test_shared_prompts_cost_their_positions_once() -> None:
+def test_the_prompt_of_a_group_costs_its_positions_once() -> None:
     sequences = [
         np.concatenate([np.arange(60), np.full(40, 100 + group), np.full(12, reply)])
         for group in range(3)
         for reply in range(8)
     ]
-    (batch,) = plan_shared([one.astype(np.int32) for one in sequences], SIZE, 1 << 30)
-    packed = pack(batch, torch.device("cpu"))
-    assert packed.input_ids.shape == (1, 60 + 3 * (40 + 8 * 12))
+    (batch,) = plan([one.astype(np.int32) for one in sequences], 1 << 30, share=True)
+    packed = lay_out(batch, sequences, torch.device("cpu"))
+    assert packed.input_ids.shape == (1, 3 * (100 + 8 * 12))
 
 
 @pytest.mark.nightly
 @settings(deadline=None)
 @given(groups)
-def test_blocks_attend_to_what_comes_before_in_the_same_sequence(
+def test_each_sequence_lies_in_its_prompt_and_its_rest(
     drawn: list[tuple[list[int], list[list[int]]]],
 ) -> None:
-    # Longer than a block.
-    sequences = [np.tile(sequence, 9) for sequence in _sequences(drawn)]
-    batch = pack(next(plan_shared(sequences, SIZE, 1 << 30)), torch.device("cpu"))
-    assert batch.blocks is not None
-    count = batch.input_ids.shape[1]
-    sees = np.zeros((count, count), bool)
-    for block in batch.blocks:
-        ahead = block.seen.numpy()
-        sees[np.ix_(np.arange(count)[block.own], ahead)] = block.mask.numpy() == 0
-    expected = np.zeros((count, count), bool)
+    sequences = _sequences(drawn)
+    (planned,) = plan(sequences, 1 << 30, share=True)
+    batch = lay_out(planned, sequences, torch.device("cpu"))
     for sequence, nodes in batch.node_of.items():
         assert batch.input_ids[0, nodes].tolist() == sequences[sequence].tolist()
         assert batch.position_ids[0, nodes].tolist() == list(range(len(nodes)))
-        for place, node in enumerate(nodes):
-            expected[node, nodes[: place + 1]] = True
-    assert (sees == expected).all()
+    count = 0
+    for planned_group, (prompt, rests) in zip(planned, batch.groups, strict=True):
+        for member, rest in zip(planned_group.members, rests, strict=True):
+            assert batch.node_of[member].tolist() == [*np.r_[prompt, rest]]
+        for part in (prompt, *rests):
+            assert part.start == count
+            count = part.stop
+    assert count == batch.input_ids.shape[1]
 
 
 @pytest.mark.nightly
@@ -146,7 +122,9 @@ def test_scores_are_those_of_the_model_itself(forward: PackedForward) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("loss", ["importance_sampling", "ppo", "cispo", "cross_entropy"])
-def test_sharing_and_memory_change_no_loss_or_gradient(model_dir: Path, loss: str) -> None:
+def test_losses_and_gradients_are_the_same_with_and_without_sharing_and_memory(
+    model_dir: Path, loss: str
+) -> None:
     generator = np.random.default_rng(0)
     data: list[Datum] = []
     preamble = generator.integers(0, VOCABULARY, 30)
@@ -168,6 +146,7 @@ def test_sharing_and_memory_change_no_loss_or_gradient(model_dir: Path, loss: st
         (False, {"memory": 1}),
         (True, {"memory": 1}),
         (True, {"memory": 3_000_000, "max_logits": 7}),
+        (True, {"most": 90}),
     ]
     for share, changes in ways:
         base_model = load_base_model(model_dir, "cpu")
