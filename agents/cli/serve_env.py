@@ -7,12 +7,12 @@ from typing import Any
 import typer
 
 from tokengym.agents.cli.options import Playing, WorldName
-from tokengym.agents.service.config import KEY_VARIABLE
+from tokengym.agents.service.config import KEY_VARIABLE, make_api_key
 from tokengym.agents.settings import Settings, option
 from tokengym.agents.settings.commands import said_of, takes
 from tokengym.envs.rollouts import Rollouts
 from tokengym.installed import require_extra
-from tokengym.loopback import local_address
+from tokengym.loopback import is_loopback, local_address
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ def serve_env(world: WorldName, *, said: dict[str, Any]) -> None:
     """Serve a world to OpenEnv clients, each with its own copy.
 
     If the environment variable TOKENGYM_SERVICE_KEY has a key, a client needs it, as with `serve`.
+    On an address that others can reach a key is made where none is given.
     """
     require_extra("openenv", "tokengym serve-env")
     import uvicorn
@@ -41,12 +42,18 @@ def serve_env(world: WorldName, *, said: dict[str, Any]) -> None:
     playing, asked = said_of(Playing, said), said_of(_Serving, said)
     settings = {"role": playing.role, "opponents": playing.opponents, **playing.options}
     rollouts = Rollouts(world, playing.level, **settings)
+    key = os.environ.get(KEY_VARIABLE, "")
+    if not is_loopback(asked.host):
+        typer.echo("It listens to the network: whoever has the key can use it.", err=True)
+        if not key:
+            key = make_api_key()
+            typer.echo(f"Clients need this key: {key}", err=True)
     app = build_app(
         rollouts,
         split=playing.split,
         sessions=asked.sessions,
         host=asked.host,
-        key=os.environ.get(KEY_VARIABLE, ""),
+        key=key,
     )
     made = rollouts.world
     typer.echo(

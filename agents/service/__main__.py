@@ -33,7 +33,8 @@ def serve(
     """Serve Hugging Face causal language models over the Tinker wire protocol.
 
     LoRA training and sampling on this machine. Once it listens it writes one line of JSON with the
-    URL to standard output; its log goes to standard error.
+    URL to standard output, and one that sets the two variables which the SDK reads; its log goes to
+    standard error.
 
     The API key is read from the environment variable TOKENGYM_SERVICE_KEY (it must start with
     tml-); without one a random key is used and shown in the ready line.

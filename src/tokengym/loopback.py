@@ -22,7 +22,7 @@ def bypass_proxies(url: str | None) -> None:
     """
     host = urlsplit(url or "").hostname or ""
     proxies = urllib.request.getproxies_environment()
-    if not proxies or not _is_loopback(host):
+    if not proxies or not is_loopback(host):
         return
     if urllib.request.proxy_bypass_environment(host, proxies):  # type: ignore[attr-defined]
         return  # typeshed lacks the function
@@ -52,7 +52,7 @@ def foreign_site(listening: str, host: str | None, origin: str | None) -> str | 
         host: the request's `Host`.
         origin: the request's `Origin`.
     """
-    if host is not None and _is_loopback(listening) and not _is_loopback(_parts(f"//{host}")[0]):
+    if host is not None and is_loopback(listening) and not is_loopback(_parts(f"//{host}")[0]):
         return f"Host must be one of this machine's own names, such as localhost, got {host!r}"
     if origin is not None and _parts(origin)[1] != host:
         return f"Origin must be that of the service itself, got {origin!r}"
@@ -106,7 +106,8 @@ class Answering(BaseHTTPRequestHandler):
         """Write nothing: requests are of no interest on a terminal."""
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine for this machine alone."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -225,7 +225,6 @@ REFUSED: dict[str, tuple[str, Any]] = {
         "save_weights_for_sampler",
         _sent(sampling_session_seq_id=1, ttl_seconds=5),
     ),
-    "no path": ("save_weights_external", _sent()),
     "a path that is none": ("load_weights", _sent(path="nowhere", optimizer=True)),
     "another optimizer": (
         "load_weights",
@@ -342,7 +341,7 @@ def test_many_samplers_of_a_session_have_one_share(model_dir: Path, tmp_path: Pa
             waiting.add(session.id)
         # What the compute thread would do first.
         service.compute._run_callbacks()
-        assert model.sampler.waiting().keys() == waiting
+        assert set(model.sampler.waiting()) == waiting
         return waiting
 
     assert len(asyncio.run(play())) == 2

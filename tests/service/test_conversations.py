@@ -95,13 +95,15 @@ class Conversations:
 def test_no_conversation_is_read_again_where_memory_is_short(
     model_dir: Path, precision: Any, late: int
 ) -> None:
-    short = Conversations(model_dir, precision, rows=3)
+    short = Conversations(model_dir, precision, rows=3 if late == 0 else 5)
     ample = Conversations(model_dir, precision, rows=2 * CONVERSATIONS)
     found, expected = short.run(late), ample.run(late)
     # A reply's last token is part of the next prompt, and after the last reply nothing follows.
     assert ample.read == CONVERSATIONS * (WHOLE - 1)
-    # As long as an answer is awaited others begin, and a few too many.
+    # As long as an answer is awaited others begin, and a few too many: the room of all slots grows
+    # with the longest.
     assert ample.read <= short.read <= (1 if late == 0 else 1.1) * ample.read
-    assert short.begun[0] < ample.begun[0] == CONVERSATIONS
+    assert ample.begun[0] == CONVERSATIONS
+    assert late or short.begun[0] < CONVERSATIONS
     for one in range(CONVERSATIONS):
         np.testing.assert_allclose(found[one], expected[one], atol=1e-4, rtol=0)

@@ -131,13 +131,6 @@ def test_the_sdk_shows_a_wrong_key_as_such(service: LocalService) -> None:
         ),
         ("GET", "/api/v1/training_runs/..", None, 400, "'..'"),
         ("GET", "/api/v1/training_runs/%2e%2e%2fetc", None, 400, "must look like"),
-        (
-            "GET",
-            "/api/v1/training_runs/a:train:0/checkpoints/weights/x/external_weights_urls",
-            None,
-            400,
-            "only external_weights can be downloaded",
-        ),
         ("DELETE", "/api/v1/training_runs/a:train:0/checkpoints/weights/x", None, 404, "not exist"),
     ],
 )

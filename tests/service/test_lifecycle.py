@@ -106,7 +106,10 @@ def test_the_command_ends_in_order_on_sigterm(model_dir: Path, tmp_path: Path) -
     log = tmp_path / "log"
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [*COMMAND, "--model", str(model_dir), "--name", "mine", "--state-dir", f"{tmp_path}/s"],
+            [
+                *(*COMMAND, "--model", str(model_dir), "--name", "mine"),
+                *("--state-dir", f"{tmp_path}/s", "--host", "0.0.0.0"),
+            ],
             stdout=subprocess.PIPE,
             stderr=errors,
             env=environment,
@@ -116,7 +119,7 @@ def test_the_command_ends_in_order_on_sigterm(model_dir: Path, tmp_path: Path) -
         ready = json.loads(process.stdout.readline())
         assert ready["event"] == "ready"
         assert ready["pid"] == process.pid
-        assert ready["url"].startswith("http://127.0.0.1:")
+        assert ready["url"].startswith("http://0.0.0.0:")
         assert ready["models"] == [served_name(model_dir)]
         assert ready["api_key"].startswith("tml-")
         request = urllib.request.Request(
@@ -133,9 +136,11 @@ def test_the_command_ends_in_order_on_sigterm(model_dir: Path, tmp_path: Path) -
             assert json.loads(response.read())["model"] == "mine"
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-        assert process.stdout.read() == b""
+        said = process.stdout.read().decode()
+    assert said == f"export TINKER_BASE_URL={ready['url']} TINKER_API_KEY={ready['api_key']}\n"
     lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
     assert [line["message"] for line in lines][-2:] == ["stopping", "stopped"]
+    assert "it listens to the network" in log.read_text()
     assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
     assert ready["api_key"] not in log.read_text()
 

@@ -162,3 +162,15 @@ def test_random_numbers_are_even_and_differ_by_place() -> None:
     # 10,000 numbers: the standard error of a tenth's share is 0.003.
     shares = np.histogram(grid, bins=10, range=(0, 1))[0] / len(grid)
     np.testing.assert_allclose(shares, 0.1, atol=0.015)
+
+
+def test_ids_without_a_token_are_never_sampled_but_keep_their_probability() -> None:
+    logits = torch.tensor([[0.0, 3.0, 1.0, 9.0]]).repeat(200, 1)
+    numbers = np.linspace(0, 1, 200, endpoint=False)
+    for temperature in (0.0, 0.7, 1.0):
+        draws = [TokenSampling(1, temperature=temperature)] * 200
+        found, logprobs, every = sample_tokens(logits, draws, numbers, torch.tensor([1, 3]))
+        assert set(found.tolist()) == ({2} if temperature == 0 else {0, 2})
+        expected = torch.log_softmax(logits, -1)
+        np.testing.assert_allclose(every.numpy(), expected.numpy())
+        np.testing.assert_allclose(logprobs, expected.numpy()[np.arange(200), found])

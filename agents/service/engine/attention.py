@@ -24,6 +24,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from tokengym.agents.service.engine.attention_dtype import in_order, rows_round_alike
 
 NAME = "tokengym_kept_keys"
+DENSE = 0.75
+"""Share of slots in use from which on all are computed side by side, idle ones too."""
 BLOCK = 256
 """Queries of one sequence that are computed at a time where sums have one order."""
 
@@ -132,17 +134,33 @@ class Decoding:
         states[1][slots, :, starts] = value[:rows, :, 0]
         # Queries that share a key head are rows of one product.
         queries = query[:rows].reshape(rows, states.shape[2], -1, query.shape[-1])
-        if self.apart:
-            each = [
-                F.scaled_dot_product_attention(
-                    queries[row : row + 1], *states[:, slot : slot + 1, :, : start + 1], scale=scale
-                )
-                for row, (slot, start) in enumerate(zip(self.slots, self.starts, strict=True))
-            ]
-            mixed = torch.cat(each)
+        spread = int(self.slots.max()) + 1 - int(self.slots.min())
+        if self.apart or rows < DENSE * spread:
+            mixed = torch.cat(
+                [
+                    self._attended(
+                        queries[row : row + 1], states[:, slot : slot + 1, :, : start + 1], scale
+                    )
+                    for row, (slot, start) in enumerate(zip(self.slots, self.starts, strict=True))
+                ]
+            )
         else:
             mixed = self._together(queries, states, scale)
         return F.pad(mixed.view(rows, *query.shape[1:]), (0, 0, 0, 0, 0, 0, 0, len(query) - rows))
+
+    def _attended(
+        self,
+        queries: torch.Tensor,
+        states: torch.Tensor,
+        scale: float,
+        mask: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Attend to keys and values [2, R, kv_heads, n, head_dim]; mask [R, 1, 1, n]."""
+        if rows_round_alike(queries.dtype, queries.device):
+            seen = queries.new_zeros(1, dtype=torch.float32) if mask is None else mask
+            return in_order(queries, *states, seen, scale)[0]
+        mask = None if mask is None else mask.to(queries.dtype)
+        return F.scaled_dot_product_attention(queries, *states, attn_mask=mask, scale=scale)
 
     def _together(self, queries: torch.Tensor, states: torch.Tensor, scale: float) -> torch.Tensor:
         """Attend in all slots from the first to the last one: idle ones cost less than a copy."""
@@ -152,15 +170,9 @@ class Decoding:
         ends[self.slots - first] = self.starts + 1
         at = torch.from_numpy(self.slots - first).to(queries.device)
         spread = queries.new_zeros(len(ends), *queries.shape[1:]).index_copy_(0, at, queries)
-        keys, values = states[:, first:last, :, :longest]
         hidden = torch.arange(longest) >= torch.from_numpy(ends)[:, None, None, None]
         mask = torch.zeros(hidden.shape).masked_fill_(hidden, -torch.inf).to(queries.device)
-        if rows_round_alike(queries.dtype, queries.device):
-            mixed, _ = in_order(spread, keys, values, mask, scale)
-        else:
-            mixed = F.scaled_dot_product_attention(
-                spread, keys, values, attn_mask=mask.to(queries.dtype), scale=scale
-            )
+        mixed = self._attended(spread, states[:, first:last, :, :longest], scale, mask)
         return mixed.index_select(0, at)
 
 

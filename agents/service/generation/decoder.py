@@ -44,6 +44,17 @@ class Decoder(Protocol):
         """Return how many tokens of a prompt need not be read."""
         ...
 
+    def displaces(self, prompt: Tokens, end: int, limit: int, joining: int) -> bool:
+        """Return whether a prompt needs the place of a conversation that it does not continue.
+
+        Args:
+            prompt: the tokens.
+            end: the most tokens that its conversation may come to have.
+            limit: as in `admit`.
+            joining: how many other prompts come with it.
+        """
+        ...
+
     def admit(
         self, prompts: Sequence[Tokens], ends: Sequence[int], limit: int
     ) -> tuple[list[int], torch.Tensor]:
@@ -101,6 +112,13 @@ class KeptDecoder:
     def known(self, prompt: Tokens) -> int:
         """See `Decoder.known`."""
         return max((self._common(slot, prompt) for slot in range(len(self._held))), default=0)
+
+    def displaces(self, prompt: Tokens, end: int, limit: int, joining: int) -> bool:
+        """See `Decoder.displaces`."""
+        if self._continued(prompt, self._idle) is not None:
+            return False
+        holding = sum(len(held) > 0 for held in self._held)
+        return holding + joining >= max(len(self._held), limit // max(self._room, end))
 
     def admit(
         self, prompts: Sequence[Tokens], ends: Sequence[int], limit: int
@@ -175,25 +193,32 @@ class KeptDecoder:
         # In a decode step keys may differ in a bit from those of a prompt.
         return min(common, self._pieces[slot]) // PIECE * PIECE if self._exact else common
 
+    @property
+    def _idle(self) -> set[int]:
+        return set(range(len(self._held))) - set(self._active.values())
+
+    def _continued(self, prompt: Tokens, idle: set[int]) -> int | None:
+        """Return the slot of the longest conversation that a prompt continues, if any does."""
+        longest: int | None = None
+        for slot in idle:
+            held = self._held[slot]
+            if (longest is None or len(held) > len(self._held[longest])) and (
+                0 < len(held) < len(prompt) and np.array_equal(held, prompt[: len(held)])
+            ):
+                longest = slot
+        return longest
+
     def _seat(self, prompts: Sequence[Tokens], end: int, limit: int) -> list[int]:
         """Return a slot for each prompt: that of the conversation it continues, or an empty one."""
         self._clock += 1
         seats: dict[int, int] = {}
-        idle = sorted(
-            set(range(len(self._held))) - set(self._active.values()),
-            key=lambda slot: -len(self._held[slot]),
-        )
+        idle = self._idle
         for row in sorted(range(len(prompts)), key=lambda row: -len(prompts[row])):
-            for slot in idle:
-                held = self._held[slot]
-                if 0 < len(held) < len(prompts[row]) and np.array_equal(
-                    held, prompts[row][: len(held)]
-                ):
-                    seats[row] = slot
-                    idle.remove(slot)
-                    if self._exact:
-                        self._hold(slot, held[: self._common(slot, prompts[row])])
-                    break
+            if (slot := self._continued(prompts[row], idle)) is not None:
+                seats[row] = slot
+                idle.remove(slot)
+                if self._exact:
+                    self._hold(slot, self._held[slot][: self._common(slot, prompts[row])])
         kept = [*self._active.values(), *seats.values()]
         lacking = len(prompts) - len(seats)
         new_place = self._make_room(kept, lacking, end, limit)
@@ -320,6 +345,10 @@ class PlainDecoder:
     def known(self, prompt: Tokens) -> int:
         """See `Decoder.known`: none."""
         return 0
+
+    def displaces(self, prompt: Tokens, end: int, limit: int, joining: int) -> bool:
+        """See `Decoder.displaces`: none is kept."""
+        return False
 
     def admit(
         self, prompts: Sequence[Tokens], ends: Sequence[int], limit: int

@@ -229,19 +229,24 @@ class Sampler:
 
         Requests that continue a conversation go first, the longest before others: where memory is
         short, those that have begun come to their end, and need not be read once more when their
-        turn comes. Others follow in their order. A request that has a row leaves a quarter of the
-        rows, and of its client's memory, to those that come later: a small one need not wait for
-        the end of a large one.
+        turn comes. Others follow in their order; they take a conversation's place if nothing runs.
+        A request that has a row leaves a quarter of the rows, and of its client's memory, to those
+        that come later: a small one need not wait for the end of a large one.
         """
         room = self._room(batch)
         alone = room is None
         limit = batch.held + (SHARE * self._capacity // (SHARE + 1) if room is None else room)
         longest = max((row.job.most for row in batch.rows), default=0)
         running = Counter(id(row.job) for row in batch.rows)
+        kept = sum(other.decoder.tokens for other in self._batches.values() if other is not batch)
+        memory = 2 * self._capacity - kept
         taken: list[_Row] = []
         full = not batch.queue
         for job in () if full else batch.in_turn(limit - longest * len(batch.rows)):
             if job.unscored:
+                continue
+            asked = job.request.prompt, job.most, memory, len(taken)
+            if (batch.rows or taken) and batch.decoder.displaces(*asked):
                 continue
             longest, own = max(longest, job.most), running[id(job)]
             while job.unstarted and not full:

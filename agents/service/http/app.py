@@ -78,6 +78,9 @@ async def _handle_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except web.HTTPException as error:
         response = error_response(error.status, error.reason)
     except Exception as error:
+        if request.transport is None or request.transport.is_closing():
+            log.debug("%s %s: the client has gone", request.method, request.path)
+            return web.Response()
         log.exception("%s %s failed", request.method, request.path)
         # 422 and not 500: the SDK would repeat the request for minutes, to the same end.
         response = error_response(422, f"internal error: {type(error).__name__}: {error}")

@@ -35,8 +35,6 @@ FIELD_BYTES = 8192
 CONTENTS = frozenset({"prompt", "messages", "tools", "target_prompt_logprobs"})
 # What was read of a request's body.
 BODY = "body"
-# Holds what is being read, in the ledger.
-READING = "reading"
 
 Model = TypeVar("Model", bound=pydantic.BaseModel)
 
@@ -77,7 +75,7 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
     # Who sends it is known when it is read.
     coming = min(limit, request.content_length or limit)
     coming = coming if coming > JSON_BYTES else 0
-    give_back = service.ledger.take(READING, coming, "a request")
+    give_back = service.ledger.take(coming, "a request")
     try:
         async with asyncio.timeout(BODY_S):
             async for piece in request.content.iter_any():

@@ -13,12 +13,12 @@ from typing import Any, TextIO
 import torch
 from aiohttp import web
 
-from tokengym.agents.service.config import ServiceConfig
+from tokengym.agents.service.config import KEY_VARIABLE, ServiceConfig
 from tokengym.agents.service.errors import StartupError
 from tokengym.agents.service.http.app import CONNECTIONS, build_app
 from tokengym.agents.service.state.folder import own
 from tokengym.agents.service.state.service import Service
-from tokengym.loopback import local_address
+from tokengym.loopback import is_loopback, local_address
 
 PARENT_CHECK_S = 0.5
 SHUTDOWN_S = 5.0
@@ -40,7 +40,7 @@ def serve(
 
     Once the service listens, it writes one line of JSON to `ready`:
     `{"event": "ready", "url": ..., "pid": ..., "models": [...], "precision": ..., "threads": ...}`,
-    with `"api_key"` if `show_key`.
+    with `"api_key"` if `show_key`. Without a parent a second line sets the SDK's two variables.
 
     Args:
         config: the service's options.
@@ -116,8 +116,13 @@ async def _run(
         **key,
     }
     ready.write(json.dumps(line) + "\n")
+    if parent is None:
+        shown = key.get("api_key", f"${KEY_VARIABLE}")
+        ready.write(f"export TINKER_BASE_URL={url} TINKER_API_KEY={shown}\n")
     ready.flush()
     log.info("serving %s at %s", ", ".join(names), url)
+    if not is_loopback(service.config.host):
+        log.warning("it listens to the network: whoever has the key can use it")
     tasks = [
         asyncio.create_task(_stop_with_parent(parent, stop)),
         asyncio.create_task(app[CONNECTIONS].end_overdue(runner.server)),

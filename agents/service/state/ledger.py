@@ -1,16 +1,15 @@
 """What the requests and results of clients hold, in bytes, and what they leave to training runs."""
 
-from collections import Counter
 from collections.abc import Callable
 
 from tokengym.agents.service.errors import NoRoomError, OverloadedError
 
-# What a client may hold, as a multiple of what it leaves free.
-SHARE = 3
+# The most that one thing may take of all.
+LARGEST = 3 / 4
 
 
 class Ledger:
-    """Who holds how many bytes. Event loop only, but for what others read of it.
+    """How many bytes are held. Event loop only, but for what others read of it.
 
     Args:
         capacity: bytes that all may hold.
@@ -22,7 +21,6 @@ class Ledger:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._held: Counter[str] = Counter()
         self.runs: dict[str, int] = {}
         self.requests = 0
 
@@ -31,11 +29,10 @@ class Ledger:
         """Bytes that training runs may hold in memory."""
         return self._capacity - self.requests
 
-    def take(self, client: str, size: int, what: str) -> Callable[[], None]:
-        """Count `size` bytes as held by a client's request, and return what gives them back.
+    def take(self, size: int, what: str) -> Callable[[], None]:
+        """Count `size` bytes as held by a request, and return what gives them back.
 
         Args:
-            client: who holds them; it leaves a quarter of what is free to others.
             size: bytes.
             what: they are for, as errors name it.
 
@@ -44,20 +41,13 @@ class Ledger:
             OverloadedError: if they do not fit now.
         """
         self.check(size, what)
-        free = self.for_runs - max(self.runs.values(), default=0)
-        left = max((SHARE * free - self._held[client]) // (SHARE + 1), 0)
+        left = max(self.for_runs - max(self.runs.values(), default=0), 0)
         if size > left:
-            raise OverloadedError(
-                f"{what} needs {_mib(size)}, and {_mib(left)} are left to this client for now"
-            )
-        self._held[client] += size
+            raise OverloadedError(f"{what} needs {_mib(size)}, and {_mib(left)} are left for now")
         self.requests += size
 
         def give_back() -> None:
             self.requests -= size
-            self._held[client] -= size
-            if not self._held[client]:
-                del self._held[client]
 
         return give_back
 
@@ -67,7 +57,7 @@ class Ledger:
         Raises:
             NoRoomError: if they cannot.
         """
-        if size > (most := self._capacity * SHARE // (SHARE + 1)):
+        if size > (most := int(self._capacity * LARGEST)):
             raise NoRoomError(
                 f"{what} must take at most {_mib(most)}, got {_mib(size)}; raise --memory"
             )

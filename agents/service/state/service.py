@@ -124,9 +124,8 @@ class Service:
         """
         run = self.registry.run(run_id)
         started = partial(work, run.model)
-        client = client_of(run_id)
-        give_back = self.ledger.take(client, nbytes, "a training request")
-        request_id = run.requests.admit(seq_id, lambda: self.call(client, started))
+        give_back = self.ledger.take(nbytes, "a training request")
+        request_id = run.requests.admit(seq_id, lambda: self.call(client_of(run_id), started))
         self.futures.get(request_id).add_done_callback(lambda _: give_back())
         return request_id
 
@@ -178,7 +177,7 @@ class Service:
             NoRoomError: if the result may be too large.
             OverloadedError: if there is no room for it for now.
         """
-        give_back = self.ledger.take(request.client, request.result_bytes, "a sample")
+        give_back = self.ledger.take(request.result_bytes, "a sample")
         future: Future[SampleResult] = Future()
 
         def submit() -> None:
