@@ -38,7 +38,7 @@ def test_all_that_is_free_is_divided() -> None:
     assert MemoryBudget.of(16 * STEP, STEP) == MemoryBudget(STEP, 16 * STEP)
 
 
-def test_what_a_process_holds_at_first_does_not_change_its_batches() -> None:
+def test_memory_held_at_first_does_not_change_batches() -> None:
     budgets = {MemoryBudget.of(4 * STEP - few, STEP) for few in range(1, STEP, STEP // 7)}
     assert len(budgets) == 1
 
@@ -61,7 +61,7 @@ def _sample(base_model: BaseModel, capacity: int) -> tuple[list[list[int]], int]
 
 
 @pytest.mark.nightly
-def test_sequences_that_do_not_fit_wait_and_come_out_the_same(base_model: BaseModel) -> None:
+def test_sequences_that_do_not_fit_wait_unchanged(base_model: BaseModel) -> None:
     expected, together = _sample(base_model, 1 << 20)
     assert together == 12
     for capacity, running in ((1, 1), (24, 1), (54, 2), (96, 4)):  # A quarter is left to others.
@@ -71,7 +71,7 @@ def test_sequences_that_do_not_fit_wait_and_come_out_the_same(base_model: BaseMo
 
 
 @pytest.mark.nightly
-def test_a_small_request_does_not_wait_for_the_end_of_a_large_one(base_model: BaseModel) -> None:
+def test_a_small_request_does_not_wait_for_a_large_one(base_model: BaseModel) -> None:
     for capacity in (1 << 20, 400 * 50):
         sampler = sampler_with(base_model, capacity)
         prompt = np.arange(9, dtype=np.int32)
@@ -110,7 +110,7 @@ def test_what_a_batch_keeps_is_foreseen(base_model: BaseModel) -> None:
     assert 0.7 < sum(kept.values()) / foreseen < 1.2
 
 
-def test_long_sequences_of_one_prompt_stay_together_where_layers_are_computed_again(
+def test_long_sequences_stay_together_where_layers_are_computed_again(
     base_model: BaseModel,
 ) -> None:
     adapter = LoraAdapter(base_model.trained, LoraSpec(8, seed=1))

@@ -68,7 +68,7 @@ def _held(base_model: BaseModel, root: Path, dropped: list[str]) -> SampledWeigh
     )
 
 
-def test_as_many_are_held_as_there_may_be_however_often_they_are_reloaded(
+def test_as_many_are_held_as_there_may_be(
     base_model: BaseModel, tmp_path: Path
 ) -> None:
     weights = _held(base_model, tmp_path, [])
@@ -103,7 +103,7 @@ def test_no_session_takes_an_adapter_of_another(base_model: BaseModel, tmp_path:
         weights.acquire("busy:14")
 
 
-def test_bytes_are_bounded_at_the_cost_of_who_has_most_but_not_of_a_last_one(
+def test_bytes_are_bounded_at_the_cost_of_who_has_most(
     base_model: BaseModel, tmp_path: Path
 ) -> None:
     one = adapter_bytes(base_model.trained, LoraSpec(2))

@@ -164,7 +164,7 @@ def test_random_numbers_are_even_and_differ_by_place() -> None:
     np.testing.assert_allclose(shares, 0.1, atol=0.015)
 
 
-def test_ids_without_a_token_are_never_sampled_but_keep_their_probability() -> None:
+def test_ids_without_a_token_are_never_sampled() -> None:
     logits = torch.tensor([[0.0, 3.0, 1.0, 9.0]]).repeat(200, 1)
     numbers = np.linspace(0, 1, 200, endpoint=False)
     for temperature in (0.0, 0.7, 1.0):
