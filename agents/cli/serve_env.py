@@ -27,6 +27,17 @@ class _Serving(Settings):
     sessions: int = option(64, "limit on simultaneous clients")
 
 
+def key_for(host: str) -> str:
+    """Return the key that clients need, made here if none is given and others can reach `host`."""
+    key = os.environ.get(KEY_VARIABLE, "")
+    if not is_loopback(host):
+        typer.echo("It listens to the network: whoever has the key can use it.", err=True)
+        if not key:
+            key = make_api_key()
+            typer.echo(f"Clients need this key: {key}", err=True)
+    return key
+
+
 @takes(Playing, _Serving)
 def serve_env(world: WorldName, *, said: dict[str, Any]) -> None:
     """Serve a world to OpenEnv clients, each with its own copy.
@@ -42,18 +53,12 @@ def serve_env(world: WorldName, *, said: dict[str, Any]) -> None:
     playing, asked = said_of(Playing, said), said_of(_Serving, said)
     settings = {"role": playing.role, "opponents": playing.opponents, **playing.options}
     rollouts = Rollouts(world, playing.level, **settings)
-    key = os.environ.get(KEY_VARIABLE, "")
-    if not is_loopback(asked.host):
-        typer.echo("It listens to the network: whoever has the key can use it.", err=True)
-        if not key:
-            key = make_api_key()
-            typer.echo(f"Clients need this key: {key}", err=True)
     app = build_app(
         rollouts,
         split=playing.split,
         sessions=asked.sessions,
         host=asked.host,
-        key=key,
+        key=key_for(asked.host),
     )
     made = rollouts.world
     typer.echo(

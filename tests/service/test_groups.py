@@ -122,9 +122,7 @@ def test_scores_are_those_of_the_model_itself(forward: PackedForward) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("loss", ["importance_sampling", "ppo", "cispo", "cross_entropy"])
-def test_losses_and_gradients_depend_on_no_sharing_or_memory(
-    model_dir: Path, loss: str
-) -> None:
+def test_losses_and_gradients_depend_on_no_sharing_or_memory(model_dir: Path, loss: str) -> None:
     generator = np.random.default_rng(0)
     data: list[Datum] = []
     preamble = generator.integers(0, VOCABULARY, 30)

@@ -241,7 +241,7 @@ def _held(service: LocalService) -> int:
         return int(json.loads(response.read())["held_bytes"])
 
 
-def test_a_client_that_goes_leaves_no_sequence_behind(
+def test_a_client_that_goes_leaves_nothing_behind(
     harness: openai.OpenAI, starting_service: LocalService
 ) -> None:
     before = _held(starting_service)
@@ -253,8 +253,12 @@ def test_a_client_that_goes_leaves_no_sequence_behind(
     next(iter(stream))
     assert _held(starting_service) > before
     stream.close()
+    hasty = harness.with_options(timeout=0.5, max_retries=0)
+    with pytest.raises(openai.APITimeoutError):
+        hasty.completions.create(model=starting_service.model_name, prompt="a", **options)
     for _ in range(100):
         if _held(starting_service) == before:
             break
         time.sleep(0.1)
     assert _held(starting_service) == before
+    assert '"level": "error"' not in starting_service.log_path.read_text()

@@ -68,9 +68,7 @@ def _held(base_model: BaseModel, root: Path, dropped: list[str]) -> SampledWeigh
     )
 
 
-def test_as_many_are_held_as_there_may_be(
-    base_model: BaseModel, tmp_path: Path
-) -> None:
+def test_as_many_are_held_as_there_may_be(base_model: BaseModel, tmp_path: Path) -> None:
     weights = _held(base_model, tmp_path, [])
     adapter = LoraAdapter(base_model.trained, LoraSpec(2, seed=1))
     for number in range(5):
