@@ -15,6 +15,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,7 @@ class Rollout:
 
     def observe(self) -> list[int]:
         """Return the conversation so far, and note its new tokens."""
-        seen = self.episode.observation.tolist()
+        seen: list[int] = self.episode.observation.tolist()
         self.logprobs += [0.0] * (len(seen) - len(self.tokens))
         self.tokens = seen
         return seen
@@ -222,8 +223,7 @@ def train_chunk(model: PlainModel, groups: list[list[Rollout]], copies: int) -> 
     for i in range(LAYERS):
         x = model.layer(w, i, x, first, opening)
         y = model.layer(w, i, y, at, following)
-    old, _ = padded([[0]] * 0 or [[0] * (len(one.tokens) - n) for one, n in pairs])
-    own = torch.zeros(old.shape)
+    own = torch.zeros(after.shape)
     for row, (one, n) in enumerate(pairs):
         own[row, : len(one.tokens) - n] = torch.tensor(one.logprobs[n:])
     written = own[:, 1:] != 0
@@ -233,7 +233,7 @@ def train_chunk(model: PlainModel, groups: list[list[Rollout]], copies: int) -> 
     (-(picked - own[:, 1:][written]).exp() * sign[written]).sum().backward()
 
 
-async def served_rollouts(sampler: Any, rollouts: list[Rollout]) -> None:
+def served_rollouts(sampler: Any, rollouts: list[Rollout]) -> None:
     """Play all rollouts to their ends, each by itself."""
 
     async def play(one: Rollout) -> None:
@@ -244,7 +244,10 @@ async def served_rollouts(sampler: Any, rollouts: list[Rollout]) -> None:
             (reply,) = found.sequences
             one.act(list(reply.tokens), list(reply.logprobs))
 
-    await asyncio.gather(*map(play, rollouts))
+    async def play_all() -> None:
+        await asyncio.gather(*map(play, rollouts))
+
+    asyncio.run(play_all())
 
 
 def served_step(run: Any, rollouts: list[Rollout]) -> None:
@@ -252,7 +255,7 @@ def served_step(run: Any, rollouts: list[Rollout]) -> None:
     data = []
     for row, one in enumerate(rollouts):
         old = np.array(one.logprobs[1:], np.float32)
-        inputs = {
+        inputs: Any = {
             "target_tokens": np.array(one.tokens[1:]),
             "logprobs": old,
             "advantages": np.where(old != 0, np.float32((-1.0) ** row), np.float32(0)),
@@ -273,7 +276,8 @@ def main() -> None:
     world = make_world(options.world, prompt="terse")
     codec = codec_named(codec_name(renderer_for(TOY_MODEL, ""), str(MODEL_DIR)))
     tasks = world.first_tasks("train", options.tasks)
-    model, ratios = PlainModel(), []
+    model = PlainModel()
+    ratios: list[tuple[float, float]] = []
 
     def begun() -> list[Rollout]:
         openings: dict[str, list[int]] = {}
@@ -283,11 +287,10 @@ def main() -> None:
             for _ in range(options.rollouts)
         ]
 
-    def timed(work: Callable[[], Any], process: psutil.Process | None = None) -> float:
-        others = [process] if process else []
-        start = time.process_time() - sum(-sum(one.cpu_times()[:2]) for one in others)
+    def timed(work: Callable[[], object]) -> float:
+        start = time.process_time() + sum(process.cpu_times()[:2])
         work()
-        return time.process_time() + sum(sum(one.cpu_times()[:2]) for one in others) - start
+        return time.process_time() + sum(process.cpu_times()[:2]) - start
 
     with (
         tempfile.TemporaryDirectory() as state,
@@ -297,24 +300,16 @@ def main() -> None:
         client = tinker.ServiceClient(base_url=service.base_url, api_key=service.api_key)
         run = client.create_lora_training_client(service.model_name, rank=RANK).result()
         for _ in range(options.rounds):
-            sampler, ours, theirs = (
-                run.save_weights_and_get_sampling_client().result(),
-                begun(),
-                begun(),
-            )
+            sampler = run.save_weights_and_get_sampling_client().result()
+            ours, theirs = begun(), begun()
             row = {
-                "service sampling": timed(
-                    lambda s=sampler, o=ours: asyncio.run(served_rollouts(s, o)), process
-                ),
-                "plain sampling": timed(
-                    lambda t=theirs: plain_rollouts(model, t, options.rollouts)
-                ),
-                "service step": timed(lambda o=ours: served_step(run, o), process),
-                "plain step": timed(lambda t=theirs: plain_step(model, t, options.rollouts)),
+                "service sampling": timed(partial(served_rollouts, sampler, ours)),
+                "plain sampling": timed(partial(plain_rollouts, model, theirs, options.rollouts)),
+                "service step": timed(partial(served_step, run, ours)),
+                "plain step": timed(partial(plain_step, model, theirs, options.rollouts)),
+                "tokens ours": sum(len(one.tokens) for one in ours),
+                "tokens theirs": sum(len(one.tokens) for one in theirs),
             }
-            for name, rollouts in (("ours", ours), ("theirs", theirs)):
-                row[f"tokens {name}"] = sum(len(one.tokens) for one in rollouts)
-                row[f"written {name}"] = sum(np.count_nonzero(one.logprobs) for one in rollouts)
             whole = [row[f"{who} sampling"] + row[f"{who} step"] for who in ("service", "plain")]
             ratios.append((row["service sampling"] / row["plain sampling"], whole[0] / whole[1]))
             print(json.dumps({k: round(float(v), 2) for k, v in row.items()}), flush=True)

@@ -89,18 +89,19 @@ def test_read_and_decoded_rows_are_those_of_training(dtype: torch.dtype, limit: 
             if not reads:
                 continue
             counts = [min(e, stop) - start for _, e in reads]
-            rows = [
+            q, k, v = (
                 torch.cat([part[:, :, start : start + n] for n in counts], 2)
                 for part in (query, key, value)
-            ]
+            )
             state = Reading([states], [s for s, _ in reads], [start] * len(reads), counts)
-            for n, part in zip(counts, state.attend(0, *rows, 0.25).split(counts, 2), strict=True):
+            read = state.attend(0, q, k, v, 0.25).split(counts, 2)
+            for n, part in zip(counts, read, strict=True):
                 assert float((part - trained[:, :, start : start + n]).abs().max()) <= limit
     for apart in (False, True) if dtype == torch.float32 else (False,):
         q, k, v = (part[0, :, ends].transpose(0, 1)[:, :, None] for part in (query, key, value))
-        padded = [torch.cat([part, part[:2]]) for part in (q, k, v)]
-        state = Decoding([states], np.array(used), np.array(ends), apart)
-        decoded = state.attend(0, *padded, 0.25)
+        q, k, v = (torch.cat([part, part[:2]]) for part in (q, k, v))
+        decoding = Decoding([states], np.array(used), np.array(ends), apart)
+        decoded = decoding.attend(0, q, k, v, 0.25)
         assert decoded.shape[0] == len(used) + 2
         gaps = decoded[: len(used), :, 0] - trained[0, :, ends].transpose(0, 1)
         assert float(gaps.abs().max()) <= limit

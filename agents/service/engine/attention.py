@@ -97,7 +97,9 @@ class Reading:
                 # Without keys before them the mask is what the function makes by itself, faster.
                 mask = None if start == 0 else _later_hidden(q.shape[1], keys.shape[1], q)
                 out = F.scaled_dot_product_attention(
-                    *(part[None] for part in (q, keys, values)),
+                    q[None],
+                    keys[None],
+                    values[None],
                     attn_mask=mask,
                     is_causal=start == 0 and q.shape[1] > 1,
                     scale=scale,
@@ -156,11 +158,12 @@ class Decoding:
         mask: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Attend to keys and values [2, R, kv_heads, n, head_dim]; mask [R, 1, 1, n]."""
+        keys, values = states
         if rows_round_alike(queries.dtype, queries.device):
             seen = queries.new_zeros(1, dtype=torch.float32) if mask is None else mask
-            return in_order(queries, *states, seen, scale)[0]
+            return in_order(queries, keys, values, seen, scale)[0]
         mask = None if mask is None else mask.to(queries.dtype)
-        return F.scaled_dot_product_attention(queries, *states, attn_mask=mask, scale=scale)
+        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
 
     def _together(self, queries: torch.Tensor, states: torch.Tensor, scale: float) -> torch.Tensor:
         """Attend in all slots from the first to the last one: idle ones cost less than a copy."""
@@ -198,9 +201,9 @@ class _Attention(torch.autograd.Function):
                 sequences = [([prompt, rest], rest) for rest in rests]
                 if prompt.stop > prompt.start:
                     sequences.append(([prompt], prompt))
-                for seen, at in sequences:
+                for places, at in sequences:
                     keys, values = (
-                        torch.cat([part[0, :, one] for one in seen], 1) for part in (key, value)
+                        torch.cat([part[0, :, one] for one in places], 1) for part in (key, value)
                     )
                     output[0, :, at], total[0, :, at] = causal_in_order(
                         query[0, :, at], keys, values, scale
@@ -211,9 +214,8 @@ class _Attention(torch.autograd.Function):
                 out, sums = _part(*operands, causal, scale)
                 if not first:
                     both = torch.logaddexp(total[:, :, at], sums)
-                    out = output[:, :, at] * (total[:, :, at] - both).exp()[..., None].to(
-                        out.dtype
-                    ) + out * (sums - both).exp()[..., None].to(out.dtype)
+                    former, added = (total[:, :, at] - both).exp(), (sums - both).exp()
+                    out = output[:, :, at] * former[..., None] + out * added[..., None]
                     sums = both
                 output[:, :, at], total[:, :, at] = out, sums
         ctx.save_for_backward(query, key, value, output, total)

@@ -37,8 +37,10 @@ KEPT_TOKENS = 1 << 16
 class Decoder(Protocol):
     """Conversations under one set of weights."""
 
-    tokens: int
-    """How many tokens there is memory for."""
+    @property
+    def tokens(self) -> int:
+        """How many tokens there is memory for."""
+        ...
 
     def known(self, prompt: Tokens) -> int:
         """Return how many tokens of a prompt need not be read."""
