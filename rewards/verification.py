@@ -142,7 +142,10 @@ def _bootstrap(
     area = None if y_N is None else auc(p_N, y_N)
     if area is None:
         return skill, None
-    return skill, bootstrap_estimate(area, np.concatenate(areas), len(labels))
+    areas_D = np.concatenate(areas)
+    # The same area in every draw does not mean that all forecasts are equal.
+    samples = len(labels) if np.ptp(areas_D) > 0.0 else 0
+    return skill, bootstrap_estimate(area, areas_D, samples)
 
 
 def _areas(

@@ -79,3 +79,9 @@ def test_bootstrap_intervals_widen_with_the_events() -> None:
         assert found.auc is not None
         widths.append([e.high - e.low for e in (found.brier, found.skill, found.auc)])
     assert all(wide > 1.8 * narrow for wide, narrow in zip(*widths, strict=True))
+
+
+def test_a_perfect_order_is_no_set_of_equal_values() -> None:
+    p, y = np.array([0.1, 0.2, 0.8, 0.9] * 4), np.array([0.0, 0.0, 1.0, 1.0] * 4)
+    found = verify_forecasts(p, y, list("abcdefghijklmnop"), 0.5, np.random.default_rng(0))
+    assert str(found.auc) == "1.000"
