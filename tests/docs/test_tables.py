@@ -31,8 +31,9 @@ def test_the_page_states_what_policies_earn(spec: WorldSpec) -> None:
 
 
 @pytest.mark.nightly
-def test_the_readme_begins_with_a_hard_task() -> None:
-    page = (ROOT / "README.md").read_text()
+def test_the_page_on_forecasts_explains_a_hard_task() -> None:
+    page = (ROOT / "docs" / "worlds" / "forecast.md").read_text()
+    page = page[page.index("## A hard question") :].partition("\n## ")[0]
     shown = " ".join(line[2:] for line in page.splitlines() if line.startswith("> "))
     stated = re.findall(r"`(Probability: 0\.\d{3})`", page)[:4]
     earned = [float(mean) for mean in re.findall(r"\bearns (0\.\d{3})", page)[:3]]

@@ -1,4 +1,4 @@
-"""`tinker_cookbook.rl.train.main` trains by README's lines, and our loop makes the same updates."""
+"""`tinker_cookbook.rl.train.main` trains by the page's lines; our loop makes the same updates."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 STEPS, GROUPS = 2, 4
 RATE = 2e-3
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "tinker.md"
 _LOSS_OF_ASYNC = "loss_fn" in chz.chz_fields(train.AsyncConfig)  # from 0.6 of the cookbook on
 MODES: dict[str, dict[str, Any]] = {
     "sync": {},
@@ -44,10 +44,10 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
-def readme_config() -> train.Config:
-    """Return the configuration that README's lines make."""
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    (lines,) = [block for block in blocks if "TaskDatasetBuilder(" in block]
+def page_config() -> train.Config:
+    """Return the configuration that the page's lines make."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (lines,) = [block for block in blocks if "train.Config(" in block]
     names: dict[str, Any] = {}
     exec(lines, names)
     config = names["config"]
@@ -80,7 +80,7 @@ def test_the_cookbooks_loop_makes_our_updates(
     mode: str, tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, base_url = served["model"], served["base_url"]
-    written, extra = readme_config(), MODES[mode]
+    written, extra = page_config(), MODES[mode]
     dataset = chz.replace(
         written.dataset_builder,
         options={"prompt": "terse"},  # what the small policy knows
