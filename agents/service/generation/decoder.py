@@ -29,7 +29,7 @@ from tokengym.agents.service.engine.memory import cache_shape
 LANES, PIECE = 16, 128
 """Rows, and positions of a prompt, that run at a time where no row may depend on another."""
 STEP = 64
-"""Slots have room for a multiple of so many tokens."""
+"""The room of a slot is a multiple of this number of tokens."""
 KEPT_TOKENS = 1 << 16
 """Room of idle slots: as many tokens as the episodes of a training step may have."""
 
