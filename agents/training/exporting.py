@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
-from tokengym.agents.service.engine.external_weights import peft_files
+from tokengym.agents.service.engine.peft_files import peft_files
 from tokengym.agents.training.config import SelfPlaySettings
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.folder.run import RunFolder

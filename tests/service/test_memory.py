@@ -138,3 +138,17 @@ def test_long_sequences_stay_together_where_layers_are_computed_again(
     assert gradients[0]
     for whole, again in zip(*gradients, strict=True):
         torch.testing.assert_close(again, whole)
+
+
+def test_a_client_keeps_the_conversations_of_its_last_weights(base_model: BaseModel) -> None:
+    sampler = sampler_with(base_model, 1 << 20)
+    for weights in ("a", "b", "c", "a", "d"):
+        future: Future[SampleResult] = Future()
+        prompt = np.arange(9, dtype=np.int32)
+        request = SampleRequest(weights, prompt, 1, TokenSampling(1), 3, frozenset())
+        sampler.submit(request, future)
+        while sampler.busy:
+            sampler.step()
+    assert [weights for _, weights in sampler._batches] == ["a", "d"]
+    sampler.forget("a")
+    assert [weights for _, weights in sampler._batches] == ["d"]

@@ -105,7 +105,6 @@ class Parking:
         self._runs: OrderedDict[str, AdapterTraining] = OrderedDict()
         # The file, the tensors that are empty meanwhile, and their bytes.
         self._parked: dict[str, tuple[Path, dict[str, torch.Tensor], int]] = {}
-        self._pinned: set[str] = set()
         self._sizes: dict[str, int] = {}
         self.written = 0
 
@@ -128,13 +127,11 @@ class Parking:
 
     @contextmanager
     def using(self, run_id: str, run: AdapterTraining) -> Iterator[None]:
-        """Keep a run, which may grow, in memory within the block, in whose pauses others come."""
+        """Keep a run in memory within the block, in which it may grow."""
         self.use(run_id, run)
-        self._pinned.add(run_id)
         try:
             yield
         finally:
-            self._pinned.discard(run_id)
             self._sizes[run_id] = run.nbytes
 
     def make_room(self, run_id: str = "", most: int = 0) -> None:
@@ -142,7 +139,7 @@ class Parking:
         over = most + self.held - self._sizes.get(run_id, 0) - self._limit()
         if over <= 0:
             return
-        spare = self._runs.keys() - self._parked.keys() - self._pinned - {run_id}
+        spare = self._runs.keys() - self._parked.keys() - {run_id}
         used = [name for name in self._runs if name in spare]
         for name in sorted(used, key=lambda name: not self._silent(name)):
             if over > 0:

@@ -160,7 +160,8 @@ class Sampler:
             log.warning("sampling from %s failed", batch.weights, exc_info=True)
             self._fail(batch, error)
         if not batch.busy:
-            self._drop([other for other in batches if not other.busy][:-KEPT])
+            own = [other for other in self._batches.values() if other.client == client]
+            self._drop([other for other in own if not other.busy][:-KEPT])
 
     def _fail(self, batch: _Batch, error: Exception) -> None:
         """Fail every request of a batch, and no other."""
