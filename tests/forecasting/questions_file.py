@@ -10,6 +10,7 @@ from typing import Any
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting.world import ForecastWorld
+from tokengym.envs.intake.report import IntakeReport
 from tokengym.envs.registry import make_world
 
 
@@ -91,8 +92,12 @@ def prompts_of(world: ForecastWorld) -> list[str]:
     return [world.start(task).text for task in tasks_of(world)]
 
 
+def report_of(world: ForecastWorld) -> IntakeReport:
+    assert world.data_report is not None
+    return world.data_report
+
+
 def reasons(world: ForecastWorld) -> list[str]:
     """Return why rows of the data were refused, without the place of each."""
-    assert world.data_report is not None
     placed = re.compile(r".*?: row \d+(, id '[^']*')?: ")
-    return [placed.sub("", refusal, count=1) for refusal in world.data_report.every]
+    return [placed.sub("", refusal, count=1) for refusal in report_of(world).every]

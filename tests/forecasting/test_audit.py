@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.forecasting.questions_file import plain, prompts_of, world_of, write_lines
+from tests.forecasting.questions_file import plain, prompts_of, report_of, world_of, write_lines
 from tokengym.agents.cli.data import data
 
 CUTOFF = "2025-02-15"
@@ -81,8 +81,7 @@ def test_a_set_asked_at_one_time_is_split_by_question(tmp_path: Path) -> None:
     rows += [plain(n, id=f"q{n}b", question=f"And {n}?", asked_at="2025-01-01") for n in range(9)]
     rows += [plain(0, id="other", event="other", asked_at="2025-01-01")]
     world = world_of(write_lines(tmp_path / "a.jsonl", rows))
-    assert world.data_report is not None
-    assert "split by question, all asked at one time" in str(world.data_report)
+    assert "split by question, all asked at one time" in str(report_of(world))
     sizes = {name: world.size(name) or 0 for name in ("train", "validation", "test")}
     assert sum(sizes.values()) == 50
     assert sizes["train"] > 2 * sizes["test"] > 0

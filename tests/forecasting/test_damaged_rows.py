@@ -112,18 +112,6 @@ def test_a_first_line_too_long_to_hold_is_named(tmp_path: Path) -> None:
     assert ["a line is longer than" in str(rejected) for rejected in reading.rejected] == [True]
 
 
-@pytest.mark.usefixtures("short_rows")
-def test_a_first_line_too_long_to_hold_is_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(encoded(question="x" * 3 * LONG) + b"\n" + json.dumps(plain(1)).encode())
-    reading = Reading()
-    reading.read(path)
-    assert len(reading.usable()) == 1
-    (rejected,) = reading.rejected
-    assert rejected.place.line == 1
-    assert "longer than" in str(rejected)
-
-
 def test_lines_after_a_damaged_first_one_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

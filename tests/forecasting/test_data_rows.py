@@ -13,6 +13,7 @@ from tests.every import every
 from tests.forecasting.questions_file import (
     plain,
     prompts_of,
+    report_of,
     snapshot,
     world_of,
     write_csv,
@@ -40,7 +41,7 @@ def test_a_question_of_a_file_is_asked_and_scored(
 
 def test_every_row_is_used_or_reported(river: Path) -> None:
     world = world_of(river)
-    report, sizes = world.data_report, {split: world.size(split) or 0 for split in SPLITS}
+    report, sizes = report_of(world), {split: world.size(split) or 0 for split in SPLITS}
     assert report is not None
     assert sum(report.rows.values()) == 60
     assert any(note.startswith("questions: 60;") for note in report.notes)
@@ -78,11 +79,10 @@ def test_a_broken_row_is_reported_and_the_rest_is_used(
 ) -> None:
     rows = [*(plain(number) for number in range(5)), row, *(plain(n) for n in range(10, 15))]
     world = world_of(write_lines(tmp_path / "mixed.jsonl", rows))
-    assert world.data_report is not None
-    (rejection,) = world.data_report.every
+    (rejection,) = report_of(world).every
     assert rejection.startswith("mixed.jsonl:6: ")
     assert reason in rejection
-    assert world.data_report.refused == 1
+    assert report_of(world).refused == 1
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,7 @@ def test_a_broken_snapshot_is_reported_and_the_rest_is_used(
 ) -> None:
     rows = [snapshot(0), snapshot(1), snapshot(2, **changes), snapshot(20)]
     world = world_of(write_csv(tmp_path / "arena.csv", rows))
-    assert world.data_report is not None
-    (rejection,) = world.data_report.every
+    (rejection,) = report_of(world).every
     assert rejection.startswith("arena.csv:4: ")
     assert reason in rejection
 
@@ -132,8 +131,7 @@ def test_a_document_of_rows_is_read_with_its_lines(tmp_path: Path, wrap: Any) ->
     path = tmp_path / "all.json"
     path.write_text(json.dumps(wrap(rows), indent=1), encoding="utf-8")
     world = world_of(path)
-    assert world.data_report is not None
-    (rejection,) = world.data_report.every
+    (rejection,) = report_of(world).every
     beginning = path.read_text().split("\n")[int(rejection.split(":")[1]) - 1]
     assert beginning.strip() == "{"
 

@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.forecasting.questions_file import plain, prompts_of, tasks_of, world_of, write_lines
+from tests.forecasting.questions_file import (
+    plain,
+    prompts_of,
+    report_of,
+    tasks_of,
+    world_of,
+    write_lines,
+)
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting.data.record import QuestionRecord
@@ -107,8 +114,7 @@ def test_a_source_dated_after_the_snapshot_is_refused(tmp_path: Path) -> None:
     world = world_of(write_lines(tmp_path / "a.jsonl", rows))
     prompt = next(p for p in prompts_of(world) if "Source" in p)
     assert re.findall(r"Source \d: (\w+)", prompt) == ["before", "dayearlier", "undated"]
-    assert world.data_report is not None
-    assert [late.split(": ")[0] for late in world.data_report.every] == ["a.jsonl:1"] * 2
+    assert [late.split(": ")[0] for late in report_of(world).every] == ["a.jsonl:1"] * 2
 
 
 def test_prices_are_hidden_unless_asked_for(arena: Path) -> None:
@@ -135,8 +141,7 @@ def test_repeats_are_merged_into_the_earliest_snapshot(tmp_path: Path) -> None:
         plain(3, id="other", asked_at="2025-01-06", question="  WILL river 3 rise above its MARK?"),
     )
     world = world_of(write_lines(tmp_path / "a.jsonl", [again, plain(40), first]))
-    assert world.data_report is not None
-    assert world.data_report.guards["merged"].found == 1
+    assert report_of(world).guards["merged"].found == 1
     asked = [task.instance["asked_on"] for task in tasks_of(world)]
     assert sorted(asked) == ["2025-01-04", "2025-02-13"]
 
@@ -144,8 +149,7 @@ def test_repeats_are_merged_into_the_earliest_snapshot(tmp_path: Path) -> None:
 def test_rows_that_contradict_each_other_are_all_rejected(tmp_path: Path) -> None:
     rows = [plain(3), plain(3, id="other", outcome=0), plain(40)]
     world = world_of(write_lines(tmp_path / "a.jsonl", rows))
-    assert world.data_report is not None
-    assert [rejected.split(",")[0] for rejected in sorted(world.data_report.every)] == [
+    assert [rejected.split(",")[0] for rejected in sorted(report_of(world).every)] == [
         "a.jsonl:1: row 1",
         "a.jsonl:2: row 2",
     ]

@@ -71,11 +71,3 @@ def test_scores_are_the_brier_reward_of_the_recipe(table: Path) -> None:
         # brier_reward of the recipe's env.py, which loads torch
         assert turn.metrics["score"] == pytest.approx(1.0 - (p - task.answer["outcome"]) ** 2)
         assert turn.metrics["base_rate"] == world.base_rate
-
-
-def test_the_closing_time_that_the_recipe_shows_is_not_shown(table: Path) -> None:
-    world = world_of(table, cutoff=CUTOFF)
-    closes = {one.close_time for one in recipe.load_prophet_arena_examples(table)}
-    for index in range(world.size("test") or 0):
-        text = world.start(world.task("test", index)).text
-        assert not any(f"{closed:%Y-%m-%dT%H:%M}" in text for closed in closes)

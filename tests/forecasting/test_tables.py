@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.forecasting.questions_file import plain, tasks_of, world_of, write_lines
+from tests.forecasting.questions_file import plain, report_of, tasks_of, world_of, write_lines
+from tests.forecasting.test_formats import autocast, post
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.forecasting.data.reading import Reading
 from tokengym.envs.intake.rows import read_rows
@@ -72,8 +73,7 @@ def test_a_table_is_read_like_json_lines(name: str, tmp_path: Path) -> None:
     world = world_of(FILES[name](tmp_path / name), show_prices=True)
     assert [t.instance for t in tasks_of(world)] == [t.instance for t in tasks_of(expected)]
     assert [t.answer for t in tasks_of(world)] == [t.answer for t in tasks_of(expected)]
-    assert world.data_report is not None
-    (rejected,) = world.data_report.every
+    (rejected,) = report_of(world).every
     assert rejected.startswith(name)
     assert "row 2, id 'q2': 'outcome' must be resolved" in rejected
 
@@ -111,31 +111,15 @@ def test_thresholds_that_make_no_sense_are_refused(
 
 
 def test_numeric_questions_of_metaculus_and_autocast_have_thresholds(tmp_path: Path) -> None:
-    post = {
-        "id": 1,
-        "title": "How many launches?",
-        "question": {
-            "id": 11,
-            "type": "numeric",
-            "open_time": "2025-01-01",
-            "scheduled_resolve_time": "2025-03-01",
-            "resolution": "37.5",
-            "scaling": {"range_min": 0, "range_max": 100, "zero_point": None},
-        },
-    }
-    beyond = {**post, "id": 2, "title": "How many landings?"}
-    beyond["question"] = {**post["question"], "id": 12, "resolution": "above_upper_bound"}
-    autocast = {
-        "id": "G1",
-        "question": "How many seats?",
-        "qtype": "num",
-        "publish_time": "2025-01-01",
-        "close_time": "2025-02-01",
-        "choices": {"min": 10, "max": 110, "deriv_ratio": 1},
-        "answer": 0.5,
-    }
+    scale = {"range_min": 0, "range_max": 100, "zero_point": None}
+    posts = [
+        post(number, type="numeric", resolution=resolution, scaling=scale)
+        for number, resolution in enumerate(("37.5", "above_upper_bound"))
+    ]
+    choices = {"min": 10, "max": 110, "deriv_ratio": 1}
+    seats = autocast(1, qtype="num", choices=choices, answer=0.5)
     reading = Reading()
-    reading.read(write_lines(tmp_path / "a.jsonl", [post, beyond, autocast]))
+    reading.read(write_lines(tmp_path / "a.jsonl", [*posts, seats]))
     first, second, third = reading.usable()
     assert first.labels[:2] == ("at most 20", "above 20, at most 40")
     assert [first.outcome, second.outcome, third.outcome] == [1, 4, 2]

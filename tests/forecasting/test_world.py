@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, TaskError
 from tokengym.envs.core.label_noise import OUTCOMES
+from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
@@ -29,11 +30,8 @@ def forecast_world(level: str = "easy", **options: object) -> ForecastWorld:
     return world
 
 
-def earned(world: World, task: Task, policy: str, rng: np.random.Generator) -> float:
-    turn = world.start(task)
-    while not turn.done:
-        turn = world.reply(baselines("forecast")[policy](world, turn, rng))
-    return world.returns["forecaster"]
+def earned(world: World, task: Task, policy: str) -> float:
+    return play(world, task, baselines("forecast")[policy]).returns["forecaster"]
 
 
 @given(p=st.floats(0.0, 1.0), index=st.integers(0, 50))
@@ -68,16 +66,15 @@ def test_a_malformed_reply_earns_less_than_the_worst_forecast(level: str, reply:
 @pytest.mark.parametrize("score", SCORES)
 def test_the_oracle_reaches_the_optimum_without_luck(level: str, score: str) -> None:
     world = forecast_world(level, score=score, label="expected")
-    rng = np.random.default_rng(0)
     for index in range(40):
         task = world.task("test", index)
         optimum = world.optimum(task)["forecaster"]
         assert optimum.exact
         # Two terms a turn are rounded to the grid, each by half a step at most.
         slack = (world.turn_limit + 1) * GRID
-        assert earned(world, task, "oracle", rng) == pytest.approx(optimum.value, abs=slack)
+        assert earned(world, task, "oracle") == pytest.approx(optimum.value, abs=slack)
         for policy in ("half", "base_rate", "random", "empirical", "noisy"):
-            assert earned(world, task, policy, rng) <= optimum.value + 3 * GRID
+            assert earned(world, task, policy) <= optimum.value + 3 * GRID
 
 
 def test_a_replay_label_averages_the_first_outcomes() -> None:
@@ -111,13 +108,12 @@ def test_a_task_is_scored_by_its_own_options() -> None:
 
 def test_more_replays_bring_the_reward_nearer_the_noise_free_one() -> None:
     expected = forecast_world(label="expected")
-    rng = np.random.default_rng(0)
     tasks = [expected.task("train", index) for index in range(200)]
     errors = []
     for count in (1, 4, 16, OUTCOMES):
         drawn = forecast_world(label=f"replay:{count}")
         gaps = (
-            earned(drawn, drawn.adopt(t), "empirical", rng) - earned(expected, t, "empirical", rng)
+            earned(drawn, drawn.adopt(t), "empirical") - earned(expected, t, "empirical")
             for t in tasks
         )
         errors.append(fmean(map(abs, gaps)))
