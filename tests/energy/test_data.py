@@ -8,6 +8,7 @@ import pytest
 
 from tests.energy.drawn import world_of
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.energy.data import TimeSeries, read
 from tokengym.envs.energy.world import EnergyWorld
@@ -78,10 +79,7 @@ def pymgrid(tmp_path: Path) -> tuple[Path, Path, Path]:
 
 
 def oracle_return(world: EnergyWorld, task: Task) -> float:
-    turn, rng = world.start(task), np.random.default_rng(0)
-    while not turn.done:
-        turn = world.reply(baselines("energy")["oracle"](world, turn, rng))
-    return world.returns["operator"]
+    return play(world, task, baselines("energy")["oracle"]).returns["operator"]
 
 
 # Good files

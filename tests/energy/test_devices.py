@@ -76,15 +76,14 @@ def test_free_energy_is_played_only_where_something_can_be_saved(tmp_path: Path)
 @pytest.mark.parametrize("level", ["small", "household"])
 def test_a_budget_may_be_spent_to_its_last_token(level: str) -> None:
     world, strict = world_of(level, cost_budget=1.5), world_of(level)
-    task, rng = world.task("train", 1), np.random.default_rng(0)
+    task = world.task("train", 1)
     assert task.instance["budget"] == 1.5
     assert "budget" not in strict.task("train", 0).instance
     unit = "degrees" if level == "household" else "kWh"
-    turn = world.start(task)
-    assert f"Up to 1.5 {unit} may be missed in all" in turn.text
-    while not turn.done:
-        turn = world.reply(baselines("energy")["oracle"](world, turn, rng))
-    assert world.returns["operator"] == 1.0
+    record = play(world, task, baselines("energy")["oracle"])
+    turn = record.turns[-1]
+    assert f"Up to 1.5 {unit} may be missed in all" in record.turns[0].text
+    assert record.returns["operator"] == 1.0
     assert 0.0 < turn.metrics["total_cost"] <= 1.5 + 1e-6
     assert turn.metrics["safety_floor_mass"] == 0.0
     assert "in all, of 1.5 allowed." in turn.text

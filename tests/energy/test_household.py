@@ -179,18 +179,3 @@ def test_a_later_plan_counts_the_peak_so_far() -> None:
     rest = plan(grid, 12, state)
     assert rest is not None
     assert spent + rest.cost == pytest.approx(planned.cost, abs=1e-6)
-
-
-@pytest.mark.nightly
-def test_load_and_sun_forecasts_err_as_stated() -> None:
-    errors: dict[int, list[float]] = {1: [], 23: []}
-    for grid in drawn(300):
-        for lead, found in errors.items():
-            for truth, forecast in (
-                (grid.load, grid.load_forecast),
-                (grid.pv, grid.pv_forecast),
-            ):
-                if truth[lead] >= 0.5:
-                    found.append(abs(forecast[lead] / truth[lead] - 1.0))
-    assert np.mean(errors[1]) == pytest.approx(0.21, abs=0.03)
-    assert np.mean(errors[23]) == pytest.approx(0.39, abs=0.05)

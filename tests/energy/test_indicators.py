@@ -7,6 +7,7 @@ import pytest
 
 from tests.energy.days import days_file
 from tests.energy.drawn import world_of
+from tokengym.envs.core.play import play
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.energy.report import indicator_scores
 from tokengym.envs.energy.world import EnergyWorld
@@ -15,10 +16,7 @@ from tokengym.rewards.estimates import Estimate
 
 def play_zero(world: EnergyWorld) -> Turn:
     """Do nothing to the end."""
-    turn = world.start(world.task("train", 0))
-    while not turn.done:
-        turn = world.reply("BATTERY 0")
-    return turn
+    return play(world, world.task("train", 0), lambda *_: "BATTERY 0").turns[-1]
 
 
 def test_an_idle_battery_changes_nothing_at_home(tmp_path: Path) -> None:

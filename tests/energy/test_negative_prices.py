@@ -52,11 +52,15 @@ def test_only_the_relaxation_charges_while_discharging() -> None:
     assert math.isclose(simulate(grid, best.commands).money, best.cost, abs_tol=1e-9)
 
 
-@pytest.mark.parametrize(("index", "by"), [(0, 0.1), (1, 0.5), (2, 1.0)])
-def test_no_run_beats_the_optimum_at_negative_prices(index: int, by: float) -> None:
-    grid = turned(plant_of("small", index), by)
+@pytest.mark.parametrize(("index", "by"), [(0, 0.1), (1, 0.5), (2, 1.0), (0, 0.0), (1, 0.0)])
+def test_no_run_beats_the_optimum_at_odd_prices(index: int, by: float) -> None:
+    """Below 0, or 0.2 a kWh more for what is sold than for what is bought."""
+    grid = plant_of("small", index)
+    dear = replace(grid, resale=tuple(price + 0.2 for price in grid.price))
+    grid = turned(grid, by) if by else dear
     best = optimum(grid)
     assert best is not None
+    assert abs(simulate(grid, best.commands).money - best.cost) <= 1e-9
     rng = np.random.default_rng(index)
     for _ in range(150):
         noise = rng.normal(0.0, rng.choice([0.05, 0.5, 3.0]), grid.steps)

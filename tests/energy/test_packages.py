@@ -1,4 +1,4 @@
-"""Files as CityLearn and pymgrid ship them are read and played; if installed, the real ones too.
+"""Files as CityLearn and pymgrid ship them are read and played.
 
 The rows here are made up; headers, signs and folders are those of CityLearn 2.1 and pymgrid 1.4.
 """
@@ -6,7 +6,6 @@ The rows here are made up; headers, signs and folders are those of CityLearn 2.1
 import gzip
 import json
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -213,34 +212,3 @@ def test_the_load_and_illuminance_of_pymgrid_need_no_grid(tmp_path: Path) -> Non
     check_played(world_of("day", data=[load, sun, co2], pv_scale=5, **BIG))
     with pytest.raises(DataError, match="a load needs its sun"):
         read([load, co2])
-
-
-def shipped(package: str, folder: str) -> Path:
-    """Return a folder of an installed package's data; skip if there is none."""
-    found = find_spec(package)
-    if found is None or not found.submodule_search_locations:
-        pytest.skip(f"{package} is not installed")
-    path = Path(found.submodule_search_locations[0]) / "data" / folder
-    if not path.is_dir():
-        pytest.skip(f"this version of {package} ships no {folder}")
-    return path
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["citylearn_challenge_2022_phase_1", "citylearn_challenge_2020_climate_zone_1", "baeda_3dem"],
-)
-def test_a_building_of_the_installed_citylearn_is_played(name: str) -> None:
-    folder = shipped("citylearn", name)
-    others = [folder / file for file in ("pricing.csv", "carbon_intensity.csv")]
-    files = [folder / "Building_1.csv", *(file for file in others if file.is_file())]
-    assert read(files).report.refused == 0
-    check_played(world_of("day", data=files, **BIG))
-
-
-def test_the_load_and_sun_of_the_installed_pymgrid_are_played() -> None:
-    folder = shipped("pymgrid", "load").parent
-    load = next((folder / "load").glob("*FullServiceRestaurant*.csv"))
-    sun = next((folder / "pv").glob("Houston*.csv"))
-    assert read([load, sun]).report.refused == 0
-    check_played(world_of("day", data=[load, sun], **{**BIG, "import_cap_kw": 100}))
