@@ -47,6 +47,11 @@ PROSE = (
     "import numpy as np\nfor i in range(10):\n    print(i, np.sqrt(i))\n",
 )
 
+HOSTILE = (
+    *("", "\n\n\n", "\x00\x01\x7f", "\u202e\u2066 drow \u2069", "BATTERY 1e999", "LABEL", "?" * 50),
+    *("9" * 5000, "Probability: " + "1" * 400, "TRIP " + "O1," * 500, "a" * 100_000),
+)
+"""Replies that no grammar may take for a good one."""
 subject = cache(Subject)
 each_grammar = pytest.mark.parametrize("case", OF_EACH_GRAMMAR, ids="-".join)
 
@@ -107,8 +112,9 @@ def test_malformed_replies_seldom_tie(case: tuple[str, str]) -> None:
     under_test = subject(case)
     role = under_test.spec.roles[0]
     records = [episode(under_test, always(prose)) for prose in PROSE]
-    assert not any(any(well_formed(record, role)) for record in records)
     assert len({record.returns[role] for record in records}) >= 6
+    for record in (*records, *(episode(under_test, always(reply)) for reply in HOSTILE)):
+        assert not any(well_formed(record, role)), record.replies
 
 
 @each_grammar
