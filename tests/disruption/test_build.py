@@ -11,7 +11,6 @@ from tests.disruption.literature_files import (
     papers_in,
     recipe,
     tree,
-    write_pages,
     write_tables,
 )
 from tokengym.envs.core.errors import DataError
@@ -73,16 +72,6 @@ def test_a_world_plays_the_folder_with_its_splits(built: Path) -> None:
             tasks = [world.task(split, k) for k in range(len(papers[split]))]
             assert {task.split for task in tasks} == {split}
             assert [t.answer["source"] for t in tasks] == [p.openalex_id for p in papers[split]]
-
-
-@pytest.mark.nightly
-def test_pages_of_the_api_give_the_same_papers(tmp_path: Path, labelled: dict[str, Paper]) -> None:
-    write_pages(tmp_path / "pages", WORKS)
-    out = tmp_path / "out"
-    build_papers(recipe(tmp_path / "pages"), out)
-    found = [paper for listed in papers_in(out).values() for paper in listed]
-    assert len(found) > 100
-    assert found == [labelled[paper.openalex_id] for paper in found]
 
 
 @pytest.mark.nightly

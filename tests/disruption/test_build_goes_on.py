@@ -20,7 +20,6 @@ from tests.disruption.literature_files import (
     tree,
     write_part,
     write_parts,
-    write_tables,
 )
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.data import build_papers, load_papers
@@ -150,24 +149,6 @@ def test_damage_is_refused_by_name_or_skipped_and_named(tmp_path: Path) -> None:
     assert [part for part in reasons if part == "and 30 more"]
     assert [part for part in reasons if "its id must read W and digits, got 'X'" in part]
     assert not any(str(tmp_path) in reason for reason in reasons)
-
-
-@pytest.mark.nightly
-def test_a_damaged_table_and_rows_are_refused_by_name(tmp_path: Path, snapshot: Path) -> None:
-    tables = tmp_path / "tables"
-    rows = [
-        {"paperid": w.id, "year": w.year, "Atyp_10pct_Z": 0.0, "Atyp_Median_Z": 1.0} for w in WORKS
-    ]
-    write_tables(tables, rows, [*((w.id, r) for w in WORKS for r in w.references), ("A1", "W1")])
-    made = recipe(tables, texts=snapshot)
-    with pytest.raises(DataError, match=r"not the ids of two works: 'A1', 'W1'"):
-        build_papers(made, tmp_path / "out")
-    manifest = build_papers(recipe(tables, texts=snapshot, skip_corrupt=True), tmp_path / "skipped")
-    assert list(manifest["skipped"]) == ["sciscinet_paperrefs.parquet"]
-    (tables / "sciscinet_paperrefs").mkdir()
-    (tables / "sciscinet_paperrefs" / "1.parquet").write_bytes(b"PAR1 no table PAR1")
-    with pytest.raises(DataError, match=r"sciscinet_paperrefs.1\.parquet"):
-        build_papers(made, tmp_path / "out")
 
 
 @pytest.mark.nightly

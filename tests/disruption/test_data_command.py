@@ -62,6 +62,7 @@ def test_what_is_skipped_or_not_read_is_printed(tmp_path: Path) -> None:
         (["--on-corrupt", "mend"], "--on-corrupt must be refuse or skip"),
         (["--last-year", "2019", "--most-pages", "2"], "go with --filter"),
         (["--expand", "citers"], "go with --filter"),
+        (["--filter", "a:b", "--expand", "citers,friends"], r"takes citers.*, got \['friends'\]"),
         ([], "last_year must be given"),
     ],
 )
@@ -226,9 +227,3 @@ def test_a_missing_key_takes_one_sentence(
     assert "mail address" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert LikeOpenAlex.calls == 1
-
-
-def test_an_unknown_expansion_is_refused(openalex: str, tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"takes citers and references, got \['friends'\]"):
-        run(*asked(tmp_path, openalex, "2005", "--expand", "citers,friends"))
-    assert not LikeOpenAlex.filters

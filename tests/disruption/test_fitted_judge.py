@@ -12,7 +12,6 @@ from tokengym.envs.disruption.data.dataset import load_papers
 from tokengym.envs.disruption.data.jsonl import write_papers
 from tokengym.envs.disruption.evidence import evidence_of_paper
 from tokengym.envs.disruption.fitted_judge import FittedJudge, HeldOutJudge, fitted_judge
-from tokengym.envs.disruption.judge import LITERATURE
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS
 from tokengym.envs.disruption.oracle import true_claims
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
@@ -76,13 +75,6 @@ def test_it_believes_the_shares_of_the_training_split(file: Path) -> None:
     for silent in (Quote("unheard of"), Fact("age", "=", 7.0), Fact("venues", ">", 90.0)):
         assert judge.believe((silent,), "disruption") == pytest.approx((1 / 3,) * 3)
     assert judge.believe((claims[0],), "novelty") == pytest.approx((1 / 3,) * 3)
-
-
-def test_it_contradicts_our_constants_where_the_papers_do(file: Path) -> None:
-    long_list = (Fact("references", ">=", 40.0),)
-    fitted = fitted_judge(load_papers(file)).believe(long_list, "disruption")
-    assert int(np.argmax(fitted)) == 0
-    assert int(np.argmax(LITERATURE.believe(long_list, "disruption"))) == 1
 
 
 def test_a_world_over_papers_pays_claims_by_them(file: Path) -> None:

@@ -1,17 +1,14 @@
 """Laws of levels with hidden evidence: who may speak, what it costs, what Bayesians make of it."""
 
 import dataclasses
-from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from tests.disruption.test_inference import kinds_given
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task, canonical_json
-from tokengym.envs.disruption.claims import Fact
 from tokengym.envs.disruption.evidence import (
     CITER_FEATURES,
     KINDS,
@@ -19,19 +16,14 @@ from tokengym.envs.disruption.evidence import (
     NOTED_LEVELS,
     PERIODS,
 )
-from tokengym.envs.disruption.generator import draw_evidence
 from tokengym.envs.disruption.grammar import PredictorAnswer
-from tokengym.envs.disruption.inference import _joint, possible_counts, replies_to
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS, Target
-from tokengym.envs.disruption.literature import normalised, posterior
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.envs.registry import baselines, make_world
-from tokengym.rewards import debate
 
 BASELINES = baselines("disruption")
 REPORT = "LABEL neutral\nP 0.3 0.3 0.4"
 ONE: tuple[Target, ...] = ("disruption",)
-Belief = Sequence[float]
 
 
 each_level = pytest.mark.parametrize("level", NOTED_LEVELS)
@@ -164,48 +156,6 @@ def test_where_only_novelty_is_asked_nobody_has_notes(level: str) -> None:
     assert period not in world.reply("LABEL novel\nP 0.3 0.3 0.4").text
 
 
-def worth(own: Belief, final: Belief, truth: Belief) -> float:
-    """What reports earn on average, claims aside: the label is the one that is stated likeliest."""
-    before, after = (debate.half_brier(report, truth) for report in (own, final))
-    right = debate.correctness(int(np.argmax(final)), truth)
-    return right + debate.calibration(before, after)
-
-
-@pytest.mark.nightly
-@each_level
-def test_who_models_the_kinds_gains_and_who_believes_everything_loses(level: str) -> None:
-    """Over all that may be said of each paper, in shares of the way from blind to reachable."""
-    counts, means, moved = possible_counts(names_at(level)), [], []
-    for seed in range(80):
-        evidence = draw_evidence(np.random.default_rng(seed), level)
-        own = posterior(evidence, "disruption")
-        replies = replies_to(evidence, int(np.argmax(own)))
-        earned = np.zeros(4)
-        for (_, claims), chance, truth in zip(*replies, strict=True):
-            if chance < 1e-5:
-                continue
-            true = np.ones(len(counts), dtype=bool)
-            for claim in claims:
-                assert isinstance(claim, Fact)
-                true &= counts[:, names_at(level).index(claim.feature)] == claim.value
-            possible = _joint(evidence, counts[true], names_at(level)).sum(axis=0)
-            naive = normalised(possible) if possible.any() else own
-            blind = worth((1 / 3,) * 3, (1 / 3,) * 3, truth)
-            finals = (truth, own, naive)
-            earned += chance * np.array([*(worth(own, f, truth) for f in finals), blind])
-        means.append(earned)
-        flips = replies.beliefs.argmax(axis=1) != np.argmax(own)
-        far = np.abs(replies.beliefs - own).max(axis=1) > 0.1
-        moved.append([replies.chances @ flips, replies.chances @ far])
-    models, ignores, believes, blind = np.array(means).T
-    gain, loss = models - ignores, ignores - believes
-    assert lowest(gain) > 0.10 * (models - blind).mean()
-    assert lowest(loss) > 0.0
-    flipped, changed = np.array(moved).T
-    assert lowest(flipped) > 0.10
-    assert lowest(changed) > 0.40
-
-
 @pytest.mark.parametrize("level", ["L0", "examples"])
 def test_a_challenge_changes_nothing_at_the_warm_ups(level: str) -> None:
     world, rng = make(level), np.random.default_rng(0)
@@ -214,11 +164,6 @@ def test_a_challenge_changes_nothing_at_the_warm_ups(level: str) -> None:
         turn = world.reply(first)
         turn = world.reply(BASELINES["scripted"](world, turn, rng))
         assert BASELINES["oracle"](world, turn, rng) == first
-
-
-def lowest(found: npt.NDArray[np.float64]) -> float:
-    """The low end of a mean's 95 % interval."""
-    return float(found.mean() - 1.96 * found.std(ddof=1) / np.sqrt(len(found)))
 
 
 @pytest.mark.nightly

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,8 @@ from tokengym.envs.disruption.data.columns import leaks_outcome
 from tokengym.envs.disruption.data.selection import BALANCES, Candidates, select_papers
 from tokengym.envs.disruption.evidence import Evidence, evidence_of_paper
 from tokengym.envs.disruption.paper import Paper
+
+Integers = npt.NDArray[np.int64]
 
 
 @st.composite
@@ -62,18 +65,19 @@ def test_a_choice_keeps_its_rules_whatever_the_order(
         assert all(len(set(n.values())) == 1 and len(n) == 3 for n in strata.values())
 
 
+def titled(year: Integers, field: Integers, label: Integers) -> Candidates:
+    """Papers with titles of their own and no abstracts."""
+    key, none = np.arange(len(year), dtype=np.uint64), np.zeros(len(year), dtype=np.uint64)
+    return Candidates(key, year, field, label, key + np.uint64(1), none, none.astype(bool))
+
+
 def test_the_shares_of_the_splits_are_about_those_asked_for() -> None:
     count = 20_000
     rng = np.random.default_rng(1)
-    papers = Candidates(
-        key=np.arange(count, dtype=np.uint64),
-        year=rng.integers(1960, 2012, count),
-        field=rng.integers(0, 8, count),
-        label=rng.integers(0, 3, count),
-        title=1 + np.arange(count, dtype=np.uint64),
-        abstract=np.zeros(count, dtype=np.uint64),
-        leaks=np.zeros(count, dtype=bool),
+    year, field, label = (
+        rng.integers(*range_of, count) for range_of in ((1960, 2012), (0, 8), (0, 3))
     )
+    papers = titled(year, field, label)
     split = select_papers(papers, 3, window=5, balance="field-year").split
     train, validation, test = (int((split == k).sum()) for k in range(3))
     assert 0.12 < validation / (train + validation) < 0.18
@@ -156,16 +160,7 @@ def test_papers_that_cannot_be_split_are_refused(
     years: Iterable[int], window: int, test_from: int | None, does: str
 ) -> None:
     year = np.repeat(np.array(list(years), dtype=np.int64), 6)
-    number = np.arange(len(year))
-    papers = Candidates(
-        key=number.astype(np.uint64),
-        year=year,
-        field=np.zeros(len(year), np.int64),
-        label=number % 3,
-        title=number.astype(np.uint64) + np.uint64(1),
-        abstract=np.zeros(len(year), np.uint64),
-        leaks=np.zeros(len(year), bool),
-    )
+    papers = titled(year, np.zeros_like(year), np.arange(len(year)) % 3)
     with pytest.raises(DataError, match=does):
         select_papers(papers, 3, window=window, test_from=test_from)
     values = [int(word) for word in re.findall(r"(?:--window|--test-from) (\d+)", does)]

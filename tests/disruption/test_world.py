@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.disruption.debates import BASELINES, FULL, PAPER, make, play
 from tokengym.envs.core.errors import DataError, EpisodeStateError, OptionError, TaskError
+from tokengym.envs.core.play import play as by_policy
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.disruption.grammar import read_answer
@@ -134,11 +135,8 @@ def test_the_bounded_form_is_affine_in_the_total(
     totals = []
     for bounded in (False, True):
         world = make(target=target, bounded=bounded)
-        rng = np.random.default_rng(seed)
-        turn = world.start(world.task("train", index))
-        while not turn.done:
-            turn = world.reply(BASELINES[name](world, turn, rng))
-        totals.append(world.returns["predictor"])
+        record = by_policy(world, world.task("train", index), BASELINES[name], seed=seed)
+        totals.append(record.returns["predictor"])
         assert totals[-1] in world.spec.return_range["predictor"]
     assert totals[1] == pytest.approx((totals[0] + 2) / 4, abs=5e-5)
 
@@ -152,12 +150,7 @@ def test_expected_labels_pay_the_mean_over_outcomes(target: str) -> None:
     }
     for index in range(8):
         task = world.task("train", index)
-        replies = []
-        rng = np.random.default_rng(index)
-        turn = world.start(task)
-        while not turn.done:
-            replies.append(BASELINES["noisy"](world, turn, rng))
-            turn = world.reply(replies[-1])
+        replies = by_policy(world, task, BASELINES["noisy"], seed=index).replies
         mean = {"predictor": 0.0, "challenger": 0.0}
         for d, n in itertools.product(range(3), repeat=2):
             outcome = {"disruption": labels["disruption"][d], "novelty": labels["novelty"][n]}
@@ -183,11 +176,8 @@ def test_the_oracle_nearly_reaches_the_optimum_and_nobody_passes_it(
         task = world.task("test", index)
         best = world.optimum(task)["predictor"].value
         for name, policy in BASELINES.items():
-            rng = np.random.default_rng(index)
-            turn = world.start(task)
-            while not turn.done:
-                turn = world.reply(policy(world, turn, rng))
-            short[name].append(best - world.returns["predictor"])
+            record = by_policy(world, task, policy, seed=index)
+            short[name].append(best - record.returns["predictor"])
     for name, missed in short.items():
         chance = 3.0 * np.std(missed) / len(missed) ** 0.5 if heard else 0.0
         assert min(missed) >= -1e-4 or heard, name
