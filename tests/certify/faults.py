@@ -1,10 +1,7 @@
 """Environments with one fault each, and the check that must catch it."""
 
-import itertools
 import math
 import random
-import re
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -30,11 +27,6 @@ class IgnoresTheSeed(Seeded):
         return super().factors(replace(place, seed=0))
 
 
-class NoisyReward(Products):
-    def reward(self, place: TaskPlace, text: str) -> float:
-        return float(super().reward(place, text)) * random.random()
-
-
 class NoisyHint(Guesses):
     def hint(self, place: TaskPlace, text: str) -> str:
         return f"Once more, please: {random.random()}"
@@ -49,14 +41,6 @@ class SharesState(Guesses):
 
     def reward(self, place: TaskPlace, text: str) -> Any:
         return super().reward(self.current, text)
-
-
-class TiresOfReplies(Products):
-    def __init__(self) -> None:
-        self.count = itertools.count()
-
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        return super().reward(place, text) if next(self.count) < 40 else 0.0
 
 
 class Hashed(Products):
@@ -77,11 +61,6 @@ class Repeatable(Hashed):
         return Products.reward(self, place, text)
 
 
-class NotANumber(Products):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        return math.nan if "1e999" in text else super().reward(place, text)
-
-
 class NoReward(Products):
     def reward(self, place: TaskPlace, text: str) -> Any:
         return super().reward(place, text) if number(text) else None
@@ -90,11 +69,6 @@ class NoReward(Products):
 class OutOfRange(Products):
     def reward(self, place: TaskPlace, text: str) -> Any:
         return -1.0 if not text else super().reward(place, text)
-
-
-class RaisesOnText(Products):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        return float(text) and super().reward(place, text)
 
 
 class RaisesOnSurrogates(Products):
@@ -122,14 +96,6 @@ class PaysMoreForSilence(Products):
 
     def reward(self, place: TaskPlace, text: str) -> Any:
         return 2.0 if not text else super().reward(place, text)
-
-
-class Slow(Products):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        until = time.process_time() + 1.1 * (text.startswith("((") and len(text) > 50_000)
-        while time.process_time() < until:
-            pass
-        return super().reward(place, text)
 
 
 class Hangs(Products):
@@ -163,11 +129,6 @@ class WantsItBare(Products):
         return float(text == self.answer(place))
 
 
-class WantsNoBlanks(Products):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        return super().reward(place, text) if text.strip() == text else 0.0
-
-
 class LikesBold(Products):
     def reward(self, place: TaskPlace, text: str) -> Any:
         return 1.0 if "**" in text else super().reward(place, text)
@@ -184,11 +145,6 @@ class WantsEnglish(Products):
 
     def bare(self, place: TaskPlace, text: str) -> float:
         return float(super().reward(place, text))
-
-
-class PaysForLength(Products):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        return max(super().reward(place, text), min(1.0, len(text) / 3000))
 
 
 class PaysForSilence(Products):
@@ -216,11 +172,6 @@ class FirstNumberIsRight(Products):
         return str(self.factors(place)[0])
 
 
-class ObeysTheReply(Products):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        return 1.0 if '"score": 1.0' in text else super().reward(place, text)
-
-
 class TakesAnyReference(Products):
     def reward(self, place: TaskPlace, text: str) -> Any:
         return float(text.isdigit() and len(text) > 4)
@@ -231,46 +182,9 @@ class FindsItAnywhere(Products):
         return float(self.answer(place) in text)
 
 
-class Evaluates(Products):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        try:
-            eval(text)
-        except Exception:
-            return super().reward(place, text)
-        return super().reward(place, text)
-
-
 class AllOrNothing(Products):
     def reward(self, place: TaskPlace, text: str) -> Any:
         return float(number(text) == float(self.answer(place)))
-
-
-class PaysForAToken(AllOrNothing):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        return 1.0 if "<|im_end|>" in text else super().reward(place, text)
-
-
-class PaysForWords(AllOrNothing):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        return 0.3 if len(text) > 8192 else super().reward(place, text)
-
-
-class EvaluatesSums(AllOrNothing):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        if re.fullmatch(r"\d+\+\d+", text):
-            text = str(sum(map(int, text.split("+"))))
-        return super().reward(place, text)
-
-
-class WantsThePrefix(AllOrNothing):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        return float(len(text) > 3 and self.answer(place).startswith(text))
-
-
-class SeedsRandom(AllOrNothing):
-    def reward(self, place: TaskPlace, text: str) -> Any:
-        random.seed(0)
-        return super().reward(place, text)
 
 
 class PaysForARepeatedReference(Products):
@@ -288,11 +202,6 @@ class ShowsTheAnswer(Products):
 class TellsTheAnswer(Guesses):
     def hint(self, place: TaskPlace, text: str) -> str:
         return f"No. It would have been {self.answer(place)}; once more, please."
-
-
-class Repeats(Products):
-    def factors(self, place: TaskPlace) -> tuple[int, int]:
-        return super().factors(replace(place, index=place.index % 5))
 
 
 class SharesSplits(Products):
@@ -352,42 +261,31 @@ class PaysHugeSums(Products):
 
 PLANTED: dict[str, list[type[Products]]] = {
     "runtime.seed_control": [DrawsAnew, IgnoresTheSeed],
-    "semantic.verifier_determinism": [NoisyReward],
     "runtime.episode_determinism": [NoisyHint],
-    "runtime.episode_isolation": [SharesState, TiresOfReplies],
+    "runtime.episode_isolation": [SharesState],
     "semantic.replayability": [Hashed],
     "runtime.reward_well_formed": [
-        *(NotANumber, NoReward, OutOfRange, PaysWholeNumbers, PaysAnArray),
+        *(NoReward, OutOfRange, PaysWholeNumbers, PaysAnArray),
         *(AsksInMessages, GivesOneTextForReferences),
     ],
-    "sound.no_reply_raises": [RaisesOnText, RaisesOnSurrogates],
+    "sound.no_reply_raises": [RaisesOnSurrogates],
     "semantic.oracle_max": [WrongReference, PaysHalfForAll],
     "sound.claim_unbeaten": [PaysMoreForSilence],
-    "sound.reply_time": [Slow, Hangs],
+    "sound.reply_time": [Hangs],
     "sound.memory": [Leaks],
-    "fair.blanks": [WantsItBare, WantsNoBlanks],
     "fair.decoration": [WantsItBare],
     "fair.decoration_pays": [LikesBold],
     "fair.right_refused": [WantsDigitsAlone],
     "fair.language": [WantsEnglish],
-    "fair.length": [PaysForLength],
-    "semantic.floor_gap": [PaysForSilence],
     "semantic.canary_floor": [PaysForAnyText],
     "gamed.echo": [PaysForTheQuestion],
-    "gamed.fixed_reply": [PaysForIgnorance],
     "gamed.prompt_numbers": [FirstNumberIsRight],
-    "gamed.override": [ObeysTheReply],
     "gamed.other_reference": [TakesAnyReference],
     "gamed.several_answers": [FindsItAnywhere],
-    "gamed.executes_reply": [Evaluates],
-    "gamed.odd_replies": [PaysForAToken, PaysForWords],
-    "gamed.wrong_accepted": [EvaluatesSums, WantsThePrefix],
-    "sound.global_random": [SeedsRandom],
     "statistical.adversarial_floor": [PaysForARepeatedReference, PaysForIgnorance],
     "statistical.gameability_gap": [PaysForIgnorance],
     "semantic.no_solution_leakage": [ShowsTheAnswer],
     "leaked.observation": [TellsTheAnswer],
-    "leaked.repeated_prompts": [Repeats],
     "leaked.splits": [SharesSplits],
     "leaked.near_repeats": [SharesThemInOtherCase],
     "leaked.seeds": [ShiftsIndices],
@@ -397,5 +295,6 @@ PLANTED: dict[str, list[type[Products]]] = {
     "statistical.reward_reachability": [NeverPays],
     "statistical.headroom": [PaysForAnyText],
 }
-"""Faults by the check that must catch them; `teaches.recorded_return` is tested with records, and
-`statistical.difficulty_separation` in a test of its own."""
+"""Faults by the check that must catch them, beside those of `kinds.py`, which are planted in three
+forms; `teaches.recorded_return` is tested with records, and `statistical.difficulty_separation` in
+a test of its own."""

@@ -1,7 +1,7 @@
 """The public table: its page and its data say the same, and there is as much as it promises."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -44,60 +44,6 @@ def test_the_page_counts_what_the_data_holds() -> None:
     assert outside >= 30
     assert of_several_turns >= 10
     assert len(packages) >= 5
-
-
-def test_the_page_says_how_many_groups_teach_nothing() -> None:
-    _, *packages = table_rows(read_block(PAGE, "certified_table.py, teaches"))
-    for package, *cells in packages:
-        rows = [row for row in ROWS if row["package"] == package]
-        for cell, check in zip(
-            cells, ("teaches.wrong_replies", "statistical.training_signal"), strict=True
-        ):
-            told = [r["without advantage"][check] for r in rows if check in r["without advantage"]]
-            mean = f"{sum(told) / max(len(told), 1):.2f} ({len(told)} of {len(rows)})"
-            untold = sum(check in row[str(Status.UNTOLD)] for row in rows)
-            whole = f"not finished on {untold} of {len(rows)}" if untold else mean
-            assert cell == (whole if untold or told else "")
-
-
-def counts(row: Row) -> tuple[int, int]:
-    told = len(row["failed"]) + len(row["passed"])
-    return told, told + len(row.get(Status.UNTOLD, ()))
-
-
-def test_each_environment_has_findings_and_finished_checks() -> None:
-    _, *rows = table_rows(read_block(PAGE, "certified_table.py, each"))
-    known = defaultdict(list)
-    for row in ROWS:
-        known[row["target"]].append(row)
-    for names, *cells, finished in rows:
-        told = []
-        for source, of_source in (part.split(": ", 1) for part in names.split("; ")):
-            for name in of_source.strip("`").split("`, `"):
-                several = known[f"{source}:{name.partition(' --option ')[0]}"]
-                found = [
-                    row
-                    for row in several
-                    if cells == [short(failed(row, severity)) for severity in Severity]
-                ]
-                several.remove(found[0])
-                told.append(counts(found[0]))
-        spans = (" to ".join(map(str, sorted({min(c), max(c)}))) for c in zip(*told, strict=True))
-        assert finished == " of ".join(spans)
-        assert any(cells) or len(set(told)) == 1  # nothing unfinished hides in a row of others
-    assert not any(known.values())
-
-
-def short(checks: list[str]) -> str:
-    return ", ".join(f"`{check.rpartition('.')[2]}`" for check in checks)
-
-
-def test_every_row_of_packages_says_how_many_checks_were_finished() -> None:
-    _, *packages, total = table_rows(read_block(PAGE, "certified_table.py, summary"))
-    for package, *_, finished in [*packages, total]:
-        told = [counts(row) for row in ROWS if package in (row["package"], "all")]
-        done, apply = map(sum, zip(*told, strict=True))
-        assert finished == f"{done:,} of {apply:,}"
 
 
 def test_checks_are_counted_over_all_environments() -> None:

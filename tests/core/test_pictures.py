@@ -25,7 +25,6 @@ from tokengym.envs.energy import picture as energy
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, import_object, make_world, register, specs
 from tokengym.envs.warehouse import picture as warehouse
-from tokengym.envs.warehouse.layout import MapLayout, plain_layout
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 KINDS = [
@@ -33,7 +32,6 @@ KINDS = [
     *(("warehouse", level) for level in ("pick_clauses", "stock", "lease")),
 ]
 """Levels whose pictures have other parts; the others' are only larger."""
-MAP = MapLayout(("......", ".xx.x.", ".xx.x.", "......", "..gg.."))
 
 
 def nonsense(world: World, turn: object, rng: np.random.Generator) -> str:
@@ -145,21 +143,6 @@ def test_stock_and_leases_are_drawn_as_they_were() -> None:
     bays, prices = map(drawn, warehouse.render_episode(world, record, "").axes)
     assert prices["quoted"] == [price for _, price, _ in leasing.quotes]
     assert bays["leased before"] == [taken for taken, _, _ in leasing.quotes]
-
-
-def test_a_floor_from_a_map_is_drawn(tmp_path: Path) -> None:
-    world = make_world("warehouse", "pick")
-    assert isinstance(world, WarehouseWorld)
-    instance = dict(task_of("warehouse", "pick").instance)
-    shelves = [cell.name for cell in MAP.slots()]
-    instance["site"] = {**instance["site"], "layout": plain_layout(MAP)}
-    instance["orders"] = [
-        {**order, "lines": [[shelves[number % len(shelves)], 1]]}
-        for number, order in enumerate(instance["orders"])
-    ]
-    record = play(world, world.task_of(instance), baselines("warehouse")["edd_exact"])
-    save_picture(world, record, tmp_path / "map.png")
-    assert size_of(tmp_path / "map.png") > (800, 500)
 
 
 def test_drawing_leaves_an_episode_under_way_alone(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,10 +13,8 @@ from tests.tokens.duet import DUET, ROLES
 from tokengym.envs.core.display import html_fields, html_table, shorten
 from tokengym.envs.core.errors import DataError, OptionError, require_one_of
 from tokengym.envs.core.label_noise import outcomes_of_label
-from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.odd_replies import (
     DECORATIONS,
-    HOSTILE,
     LINE_DECORATIONS,
     WHOLE_DECORATIONS,
     near_misses,
@@ -163,29 +160,6 @@ def test_returns_of_silent_roles_are_checked_too(before: float, left: bool) -> N
             pay_terms(DUET, silent, {}, final=True)
 
 
-def test_hostile_replies_are_of_every_kind() -> None:
-    assert HOSTILE[0] == ""
-    assert {len(HOSTILE), len(set(HOSTILE))} == {17}
-    kinds = {
-        "blank": lambda text: text and not text.strip(),
-        "longer than numbers that Python reads": lambda text: text.isdigit() and len(text) > 4300,
-        "no number that a float holds": lambda text: text == "1e999",
-        "binary": lambda text: "\x00" in text,
-        "that no encoding has": lambda text: any("\ud800" <= sign <= "\udfff" for sign in text),
-        "that turns the direction of writing": lambda text: "\u202e" in text,
-        "as long as a small book": lambda text: len(text) >= 100_000,
-        "nested deeper than Python's stack": lambda text: text.startswith("[" * 1001),
-        "that forges the end of a result": lambda text: "</tool_response>" in text,
-        "of another conversation": lambda text: "<|im_start|>" in text,
-    }
-    for kind, holds in kinds.items():
-        assert any(map(holds, HOSTILE)), kind
-    # What worlds are timed on must not change unseen.
-    assert [len(text) for text in HOSTILE] == [
-        *(0, 1, 3, 3, 9, 50, 4, 5000, 300, 5, 33, 100_000, 1500, 4000, 32, 85, 51),
-    ]
-
-
 def test_decorations_put_something_around_a_line_and_keep_it() -> None:
     assert len(DECORATIONS) == len(LINE_DECORATIONS) + len(WHOLE_DECORATIONS) + 1 == 21
     for decoration in DECORATIONS.values():
@@ -253,19 +227,6 @@ def test_an_argument_is_one_of_the_known_ones() -> None:
     require_one_of("colour", "red", ("red", "blue"))
     with pytest.raises(OptionError, match=re.escape("colour must be one of ['red'], got 'rde'")):
         require_one_of("colour", "rde", ("red",))
-
-
-def test_a_metric_is_a_plain_number_unless_it_says_otherwise() -> None:
-    metric = Metric("Cost", "ct", "lower is better")
-    assert (metric.share, metric.scale) == (False, 1.0)
-
-
-def test_draws_fall_to_splits_by_their_stated_shares() -> None:
-    rng = np.random.default_rng(0)
-    found = Counter(split_of(rng.bytes(16).hex()) for _ in range(20_000))
-    for split, share in (("train", 0.7), ("validation", 0.15), ("test", 0.15)):
-        error = 4.0 * (share * (1.0 - share) / 20_000) ** 0.5
-        assert abs(found[split] / 20_000 - share) < error
 
 
 def test_templates_write_figures_and_plurals(

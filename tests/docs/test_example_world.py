@@ -95,27 +95,6 @@ def test_the_command_line_knows_it(run: RunFolder) -> None:
 
 
 @pytest.mark.nightly
-def test_a_group_builder_finds_it_in_another_process(
-    run: RunFolder, execute: Execute, folder: Path
-) -> None:
-    execute("""
-import pickle
-import tokengym
-from tokengym.agents import TaskGroupBuilder
-task = tokengym.make_world("change").task("train", 0)
-with open("builder", "wb") as file:
-    pickle.dump(TaskGroupBuilder(task, "byte", group_size=2), file)
-""")
-    code = """
-import asyncio, pickle
-with open("builder", "rb") as file:
-    found = pickle.load(file)
-print(asyncio.run(found.make_envs())[0].world.spec.id)
-"""
-    assert "acme/Change-v0" in run("-c", code)
-
-
-@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore")
 def test_it_is_trained_with_replies_as_long_as_it_needs(
     execute: Execute, folder: Path, environment: dict[str, str], starting_service: LocalService

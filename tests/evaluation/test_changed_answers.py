@@ -6,12 +6,10 @@ import pytest
 
 pytest.importorskip("aiohttp")
 
-from typer.testing import CliRunner
 
 from tests.evaluation.endpoint_runs import forecast
 from tests.evaluation.endpoint_server import Endpoint, serving
 from tests.own_data import correct, papers, questions, write
-from tokengym.agents.cli import app
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.results import Results
@@ -96,17 +94,3 @@ def test_verify_names_the_rollouts_of_changed_answers(tmp_path: Path) -> None:
     correct(path, "forecast", "test", 3)
     told = verify_evaluation(folder).differences
     assert len({line.split(",")[1] for line in told if "turn 0: reward is" in line}) == 3
-
-
-def test_the_command_says_how_to_replay(tmp_path: Path) -> None:
-    path = write(tmp_path / "q.jsonl", questions())
-    words = ["evaluate", "forecast", "--data", str(path), "--policy", "random", "--tasks", "8"]
-    words += ["--out", str(tmp_path / "a")]
-    assert CliRunner().invoke(app, words).exit_code == 0
-    correct(path, "forecast", "test", 2)
-    refused = CliRunner().invoke(app, words)
-    assert isinstance(refused.exception, OptionError)
-    assert "2 of 8 answers" in str(refused.exception)
-    assert "--again" in str(refused.exception)
-    assert CliRunner().invoke(app, [*words, "--again"]).exit_code == 0
-    assert CliRunner().invoke(app, words).exit_code == 0

@@ -10,14 +10,9 @@ from aiohttp import web
 from tests.evaluation.endpoint_runs import HASTY, digest, faulty, forecast, kill, results, run
 from tests.evaluation.endpoint_server import Endpoint, serving
 from tokengym.agents.evaluation import chat_client
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.report import evaluation_report
-from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify_evaluation
-from tokengym.agents.reports.report import Table
-from tokengym.agents.settings import plain
 
 
 def test_passing_errors_are_retried_within_bounds(tmp_path: Path) -> None:
@@ -92,19 +87,6 @@ def test_a_refused_conversation_fails_its_rollout_alone(status: int, tmp_path: P
         assert str(status) in record.failure
         assert "context of 8 tokens" in record.failure
     assert verify_evaluation(EvaluationFolder(tmp_path)).differences == []
-
-
-def test_failed_rollouts_are_counted_in_the_table(tmp_path: Path) -> None:
-    refused = iter([(400, "the filter"), None])  # its own request, and the probe's
-    endpoint = Endpoint(forecast, rejects=lambda body: next(refused, None))
-    with serving(endpoint):
-        policy = f"openai:some/model@{endpoint.url}"
-        config = EvaluationConfig((WorldLevel.parse("forecast"),), (policy,), tasks=4)
-        results = run_evaluation(config, EvaluationFolder(tmp_path))
-    table = evaluation_report(config.plan, results).parts[0]
-    assert isinstance(table, Table)
-    assert ("failed", "1 of 4") in table.rows
-    assert plain(results)["policies"][0]["failures"] == {"refused (status 400)": 1}
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])

@@ -15,17 +15,15 @@ import numpy as np
 import pytest
 
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
-from tokengym.agents.evaluation.folder import EvaluationFolder, write_tables
+from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.report import evaluation_report
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
-from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.execution.run_async import run_async
 from tokengym.agents.settings import read_plain
-from tokengym.envs import baselines, make_world
 from tokengym.envs.core.errors import DataError, OptionError, UnknownWorldError
 from tokengym.envs.registry import BY_ID, BY_SHORT_NAME
 
@@ -49,52 +47,6 @@ def run(config: EvaluationConfig, folder: Path) -> tuple[Results, int]:
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Path]:
     folder = tmp_path_factory.mktemp("evaluation")
     return run(asked(), folder)[0], folder
-
-
-@pytest.mark.nightly
-def test_figures_are_those_of_the_rollouts(done: tuple[Results, Path]) -> None:
-    results, folder = done
-    assert [(one.world, one.policy) for one in results.policies] == [
-        ("tokengym/Energy-v1", "noisy"),
-        ("tokengym/Energy-v1", "oracle"),
-        ("tokengym/Warehouse-v0", "noisy"),
-        ("tokengym/Warehouse-v0", "oracle"),
-    ]
-    noisy, oracle = results.policies[2:]
-    world = make_world("warehouse")
-    tasks = world.first_tasks("test", 6)
-    played = play_all(world, tasks, baselines("warehouse")["oracle"])
-    earned = [episode.returns[world.spec.roles[0]] for episode in played]
-    assert oracle.mean_return.value == pytest.approx(np.mean(earned))
-    assert (oracle.skill.value, oracle.success.value, oracle.malformed.value) == (1.0, 1.0, 0.0)
-    assert oracle.pass_at[2].value == 1.0
-    assert noisy.mean_return.samples == 6
-    assert noisy.pass_at[2].value >= noisy.pass_at[1].value == noisy.success.value
-    records = [r for r in EvaluationFolder(folder).rollouts.read() if r.world == noisy.world]
-    assert noisy.mean_return.value == pytest.approx(
-        np.mean([r.total for r in records if r.origin.policy == "noisy"])
-    )
-    energy = results.policies[0].violations
-    assert energy is not None
-    broken = [
-        (r.metrics["violation_depth"] or 0) > 0
-        for r in EvaluationFolder(folder).rollouts.read()
-        if r.world == "tokengym/Energy-v1" and r.origin.policy == "noisy"
-    ]
-    assert energy.value == pytest.approx(np.mean(broken))
-
-
-def test_policies_of_a_world_are_compared_in_pairs(done: tuple[Results, Path]) -> None:
-    results, _ = done
-    assert [(one.world, one.first, one.second) for one in results.pairs] == [
-        ("tokengym/Energy-v1", "noisy", "oracle"),
-        ("tokengym/Warehouse-v0", "noisy", "oracle"),
-    ]
-    for pair, (first, second) in zip(results.pairs, [(0, 1), (2, 3)], strict=True):
-        means = [results.policies[n].mean_return.value for n in (first, second)]
-        assert pair.difference.value == pytest.approx(means[0] - means[1])
-        assert pair.p_value <= pair.p_corrected <= 1.0
-        assert pair.detectable > 0.0
 
 
 @pytest.mark.nightly
@@ -203,22 +155,6 @@ def test_first_tables_have_eight_rows_and_name_the_others(
         left = len(names) - len(shown)
         assert first.note == (f"{left} more measures: --all" if left else "")
     assert "detectable" not in short.tables[-1].header
-
-
-def test_the_report_states_what_was_asked_and_found(
-    done: tuple[Results, Path], tmp_path: Path
-) -> None:
-    results, _ = done
-    report = evaluation_report(asked().plan, results)
-    page = json.dumps(report.to_dict())
-    assert "oracle" in page
-    assert "detectable" in page
-    assert "corrected for 2 comparisons" in page
-    write_tables(tmp_path, results)
-    rows = (tmp_path / "policies.csv").read_text().splitlines()
-    assert len(rows) == 5
-    assert "mean_return.low" in rows[0].split(",")
-    assert len((tmp_path / "pairs.csv").read_text().splitlines()) == 3
 
 
 def test_the_tables_of_a_report_shorten_directories(done: tuple[Results, Path]) -> None:

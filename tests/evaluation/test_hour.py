@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.hour.__main__ import BLOCK, TASKS, Entry, run_entry, write_entries, write_folder
-from benchmarks.pages import read_block, table_rows
+from benchmarks.hour.__main__ import TASKS, Entry, run_entry, write_folder
 from tokengym.envs.core.play import play
 from tokengym.envs.registry import baselines, make_world
 
@@ -81,21 +80,3 @@ def test_the_folder_holds_protocol_prompt_and_train_tasks(tmp_path: Path) -> Non
             played.returns["forecaster"],
         )
         assert {*row} == {"texts", "replies", "end", "value", "return"}
-
-
-@pytest.mark.nightly
-def test_the_entries_of_a_world_are_written_into_its_page(tmp_path: Path) -> None:
-    page = tmp_path / "forecast.md"
-    page.write_text(f"<!-- made by {BLOCK} -->\n\n<!-- end of {BLOCK} -->\n")
-    folder = tmp_path / "entries"
-    folder.mkdir()
-    for level, name in (("forecast:twins", "one"), ("energy:small", "other")):
-        said = f'"""{level}, 2026-11-27, 2 minutes: one half, always."""\n'
-        text = ENTRY.format(module="re", busy="")
-        (folder / f"{name}.py").write_text(said + text, encoding="utf-8")
-    (folder / "form.py").write_text('"""Shows the form."""\n' + ENTRY.format(module="re", busy=""))
-    write_entries(page, folder, tasks=4)
-    header, row = table_rows(read_block(page, BLOCK))
-    assert row[:3] == ["`twins`", "one half, always", "2026-11-27, 2 minutes"]
-    assert row[3].startswith("0.000 (all 4 equal) of the top rung's gain; ")
-    assert header[3] == "place on 4 test Tasks"

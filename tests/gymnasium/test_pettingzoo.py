@@ -14,8 +14,6 @@ from pettingzoo.test import (
     render_test,
     seed_test,
 )
-from pettingzoo.utils.conversions import parallel_to_aec, turn_based_aec_to_parallel
-from pettingzoo.utils.wrappers import BaseWrapper, OrderEnforcingWrapper
 
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TokenError
 from tokengym.envs.gymnasium.aec_env import TextAECEnv
@@ -146,26 +144,6 @@ def test_opponents_of_all_roles_but_one_leave_one_agent(make: Callable[..., Text
         make(opponents={"nobody": "null"})
     with pytest.raises(RoleError, match="all"):
         make(opponents=dict.fromkeys(world.spec.roles, "null"))
-
-
-def test_wrappers_and_conversions_of_pettingzoo_work_around_it(
-    make: Callable[..., TextAECEnv], make_parallel: Callable[..., TextParallelEnv]
-) -> None:
-    wrapped = OrderEnforcingWrapper(BaseWrapper(make()))
-    wrapped.reset(seed=1)
-    for agent in wrapped.agent_iter():
-        _, _, terminated, truncated, _ = wrapped.last()
-        done = terminated or truncated
-        wrapped.step(None if done else wrapped.action_space(agent).sample())
-    turned = turn_based_aec_to_parallel(make())
-    turned.reset(seed=1)
-    turned.step({agent: turned.action_space(agent).sample() for agent in turned.agents})
-    cycled = parallel_to_aec(make_parallel())
-    cycled.reset(seed=1)
-    for agent in cycled.agent_iter():
-        _, _, terminated, truncated, _ = cycled.last()
-        done = terminated or truncated
-        cycled.step(None if done else cycled.action_space(agent).sample())
 
 
 def test_an_env_pickles_and_goes_on(make: Callable[..., TextAECEnv]) -> None:

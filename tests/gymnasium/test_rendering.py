@@ -5,10 +5,8 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium.wrappers import RenderCollection
 
 import tokengym
 from tests.contract import bargain
@@ -22,7 +20,6 @@ needs_matplotlib = pytest.mark.skipif(find_spec("matplotlib") is None, reason="d
 
 WITH = [row.id for row in tokengym.specs().values() if row.render]
 LEVELS = [(world_id, level) for world_id in WITH for level in tokengym.spec(world_id).levels]
-DIFFERENT = [("tokengym/Energy-v1", "small"), ("tokengym/Warehouse-v0", "stock")]
 
 
 def replies_of(world: tokengym.World, task: tokengym.Task) -> tuple[str, ...]:
@@ -43,32 +40,6 @@ def test_an_episode_is_drawn_after_any_reply(world_id: str, level: str) -> None:
         figure = draw(world, record_replies(world, task, replies[:count]), "")
         sizes.add(tuple(figure.get_size_inches()))
     assert len(sizes) == 1
-
-
-@pytest.mark.nightly
-@needs_matplotlib
-@pytest.mark.parametrize(("world_id", "level"), DIFFERENT)
-def test_an_env_returns_the_picture_of_the_episode_so_far(world_id: str, level: str) -> None:
-    env = gymnasium.make(world_id, level=level, mode="text", render_mode="rgb_array")
-    env.reset(options={"split": "test", "index": 0})
-    world = tokengym.make_world(world_id, level)
-    task = world.task("test", 0)
-    replies = replies_of(world, task)
-    frames: list[Any] = [env.render()]
-    done = False
-    for reply in replies:
-        assert not done
-        _, _, terminated, truncated, _ = env.step(reply)
-        done = terminated or truncated
-    frames.append(env.render())
-    assert done
-    for frame in frames:
-        assert frame.dtype == np.uint8
-        assert frame.shape == frames[0].shape == (*frame.shape[:2], 3)
-        assert min(frame.shape[:2]) >= 400
-    assert not np.array_equal(*frames)
-    assert np.array_equal(frames[0], picture(world, task, []))
-    assert np.array_equal(frames[1], picture(world, task, replies))
 
 
 @pytest.mark.nightly
@@ -97,22 +68,6 @@ def test_a_picture_shows_what_a_budget_left_undone() -> None:
 
 @pytest.mark.nightly
 @needs_matplotlib
-def test_rendering_leaves_the_episode_alone() -> None:
-    envs = [
-        TextEnv("tokengym/Energy-v1", "small", mode="text", render_mode=mode)
-        for mode in ("rgb_array", None)
-    ]
-    for env in envs:
-        env.reset(seed=2)
-    for turn in range(3):
-        if turn == 1:
-            envs[0].render()
-        one, two = (env.step("BATTERY -1.0") for env in envs)
-        assert one == two
-
-
-@pytest.mark.nightly
-@needs_matplotlib
 def test_every_adapter_gives_the_same_picture() -> None:
     options = {"split": "test", "index": 3}
     kwargs: dict[str, Any] = {"level": "small", "mode": "text", "render_mode": "rgb_array"}
@@ -130,18 +85,9 @@ def test_every_adapter_gives_the_same_picture() -> None:
     shown: Any = batch.render()
     for other in (*shown, aec.render(), parallel.render()):
         assert np.array_equal(frame, other)
-
-
-@pytest.mark.nightly
-@needs_matplotlib
-def test_gymnasiums_wrapper_collects_the_pictures() -> None:
-    kwargs: dict[str, Any] = {"level": "small", "mode": "text", "render_mode": "rgb_array"}
-    env = RenderCollection(gymnasium.make("tokengym/Energy-v1", **kwargs))
-    env.reset(seed=0)
-    env.step("BATTERY 0.5")
-    frames: Any = env.render()
-    assert len(frames) == 2
-    assert np.stack(frames).ndim == 4
+    assert (frame.dtype, *frame.shape[2:]) == (np.uint8, 3)
+    world = tokengym.make_world(world_id, "small")
+    assert np.array_equal(frame, picture(world, world.task("test", 3), ["BATTERY 1.0"]))
 
 
 @pytest.mark.parametrize("make", [TextEnv, TextAECEnv, TextParallelEnv])

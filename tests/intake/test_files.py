@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.every import every
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake import files
-from tokengym.envs.intake.files import bounded_lines, open_unpacked, read_whole, sha256, too_long
+from tokengym.envs.intake.files import bounded_lines, open_unpacked, read_whole, sha256
 from tokengym.envs.intake.json_stream import JsonStream, JsonValue, load_json
 from tokengym.envs.intake.rows import begins_as_json, read_objects, read_rows, refuse
 
@@ -61,13 +61,6 @@ def test_lines_keep_their_ends_and_long_ones_are_none(end: str) -> None:
     assert list(bounded_lines(text)) == wanted
     binary = io.BytesIO("".join(lines).encode())
     assert list(bounded_lines(binary)) == [line and line.encode() for line in wanted]
-
-
-def test_bounds_are_stated_in_mebibytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert too_long() == "longer than 64 MiB"
-    assert too_long(files.LONGEST_FILE) == "longer than 256 MiB"
-    monkeypatch.setattr(files, "LONGEST_ROW", 3 << 20)
-    assert too_long() == "longer than 3 MiB"
 
 
 def test_a_gzip_may_not_be_both_long_and_dense(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tokengym.envs.intake.names import Watched, meant_for, name_unknown, repeated
-from tokengym.envs.intake.near import content_words, group_by, group_near, hash_words
+from tokengym.envs.intake.near import content_words, group_near, hash_words
 from tokengym.envs.intake.numbers import read_identifier
 from tokengym.envs.intake.quoting import quoted
 from tokengym.envs.intake.report import (
@@ -102,12 +102,6 @@ def test_words_are_compared_by_their_stems() -> None:
     assert hash_words(["b", "a"]) == hash_words("a b") != hash_words("b a")
     assert 0 < hash_words("a") < 2**64
     assert hash_words("price") == 14028459523106168241
-
-
-def test_groups_go_on_over_shared_keys() -> None:
-    assert group_by([["a"], ["b"], ["a", "b"], [], ["c"], ["c", "d"], ["d"]]) == [
-        *(0, 0, 0, 3, 4, 4, 4),
-    ]
 
 
 def test_what_was_left_out_is_grouped_counted_and_placed() -> None:

@@ -24,8 +24,6 @@ from tokengym.agents.tinker.env import TinkerEnv
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.core.task import Task
-from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, scripted_opponent, specs
 
 
@@ -90,10 +88,6 @@ def test_tasks_are_drawn_when_asked_for() -> None:
     with pytest.raises(IndexError):
         tasks[1_000_000]
     assert tasks[-1] == world.task("train", 999_999)
-
-
-def test_there_is_no_test_set_unless_asked_for() -> None:
-    assert build()[1] is None
 
 
 @pytest.mark.parametrize("spec", [spec for spec in specs().values() if len(spec.roles) > 1])
@@ -166,13 +160,6 @@ def test_thinking_is_kept_when_asked_for(tokenizer_named: Callable[[str], str]) 
 def test_a_wrong_name_fails_before_training(fields: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         build(**fields)
-
-
-def test_any_sequence_of_tasks_will_do() -> None:
-    world: World = make_world("forecast")
-    tasks: tuple[Task, ...] = (world.task("validation", 0), world.task("validation", 5))
-    dataset = TaskDataset(tasks, 1, TaskGroupBuilder(tasks[0], "byte", 2))
-    assert prints(dataset, 1) == [tasks[1].fingerprint]
 
 
 @settings(max_examples=50)

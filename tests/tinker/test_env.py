@@ -138,17 +138,6 @@ def test_sampled_tokens_stay_as_sampled_and_make_one_datum(codec: Codec, talk: T
     law()
 
 
-def test_a_codec_that_renders_again_still_plays(
-    talk: Talk, tokenizer_named: Callable[[str], str]
-) -> None:
-    codec = codec_named(f"qwen3@{tokenizer_named('bpe')}")
-    world, task = talk("Say it.")
-    thought = [*codec.write("yes")]
-    rollout = roll(TinkerEnv(world, task, codec), [thought] * 20)
-    assert sum(step.reward for step in rollout.transitions) == 20.0
-    assert len(trajectory_to_data(rollout, 1.0)) == 20
-
-
 def test_a_codec_that_renders_again_shows_the_conversation_alone(
     talk: Talk, tokenizer_named: Callable[[str], str]
 ) -> None:
@@ -243,12 +232,6 @@ def test_every_end_has_its_reason(
 ) -> None:
     rollout = roll(TinkerEnv(*talk(level="three")), [BYTE.write(r) for r in replies], why)
     assert [stops(step.metrics) for step in rollout.transitions] == [[], [], [reason]]
-
-
-def test_a_reply_that_was_cut_off_is_malformed(talk: Talk) -> None:
-    rollout = roll(TinkerEnv(*talk(level="three")), [BYTE.write("yes")] * 3, "length")
-    assert [step.reward for step in rollout.transitions] == [0.0] * 3
-    assert [step.metrics["malformed"] for step in rollout.transitions] == [1.0] * 3
 
 
 def test_a_first_observation_over_budget_is_no_exception(talk: Talk) -> None:

@@ -14,7 +14,7 @@ from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.envs.core.episode import DecodedReply
 from tokengym.envs.core.turn import Turn
-from tokengym.envs.disruption.challengers import CHALLENGERS, noisy, null
+from tokengym.envs.disruption.challengers import null
 from tokengym.envs.registry import make_world
 from tokengym.envs.tokens.codec import ByteCodec
 
@@ -139,8 +139,3 @@ def test_a_renderers_model_reads_its_own_chat_format(
     opened = asyncio.run(env.initial_observation())
     assert isinstance(opened, tuple)
     assert sampler.asked[0][0] == opened[0].to_ints()
-
-
-def test_the_scripted_ones_are_the_worlds_own() -> None:
-    assert set(CHALLENGERS) == {"null", "scripted", "noisy"}
-    assert CHALLENGERS["noisy"] is noisy

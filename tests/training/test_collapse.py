@@ -58,30 +58,6 @@ def test_the_cause_is_named_with_what_to_try(
     assert advice in found.advice
 
 
-def test_replies_cut_off_are_no_lost_form() -> None:
-    """A run with --max-tokens 12 was diagnosed with a lost form and a high learning rate."""
-    rows = [row(step, 0.9, malformed=1.0, cut_off=1.0) for step in range(PATIENCE)]
-    found = find_collapse(rows, PATIENCE)
-    assert found is not None
-    assert "cut off" in found.reason
-    assert "learning-rate" not in found.advice
-
-
-def test_the_first_pretrained_run_is_seen_from_its_figures() -> None:
-    """SmolLM2 in forecast, 30 steps: most groups dead throughout, then one reply to everything."""
-    start = [row(step, 0.88, malformed=0.98, cut_off=0.86, commonest=0.016) for step in range(5)]
-    early = find_collapse(start, PATIENCE)
-    assert early is not None
-    assert early.since == 0
-    assert "cut off" in early.reason
-    end = [row(step, 0.89, malformed=0.01, commonest=126 / 128) for step in range(25, 30)]
-    late = find_collapse([row(step) for step in range(25)] + end, PATIENCE)
-    assert late is not None
-    assert late.since == 25
-    assert "98% of the replies are the same, whatever the Task" in late.reason
-    assert "'Probability: 0.137'" in late.reason
-
-
 def test_harmless_ties_stop_no_policy() -> None:
     """Near the optimum most groups tie, and that is no fault."""
     assert find_collapse([row(step, 0.9) for step in range(9)], PATIENCE) is None

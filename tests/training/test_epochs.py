@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 
 from tests.forecasting.questions_file import plain, write_lines
-from tests.training.jobs import run_job
-from tokengym.agents.rollouts import train_segment
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.training.config import JobConfig, SftConfig, TrainConfig
-from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs.registry import make_world
@@ -72,24 +69,3 @@ def test_worlds_without_end_have_no_epochs(data: str) -> None:
     assert len([one for one in said if one]) == -(-6 * GROUPS * SIZE // size) - 1 > 0
     made = Job.resolve(preset("forecast"))
     assert {made.epoch_begun(step) for step in range(1000)} == {None}
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore")
-def test_a_run_shows_the_epoch(data: str, tmp_path: Path, served: dict[str, Any]) -> None:
-    size = make_world("forecast", data=data).size("train")
-    assert size is not None
-    sizes: dict[str, Any] = {"steps": 2, "groups_per_batch": size, "group_size": 2}
-    sizes["evaluation_tasks"] = 2
-    options = {"data": data}
-    config = preset("forecast", options=options, low_tasks=0, **sizes, **served)
-    _, shown = run_job(config, tmp_path / "run")
-    assert f"epoch 2 of {size} questions\n" in shown
-    assert "epoch 1 of" not in shown
-    log = RunFolder(tmp_path / "run").rollouts
-    orders = [
-        [record.index for record in log.read(train_segment(step)) if record.origin.member == 0]
-        for step in range(2)
-    ]
-    assert [sorted(order) for order in orders] == [list(range(size))] * 2
-    assert orders[0] != orders[1]

@@ -34,7 +34,6 @@ from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedErro
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.registry import make_world
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -107,16 +106,6 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     assert os.environ[KEY_VARIABLE] not in page
     last = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])
     assert "env/all/reward_tie_pair_rate" in last
-
-
-@pytest.mark.nightly
-def test_a_finished_job_goes_on_where_it_ended(tmp_path: Path, served: dict[str, Any]) -> None:
-    settings = replace(SMALL, **served)
-    run_job(settings, tmp_path)
-    first = (tmp_path / "metrics.jsonl").read_text()
-    run_job(replace(settings, steps=5), tmp_path)
-    assert (tmp_path / "metrics.jsonl").read_text().startswith(first)
-    assert steps(tmp_path) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.nightly
@@ -328,15 +317,3 @@ def test_a_client_that_never_closes_holds_no_finished_run_up(
 
     asyncio.run(work())
     assert closing == ["success"]
-
-
-def test_a_level_may_have_sizes_of_its_own() -> None:
-    config = preset("energy", "soma")
-    assert (config.group_size, config.groups_per_batch, config.evaluation_tasks) == (4, 6, 32)
-    assert config.max_tokens == preset("energy", "day").max_tokens == 10
-    assert preset("energy", "soma", model="DIR").group_size == 4
-    assert preset("energy", "soma", group_size=16).group_size == 16
-    world = make_world("energy", "soma")
-    task = world.task()
-    assert world.turn_limit == 96
-    assert (task.instance["import_cap"], task.instance["export_cap"]) == (10.0, 3.0)
