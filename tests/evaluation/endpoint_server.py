@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+
+from tests.serving import served
 
 PATIENCE = 10.0
 """Seconds that answers wait for other requests to come, where they do."""
@@ -104,29 +105,9 @@ class Endpoint:
 @contextmanager
 def serving(endpoint: Endpoint) -> Iterator[Endpoint]:
     """Serve on a free port of the loopback interface, in a thread."""
-    loop = asyncio.new_event_loop()
-    ready = threading.Event()
-    stop = asyncio.Event()
-
-    async def serve() -> None:
-        application = web.Application()
-        application.router.add_post("/v1/chat/completions", endpoint.handle)
-        application.router.add_get("/v1/models", endpoint.list_models)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        endpoint.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        ready.set()
-        await stop.wait()
-        await runner.cleanup()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    ready.wait()
-    try:
+    application = web.Application()
+    application.router.add_post("/v1/chat/completions", endpoint.handle)
+    application.router.add_get("/v1/models", endpoint.list_models)
+    with served(application) as address:
+        endpoint.url = f"{address}/v1"
         yield endpoint
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
-        loop.close()

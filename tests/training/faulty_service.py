@@ -1,14 +1,14 @@
 """A server between clients and a real service, which fails some requests as a hosted one may."""
 
 import asyncio
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import aiohttp
 from aiohttp import web
+
+from tests.serving import answering, pass_on, served
 
 Fault = Callable[[str, int], int | str | None]
 """From the last part of a request's path, and how often it was asked for before, to what comes in
@@ -38,7 +38,7 @@ class FaultyService:
         how = self.fault(name, self.asked[name])
         self.asked[name] += 1
         if how is None:
-            return await self._forward(request)
+            return await pass_on(request, self.service)
         self.failed[name] += 1
         assert request.transport is not None
         if how == "drop":
@@ -48,52 +48,10 @@ class FaultyService:
         status = how if isinstance(how, int) else 500
         return web.json_response({"detail": f"{name} failed on purpose"}, status=status)
 
-    async def _forward(self, request: web.Request) -> web.Response:
-        headers = {name: text for name, text in request.headers.items() if name != "Host"}
-        async with self._client.request(
-            request.method,
-            f"{self.service}{request.path_qs}",
-            data=await request.read(),
-            headers=headers,
-        ) as answer:
-            body = await answer.read()
-            kept = {
-                name: text
-                for name, text in answer.headers.items()
-                if name.lower() in ("content-type", "retry-after") or name.startswith("X-")
-            }
-            return web.Response(body=body, status=answer.status, headers=kept)
-
-    async def open(self) -> web.AppRunner:
-        self._client = aiohttp.ClientSession(auto_decompress=True)
-        application = web.Application(client_max_size=2**30)
-        application.router.add_route("*", "/{path:.*}", self.handle)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        return runner
-
 
 @contextmanager
 def failing(service: str, fault: Fault) -> Iterator[FaultyService]:
-    """Serve on a free port of the loopback interface, in a thread."""
-    loop, ready, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    """Serve what is at an address, but for some failures."""
     server = FaultyService(service, fault)
-
-    async def serve() -> None:
-        runner = await server.open()
-        ready.set()
-        await stop.wait()
-        await server._client.close()
-        await runner.cleanup()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    ready.wait()
-    try:
+    with served(answering(server.handle)) as server.url:
         yield server
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
-        loop.close()
