@@ -57,12 +57,6 @@ def test_thinking_that_began_long_before_still_holds_no_answer(line: str) -> Non
     assert opened is None
 
 
-def test_a_complaint_quotes_what_stands_outside_the_thinking() -> None:
-    assert "line 4 reads 'so'" in complaint("<think>\na\n</think>\nso\n<think>\nb", "x")
-    assert "thinking holds no answer" in complaint("<think>\nBATTERY 1", "x")
-    assert "empty" in complaint(" \n", "x")
-
-
 def test_only_the_last_lines_of_a_reply_are_read() -> None:
     assert last_match(COMMAND, "BATTERY 1\n" + "so\n\n" * (MOST_LINES - 1)) is not None
     assert last_match(COMMAND, "BATTERY 1\n" + "so\n\n" * MOST_LINES) is None
@@ -90,6 +84,9 @@ def test_a_complaint_names_the_last_line_and_the_form() -> None:
         "<think>\nBATTERY 1": f"Malformed reply: its thinking holds no answer.{hint}",
         "so\nit\n\n": f"Malformed reply: no line matched; line 2 reads 'it'.{hint}",
         "a\tb": f"Malformed reply: no line matched; line 1 reads 'a?b'.{hint}",
+        "<think>\na\n</think>\nso\n<think>\nb": (
+            f"Malformed reply: no line matched; line 4 reads 'so'.{hint}"
+        ),
         "é'": f'Malformed reply: no line matched; line 1 reads "\\\\xe9\'".{hint}',
         "x" * 61: f"Malformed reply: no line matched; line 1 reads '{'x' * 60}'.{hint}",
     }

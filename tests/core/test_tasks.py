@@ -108,18 +108,6 @@ def test_what_is_no_object_of_json_is_no_task(text: str) -> None:
         Task.from_json(text)
 
 
-def test_a_task_names_itself_and_its_options() -> None:
-    plain = Task.create(**FIELDS, instance={"a": "x" * 500}, answer={"secret": 5})
-    known = plain.fingerprint
-    assert repr(plain) == f"Task('w', level='l', split='train', index=0, fingerprint={known!r})"
-    scored = Task.create(**FIELDS, instance={}, answer={}, options={"label": "expected"})
-    assert repr(scored).endswith(", options={'label': 'expected'})")
-    page = plain._repr_html_()
-    assert "secret" not in page
-    assert "x" * 399 + "…" in page
-    assert known in page
-
-
 def test_numpy_values_become_plain_and_must_be_finite() -> None:
     found = to_plain_json(
         {1: np.arange(3), "x": (np.float64(0.5), np.int64(2), np.bool_(True)), "n": None}

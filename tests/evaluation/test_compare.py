@@ -135,17 +135,12 @@ def test_runs_put_to_different_tests_are_refused(
         table(*runs)
 
 
-def test_runs_of_other_labels_took_the_same_test(tmp_path: Path) -> None:
-    assert RL.options["label"] == "expected"
-    other = replace(RL, options={**RL.options, "label": "outcome"})
-    shown = table(finished(tmp_path / "a", RL, 0.1, 0.2), finished(tmp_path / "b", other, 0.1, 0.3))
-    assert shown.count("rewards") == 2
-
-
-@pytest.mark.nightly
-def test_a_task_in_another_wording_is_the_same_task(tmp_path: Path) -> None:
-    assert RL.options["prompt"] == "terse"
-    other = replace(RL, options={**RL.options, "prompt": "full"})
+@pytest.mark.parametrize(("option", "value"), [("label", "outcome"), ("prompt", "full")])
+def test_other_labels_or_wordings_are_the_same_test(
+    tmp_path: Path, option: str, value: str
+) -> None:
+    assert RL.options[option] != value
+    other = replace(RL, options={**RL.options, option: value})
     shown = table(finished(tmp_path / "a", RL, 0.1, 0.2), finished(tmp_path / "b", other, 0.1, 0.3))
     assert shown.count("rewards") == 2
 

@@ -14,7 +14,6 @@ from tokengym.agents.evaluation.chat_client import KEY_VARIABLE
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError, parse_endpoint
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.report import evaluation_report
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.envs.core.errors import OptionError
@@ -69,22 +68,6 @@ def test_the_newer_name_of_a_limit_is_tried_when_asked(concurrency: int, tmp_pat
     with serving(newer) as endpoint:
         run(endpoint, tmp_path, concurrency=concurrency, tasks=4, max_tokens=7)
     assert [body["max_completion_tokens"] for body in newer.asked] == [7, 7, 7, 7]
-
-
-def test_a_model_ignorant_of_the_form_is_found_first(tmp_path: Path) -> None:
-    with serving(Endpoint(lambda body: ("I think that", "length", None))) as endpoint:
-        policy = f"openai:some/model@{endpoint.url}"
-        config = EvaluationConfig((WorldLevel.parse("forecast"),), (policy, "half"), tasks=4)
-        found = run_evaluation(config, EvaluationFolder(tmp_path))
-    first, *standings, tasks = evaluation_report(config.plan, found).lines[:4]
-    assert first == (
-        f"{policy} in forecast:easy: 0% of the replies have the form that is asked for, so returns "
-        "say little else. It reads the full prompts; try a larger --max-tokens, as most are cut "
-        "off, --option prompt=terse for a model that was trained on those, or teach it the form "
-        "with tokengym sft."
-    )
-    assert standings == [f"{name} in forecast:easy: below base rate." for name in (policy, "half")]
-    assert tasks.startswith("Tasks (test)")
 
 
 @pytest.mark.nightly

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tests.evaluation.digits import POLICIES, SPEC, Digits
+from tests.core.test_question import SPEC, Sum
 from tests.evaluation.studies import play_group, study_script
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.ties import TieStudy
 from tokengym.agents.evaluation.ties_report import ties_report
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.optimum import Optimum
+from tokengym.envs.core.play import Policy
+from tokengym.envs.core.question import BASELINES
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
@@ -25,14 +26,26 @@ from tokengym.rewards.control import SAFE_RETURN
 from tokengym.rewards.ties import tie_counts
 
 
-class HalfAlike(Digits):
+class HalfAlike(Sum):
     """Numbers below half a million pay every reply alike: half of the groups are dead."""
 
-    def worth(self, distance: float) -> float:
-        return 0.25 if self.number < 5 * 10**5 else 1.0 - distance
+    value = "[0-9]{1,6}"
 
-    def optimum(self, task: Task) -> Mapping[str, Optimum]:
-        return {"reader": Optimum(self.worth(0.0), exact=True)}
+    def question(self, rng: np.random.Generator) -> tuple[str, int]:
+        number = int(rng.integers(10**6))
+        return f"What comes to {number}", number
+
+    def reward(self, answer: str, best: int) -> float:
+        return 0.25 if best < 5 * 10**5 else 1.0 - abs(int(answer) - best) / 10**6
+
+
+def noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """Off by one of ten distances, each as likely as the others."""
+    shown, away = int(turn.text.split()[-1]), 10**4 * int(rng.integers(10))
+    return f"Sum: {shown + away if shown < 5 * 10**5 else shown - away}"
+
+
+POLICIES: Mapping[str, Policy] = {**BASELINES, "noisy": noisy}
 
 
 def study(sizes: tuple[int, ...] = (2, 4, 8), name: str = "noisy") -> TieStudy:
@@ -40,7 +53,7 @@ def study(sizes: tuple[int, ...] = (2, 4, 8), name: str = "noisy") -> TieStudy:
     return study_script(world, tasks(world), POLICIES, name, sizes)
 
 
-def tasks(world: Digits) -> list[Task]:
+def tasks(world: HalfAlike) -> list[Task]:
     return [world.task("test", index) for index in range(30)]
 
 
@@ -54,7 +67,7 @@ def test_a_smaller_group_is_the_start_of_a_larger_one() -> None:
 
 def test_a_group_is_useful_unless_all_replies_earn_alike() -> None:
     world = HalfAlike(SPEC)
-    alike = [task.instance["number"] < 5 * 10**5 for task in tasks(world)]
+    alike = [task.answer["best"] < 5 * 10**5 for task in tasks(world)]
     best = study().sizes[-1].useful
     assert best.low <= best.value <= best.high
     assert best.value == pytest.approx(1.0 - np.mean(alike), abs=1e-3)
@@ -70,7 +83,7 @@ def test_means_and_thresholds_are_those_of_the_rewards() -> None:
 
 
 def test_a_group_depends_on_its_seed_and_task_alone() -> None:
-    world = Digits(SPEC)
+    world = HalfAlike(SPEC)
     task = world.task("test", 3)
     first = play_group(world, task, POLICIES["noisy"], 4, seed=1)
     play_group(world, world.task("test", 1), POLICIES["random"], 4, seed=1)

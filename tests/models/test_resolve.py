@@ -78,13 +78,6 @@ def test_a_gguf_file_is_converted_once(tmp_path: Path, cache_home: Path) -> None
     assert resolve_model(str(file)) != model
 
 
-def test_a_file_that_cannot_be_converted_leaves_nothing(tmp_path: Path, cache_home: Path) -> None:
-    file = write_gguf(tmp_path / "tiny.gguf", "gemma3")
-    with pytest.raises(ModelError, match="gemma3"):
-        resolve_model(str(file))
-    assert list(converted_folder().glob("[!.]*")) == []
-
-
 @pytest.mark.parametrize("name", ["absent.gguf", "nothing-of-the-kind"])
 def test_what_is_no_model_is_named(name: str, cache_home: Path) -> None:
     with pytest.raises(ModelError, match=name):

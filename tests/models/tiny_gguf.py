@@ -12,7 +12,9 @@ from tokenizers import pre_tokenizers
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MERGES = ["t h", "th e", "Ġ the", "1 2", "é ł"]
-WIDTH, HEADS, KEY_HEADS, HEAD, INNER, LAYERS = 64, 4, 2, 128, 96, 2
+WIDTH, HEADS, KEY_HEADS, INNER, LAYERS = 64, 4, 2, 96, 2
+HEADS_WIDTH = {"qwen3": 128}
+"""Width of a head where it is not the model's over their number."""
 
 
 def tokens() -> list[str]:
@@ -37,7 +39,8 @@ def metadata(splitter: str = "smollm") -> dict[str, Any]:
 
 def tensors(architecture: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Random weights, by the names of GGUF."""
-    queries, keys = HEADS * HEAD, KEY_HEADS * HEAD
+    head = HEADS_WIDTH.get(architecture, WIDTH // HEADS)
+    queries, keys = HEADS * head, KEY_HEADS * head
     shapes: dict[str, tuple[int, ...]] = {
         "token_embd.weight": (len(tokens()), WIDTH),
         "output_norm.weight": (WIDTH,),
@@ -57,7 +60,7 @@ def tensors(architecture: str, rng: np.random.Generator) -> dict[str, np.ndarray
         if architecture == "qwen2":
             block |= {"attn_q.bias": (queries,), "attn_k.bias": (keys,), "attn_v.bias": (keys,)}
         if architecture == "qwen3":
-            block |= {"attn_q_norm.weight": (HEAD,), "attn_k_norm.weight": (HEAD,)}
+            block |= {"attn_q_norm.weight": (head,), "attn_k_norm.weight": (head,)}
         shapes |= {f"blk.{layer}.{name}": shape for name, shape in block.items()}
     return {name: rng.normal(0, 0.2, shape).astype("f4") for name, shape in shapes.items()}
 
@@ -87,10 +90,8 @@ def write_gguf(
     if head:
         weights["output.weight"] = weights["token_embd.weight"][::-1].copy()
     weights.pop(without, None)
-    dimension = HEAD if architecture == "qwen3" else WIDTH // HEADS
-    if architecture != "qwen3":
-        weights = {name: _narrowed(name, array) for name, array in weights.items()}
     writer = GGUFWriter(path, architecture)
+    dimension = HEADS_WIDTH.get(architecture, WIDTH // HEADS)
     known: dict[str, Any] = {
         f"{architecture}.block_count": LAYERS,
         f"{architecture}.context_length": 512,
@@ -145,14 +146,3 @@ def write_wheel(folder: Path, package: str, member: str, file: Path) -> Path:
         )
         wheel.writestr(f"{stem}.dist-info/RECORD", "")
     return path
-
-
-def _narrowed(name: str, array: np.ndarray) -> np.ndarray:
-    """Cut the heads down to the width over their number, as all but Qwen3 have them."""
-    dimension = WIDTH // HEADS
-    part = name.split(".", 2)[-1]
-    if part in ("attn_q.weight", "attn_q.bias"):
-        return array[: HEADS * dimension]
-    if part.startswith(("attn_k.", "attn_v.")):
-        return array[: KEY_HEADS * dimension]
-    return array[:, : HEADS * dimension] if part == "attn_output.weight" else array

@@ -1,7 +1,6 @@
 """Headless Chromium, driven through its DevTools protocol."""
 
 import asyncio
-import base64
 import contextlib
 import itertools
 import shutil
@@ -122,11 +121,6 @@ class Browser:
     def type(self, text: str) -> None:
         """Type into what has the focus."""
         self.send("Input.insertText", text=text)
-
-    def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write what the window shows, or the whole page."""
-        found = self.send("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(found["data"]))
 
     async def _connect(self, port_file: Path) -> None:
         end = time.monotonic() + _SECONDS
