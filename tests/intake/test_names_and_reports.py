@@ -42,7 +42,6 @@ def test_unknown_names_are_listed_with_likely_meanings() -> None:
     assert name_unknown(["n" * 61], []) == "n" * 60
     assert meant_for("scroe", ["score", "year"]) == ["score"]
     assert meant_for("scroe", ["year"]) == []
-    assert meant_for("abcd", ["abxx"], 0.5) == ["abxx"]
     assert (repeated(["a", "", "", "b", "a", "b"]), repeated(["a", "b", ""])) == ("a", None)
 
 
