@@ -17,7 +17,8 @@ from functools import partial
 from typing import Any
 
 from tokengym.agents.execution.executors import find_executor
-from tokengym.agents.scale import (
+from tokengym.agents.scale.ladder import LevelLadder
+from tokengym.agents.scale.level_scale import (
     FILE,
     TASKS,
     Earned,
@@ -28,7 +29,6 @@ from tokengym.agents.scale import (
     ladder_of,
     scripted_opponents,
 )
-from tokengym.agents.scale.ladder import LevelLadder
 from tokengym.agents.settings import plain
 from tokengym.envs.registry import baselines_at, make_world, spec
 from tokengym.rewards.estimates import mean_estimate

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tokengym.agents.scale import Scale, best_known
+from tokengym.agents.scale.level_scale import Scale, best_known
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.rollouts import Rollout, Rollouts

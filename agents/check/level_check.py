@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tokengym.agents.check.laws import broken_laws
-from tokengym.agents.scale import Scale, best_known, scripted_opponents, skill_of
+from tokengym.agents.scale.level_scale import Scale, best_known, scripted_opponents, skill_of
 from tokengym.agents.settings import plain
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import Reachable

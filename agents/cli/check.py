@@ -15,8 +15,8 @@ from tokengym.agents.cli.shown import show
 from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.execution.executors import Executor, find_executor
 from tokengym.agents.reports.markdown import block_names, write_block
-from tokengym.agents.scale import ladder_of
 from tokengym.agents.scale.ladder import LevelLadder, shipped_ladder
+from tokengym.agents.scale.level_scale import ladder_of
 from tokengym.agents.settings import option
 from tokengym.agents.settings.commands import takes
 from tokengym.agents.training.config import WorldOptions

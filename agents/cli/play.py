@@ -12,7 +12,7 @@ import typer
 from tokengym.agents.cli.options import Playing, WorldName
 from tokengym.agents.cli.shown import INTERRUPTED
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
-from tokengym.agents.scale import Earned, best_known
+from tokengym.agents.scale.level_scale import Earned, best_known
 from tokengym.agents.settings import Settings, option
 from tokengym.agents.settings.commands import said_of, takes
 from tokengym.envs.core.errors import OptionError

@@ -24,7 +24,7 @@ from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.models.files import read_object
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
-from tokengym.agents.scale import Scale
+from tokengym.agents.scale.level_scale import Scale
 from tokengym.agents.settings import plain, read_plain
 from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError, OptionError

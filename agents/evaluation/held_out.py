@@ -13,7 +13,7 @@ from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import Evaluation
 from tokengym.agents.evaluation.scripted import play_all
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.scale import Earned, Scale, blind_policies, ladder_of
+from tokengym.agents.scale.level_scale import Earned, Scale, blind_policies, ladder_of
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
 from tokengym.agents.training.earlier_runs import opponent_labels
 from tokengym.agents.training.job import Job

@@ -14,8 +14,8 @@ import numpy as np
 from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.rollout_table import Returns, RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.scale import Scale, ladder_of, skill_of
 from tokengym.agents.scale.ladder import Standing, find_standing, rung_values
+from tokengym.agents.scale.level_scale import Scale, ladder_of, skill_of
 from tokengym.agents.training.folder.run_summary import form_warning
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.registry import import_object

@@ -9,7 +9,7 @@ from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
 from tokengym.agents.evaluation.results import PolicyResult
 from tokengym.agents.evaluation.rollout_table import RolloutTable
-from tokengym.agents.scale import Scale, skill_gain, skill_of
+from tokengym.agents.scale.level_scale import Scale, skill_gain, skill_of
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate, mean_estimate

@@ -9,8 +9,8 @@ from tokengym.agents.evaluation.plan import EvaluationPlace
 from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.execution.executors import IN_PROCESS, Executor
 from tokengym.agents.rollouts import RolloutOrigin
-from tokengym.agents.scale import Scale
 from tokengym.agents.scale.ladder import rung_names
+from tokengym.agents.scale.level_scale import Scale
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task

@@ -14,7 +14,7 @@ from tinker_cookbook.rl.rollout_strategy import FailFast
 from tinker_cookbook.rl.types import RLDataset
 
 from tokengym.agents.rollouts import TrainRollouts
-from tokengym.agents.scale import level_ends
+from tokengym.agents.scale.level_scale import level_ends
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.curriculum import Curriculum, Stage
 from tokengym.agents.training.batches.examples import ExampleOrder, demonstrations, preference_pairs

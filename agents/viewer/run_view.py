@@ -11,7 +11,7 @@ from tokengym.agents.evaluation.folder import EvaluationFolder, SavedEvaluation
 from tokengym.agents.evaluation.plan import AFTER, BEFORE
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
-from tokengym.agents.scale import Scale
+from tokengym.agents.scale.level_scale import Scale
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.monitor import StepRow, mixed_series
 from tokengym.agents.training.folder.run import RunFolder

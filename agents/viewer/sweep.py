@@ -17,7 +17,7 @@ from tokengym.agents.evaluation.run_ties import (
 from tokengym.agents.evaluation.trained import Trained, read_trained
 from tokengym.agents.models.files import read_object
 from tokengym.agents.reports.report import Chart, Report, Series, Table
-from tokengym.agents.scale import skill_of
+from tokengym.agents.scale.level_scale import skill_of
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tokengym.agents.scale import blind_policies, ladder_of, scripted_opponents
 from tokengym.agents.scale.ladder import LevelLadder, shipped_ladder
+from tokengym.agents.scale.level_scale import blind_policies, ladder_of, scripted_opponents
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.task import Task, canonical_json

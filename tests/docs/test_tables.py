@@ -7,7 +7,7 @@ import pytest
 from benchmarks.pages import read_block, table_rows
 from tests.docs.pages import ROOT
 from tokengym.agents.evaluation.scripted import play_all
-from tokengym.agents.scale import shipped_rows
+from tokengym.agents.scale.level_scale import shipped_rows
 from tokengym.envs.core.play import play
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import baselines, make_world, scripted_opponent, specs

@@ -17,8 +17,14 @@ from tokengym.agents.evaluation.plan import RUN_POLICIES
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.trained import Evaluated, Trained
 from tokengym.agents.rollouts import train_segment
-from tokengym.agents.scale import FILE, Scale, level_ends, scripted_opponents, shipped_scale
-from tokengym.agents.scale import TASKS as TASKS_OF_A_SCALE
+from tokengym.agents.scale.level_scale import (
+    FILE,
+    Scale,
+    level_ends,
+    scripted_opponents,
+    shipped_scale,
+)
+from tokengym.agents.scale.level_scale import TASKS as TASKS_OF_A_SCALE
 from tokengym.agents.training.batches.curriculum import SKILL
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tokengym.agents.evaluation.scripted import play_all
-from tokengym.agents.scale import Earned
+from tokengym.agents.scale.level_scale import Earned
 from tokengym.envs import baselines, make_world
 from tokengym.envs.forecasting.world import ForecastWorld
 from tokengym.rewards.arrays import Floats

@@ -9,7 +9,7 @@ from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.run import Evaluation
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnRecord
-from tokengym.agents.scale import Earned, Scale
+from tokengym.agents.scale.level_scale import Earned, Scale
 from tokengym.agents.training.config import JobConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.optimum import Optimum

@@ -6,7 +6,7 @@ import pytest
 
 from tests.forecasting.questions_file import plain, write_lines
 from tokengym.agents.evaluation.scripted import play_all
-from tokengym.agents.scale import Earned, best_blind
+from tokengym.agents.scale.level_scale import Earned, best_blind
 from tokengym.envs import make_world
 from tokengym.envs.core.world import World
 from tokengym.envs.forecasting.baselines import best_constant, constants

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.evaluation.written_run import rollouts, scale_of, write_evaluation
 from tokengym.agents.evaluation.trained import Skill, read_trained
-from tokengym.agents.scale import Earned, skill_gain, skill_of
+from tokengym.agents.scale.level_scale import Earned, skill_gain, skill_of
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.presets import preset

@@ -9,7 +9,7 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.rollouts import train_segment
-from tokengym.agents.scale import Ends, level_ends
+from tokengym.agents.scale.level_scale import Ends, level_ends
 from tokengym.agents.training.batches.curriculum import SKILL, STAGE, Curriculum, Stage
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder

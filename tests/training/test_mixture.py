@@ -10,7 +10,7 @@ import pytest
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import evaluation_segment, train_segment
-from tokengym.agents.scale import Ends
+from tokengym.agents.scale.level_scale import Ends
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.training.batches.mixture import PHASE, MixedSource, WorldMixture

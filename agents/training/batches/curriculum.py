@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
-from tokengym.agents.scale import Ends
+from tokengym.agents.scale.level_scale import Ends
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.envs.core.task import Task
 

@@ -10,7 +10,7 @@ import chz
 from tinker_cookbook.rl.interleaved import InterleavedRLDatasetBuilder
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
-from tokengym.agents.scale import Ends
+from tokengym.agents.scale.level_scale import Ends
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.training.folder.monitor import MIXTURE, StepRow
