@@ -39,7 +39,7 @@ MODULES = (
     *(f"tokengym.envs.{world}.{part}" for world in _WORLDS for part in ("baselines", "world")),
 )
 """What nearly every command, service and test imports."""
-_OF_TESTS = ("nbformat", "openai", "peft", "pettingzoo", "scipy.stats", "tensorboard.summary")
+_OF_TESTS = ("nbformat", "openai", "peft", "pettingzoo", "scipy.stats")
 """What tests import in addition while they are collected."""
 VARIABLE = "TOKENGYM_TESTS_PYTHON"
 """Holds the path of the program in a run of several workers."""

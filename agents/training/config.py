@@ -312,7 +312,6 @@ class EvaluationSettings(Settings):
         least=0,
     )
     low_tasks: int = option(128, "held-out Tasks of that evaluation; 0 for none", least=0)
-    tensorboard: bool = option(False, "also write the metrics for TensorBoard")
     wandb: str | None = option(None, "a project of Weights & Biases to log to as well")
 
 

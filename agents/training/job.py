@@ -32,7 +32,6 @@ from tokengym.agents.training.earlier_runs import (
     opponent_labels,
 )
 from tokengym.agents.training.fill_in import fill_in
-from tokengym.agents.training.folder.trackers import require_tensorboard
 from tokengym.agents.training.presets import is_toy
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
@@ -132,8 +131,6 @@ class Job(PlayedWorld, EarlierRuns):
             UnknownWorldError, OptionError, DataError: if a name is unknown, a value is not
                 allowed, or the world's data cannot be used.
         """
-        if config.tensorboard:
-            require_tensorboard()
         if config.wandb is not None:
             require_extra("wandb", "logging to Weights & Biases")
         if config.trust_remote_code and Path(target.model).is_dir():

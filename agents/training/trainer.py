@@ -26,7 +26,6 @@ from tokengym.agents.training.connection import environment_variable
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.trackers import event_writer, write_events
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import BatchSource, train
 from tokengym.agents.training.progress import Progress
@@ -174,11 +173,7 @@ async def _watch(
 ) -> Collapse | None:
     log = run.step_log()
     log.poll()
-    events = event_writer(run.folder / "tensorboard") if job.config.tensorboard else None
-    with (
-        progress.steps(job.config.steps, log.rows) as show,
-        events or contextlib.nullcontext() as board,
-    ):
+    with progress.steps(job.config.steps, log.rows) as show:
         while True:
             done, _ = await asyncio.wait({training}, timeout=_POLL_SECONDS)
             for row in log.poll():
@@ -186,8 +181,6 @@ async def _watch(
                 if epoch := job.epoch_begun(row.step):
                     progress.say(epoch)
                 rollouts.seal(row.step)
-                if board is not None:
-                    write_events(board, row)
             if done:
                 training.result()
                 return None

@@ -59,7 +59,7 @@ def test_numbers_are_read_as_the_command_reads_them(sizes: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "typed"), [("group_size", "4,x"), ("kl", "a"), ("tensorboard", "?")]
+    ("name", "typed"), [("group_size", "4,x"), ("kl", "a"), ("trust_remote_code", "?")]
 )
 def test_what_is_no_value_is_named(name: str, typed: str) -> None:
     flag = settings_of(TrainConfig)[name].flag

@@ -19,6 +19,7 @@ import contextlib
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +38,6 @@ from tokengym.agents.training.folder.run_files import (
     write_json,
 )
 from tokengym.agents.training.folder.run_summary import RunSummary
-from tokengym.agents.training.folder.trackers import wandb_run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.installed import require_extra
@@ -205,7 +205,7 @@ class RunFolder:
         """
         line = add_line(self.folder / _METRICS, metrics)
         if self.wandb is not None:
-            wandb_run(self.folder.resolve(), self.wandb).log(line, step=line["step"])
+            _wandb_run(self.folder.resolve(), self.wandb).log(line, step=line["step"])
 
     def step_log(self, *, replies: bool = True) -> StepLog:
         """Return a reader of the completed steps that can follow the file as it grows.
@@ -367,3 +367,14 @@ def _from(row: Mapping[str, Any], step: int) -> bool:
     """Return whether a line is about a step or one after it."""
     number = row.get("step")
     return isinstance(number, int) and number >= step
+
+
+@cache
+def _wandb_run(folder: Path, project: str) -> Any:
+    """Return the run of Weights & Biases that a folder's metrics go to, the same one each time.
+
+    It is called like the folder, keeps its files there, and ends with the process.
+    """
+    import wandb  # pyright: ignore[reportMissingImports]
+
+    return wandb.init(project=project, name=folder.name, dir=str(folder))
