@@ -14,7 +14,6 @@ from tokengym.agents.cli.options import EngineName, Workers
 from tokengym.agents.cli.shown import show
 from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.execution.executors import Executor, find_executor
-from tokengym.agents.reports.markdown import block_names, write_block
 from tokengym.agents.scale.ladder import LevelLadder, shipped_ladder
 from tokengym.agents.scale.level_scale import ladder_of
 from tokengym.agents.settings import option
@@ -44,7 +43,6 @@ class _Asked(WorldOptions):
         False, "print only the rungs of each level, as on file for shipped levels"
     )
     json_file: Path | None = option(None, "also write the results to this file", flag="--json")
-    markdown: tuple[Path, ...] = option((), "with --all: a page whose tables to renew", read=Path)
     ties: float = option(0.5, "largest share of groups of eight that may tie", least=0, most=1)
 
 
@@ -61,7 +59,7 @@ def check(
     engine: EngineName = "processes",
 ) -> None:
     """Check that each level keeps the laws, and print what its policies earn and its ladder."""
-    from tokengym.agents.check.tables import ladder_table, page_blocks
+    from tokengym.agents.check.tables import ladder_table
 
     asked = _Asked(**said)
     _require_fitting(asked, world, every=every)
@@ -70,23 +68,20 @@ def check(
         for one, level in _named(asked, world)
     ]
     executor = find_executor(workers, engine)
-    checks = [] if asked.ladder else _checked(asked, levels, executor, every=every)
-    ladders: dict[str, dict[str, LevelLadder]] = {}
+    if not asked.ladder:
+        _show_checks(asked, levels, executor, every=every)
+    found = False
     for made in levels:
         if (ladder := _ladder(asked, made, executor)) is not None:
-            ladders.setdefault(made.spec.short_name, {})[made.level] = ladder
+            found = True
             show(ladder_table(f"{made.spec.id} {made.level}", ladder))
-    if asked.ladder and not ladders:
+    if asked.ladder and not found:
         raise OptionError("none of these levels declares a ladder")
-    for page in asked.markdown:
-        blocks = page_blocks(checks, ladders)
-        for name in _named_blocks(page, list(blocks)):
-            write_block(page, name, blocks[name]())
 
 
-def _checked(
+def _show_checks(
     asked: _Asked, levels: Sequence[World], executor: Executor, *, every: bool
-) -> "list[LevelCheck]":
+) -> None:
     """Print the check of each level as it ends.
 
     Raises:
@@ -112,7 +107,6 @@ def _checked(
             typer.secho(f"{one.world} {one.level}: {law} BROKEN: {what}", fg="red", err=True)
     if any(one.broken for one in checks):
         raise typer.Exit(1)
-    return checks
 
 
 def _check(asked: _Asked, by_id: bool, level: tuple[World, bool]) -> "LevelCheck":
@@ -137,11 +131,9 @@ def _named(asked: _Asked, world: str | None) -> list[tuple[WorldSpec, str]]:
 def _require_fitting(asked: _Asked, world: str | None, *, every: bool) -> None:
     narrowed = asked.level or asked.options
     if asked.ladder and asked.json_file:
-        raise OptionError("--ladder goes with --level, --option, --tasks, --all and --markdown")
-    if (world is None) != every or (every and narrowed) or (asked.markdown and not every):
-        raise OptionError(
-            "check takes a world with --level and --option, or --all with or without --markdown"
-        )
+        raise OptionError("--ladder goes with --level, --option, --tasks and --all")
+    if (world is None) != every or (every and narrowed):
+        raise OptionError("check takes a world with --level and --option, or --all")
 
 
 def _ladder(asked: _Asked, world: World, executor: Executor) -> LevelLadder | None:
@@ -154,10 +146,3 @@ def _ladder(asked: _Asked, world: World, executor: Executor) -> LevelLadder | No
     return LevelLadder.measure(
         world, draw_tasks(world, "validation", asked.tasks, executor), executor
     )
-
-
-def _named_blocks(page: Path, known: Sequence[str]) -> list[str]:
-    names = [name for name in block_names(page) if name in known]
-    if not names:
-        raise OptionError(f"{page} has no block made by one of {known}")
-    return names

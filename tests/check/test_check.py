@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tokengym
+from benchmarks.level_tables import BLOCK, main
 from benchmarks.pages import read_block, table_rows
 from tests.testing import broken
 from tests.testing.thermometer import SPEC, Thermometer
@@ -73,19 +74,22 @@ def test_the_command_writes_what_it_found(tmp_path: Path) -> None:
 def test_tables_hold_only_levels_that_keep_the_laws(
     world: type[Thermometer], status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page, name = tmp_path / "page.md", "tokengym check, by level"
+    page, out, name = tmp_path / "page.md", tmp_path / "found.json", f"{BLOCK}, by level"
     page.write_text(f"<!-- made by {name} -->\n<!-- end of {name} -->\n")
     made = replace(SPEC, entry_point=f"{world.__module__}:{world.__name__}")
     tokengym.register(made)
     monkeypatch.setattr(registry, "BY_ID", {made.id: made})
-    result = CliRunner().invoke(app, ["check", "--all", "--tasks", "4", "--markdown", str(page)])
+    result = CliRunner().invoke(app, ["check", "--all", "--tasks", "4", "--json", str(out)])
     assert result.exit_code == status, result.output
-    written = read_block(page, name)
+    words = [str(page), "--checks", str(out)]
     if status:
-        assert not written
+        with pytest.raises(OptionError, match="break a law"):
+            main(words)
+        assert not read_block(page, name)
         assert "rewards_lie_in_their_range BROKEN" in result.output
     else:
-        _, row = table_rows(written)
+        main(words)
+        _, row = table_rows(read_block(page, name))
         assert row[:4] == ["thermometer", "`days`", "0 to 1", "0.000 (all 4 equal)"]
 
 

@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
+from benchmarks.level_tables import BLOCK, LEVELS_HEADER, main
 from benchmarks.pages import read_block, table_rows
-from tokengym.agents.check.tables import LEVELS_HEADER
-from tokengym.agents.cli import app
 from tokengym.agents.reports.markdown import block_names, markdown_table, write_block
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import specs
@@ -55,7 +53,7 @@ def test_a_table_is_read_as_it_was_written(rows: list[list[str]]) -> None:
 
 
 def test_the_table_of_levels_has_every_level() -> None:
-    header, *rows = table_rows(read_block(ROOT / "docs" / "worlds.md", "tokengym check, by level"))
+    header, *rows = table_rows(read_block(ROOT / "docs" / "worlds.md", f"{BLOCK}, by level"))
     assert tuple(header) == LEVELS_HEADER
     assert [(row[0], row[1]) for row in rows] == [
         (row.short_name, f"`{level}`") for row in specs().values() for level in row.levels
@@ -72,9 +70,7 @@ def test_the_ladders_of_every_page_are_those_of_the_file(tmp_path: Path) -> None
     copies = {page: tmp_path / page.name for page in pages}
     for page, copy in copies.items():
         copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
-    options = [word for copy in copies.values() for word in ("--markdown", str(copy))]
-    result = CliRunner().invoke(app, ["check", "--all", "--ladder", *options])
-    assert result.exit_code == 0, result.output
+    main([*map(str, copies.values())])
     for page, copy in copies.items():
         assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
-        assert any(name.startswith("tokengym check --ladder") for name in block_names(page))
+        assert any(name.startswith(BLOCK) for name in block_names(page))

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from benchmarks.level_tables import BLOCK
 from benchmarks.pages import read_block, table_rows
 from tests.docs.pages import ROOT
 from tokengym.agents.evaluation.scripted import play_all
@@ -13,7 +14,7 @@ from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import baselines, make_world, scripted_opponent, specs
 
 PAGE = ROOT / "docs" / "worlds.md"
-ROWS = table_rows(read_block(PAGE, "tokengym check, by level"))[1:]
+ROWS = table_rows(read_block(PAGE, f"{BLOCK}, by level"))[1:]
 (TASKS,) = {int(n) for n in re.findall(r"check --all --tasks (\d+)", PAGE.read_text())}
 
 
