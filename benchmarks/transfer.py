@@ -49,7 +49,7 @@ def train(folder: Path, worlds: str, seed: int) -> Path:
         groups = [GROUPS[world] for world in worlds.split(",")]
         new = (
             *(worlds, "--run", run.folder, "--seed", seed, "--groups", sum(groups)),
-            *(*SETTINGS, "--max-tokens", MAX_TOKENS, "--evaluation-tasks", 2, "--low-tasks", 0),
+            *(*SETTINGS, "--max-tokens", MAX_TOKENS, "--evaluation-tasks", 2),
             *(("--mix", ",".join(map(str, groups))) if len(groups) > 1 else ()),
         )
         words = ("resume", run.folder) if run.exists else ("train", *new)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.models import ModelPlayer
@@ -23,37 +22,23 @@ from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.tokens.codec import ByteCodec
 
-_LOW = "low"
-"""Names the files of what is played at the low temperature."""
-
 _BYTES = ByteCodec()
 _LONGEST_REPLY = 200
 _AGAINST_MODELS = ("null", "random", "scripted", "oracle")
 
 
 def plan_of(job: Job, policies: Sequence[str]) -> EvaluationPlan:
-    """Return what a job evaluates: what it trains, then the same at its low temperature."""
-    usual: list[EvaluationPlace] = []
+    """Return what a job evaluates: what it trains."""
+    places: list[EvaluationPlace] = []
     for part, role in job.trained.values():
         config, world = part.evaluated.config, part.world
         opponents = opponent_labels(part.opponents[role])
         what = world.spec.id, world.level, role, opponents, config.options
         sampling = config.evaluation_tasks, config.temperature, part.max_tokens
-        usual.append(EvaluationPlace(*what, "test", *sampling))
-    config = job.config
-    low = [
-        replace(
-            place,
-            tasks=min(config.low_tasks, place.tasks),
-            temperature=config.low_temperature,
-            part=_LOW,
-        )
-        for place in usual
-        if config.low_tasks and config.low_temperature < config.temperature
-    ]
+        places.append(EvaluationPlace(*what, "test", *sampling))
     names = ("seed", "system", "model", "base_url", "renderer")
     return EvaluationPlan(
-        (*usual, *low), tuple(policies), **{name: getattr(config, name) for name in names}
+        tuple(places), tuple(policies), **{name: getattr(job.config, name) for name in names}
     )
 
 
@@ -89,16 +74,12 @@ class HeldOutEvaluation:
         *scales, _ = await asyncio.gather(
             *(
                 _scale(session.of(name)[0], world)
-                for name, world in zip(cycle(session.job.trained), worlds, strict=False)
+                for name, world in zip(session.job.trained, worlds, strict=True)
             ),
             evaluation._play(BEFORE, paths),
         )
-        measured: list[EvaluatedWorld] = []
-        for at, (world, scale) in enumerate(zip(worlds, scales, strict=True)):
-            usual = scales[at % len(session.job.trained)]
-            assert usual is not None
-            cut = scale or usual.first(len(world.tasks))
-            measured.append(replace(world, measured=cut))
+        pairs = zip(worlds, scales, strict=True)
+        measured = [replace(world, measured=scale) for world, scale in pairs]
         evaluation = replace(evaluation, worlds=measured)
         evaluation._write()
         return evaluation
@@ -106,7 +87,7 @@ class HeldOutEvaluation:
     @property
     def scales(self) -> dict[str, Scale]:
         """By name of what is trained, what scripted policies earn on the same Tasks."""
-        pairs = zip(self.session.job.trained, self.worlds, strict=False)
+        pairs = zip(self.session.job.trained, self.worlds, strict=True)
         return {name: world.scale for name, world in pairs}
 
     async def play(self, policy: str, paths: Mapping[str, str | None]) -> Results:
@@ -129,16 +110,12 @@ class HeldOutEvaluation:
 
         async def in_place(name: str, world: EvaluatedWorld) -> None:
             session, role = self.session.of(name)
-            job = session.job.evaluated
-            temperature = world.place.temperature
-            assert temperature is not None
-            job = replace(job, config=replace(job.config, temperature=temperature))
-            session = replace(session, job=job)
+            session = replace(session, job=session.job.evaluated)
             if not rollouts.are_complete(world, ModelPlayer.origin_of(session, role, paths[name])):
                 player = await ModelPlayer.open(session, role, paths[name])
                 await rollouts.play(world, player, session.episodes)
 
-        named = zip(cycle(self.session.job.trained), self.worlds, strict=False)
+        named = zip(self.session.job.trained, self.worlds, strict=True)
         await asyncio.gather(*(in_place(*one) for one in named))
 
     def _write(self) -> Results:
@@ -158,33 +135,22 @@ class HeldOutEvaluation:
 
 def _worlds(job: Job) -> list[EvaluatedWorld]:
     """Return the places of a job's plan, each world made and each Task drawn once."""
-    worlds: list[EvaluatedWorld] = []
-    roles = len(job.trained)
-    for place, (part, _) in zip(plan_of(job, ()).places, cycle(job.trained.values()), strict=False):
-        # Each plays by itself, at once with the others.
-        made = part.evaluated_world.fork()
-        if len(worlds) < roles:
-            worlds.append(EvaluatedWorld.resolve(place, job.config.seed, made=made))
-        else:
-            usual = worlds[len(worlds) - roles]
-            tasks = usual.tasks[: place.tasks]
-            worlds.append(replace(usual, place=place, world=made, tasks=tasks))
-    return worlds
+    # Each plays by itself, at once with the others.
+    return [
+        EvaluatedWorld.resolve(place, job.config.seed, made=part.evaluated_world.fork())
+        for place, (part, _) in zip(plan_of(job, ()).places, job.trained.values(), strict=True)
+    ]
 
 
-async def _scale(session: TrainingSession, world: EvaluatedWorld) -> Scale | None:
+async def _scale(session: TrainingSession, world: EvaluatedWorld) -> Scale:
     """Return what scripted policies earn in a place.
 
     Against a model, whose replies cost tokens, only the most telling policies play, and the blind
-    one is chosen against a script. At the low temperature both ends of skill are enough, and
-    against a model those of the usual place: `None`.
+    one is chosen against a script.
     """
     if world.scripted:
-        names = () if world.place.part else tuple(world.baselines)
         # In a thread of its own, so that what is sampled meanwhile does not wait.
-        return await asyncio.to_thread(_measured, world, names)
-    if world.place.part:
-        return None
+        return await asyncio.to_thread(_measured, world)
     scale = await asyncio.to_thread(world.measure)
     policies = {name: world.baselines[name] for name in _AGAINST_MODELS if name in world.baselines}
     policies[scale.blind] = blind_policies(world.world)[scale.blind]
@@ -194,8 +160,8 @@ async def _scale(session: TrainingSession, world: EvaluatedWorld) -> Scale | Non
     return replace(scale, returns=dict(zip(policies, played, strict=True)))
 
 
-def _measured(world: EvaluatedWorld, names: Sequence[str]) -> Scale:
-    scale = world.measure(names)
+def _measured(world: EvaluatedWorld) -> Scale:
+    scale = world.measure(world.baselines)
     oracle = {**world.opponents, world.role: world.baselines["oracle"]}
     episodes = play_all(world.world.fork(), world.tasks, oracle)
     return replace(scale, replies=tuple(_said(episode, world.role) for episode in episodes))

@@ -5,6 +5,7 @@
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -96,15 +97,12 @@ class EvaluationPlan:
 
     @property
     def titles(self) -> list[str]:
-        """The places' names, with the role and the temperature where another has the same."""
-        titles: list[str] = []
-        for place in self.places:
-            roles = {other.role for other in self.places if other.name == place.name}
-            title = f"{place.name} {place.role}" if len(roles) > 1 else place.name
-            if title in titles:
-                title += f" at temperature {place.temperature:g}"
-            titles.append(title)
-        return titles
+        """The places' names, with the role where another has the same."""
+        counts = Counter(place.name for place in self.places)
+        return [
+            f"{place.name} {place.role}" if counts[place.name] > 1 else place.name
+            for place in self.places
+        ]
 
     def segment(self, place: EvaluationPlace, policy: str) -> str:
         """Return the segment of a policy's rollouts in a place, named by number if need be."""

@@ -12,7 +12,7 @@ from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.scale.level_scale import Scale, skill_gain, skill_of
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
-from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
 
 
@@ -76,12 +76,10 @@ class Trained:
     Attributes:
         scale: scripted policies on the same Tasks.
         policies: the policies by name, see `RUN_POLICIES`.
-        low: the same at the low temperature, on the first of the Tasks; none if not asked for.
     """
 
     scale: Scale
     policies: Mapping[str, Evaluated]
-    low: Mapping[str, Evaluated]
 
     @property
     def before(self) -> Evaluated:
@@ -118,7 +116,7 @@ class Trained:
         return Skill(skill_of(ends, before_T), skill_of(ends, after_T), gain)
 
     def findings(self) -> Iterator[str]:
-        """Yield the place, the skill since start and warm start, and what low temperature earns."""
+        """Yield the standing, and the skill since start and warm start."""
         standings = [self.policies[name].result.standing for name in (BEFORE, AFTER)]
         if all(standings):
             yield f"before training {standings[0]}; after it {standings[1]}"
@@ -127,15 +125,6 @@ class Trained:
                 yield f"{words}{': ' if words else ''}{self.skill(since)}"
                 if (paid := self.skill_on_outcomes(since)) is not None:
                     yield f"{words}{', ' if words else ''}on outcomes: {paid}"
-        if self.low:
-            before, after = self.low[BEFORE], self.low[AFTER]
-            pairs = zip(after.earned_T, before.earned_T, strict=True)
-            gain = mean_estimate([later - earlier for later, earlier in pairs])
-            yield (
-                f"At temperature {after.result.temperature:g}, on the first "
-                f"{gain.samples} Tasks: return {before.result.earned} before, "
-                f"{after.result.earned} after, difference {gain}"
-            )
 
 
 def read_trained(run: RunFolder) -> dict[str, Trained]:
@@ -152,11 +141,9 @@ def read_trained(run: RunFolder) -> dict[str, Trained]:
     if results is None or AFTER not in plan.policies:
         raise OptionError(f"the evaluation in {run.folder} is under way")
     rows = iter(results.policies)
-    by_place = [
-        {name: Evaluated(next(rows), folder.table(plan, place, name)) for name in plan.policies}
-        for place in plan.places
-    ]
-    names = list(config.trained)
-    low = by_place[len(names) :] or [{} for _ in names]
-    parts = zip(names, scales, by_place, low, strict=False)
-    return {name: Trained(scale, usual, cold) for name, scale, usual, cold in parts}
+    found: dict[str, Trained] = {}
+    for name, scale, place in zip(config.trained, scales, plan.places, strict=True):
+        tables = {policy: folder.table(plan, place, policy) for policy in plan.policies}
+        policies = {policy: Evaluated(next(rows), table) for policy, table in tables.items()}
+        found[name] = Trained(scale, policies)
+    return found

@@ -9,7 +9,7 @@ Which blind policy is the end of the scale is said there too, once for all who m
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from math import nan
 from pathlib import Path
@@ -151,15 +151,6 @@ class Scale:
         best = best_known(world)
         label, reachable = blind_label(world, blind), "" if best is None else best.policy
         return cls(returns, blind, label, limits_T, reachable)
-
-    def first(self, count: int) -> Self:
-        """Return the scale of the first of the Tasks."""
-        returns = {
-            name: Earned(paid_T[:count], mean_T and mean_T[:count], value_T[:count])
-            for name, (paid_T, mean_T, value_T) in self.returns.items()
-        }
-        limits_T, replies = self.limits_T[:count], self.replies[:count]
-        return replace(self, returns=returns, limits_T=limits_T, replies=replies)
 
     @property
     def realised(self) -> Yardstick:

@@ -35,9 +35,8 @@ class TokenBudget:
         if config.max_total_tokens is None:
             return cls()
         played = [file.name for file in rollouts.segments() if file.step is None]
-        before = [evaluation_segment(name) for name in ("before", "before_low")]
-        evaluation = sum(_used(rollouts, name) for name in before)
-        episodes = sum(1 for name in before for _ in rollouts.read(name))
+        before = evaluation_segment("before")
+        evaluation, episodes = _used(rollouts, before), sum(1 for _ in rollouts.read(before))
         warms = config.group(LearningSettings).warm_start
         to_play = 2 if warms and evaluation_segment("warm") not in played else 1
         logs = [part.step_log(replies=False) for part in (run.warm_start, run)]

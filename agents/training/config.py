@@ -306,12 +306,6 @@ class EvaluationSettings(Settings):
     evaluation_tasks: int = option(
         1024, "held-out Tasks, played before and after training", least=2
     )
-    low_temperature: float = option(
-        0.3,
-        "temperature of a second, smaller evaluation, if below the sampling temperature",
-        least=0,
-    )
-    low_tasks: int = option(128, "held-out Tasks of that evaluation; 0 for none", least=0)
     wandb: str | None = option(None, "a project of Weights & Biases to log to as well")
 
 

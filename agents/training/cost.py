@@ -99,8 +99,7 @@ def _world_cost(job: Job, worlds: int, measured: EpisodeTokens | None) -> Cost:
         )
     # Rollouts of several roles were counted together.
     roles = 1 if measured else len(job.roles)
-    low = min(config.low_tasks, config.evaluation_tasks)
-    played = sampled + 2 * (config.evaluation_tasks + low) * roles
+    played = sampled + 2 * config.evaluation_tasks * roles
     trained = rollouts * length // episodes * roles
     return Cost(
         # A teacher reads what is trained on.

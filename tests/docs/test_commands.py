@@ -29,7 +29,7 @@ from tokengym.agents.training.config import CONFIGS
 
 BIN = Path(sys.executable).parent
 SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2"]
-SMALL += ["--evaluation-tasks", "2", "--low-tasks", "0"]
+SMALL += ["--evaluation-tasks", "2"]
 CUT, WHOLE = ["--max-tokens", "16"], ["--max-tokens", "32"]
 """The first cuts long replies off; in a debate the second speaker's turn follows a whole reply."""
 WORKED = ["--max-tokens", "75"]

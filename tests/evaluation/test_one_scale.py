@@ -73,7 +73,7 @@ def test_skill_is_the_same_number_for_all_who_state_it(
 
     scale, found = Scale.measure(world, tasks, role, scripted_opponents(world)), result.policies[0]
     table = folder.table(config.plan, config.plan.places[0], "random")
-    skill = Trained(scale, dict.fromkeys(RUN_POLICIES, Evaluated(found, table)), {}).skill()
+    skill = Trained(scale, dict.fromkeys(RUN_POLICIES, Evaluated(found, table))).skill()
     assert skill.after.value == pytest.approx(evaluated)
     assert skill.gain.value == 0.0
     assert found.earned == mean_estimate(Evaluated(found, table).earned_T)

@@ -154,9 +154,7 @@ def test_the_debate_as_described_learns_its_form_from_demonstrations(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     sizes: dict[str, Any] = {"warm_start": 2, "steps": 1, "groups_per_batch": 2, "group_size": 4}
-    config = preset(
-        "disruption", as_described=True, evaluation_tasks=4, low_tasks=0, **sizes, **served
-    )
+    config = preset("disruption", as_described=True, evaluation_tasks=4, **sizes, **served)
     run_job(config, tmp_path)
     (found,) = read_trained(RunFolder(tmp_path)).values()
     assert {end["well_formed"] for end in found.before.table.ends} == {0.0}

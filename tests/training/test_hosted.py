@@ -128,7 +128,7 @@ def test_rate_limits_time_outs_and_lost_connections_cost_time_alone(
     def fault(name: str, before: int) -> int | str | None:
         return dict(enumerate(faults.get(name, []))).get(before)
 
-    settings = replace(SMALL, **served, steps=1, evaluation_tasks=2, low_tasks=0)
+    settings = replace(SMALL, **served, steps=1, evaluation_tasks=2)
     with failing(served["base_url"], fault) as service:
         run_job(replace(settings, base_url=service.url), tmp_path)
     assert service.failed == {name: len(kinds) for name, kinds in faults.items()}
@@ -150,7 +150,7 @@ def expired(name: str, status: int, place: int = 0) -> Fault:
 def test_what_has_expired_is_said_in_a_sentence(
     tmp_path: Path, served: dict[str, Any], fault: Fault
 ) -> None:
-    settings = replace(SMALL, **served, evaluation_tasks=2, low_tasks=0)
+    settings = replace(SMALL, **served, evaluation_tasks=2)
     with failing(served["base_url"], fault) as service, pytest.raises(ServiceRefusedError) as said:
         run_job(replace(settings, base_url=service.url), tmp_path)
     assert "failed on purpose" in str(said.value)
@@ -161,7 +161,7 @@ def test_what_has_expired_is_said_in_a_sentence(
 def test_a_run_whose_sampler_expired_can_be_resumed(tmp_path: Path, served: dict[str, Any]) -> None:
     words = ["train", "forecast", "--model", served["model"], "--option", "prompt=terse"]
     words += ["--steps", "2", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
-    words += ["--low-tasks", "0", "--max-tokens", "12", "--run", "run", "--yes"]
+    words += ["--max-tokens", "12", "--run", "run", "--yes"]
     printed, variables = tmp_path / "printed.txt", {**os.environ, "OMP_NUM_THREADS": "1"}
     stepped = tmp_path / "run" / "metrics.jsonl"
 

@@ -72,7 +72,7 @@ def test_the_page_has_a_row_of_every_loss(name: str) -> None:
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_job_trains_by_every_loss(tmp_path: Path, served: dict[str, Any], name: str) -> None:
     small: dict[str, Any] = {"steps": 1, "groups_per_batch": 2, "group_size": 2}
-    small |= {"evaluation_tasks": 2, "low_tasks": 0, "substeps": 2}
+    small |= {"evaluation_tasks": 2, "substeps": 2}
     run_job(preset("forecast", **small, loss=name, loss_options=usable(name), **served), tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["loss_fn"] == name

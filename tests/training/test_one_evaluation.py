@@ -24,7 +24,7 @@ def test_a_run_reports_what_an_evaluation_of_both_policies_finds(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     sizes: dict[str, Any] = {"steps": 1, "groups_per_batch": 2, "group_size": 4}
-    sizes |= {"evaluation_tasks": TASKS, "low_tasks": 0, "learning_rate": 1e-2}
+    sizes |= {"evaluation_tasks": TASKS, "learning_rate": 1e-2}
     run = RunFolder(tmp_path / "run")
     run_job(preset("forecast", "easy", **sizes, **served), run.folder)
     asked = EvaluationConfig(

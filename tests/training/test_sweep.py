@@ -68,7 +68,7 @@ def test_what_is_no_value_is_named(name: str, typed: str) -> None:
 
 
 def sweep(folder: Path, served: dict[str, Any], *more: str) -> str:
-    usual = ["--groups", "2", "--evaluation-tasks", "4", "--low-tasks", "0", "--runs", str(folder)]
+    usual = ["--groups", "2", "--evaluation-tasks", "4", "--runs", str(folder)]
     place = ["--model", served["model"], "--base-url", served["base_url"]]
     words = ["sweep", "forecast", *usual, *place, *more]
     done = CliRunner().invoke(app, words, env={"COLUMNS": "200"})

@@ -51,5 +51,5 @@ function plural(count, one) {
 // A segment's name for people: "step 12", "before" for an evaluation before training.
 function segmentTitle(name) {
   const step = /^train_0*(\d+)$/.exec(name);
-  return step ? `step ${step[1]}` : name.replace(/^evaluation_/, "").replace(/_low$/, ", low temperature").replaceAll("_", " ");
+  return step ? `step ${step[1]}` : name.replace(/^evaluation_/, "").replaceAll("_", " ");
 }

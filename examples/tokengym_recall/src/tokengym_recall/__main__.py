@@ -74,7 +74,6 @@ def main() -> None:
         "groups_per_batch": said.groups,
         "group_size": said.group_size,
         "evaluation_tasks": said.tasks,
-        "low_tasks": 0,
         "lr_schedule": "constant",
         "learning_rate": said.learning_rate,
         "model": said.model,
