@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from tokengym.agents.execution.executors import find_executor
+from tokengym.agents.scale import ladder
 from tokengym.agents.scale.ladder import LevelLadder
 from tokengym.agents.scale.level_scale import (
     FILE,
@@ -25,7 +26,6 @@ from tokengym.agents.scale.level_scale import (
     Scale,
     best_blind,
     best_known,
-    ladder,
     ladder_of,
     scripted_opponents,
 )

@@ -90,7 +90,7 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
         if row.form_warning:
             progress.say(row.form_warning)
     blind = None
-    if len(job.trained) == 1 and not job.curriculum:
+    if len(job.trained) == 1:
         (scale,) = evaluation.scales.values()
         blind = scale.ends.blind
     budget = TokenBudget.of_run(job.config, run)

@@ -157,10 +157,6 @@ class RolloutSettings(Settings):
     mix: str = option(
         "progress", "shares of several worlds: progress (more where more is learned), even, or 3,1"
     )
-    curriculum: tuple[str, ...] = option((), "a level to pass first; give several, easiest first")
-    bar: float = option(
-        0.5, "mean skill of three steps in a row that passes a level of the curriculum"
-    )
     rollout_share: float = option(1.0, "share of each step's groups to save", least=0, most=1)
     rollout_bytes: int = option(2**28, "limit on saved training rollouts, in bytes", least=0)
 
@@ -407,16 +403,14 @@ class RolloutConfig(RolloutSettings, JobConfig):
     rolls_out: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Check the levels of a curriculum, and what several worlds do not take."""
+        """Check what several worlds do not take."""
         super().__post_init__()
-        for level in self.curriculum:
-            spec(self.world).require_level(level)
         worlds = [(self.world, self.level), *((more.world, more.level) for more in self.others)]
         if len(set(worlds)) < len(worlds):
             raise OptionError(f"the worlds of a mixture must differ, got {worlds}")
         self.shares()
         LOSSES[self.token_loss].check(self.token_loss, self.loss_options)
-        names = ("role", "opponents", "self_play", "curriculum", "warm_start")
+        names = ("role", "opponents", "self_play", "warm_start")
         single = [f"{name}={value!r}" for name in names if (value := getattr(self, name, None))]
         algorithm = self.group(Algorithm)
         single += ["filter='resample'"] if algorithm.filter == "resample" else []
@@ -458,10 +452,6 @@ class TrainConfig(
     def __post_init__(self) -> None:
         """Check what does not go together."""
         super().__post_init__()
-        if self.curriculum and self.filter == "resample":
-            raise OptionError(
-                f"--curriculum {list(self.curriculum)} does not go with --filter resample"
-            )
         if self.warm_start and self.separate:
             raise OptionError(f"--warm-start {self.warm_start} does not go with --separate")
         if self.credit == "exact":

@@ -20,7 +20,6 @@ from tokengym.agents.training.config import (
     JobConfig,
     LearningSettings,
     PreferenceSettings,
-    RolloutSettings,
     SelfPlaySettings,
     SftConfig,
 )
@@ -51,7 +50,6 @@ class PlayedWorld:
     Attributes:
         world: the world; fork it to play.
         evaluated_world: the same with the options that its spec sets for evaluations.
-        curriculum: the world at the levels to pass before, easiest first.
         baselines: the world's scripted policies by name.
         scripts: by role, the name of the one that plays it against others.
         demonstrations: the scripted policy that supervised learning fits.
@@ -59,7 +57,6 @@ class PlayedWorld:
 
     world: World
     evaluated_world: World
-    curriculum: tuple[World, ...]
     baselines: Mapping[str, Policy]
     scripts: Mapping[str, str]
     demonstrations: Policy
@@ -81,7 +78,6 @@ class PlayedWorld:
         spec, evaluated = world.spec, world
         if spec.evaluation:
             evaluated = make_world(spec, world.level, **{**config.options, **spec.evaluation})
-        levels = config.group(RolloutSettings).curriculum
         policies = baselines(spec)
         imitated = policies.get(config.group(DemonstrationSettings).demonstrations or "")
         if imitated is None and spec.demonstrations:
@@ -89,7 +85,6 @@ class PlayedWorld:
         return PlayedWorld(
             world=world,
             evaluated_world=evaluated,
-            curriculum=tuple(make_world(spec, level, **config.options) for level in levels),
             baselines=policies,
             scripts={role: scripted_opponent(spec, role) for role in spec.roles},
             demonstrations=imitated or policies["oracle"],
@@ -139,11 +134,7 @@ class Job(PlayedWorld, EarlierRuns):
         config = replace(config, renderer=renderer_for(config.model, config.renderer))
         bare = codec_named(codec_name(config.renderer, target.model, system=config.system))
         codecs = [codec_for(bare, part.world.declared_tools) for part in parts]
-        played = [
-            (world, part.baselines)
-            for part in reversed(parts)
-            for world in (*part.curriculum, part.world)
-        ]
+        played = [(part.world, part.baselines) for part in reversed(parts)]
         config = fill_in(config, target.model, codecs[0], played, local=target.local)
 
         def of(config: JobConfig, part: PlayedWorld, codec: Codec, *others: Job) -> Job:

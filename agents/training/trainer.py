@@ -16,7 +16,6 @@ from tinker_cookbook.rl.types import RLDataset
 from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.scale.level_scale import level_ends
 from tokengym.agents.training.batches.collect import RolloutCollector
-from tokengym.agents.training.batches.curriculum import Curriculum, Stage
 from tokengym.agents.training.batches.examples import ExampleOrder, demonstrations, preference_pairs
 from tokengym.agents.training.batches.mixture import MixedSource, WorldMixture
 from tokengym.agents.training.batches.sampling import SeededRollouts
@@ -137,9 +136,8 @@ async def _source(
 async def _groups(
     session: TrainingSession, settings: RolloutSettings, rows: Callable[[], Sequence[StepRow]]
 ) -> RLDataset:
-    """Return the groups of every step: of one world, its curriculum, or several worlds."""
+    """Return the groups of every step: of one world or several."""
     job, config = session.job, session.job.config
-    dataset = job.dataset(session.opponents)
     if job.others:
         sources = [
             MixedSource(
@@ -151,16 +149,7 @@ async def _groups(
         ]
         sizes = config.groups_per_batch, config.steps
         return WorldMixture(sources, rows, *sizes, settings.shares(), config.seed)
-    stages = [
-        Stage(
-            world.level,
-            (await chz.replace(dataset, level=world.level)())[0],
-            level_ends(world, job.roles[0]),
-        )
-        for world in (*job.curriculum, job.world)
-        if job.curriculum
-    ]
-    return Curriculum(stages, rows, settings.bar) if stages else (await dataset())[0]
+    return (await job.dataset(session.opponents)())[0]
 
 
 async def _watch(

@@ -25,9 +25,9 @@ from tokengym.agents.scale.level_scale import (
     shipped_scale,
 )
 from tokengym.agents.scale.level_scale import TASKS as TASKS_OF_A_SCALE
-from tokengym.agents.training.batches.curriculum import SKILL
+from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import mixed_preset
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import baselines, make_world, spec
 from tokengym.envs.rollouts import Rollouts
@@ -86,14 +86,18 @@ def test_a_step_is_measured_by_its_replies_mean_return(
 ) -> None:
     sizes: dict[str, Any] = {"steps": 1, "groups_per_batch": 4, "group_size": 2}
     sizes |= {"evaluation_tasks": 2, "options": {"label": "outcome"}}
-    config = preset("forecast", "hard", curriculum=("easy",), **sizes, **served)
+    worlds = [("forecast", "easy"), ("forecast", "hard")]
+    config = mixed_preset(TrainConfig, worlds, **sizes, **served)
     run_job(config, tmp_path)
     name, world = expected_return("forecaster"), make_world("forecast", "easy", label="outcome")
-    played = list(RunFolder(tmp_path).rollouts.read(train_segment(0)))
+    kept = RunFolder(tmp_path).rollouts.read(train_segment(0))
+    played = [record for record in kept if record.level == "easy"]
     means = [mean for record in played if (mean := record.metrics[name]) is not None]
     assert means != [record.total for record in played]
     ends = level_ends(world, "forecaster")
-    assert metrics(tmp_path)[0][SKILL] == pytest.approx(ends.skill(fmean(means)))
+    assert metrics(tmp_path)[0]["mixture/forecast-easy/skill"] == pytest.approx(
+        ends.skill(fmean(means))
+    )
 
 
 def test_training_measures_by_what_an_evaluation_measures_by() -> None:

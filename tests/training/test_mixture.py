@@ -143,7 +143,6 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
         (["easy", "hard"], {"mix": "1,0"}, "positive number"),
         (["easy", "hard"], {"kind": SftConfig}, "tokengym sft is for one world, got 2"),
         (["easy", "hard"], {"filter": "resample"}, "filter='resample' is for one world"),
-        (["easy", "hard"], {"curriculum": ("update",)}, "curriculum=.* is for one world"),
     ],
 )
 def test_what_does_not_fit_is_refused(

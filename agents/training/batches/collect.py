@@ -20,7 +20,6 @@ from tokengym.agents.rollouts import RolloutRecord, TrainRollouts
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.role_baselines import split_roles
 from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
-from tokengym.agents.training.batches.curriculum import Curriculum
 from tokengym.agents.training.batches.datums import (
     CREDIT,
     drift,
@@ -167,7 +166,7 @@ class RolloutCollector:
             [group.rolled for group in own], [group.builder.logging_tags() for group in own]
         )
         metrics |= self._count(groups, verdicts, sent)
-        if isinstance(self.dataset, Curriculum | WorldMixture):
+        if isinstance(self.dataset, WorldMixture):
             metrics |= self.dataset.measure(step, _mean_earned(own))
         metrics |= {
             "groups/further": float(len(groups) - first),

@@ -42,7 +42,7 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.installed import require_extra
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Version of a run folder's layout; it goes up whenever an older folder can no longer be read."""
 
 _METRICS = "metrics.jsonl"
