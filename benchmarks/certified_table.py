@@ -22,10 +22,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from benchmarks.pages import write_block
 from tokengym.agents.certify.bench import CertifySettings
 from tokengym.agents.certify.certificate import Certificate, read_certificate
 from tokengym.agents.certify.finding import Severity, Status
-from tokengym.agents.reports.markdown import markdown_table, write_block
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.settings import typed_words
 from tokengym.rewards.estimates import Estimate
 

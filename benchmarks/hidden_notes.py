@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tokengym.agents.reports.markdown import markdown_table, write_block
+from benchmarks.pages import write_block
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages import block_names, write_block
 from tokengym.agents.check.tables import RUNGS_HEADER, amount, rung_rows
-from tokengym.agents.reports.markdown import block_names, markdown_table, write_block
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.scale.ladder import LevelLadder, shipped_ladder
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import short_name

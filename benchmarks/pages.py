@@ -1,8 +1,45 @@
-"""Reading the tables that commands write into pages."""
+"""Blocks of a page that benchmarks write and tests read: between two comments, found by name.
 
+<!-- made by NAME -->
+...
+<!-- end of NAME -->
+"""
+
+import re
 from pathlib import Path
 
-from tokengym.agents.reports.markdown import find_block
+from tokengym.envs.core.errors import OptionError
+
+_BLOCK = r"(<!-- made by {name} -->\n)(.*?)(<!-- end of {name} -->)"
+
+
+def block_names(page: Path) -> list[str]:
+    """Return the names of a page's blocks, in order."""
+    return re.findall(r"^<!-- made by (.+) -->$", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def find_block(page: Path, name: str) -> re.Match[str]:
+    """Return where a block is, its text as group 2.
+
+    Raises:
+        OptionError: if the page has no such block, or several.
+    """
+    pattern = re.compile(_BLOCK.format(name=re.escape(name)), re.DOTALL)
+    blocks = list(pattern.finditer(page.read_text(encoding="utf-8")))
+    if len(blocks) != 1:
+        raise OptionError(f"{page} needs one block made by {name}, has {len(blocks)}")
+    return blocks[0]
+
+
+def write_block(page: Path, name: str, text: str) -> None:
+    """Replace the text of a block with `text`.
+
+    Raises:
+        OptionError: if the page has no such block, or several.
+    """
+    block = find_block(page, name)
+    before, after = block.string[: block.start(2)], block.string[block.end(2) :]
+    page.write_text(f"{before}\n{text}\n\n{after}", encoding="utf-8")
 
 
 def read_block(page: Path, name: str) -> str:

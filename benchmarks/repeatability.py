@@ -25,9 +25,9 @@ from pathlib import Path
 import psutil
 from filelock import FileLock
 
-from benchmarks.pages import read_block, table_rows
+from benchmarks.pages import read_block, table_rows, write_block
 from tests.training.folders import differences, drop_unfinished
-from tokengym.agents.reports.markdown import markdown_table, write_block
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.training.folder.run import RunFolder
 
 SMALL = ["--steps", "3", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]

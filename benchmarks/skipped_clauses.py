@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.agents.reports.markdown import markdown_table, write_block
+from benchmarks.pages import write_block
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import make_world
 from tokengym.envs.warehouse.games.picking.baselines import reading

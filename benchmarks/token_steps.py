@@ -22,7 +22,8 @@ from tinker_cookbook.renderers import Message, get_text_content
 from tinker_cookbook.rl.message_env import EnvFromMessageEnv, MessageEnv, MessageStepResult
 from tinker_cookbook.rl.types import Env
 
-from tokengym.agents.reports.markdown import markdown_table, write_block
+from benchmarks.pages import write_block
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.tinker.codec import RendererCodec, codec_named
 from tokengym.agents.tinker.env import TinkerEnv
 from tokengym.envs.core.optimum import Optimum

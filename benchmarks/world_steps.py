@@ -28,7 +28,8 @@ from typing import NamedTuple
 import gymnasium
 import numpy as np
 
-from tokengym.agents.reports.markdown import markdown_table, write_block
+from benchmarks.pages import write_block
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.envs import World, baselines, make_world, spec, specs
 from tokengym.envs.core import world as core
 from tokengym.envs.core.play import PlayedEpisode, play

@@ -1,1 +1,1 @@
-"""Reports for terminal and page: their tables, charts and texts, and blocks of Markdown pages."""
+"""Reports for terminal and page: their tables, charts and texts."""

@@ -17,7 +17,8 @@ import torch
 from benchmarks.estimators.claims import CLAIMS, forecast_after
 from benchmarks.estimators.schemes import BY_GROUP
 from benchmarks.estimators.study import PARTS, Data
-from tokengym.agents.reports.markdown import markdown_table, write_block
+from benchmarks.pages import write_block
+from tokengym.agents.reports.markdown import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

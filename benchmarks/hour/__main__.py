@@ -22,9 +22,10 @@ from typing import IO, Self
 
 import numpy as np
 
+from benchmarks.pages import write_block
 from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.execution.executors import find_executor
-from tokengym.agents.reports.markdown import markdown_table, write_block
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.scale.ladder import find_standing, rung_names, rung_values
 from tokengym.agents.scale.level_scale import Scale, ladder_of, scripted_opponents, skill_of
 from tokengym.envs.core.play import PlayedEpisode, Policy, play

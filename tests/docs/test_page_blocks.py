@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.level_tables import BLOCK, LEVELS_HEADER, main
-from benchmarks.pages import read_block, table_rows
-from tokengym.agents.reports.markdown import block_names, markdown_table, write_block
+from benchmarks.pages import block_names, read_block, table_rows, write_block
+from tokengym.agents.reports.markdown import markdown_table
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import specs
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from benchmarks.pages import read_block, table_rows
+from benchmarks.pages import read_block, table_rows, write_block
 from tests.neighbours.commands import PLAYED
 from tests.neighbours.reference import DESKS, WORLDS
-from tokengym.agents.reports.markdown import markdown_table, write_block
+from tokengym.agents.reports.markdown import markdown_table
 
 TITLES = {
     "test_openenv": ("OpenEnv", "openenv", ""),

@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.reports.markdown import markdown_table, write_block
+from benchmarks.pages import write_block
+from tokengym.agents.reports.markdown import markdown_table
 
 MODEL = "Qwen/Qwen3-8B"
 """What the starting policy is called: recipes look its renderer up by the name."""
