@@ -133,10 +133,10 @@ def test_runs_without_steps_are_reported_without_ends_refused(tmp_path: Path) ->
 
 
 @pytest.mark.nightly
-def test_an_earlier_versions_run_says_how_to_read_it(tmp_path: Path) -> None:
+def test_a_run_without_its_evaluation_is_refused(tmp_path: Path) -> None:
     reported(tmp_path, preset("energy"), [])
     (tmp_path / "evaluation.json").unlink()
-    with pytest.raises(OptionError, match=f"tokengym resume {tmp_path}"):
+    with pytest.raises(OptionError, match="was not evaluated"):
         run_report(RunFolder(tmp_path))
 
 
