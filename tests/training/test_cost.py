@@ -20,7 +20,7 @@ def test_tokens_read_are_those_of_the_prompts_times_the_rollouts() -> None:
     world = make_world(SETTINGS.world, SETTINGS.level, **SETTINGS.options)
     codec, tasks = Job.resolve(SETTINGS).codec, world.first_tasks("test", 16)
     prompts = [len(Episode(world.fork(), task, codec).observation) for task in tasks]
-    rollouts = 10 * 4 * 2 + 2 * (16 + 16)  # held-out Tasks are played at two temperatures
+    rollouts = 10 * 4 * 2 + 2 * 16
     cost = cost_of(SETTINGS)
     assert cost.prefill == rollouts * sum(prompts) // len(prompts)
     assert cost.sampled == rollouts * MAX_TOKENS
@@ -45,8 +45,8 @@ def test_demonstrations_are_trained_on_and_every_role_evaluated() -> None:
     cost = cost_of(settings)
     shown = cost_of(preset_for(SftConfig, "disruption", steps=2, evaluation_tasks=4))
     assert shown.trained == cost.trained
-    assert shown.sampled * (2 * settings.groups_per_batch * settings.group_size + 16) == (
-        cost.sampled * 16
+    assert shown.sampled * (2 * settings.groups_per_batch * settings.group_size + 8) == (
+        cost.sampled * 8
     )
     both = cost_of(replace(settings, self_play=True))
     assert both.trained == 2 * cost.trained

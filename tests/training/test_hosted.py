@@ -103,7 +103,7 @@ def test_a_dry_run_shows_the_first_group(
     )
     read, sampled, trained = (int(number.replace(",", "")) for number in numbers)
     turns = [turn for record in records for turn in record.own_turns]
-    rollouts = 16 + 2 * (2 + 2)  # before and after, at two temperatures
+    rollouts = 16 + 2 * 2  # before and after
     assert read == rollouts * sum(turn.prompt_tokens or 0 for turn in turns) // 8
     assert sampled == rollouts * sum(turn.completion_tokens or 0 for turn in turns) // 8
     both = sum((turn.prompt_tokens or 0) + (turn.completion_tokens or 0) for turn in turns)
