@@ -134,17 +134,27 @@ def _sample(view: RunView, room: int) -> dict[str, Any]:
     """Return the tables and groups of a run that fit into `room` bytes."""
     sizes: dict[bool, Counter[_Group]] = {True: Counter(), False: Counter()}
     counts: Counter[str] = Counter()
-    extremes = _Extremes()
+    values: dict[tuple[bool, str], list[tuple[float, _Group]]] = {}
+    earned: dict[str, dict[_Group, float]] = {_BEFORE: {}, _AFTER: {}}
     for name in view.stamps():
         for record in view.records(name):
             group = _group_of(name, record)
             counts[name] += 1
             sizes[bool(group.step)][group] += len(_json(_shown(record))) + _ROW
-            extremes.add(name, group, record)
-    pictures = _pictures(view, extremes.changed) if room > 0 else {}
+            for what, value in (("return", record.total), ("advantage", record.advantage)):
+                if value is not None:
+                    values.setdefault((bool(group.step), what), []).append((value, group))
+            if name in earned:
+                earned[name][group] = record.earned
+    before, after = earned.values()
+    if change := [(after[group] - before[group], group) for group in before if group in after]:
+        values[False, "change"] = change
+    extremes = [pick(of)[1] for pick in (max, min) for of in values.values()]
+    most, changed = max(change, key=lambda one: abs(one[0]), default=(0.0, None))
+    pictures = _pictures(view, changed if most else None) if room > 0 else {}
     drawn, left = sum(len(one["picture"]) for one in pictures.values()), room
     while True:
-        kept = _kept(sizes, extremes.groups, left - drawn)
+        kept = _kept(sizes, extremes, left - drawn)
         sample = _packed(view, kept, pictures)
         if not kept or len(_json(sample)) <= room:
             return sample | {"all_rows": counts}
@@ -199,42 +209,6 @@ def _shown(record: RolloutRecord) -> dict[str, Any]:
         for turn in plain["turns"]
     ]
     return plain
-
-
-class _Extremes:
-    """The groups of the largest and smallest return, advantage and change."""
-
-    def __init__(self) -> None:
-        self._ends: dict[tuple[bool, str], list[tuple[float, _Group]]] = {}
-        self._earned: dict[str, dict[_Group, float]] = {_BEFORE: {}, _AFTER: {}}
-
-    def add(self, segment: str, group: _Group, record: RolloutRecord) -> None:
-        """Count a rollout."""
-        self._see(group, "return", record.total)
-        self._see(group, "advantage", record.advantage)
-        if segment in self._earned:
-            self._earned[segment][group] = record.earned
-            if all(group in side for side in self._earned.values()):
-                change = self._earned[_AFTER][group] - self._earned[_BEFORE][group]
-                self._see(group, "change", change)
-
-    def _see(self, group: _Group, what: str, value: float | None) -> None:
-        if value is not None:
-            key, seen = (bool(group.step), what), (value, group)
-            low, high = self._ends.get(key, [seen, seen])
-            self._ends[key] = [min(low, seen), max(high, seen)]
-
-    @property
-    def groups(self) -> list[_Group]:
-        """The groups, of the largest values first."""
-        return [ends[side][1] for side in (1, 0) for ends in self._ends.values()]
-
-    @property
-    def changed(self) -> _Group | None:
-        """The group that gained or lost most, which a page lists first; `None` if none changed."""
-        ends = self._ends.get((False, "change"), [])
-        most = max(ends, key=lambda end: abs(end[0]), default=None)
-        return most[1] if most is not None and most[0] else None
 
 
 def _chosen(sizes: Mapping[_Group, int], extremes: Sequence[_Group], room: int) -> set[_Group]:
