@@ -9,11 +9,12 @@ from typing import Annotated, NamedTuple
 import typer
 
 from tokengym.agents.cli.shown import show
-from tokengym.agents.evaluation.folder import EvaluationFolder, SavedEvaluation
-from tokengym.agents.evaluation.plan import AFTER, EvaluationPlace
-from tokengym.agents.evaluation.results import PolicyReturns, compared
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.plan import AFTER, EvaluationPlace, EvaluationPlan
+from tokengym.agents.evaluation.results import PolicyReturns, Results, compared
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.rollouts import RolloutRecord
+from tokengym.agents.scale.level_scale import Scale
 from tokengym.agents.training.config import (
     DistilConfig,
     DpoConfig,
@@ -32,7 +33,9 @@ class _Read(NamedTuple):
 
     run: RunFolder
     evaluation: EvaluationFolder
-    saved: SavedEvaluation
+    plan: EvaluationPlan
+    scales: Sequence[Scale]
+    results: Results
 
     @classmethod
     def of(cls, folder: Path) -> "_Read":
@@ -42,10 +45,10 @@ class _Read(NamedTuple):
             OptionError: if it holds no evaluation, or one that is under way.
         """
         run, evaluation = RunFolder(folder), EvaluationFolder.open(folder)
-        saved = evaluation.saved()
-        if saved.results is None or (run.exists and run.outcome is None):
+        plan, scales, results = evaluation.saved()
+        if results is None or (run.exists and run.outcome is None):
             raise OptionError(f"the evaluation in {folder} is not finished")
-        return cls(run, evaluation, saved)
+        return cls(run, evaluation, plan, scales, results)
 
     def label(self, policy: str) -> str:
         """Return what tables call a policy: by its folder, where that is a run's."""
@@ -63,7 +66,7 @@ def compare(
 
     read = [_Read.of(folder) for folder in folders]
     for other in read[1:]:
-        _require_one_test(read[0].saved.plan.places, other.saved.plan.places)
+        _require_one_test(read[0].plan.places, other.plan.places)
     pairs = _pairs(read)
     header = "policy", "trained by", "place", "return", "skill", "Tasks"
     show(Table(header, [*_figures(read), *_scripts(read)]))
@@ -85,16 +88,14 @@ def compare(
 def _standings(read: Sequence[_Read]) -> Iterator[str]:
     """Yield between which rungs of its level's ladder each policy stands, where that is known."""
     for one in read:
-        assert one.saved.results is not None
-        for row in one.saved.results.policies:
+        for row in one.results.policies:
             if row.standing:
                 yield f"{one.label(row.policy)} in {row.place}: {row.standing}"
 
 
 def _figures(read: Sequence[_Read]) -> Iterator[tuple[str, ...]]:
     for one in read:
-        assert one.saved.results is not None
-        for row in one.saved.results.policies:
+        for row in one.results.policies:
             learned = one.run.exists and row.policy == AFTER
             method = training_method(one.run.config) if learned else ""
             figures = str(row.earned), describe_skill(row.skill), str(row.mean_return.samples)
@@ -105,7 +106,7 @@ def _scripts(read: Sequence[_Read]) -> Iterator[tuple[str, ...]]:
     """Yield what scripted policies earn in each place, the best first."""
     scripts: dict[tuple[str, str], tuple[str, ...]] = {}
     for one in read:
-        for title, scale in zip(one.saved.plan.titles, one.saved.scales, strict=True):
+        for title, scale in zip(one.plan.titles, one.scales, strict=True):
             for name, mean in sorted(scale.lines.items(), key=lambda item: -item[1].value):
                 row = name, "script", title, str(mean), "", str(mean.samples)
                 scripts.setdefault((title, name), row)
@@ -141,7 +142,7 @@ def _played(read: _Read, known: dict[object, RolloutRecord]) -> Iterator[tuple[s
     Raises:
         OptionError: if a Task had another answer than in a folder read before.
     """
-    plan = read.saved.plan
+    plan = read.plan
     for title, place in zip(plan.titles, plan.places, strict=True):
         for policy in reversed(plan.policies):
             records = list(read.evaluation.records(plan, place, policy))

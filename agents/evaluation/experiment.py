@@ -91,8 +91,7 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
             progress.say(row.form_warning)
     blind = None
     if len(job.trained) == 1:
-        (scale,) = evaluation.scales.values()
-        blind = scale.ends.blind
+        blind = evaluation.worlds[0].scale.ends.blind
     budget = TokenBudget.of_run(job.config, run)
     if job.learning.warm_start:
         session = await _warm_start(session, run, progress, budget, evaluation)

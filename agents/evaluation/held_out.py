@@ -84,12 +84,6 @@ class HeldOutEvaluation:
         evaluation._write()
         return evaluation
 
-    @property
-    def scales(self) -> dict[str, Scale]:
-        """By name of what is trained, what scripted policies earn on the same Tasks."""
-        pairs = zip(self.session.job.trained, self.worlds, strict=True)
-        return {name: world.scale for name, world in pairs}
-
     async def play(self, policy: str, paths: Mapping[str, str | None]) -> Results:
         """Play every place with some weights, and write the results of all policies so far.
 
