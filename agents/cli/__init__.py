@@ -10,13 +10,13 @@ from tokengym import __version__
 from tokengym.agents.cli.certify import certify
 from tokengym.agents.cli.check import check
 from tokengym.agents.cli.compare import compare
+from tokengym.agents.cli.conform import conform
 from tokengym.agents.cli.data import data
 from tokengym.agents.cli.evaluate import evaluate
 from tokengym.agents.cli.export import export
 from tokengym.agents.cli.failures import describe
 from tokengym.agents.cli.models import models
 from tokengym.agents.cli.new_world import new_world
-from tokengym.agents.cli.numerics import numerics
 from tokengym.agents.cli.play import play
 from tokengym.agents.cli.probe import probe
 from tokengym.agents.cli.rollouts import rollouts
@@ -54,7 +54,7 @@ def common(
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(worlds, play, new_world, check, evaluate, rollouts, export, ties),
-    *(sweep, resume, compare, view, serve, serve_env, numerics),
+    *(sweep, resume, compare, view, serve, serve_env, conform),
 )
 for _command in _COMMANDS:
     app.command()(_command)

@@ -1,10 +1,11 @@
 """`tokengym probe`: which gradient a trainer follows, read off one update of a tiny model."""
 
 import shlex
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,9 @@ from tokengym.agents.cli.shown import show
 from tokengym.agents.settings import name_values
 from tokengym.envs.core.errors import OptionError
 from tokengym.installed import require_extra
+
+if TYPE_CHECKING:
+    from tokengym.agents.probe.sampled import Reply
 
 probe = typer.Typer(
     help="Check from one update of a tiny model which gradient a trainer follows.",
@@ -99,14 +103,42 @@ def read(
 
 @probe.command()
 def sent(
-    rollouts: Annotated[Path, typer.Argument(help="JSONL of one step, with advantages")],
+    rollouts: Annotated[Path, typer.Argument(help="JSONL of one step")],
+    model: Annotated[
+        Path | None, typer.Option(help="directory of the model that sampled: judges samples too")
+    ] = None,
+    temperature: Annotated[float, typer.Option(min=1e-3, help="sampling temperature")] = 1.0,
 ) -> None:
-    """Judge a trainer's logs alone: whether its advantages follow from its rewards."""
+    """Judge a trainer's logs alone: whether its advantages follow from its rewards.
+
+    With the model, whether replies are of its distribution, exit with 1 if they are not; rollouts
+    then need no advantages.
+    """
     require_extra("probe", "the probe")
     from tokengym.agents.probe.rollouts import read_rollouts
     from tokengym.agents.probe.sent import judge_sent
 
-    typer.echo(str(judge_sent(read_rollouts(rollouts))))
+    read = read_rollouts(rollouts)
+    if model is None or any(one.advantages is not None for one in read):
+        typer.echo(str(judge_sent(read)))
+    if model is not None:
+        replies = [(one.prompt_ids, one.completion_ids, one.mask) for one in read]
+        verdict, wrong = judge_sampling(model, replies, temperature)
+        show(verdict)
+        if wrong:
+            raise typer.Exit(1)
+
+
+def judge_sampling(
+    folder: Path, replies: "Iterable[Reply]", temperature: float = 1.0
+) -> tuple[str, bool]:
+    """Return the verdict on whether replies are of a model's distribution, and if it is wrong."""
+    from tokengym.agents.probe.policy import load_model
+    from tokengym.agents.probe.sampled import judge_sample, sample_of
+    from tokengym.agents.probe.verdict import VerdictKind
+
+    verdict = judge_sample(sample_of(load_model(folder).float(), replies, temperature))
+    return str(verdict), verdict.kind is VerdictKind.WRONG
 
 
 def _add_command(name: str, extra: str, what: str) -> None:

@@ -3,14 +3,13 @@
 import time
 from dataclasses import replace
 
+from tokengym.agents.conform.trials import require_server
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.held_out import HeldOutEvaluation
 from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
 from tokengym.agents.execution.run_async import run_async
-from tokengym.agents.reports.report import Table
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.training.budget import TokenBudget
-from tokengym.agents.training.capabilities import require, service_capabilities
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.environment import describe_environment
 from tokengym.agents.training.folder.run import RunFolder
@@ -40,7 +39,7 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
 
     async def connected() -> RunSummary:
         if not job.target.local:
-            await _capabilities(job, connection, progress)
+            await require_server(job, connection, progress.say)
         async with TrainingSession.open(job, connection) as session:
             lost = await connection.guard(forget_lost_states(run, connection.base_url))
             for notice in [*lost, *forget_unsaved_steps(run)]:
@@ -64,15 +63,6 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
                     "the run began in another environment: figures may differ, see environment.json"
                 )
             return run_async(connected())
-
-
-async def _capabilities(job: Job, connection: Connection, progress: Progress) -> None:
-    """Show what a service that is not ours can do; refuse it if the job needs more."""
-    found = await service_capabilities(job, connection)
-    cells = [[row.name, f"no: {row.missing}" if row.missing else "yes", row.use] for row in found]
-    header = ["of the protocol", job.target.base_url or "hosted service", "this run"]
-    progress.show(Table(header, cells).for_terminal())
-    require(found)
 
 
 async def _experiment(session: TrainingSession, run: RunFolder, progress: Progress) -> RunSummary:

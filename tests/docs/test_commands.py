@@ -38,7 +38,7 @@ BOTH = ["--max-tokens", "96"]
 """Room for demonstrations of two labels and what speaks for them."""
 SHARING = {
     *("debate", "design", "evaluation", "export", "laptop", "measured"),
-    *("numerics", "quickstart", "read_rollouts", "reliability", "resume", "servers"),
+    *("quickstart", "read_rollouts", "reliability", "resume", "servers"),
     *("smollm2", "study", "training"),
     *("viewer", "disruption", "energy", "forecast", "warehouse"),
 }
@@ -70,12 +70,10 @@ def ties(reader: Reader, arguments: list[str]) -> str:
     return reader.run_tokengym("ties", *arguments, *few, key=key)
 
 
-def numerics(reader: Reader, arguments: list[str]) -> str:
-    """A few Tasks on the shared service; a server that runs elsewhere is not reached."""
-    few = ["--tasks", "1", "--samples", "1", "--steps", "1"]
-    assert reader.service is not None, "a page that measures has a service"
-    place = ["--base-url", reader.service.base_url, "--model", reader.service.model_name]
-    return reader.run_tokengym("numerics", *place, *few, key=reader.service.api_key)
+def conform(reader: Reader, arguments: list[str]) -> str:
+    """The shared service; a server that runs elsewhere is not reached."""
+    assert reader.service is not None, "a page that tries a server has one"
+    return reader.run_tokengym("conform", reader.service.base_url, key=reader.service.api_key)
 
 
 TRAINED: dict[tuple[str, ...], tuple[Path, str]] = {}
@@ -320,7 +318,7 @@ RULES: Mapping[tuple[str, ...], Rule] = {
     ("tokengym", "play"): lambda reader, rest: reader.run_tokengym("play", *rest),
     ("tokengym", "certify"): certify,
     ("tokengym", "check"): check,
-    ("tokengym", "numerics"): numerics,
+    ("tokengym", "conform"): conform,
     ("tokengym", "new-world"): lambda reader, rest: reader.run_tokengym("new-world", *rest),
     ("tokengym", "ties"): ties,
     ("tokengym", "data"): lambda reader, rest: reader.run_tokengym("data", *rest),

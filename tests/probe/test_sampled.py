@@ -79,7 +79,7 @@ def test_greedy_replies_are_of_temperature_zero() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_the_command_judges_rollouts_of_any_trainer(tmp_path: Path) -> None:
     model, file = load_model(MODEL_DIR).float(), tmp_path / "r.jsonl"
-    command = ["numerics", "--rollouts", str(file), "--model", str(MODEL_DIR)]
+    command = ["probe", "sent", str(file), "--model", str(MODEL_DIR)]
     write_rollouts(file, drawn(model, 0))
     ended = CliRunner().invoke(app, command)
     assert (ended.exit_code, ended.output[:7]) == (0, "follows")
