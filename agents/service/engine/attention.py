@@ -92,7 +92,7 @@ class Reading:
             kept[:, :, start:] = torch.stack([k, v])
             keys, values = (_for_each_head(part[None], len(q))[0] for part in kept)
             if alike:
-                out, _ = causal_in_order(q, keys, values, scale)
+                out = torch.cat([out for out, _ in causal_in_order(q, keys, values, scale)], 1)
             else:
                 # Without keys before them the mask is what the function makes by itself, faster.
                 mask = None if start == 0 else _later_hidden(q.shape[1], keys.shape[1], q)
@@ -205,9 +205,9 @@ class _Attention(torch.autograd.Function):
                     keys, values = (
                         torch.cat([part[0, :, one] for one in places], 1) for part in (key, value)
                     )
-                    output[0, :, at], total[0, :, at] = causal_in_order(
-                        query[0, :, at], keys, values, scale
-                    )
+                    blocks = causal_in_order(query[0, :, at], keys, values, scale)
+                    output[0, :, at] = torch.cat([out for out, _ in blocks], 1)
+                    total[0, :, at] = torch.cat([scores.logsumexp(-1) for _, scores in blocks], 1)
         else:
             for at, seen, causal, first in _parts(groups):
                 operands = query[:, :, at], key[:, :, seen], value[:, :, seen]
@@ -290,7 +290,7 @@ def _scores(q: torch.Tensor, k: torch.Tensor, causal: bool, scale: float) -> tor
 
 def causal_in_order(
     q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Attend from the last m of n positions to those not later, each sum in one order.
 
     Args:
@@ -300,18 +300,16 @@ def causal_in_order(
         scale: factor of the scores.
 
     Returns:
-        the output [heads, m, head_dim] and logarithms of the sums of exponentials [heads, m].
+        for each block of queries the output [heads, b, head_dim] and its scores.
     """
-    outs, sums = [], []
+    blocks = []
     before = keys.shape[1] - q.shape[1]
     for start in range(0, q.shape[1], BLOCK):
         own = q[:, start : start + BLOCK]
         end = before + start + own.shape[1]
         mask = _later_hidden(own.shape[1], end, torch.empty(0, device=q.device))
-        out, total = in_order(own, keys[:, :end], values[:, :end], mask, scale)
-        outs.append(out)
-        sums.append(total)
-    return torch.cat(outs, 1), torch.cat(sums, 1)
+        blocks.append(in_order(own, keys[:, :end], values[:, :end], mask, scale))
+    return blocks
 
 
 def _later_hidden(queries: int, keys: int, like: torch.Tensor) -> torch.Tensor:

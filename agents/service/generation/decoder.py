@@ -257,13 +257,15 @@ class KeptDecoder:
         spare = sorted(set(range(have)) - set(kept), key=lambda slot: -self._used[slot])
         order = sorted([*kept, *spare[: count - lacking - len(kept)]])
         # Those to come need slots too: growing copies all.
-        count = min(most, count + count // 4) if have else count
-        chosen = torch.tensor(order, dtype=torch.long)
+        count = min(most, count + count // 2) if have else count
+        longest = int(self._lengths[order].max(initial=0))
+        whole = order == list(range(len(order)))
+        chosen = slice(0, len(order)) if whole else torch.tensor(order, dtype=torch.long)
         for layer, former in enumerate(self._states):
             states = former.new_empty(2, count, former.shape[2], room, former.shape[4])
-            states[:, : len(order), :, : former.shape[3]] = former[:, chosen]
+            states[:, : len(order), :, :longest] = former[:, chosen, :, :longest]
             # What lies past a sequence's end is multiplied by zero, and has to be finite.
-            states[:, : len(order), :, former.shape[3] :] = 0
+            states[:, : len(order), :, longest:] = 0
             states[:, len(order) :] = 0
             self._states[layer] = states
         more = count - len(order)
