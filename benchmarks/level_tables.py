@@ -63,9 +63,13 @@ def blocks(checks: Sequence[Mapping[str, Any]]) -> dict[str, Callable[[], str]]:
             world = make_world(spec.id, level, **spec.check_options)
             if (ladder := shipped_ladder(world, spec.roles[0])) is not None:
                 ladders.setdefault(spec.short_name, {})[level] = ladder
-    made = {f"{BLOCK}, {world}": partial(_ladders, each) for world, each in ladders.items()}
+    made: dict[str, Callable[[], str]] = {
+        f"{BLOCK}, {world}": partial(_ladders, each) for world, each in ladders.items()
+    }
     made[f"{BLOCK}, by world"] = partial(_first_ladders, ladders)
-    return made | ({f"{BLOCK}, by level": partial(_levels, checks)} if checks else {})
+    if checks:
+        made[f"{BLOCK}, by level"] = partial(_levels, checks)
+    return made
 
 
 def _levels(checks: Sequence[Mapping[str, Any]]) -> str:

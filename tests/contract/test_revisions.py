@@ -25,7 +25,6 @@ def pinned_now(world: str, level: str) -> dict[str, object]:
     }
 
 
-@pytest.mark.every_level
 @pytest.mark.parametrize("case", LEVELS, ids="-".join)
 def test_tasks_change_with_the_revision_alone(case: tuple[str, str]) -> None:
     world, level = case

@@ -101,6 +101,7 @@ def test_continuous_integration_runs_what_people_run_and_forgives_nothing_unsaid
     assert "||" not in script
 
 
+@pytest.mark.nightly
 def test_tests_of_what_changed_begin_with_those_that_import_it() -> None:
     listed = "import changed; print(*changed.concerned(['rewards/chance.py']))"
     place = dict(os.environ, PYTHONPATH=str(ROOT / ".ci"))

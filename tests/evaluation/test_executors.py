@@ -96,6 +96,7 @@ def test_an_error_of_the_work_is_raised_here(two: Processes) -> None:
     assert dict(two.run(refuse, range(3))) == {0: 0, 1: 1, 2: 2}
 
 
+@pytest.mark.nightly
 def test_a_killed_worker_loses_no_shard(two: Processes, tmp_path: Path) -> None:
     found = sorted(two.run(partial(die_once, tmp_path), range(9)))
     assert found == [(number, number) for number in range(9)]

@@ -206,6 +206,7 @@ def test_desk_tools_play_the_same_episode(
     shows("tools", level)
 
 
+@pytest.mark.nightly
 def test_two_steps_with_an_environment_factory(tmp_path: Path, tokenizer: Any) -> None:
     import trl.chat_template_utils as templates
 

@@ -43,6 +43,7 @@ def rows(rollouts: Path, form: str) -> Any:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("form", "kind"), [("sft", "SFT"), ("preferences", "DPO")])
 def test_two_steps_change_the_policy(rollouts: Path, tmp_path: Path, form: str, kind: str) -> None:
     import trl

@@ -73,6 +73,7 @@ def test_the_cookbook_s_loop_follows(tmp_path: Path) -> None:
     assert all(one.verdict.off < 1e-3 for one in found[1:])
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(find_spec("trl") is None, reason="needs the extra `trl`")
 def test_trl_follows_its_settings_and_its_table_is_printed() -> None:
     ended = CliRunner().invoke(probe, ["trl", "--set", "loss_type=grpo"])

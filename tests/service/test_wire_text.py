@@ -48,6 +48,7 @@ def _fields() -> set[str]:
     }
 
 
+@pytest.mark.nightly
 @every(("prefix", "path"), _routes())
 def test_no_text_of_the_wire_is_long(service: LocalService, prefix: str, path: str) -> None:
     assert {"user_metadata", "display_name", "user", "reason", "tags"} <= _fields() | {"reason"}
