@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -174,6 +175,7 @@ def test_completions_take_texts_and_tokens_and_leave_out_the_stop(
         ({"extra_body": {"surprise": 1}}, "surprise: Extra inputs"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "image_url"),
         ({"stop": [""]}, "stop strings"),
+        ({"messages": [3] * 2000}, "at most 1000 faults, got 2000"),
         ({"extra_body": {"tools": [{"type": "function"}]}}, "tools.0.function: Field required"),
         ({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]}, "tool_calls"),
         ({"messages": [{"role": "user", "content": None}]}, "content: Field required"),
@@ -212,6 +214,28 @@ def test_what_says_nothing_is_no_reason_to_refuse(
     )
     assert answer.choices == expected.choices
     assert answer.usage == expected.usage
+
+
+def test_others_are_answered_while_a_large_chat_is_tokenised(
+    harness: openai.OpenAI, starting_service: LocalService
+) -> None:
+    large: Any = [{"role": "user", "content": "Hello there, my " * 60_000}]
+
+    def seconds(messages: Any) -> float:
+        before = time.perf_counter()
+        with pytest.raises(openai.BadRequestError, match="tokens"):
+            harness.chat.completions.create(
+                model=starting_service.model_name, messages=messages, max_tokens=1 << 30
+            )
+        return time.perf_counter() - before
+
+    with ThreadPoolExecutor(1) as threads:
+        chat = threads.submit(seconds, large)
+        waits = []
+        while not chat.done():
+            waits.append(seconds(MESSAGES))
+    # On the event loop, one of them would wait for nearly all of it.
+    assert max(waits) <= chat.result() / 2
 
 
 def test_the_models_are_listed_and_the_key_is_asked_for(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -10,18 +12,21 @@ import openai
 import pytest
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from tests.evaluation.endpoint_runs import run
 from tokengym.agents.evaluation.chat_client import KEY_VARIABLE
 from tokengym.agents.service import LocalService
-from tokengym.agents.service.http.openai_api import ChatRequest
+from tokengym.agents.service.http.chat_format import ChatFormat
+from tokengym.agents.service.http.tool_calls import form_of, split
 from tokengym.envs.core.tools import openai_tools
 from tokengym.envs.registry import make_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tokengym.agents.service.http.tool_calls import Said
 
 END, START, CLOSE = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 
@@ -131,6 +136,12 @@ TOOLS: Any = openai_tools(DESK.tools)
 BEGUN: Any = [{"role": "user", "content": "Begin."}]
 
 
+def declaring(properties: Any) -> dict[str, Any]:
+    """Return what declares a tool with such properties."""
+    function = {"name": "open", "parameters": {"type": "object", "properties": properties}}
+    return {"tools": [{"type": "function", "function": function}]}
+
+
 def called_in(choice: Any) -> list[tuple[str, Any]]:
     calls = choice.message.tool_calls or []
     return [(call.function.name, json.loads(call.function.arguments)) for call in calls]
@@ -229,6 +240,10 @@ def test_without_tools_what_looks_like_a_call_is_text(
         ({"parallel_tool_calls": False}, "parallel_tool_calls"),
         ({"tools": [{"type": "web_search"}]}, "tools.0.type: Input should be 'function'"),
         ({"tools": [{"type": "function", "function": {"name": 3}}]}, "tools.0.function.name"),
+        (declaring({"note": None}), "schema of property 'note' must be an object, .*, got null"),
+        (declaring({"note": [3]}), r"schema of property 'note' must be an object, .*, got \[3\]"),
+        (declaring(True), "properties must be an object, got true"),
+        (declaring(["note"]), r'properties must be an object, got \[\\?"note'),
         ({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]}, "function: Field req"),
     ],
 )
@@ -254,9 +269,9 @@ def test_a_template_that_knows_no_tools_refuses_them(
         )
 
 
-OPENED: Any = {"note": 3, "why": 'to "see", é', "fast": True, "at": "12"}
+OPENED: Any = {"note": 3, "why": 'to "see", é', "fast": True, "at": "12", "any": [None, "x"]}
 KINDS = {"note": "integer", "why": "string", "fast": "boolean", "at": "string"}
-SCHEMA = {name: {"type": kind} for name, kind in KINDS.items()}
+SCHEMA = {**{name: {"type": kind} for name, kind in KINDS.items()}, "any": True}
 
 
 @pytest.mark.parametrize("thought", ["", "<think>\\n"])
@@ -264,20 +279,13 @@ SCHEMA = {name: {"type": kind} for name, kind in KINDS.items()}
 def test_templates_calls_are_read_back(call: str, thought: str) -> None:
     template = DECLARED + LOOP.replace("CALL", call).replace("THOUGHT", thought)
     tokenizer = tokenizer_saying([], template)
-    base: Any = SimpleNamespace(
-        tokenizer=tokenizer,
-        name="a model",
-        decode=lambda ids, special: tokenizer.decode(ids, skip_special_tokens=not special),
-    )
-    function = {"name": "open", "parameters": {"type": "object", "properties": SCHEMA}}
-    body = ChatRequest.model_validate(
-        {
-            **{"model": "a model", "messages": BEGUN},
-            "tools": [{"type": "function", "function": function}],
-        }
-    )
-    read = body.call_reader(base)
-    assert read is not None
+    form = ChatFormat(tokenizer)
+    tools = declaring(SCHEMA)["tools"]
+    form.check_tools(tools)
+
+    def read(text: str) -> Said:
+        return asyncio.run(form.read_calls([(text, [])], tools))[0]
+
     called = {"function": {"name": "open", "arguments": OPENED}}
     message: Any = {"role": "assistant", "content": "", "tool_calls": [called]}
     whole: Any = tokenizer.apply_chat_template([message], tokenize=False)
@@ -289,13 +297,94 @@ def test_templates_calls_are_read_back(call: str, thought: str) -> None:
 
 
 def test_a_form_that_is_not_read_is_refused() -> None:
-    tokenizer = tokenizer_saying([], DECLARED + LOOP.replace("CALL", UNREAD))
-    base: Any = SimpleNamespace(
-        tokenizer=tokenizer, name="a model", decode=lambda ids, special: tokenizer.decode(ids)
-    )
-    body = ChatRequest.model_validate({"model": "m", "messages": BEGUN, "tools": TOOLS})
-    with pytest.raises(Exception, match="in a form that is not read"):
-        body.call_reader(base)
+    form = ChatFormat(tokenizer_saying([], DECLARED + LOOP.replace("CALL", UNREAD)))
+    with pytest.raises(ValueError, match="in a form that is not read"):
+        form.check_tools(TOOLS)
+
+
+HOSTILE = {
+    "blanks": ("<tool_call>", "\n", ""),
+    "openings": ("", "<tool_call>", ""),
+    "closings": ("<tool_call>", "</tool_call>", ""),
+    "calls": ("", "<tool_call>{}</tool_call>", ""),
+    "parameters": ("<tool_call><function=f>", "<parameter=a>", "</function></tool_call>"),
+    "names": ("<tool_call>", "<function=", "</function></tool_call>"),
+    "braces": ("", "{", "}"),
+    "nested": ('<tool_call>{"name": "f", "arguments": ', "[", "</tool_call>"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("call", [OF_TAGS, ALONE], ids=["tags", "alone"])
+def test_a_hostile_reply_is_read_in_linear_time(kind: str, call: str) -> None:
+    tokenizer = tokenizer_saying([], DECLARED + LOOP.replace("CALL", call))
+
+    def render(messages: Any, tools: Any) -> str:
+        ask = messages[-1]["role"] == "user"
+        text: Any = tokenizer.apply_chat_template(
+            messages, tools=tools, tokenize=False, add_generation_prompt=ask
+        )
+        return str(text).replace(START, "").replace(CLOSE, "")
+
+    form = form_of(render, TOOLS)
+    start, again, end = HOSTILE[kind]
+
+    def seconds(times: int) -> float:
+        text = start + again * times + end
+        spent = []
+        for _ in range(10):
+            before = time.process_time()
+            words, calls = split(text, form, {})
+            spent.append(time.process_time() - before)
+            assert (len(words), calls) == (len(text), [])
+        return min(spent)
+
+    # Eight times as long: 64 times would be quadratic.
+    assert seconds(2400) <= 24 * seconds(300) + 1e-4
+
+
+IN_WORDS = r"call:(\w+\(.*?\))<\|im_end\|>"
+FUNCTION = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "x-regex": r"^(\w+)"},
+        "arguments": {"x-regex": r"\((.*)\)", "x-parser": "json"},
+    },
+}
+CALL = {"type": "object", "properties": {"type": {"const": "function"}, "function": FUNCTION}}
+RESPONSE = {
+    "type": "object",
+    "properties": {
+        "content": {"type": "string", "x-regex": "^(.*?)(?:call:|$)"},
+        "slow": {"type": "string", "x-regex": "^((?:a+)+)b"},
+        "tool_calls": {"type": "array", "x-regex-iterator": IN_WORDS, "items": CALL},
+    },
+}
+"""A schema for `call:name(arguments)` before the end, with an expression that backtracks."""
+
+
+def test_a_response_schema_parses_what_it_can_in_time(tmp_path: Path) -> None:
+    made = tokenizer_saying([], DECLARED + LOOP.replace("CALL", UNREAD))
+    made.response_schema = RESPONSE
+    made.save_pretrained(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    form = ChatFormat(tokenizer)
+    form.check_tools(TOOLS)
+
+    async def read(*texts: str) -> list[Said]:
+        replies = [(text, tokenizer.encode(text + CLOSE)) for text in texts]
+        return await form.read_calls(replies, TOOLS)
+
+    async def all_of_them() -> None:
+        called = ("Look. ", [("open", '{"note": 3}')])
+        good, unreadable = 'Look. call:open({"note": 3})', "call:open({)"
+        assert await read(good, "No call.", good) == [called, ("No call.", []), called]
+        assert await read(unreadable) == [(unreadable, [])]
+        endless = "a" * 60
+        assert await read(endless, good) == [(endless, []), (good, [])]
+        assert await read(good) == [called]
+
+    asyncio.run(all_of_them())
 
 
 @pytest.mark.nightly

@@ -18,6 +18,7 @@ from tokengym.agents.service.http import (
     sampling_routes,
     training_routes,
 )
+from tokengym.agents.service.http.chat_format import ChatFormat
 from tokengym.agents.service.http.connections import Connections
 from tokengym.agents.service.http.json_api import SERVICE, error_response, respond, unknown_route
 from tokengym.agents.service.state.service import Service
@@ -26,6 +27,7 @@ from tokengym.loopback import foreign_site
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 SESSION_CHECK_S = 10.0
+MAX_FAULTS = 1000
 KEY_HEADER = "X-API-Key"
 CONNECTIONS: web.AppKey[Connections] = web.AppKey("connections", Connections)
 
@@ -37,6 +39,9 @@ def build_app(service: Service) -> web.Application:
     app = web.Application(middlewares=[_handle_errors, _check_site, _authenticate])
     app[SERVICE] = service
     app[CONNECTIONS] = Connections()
+    app[openai_routes.FORMATS] = {
+        model.name: ChatFormat(model.base_model.tokenizer) for model in service.models
+    }
     for routes in (rest_routes.ROUTES, sampling_routes.ROUTES, training_routes.ROUTES):
         for method, path, handler in routes:
             app.router.add_route(method, f"/api/v1/{path}", partial(respond, handler))
@@ -70,6 +75,8 @@ async def _handle_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except ServiceError as error:
         response = error_response(error.status, str(error))
     except pydantic.ValidationError as error:
+        if (faults := error.error_count()) > MAX_FAULTS:  # each would be described
+            return error_response(422, f"body must have at most {MAX_FAULTS} faults, got {faults}")
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "body"
         response = error_response(422, f"{where}: {first['msg']}, got {first['input']!r}")

@@ -27,8 +27,11 @@ Answer = web.StreamResponse | Mapping[str, Any] | None
 """A response, the JSON object that one holds, or `None` for an empty one."""
 Handler = Callable[[web.Request, Service], Awaitable[Answer]]
 Route = tuple[str, str, Handler]
-# Parsed JSON takes up to 25 times the memory of its text.
 JSON_BYTES = 1 << 20
+# How many times the memory of its text parsed JSON takes at most.
+PARSED = 25
+# A longer body is parsed off the event loop.
+SHORT_BYTES = 1 << 14
 BODY_S = 120.0
 # Of a field, such as text that is kept; the others are held until their request is done, and count.
 FIELD_BYTES = 8192
@@ -97,6 +100,12 @@ async def read_body(request: web.Request, model: type[Model], limit: int = JSON_
         BadRequestError: if a field is longer than requests need it.
     """
     body = await read_bytes(request, limit)
+    if len(body) <= SHORT_BYTES:
+        return _parsed(body, model)
+    return await asyncio.to_thread(_parsed, body, model)
+
+
+def _parsed(body: bytes, model: type[Model]) -> Model:
     try:
         sent = json.loads(body)
     except ValueError:

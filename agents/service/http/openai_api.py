@@ -5,12 +5,10 @@ done is refused by name. Token ids go in the fields that vLLM has for them: `pro
 `token_ids` of each choice.
 """
 
-import json
-import re
-from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 from tinker import types
@@ -18,13 +16,12 @@ from tinker import types
 from tokengym.agents.service.engine.base_model import BaseModel
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.jobs import SampleRequest, Sequence
-from tokengym.agents.service.http.tool_calls import Said, form_of, split, value_of
+from tokengym.agents.service.http.chat_format import ChatFormat
+from tokengym.agents.service.http.tool_calls import check_parameters, value_of
 from tokengym.agents.service.http.wire import MAX_SAMPLES, sample_request
 
 # What OpenAI takes for completions where the request gives no limit.
 DEFAULT_TOKENS = 16
-_MARKS = range(0xE000, 0xF8FF)
-"""Characters for private use, one of which marks a place in a message."""
 Penalty = Literal[0] | None
 
 
@@ -91,7 +88,7 @@ class Function(_Part):
 
     name: str
     description: str | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: Annotated[dict[str, Any], pydantic.AfterValidator(check_parameters)] | None = None
     strict: bool | None = pydantic.Field(None, exclude=True)
 
 
@@ -161,48 +158,34 @@ class ChatRequest(Sampling):
     tool_choice: Any = "auto"
     parallel_tool_calls: Literal[True] | None = None
 
-    @property
+    @cached_property
     def declared(self) -> list[dict[str, Any]]:
         """The tools that the model is told of: none where it may call none."""
         none = self.tool_choice == "none"
         return [] if none else [tool.model_dump(exclude_none=True) for tool in self.tools]
 
-    def call_reader(self, base_model: BaseModel) -> Callable[[str], Said] | None:
-        """Return what reads calls of the declared tools; `None` if none are declared.
+    def prompts(self, base_model: BaseModel, form: ChatFormat) -> list[list[int]]:
+        """Return the one prompt that the model's chat template makes of the messages.
 
         Raises:
-            BadRequestError: if a call is to be forced, or the chat template declares no tools or
-                has calls in a form that is not read.
+            BadRequestError: if a call is to be forced, or messages or tools do not suit the
+                template.
         """
-        if self.tool_choice not in ("auto", "none"):
-            raise BadRequestError(f"tool_choice must be 'auto' or 'none', got {self.tool_choice!r}")
-        if not (tools := self.declared):
-            return None
-
-        def rendered(messages: list[dict[str, Any]], tools: Any) -> str:
-            ask = messages[-1]["role"] == "user"
-            ids = _templated(base_model.tokenizer, messages, tools, ask=ask)
-            return base_model.decode(ids, special=False)
-
-        try:
-            block = form_of(rendered, tools)
-        except Exception as error:  # a template is a program, and raises what it likes
-            raise BadRequestError(f"tools must suit the chat template: {error}") from error
-        return lambda text: split(text, block, tools)
-
-    def prompts(self, base_model: BaseModel) -> list[list[int]]:
-        """Return the one prompt that the model's chat template makes of the messages."""
-        tokenizer = base_model.tokenizer
-        if not tokenizer.chat_template:
+        if not form.has_template:
             raise BadRequestError(
                 f"{base_model.name!r} must have a chat template to take messages, it has none; use "
                 "/v1/completions"
             )
-        messages = [message.plain() for message in self.messages]
+        if self.tool_choice not in ("auto", "none"):
+            raise BadRequestError(f"tool_choice must be 'auto' or 'none', got {self.tool_choice!r}")
+        part = "tools"
         try:
-            return [_templated(tokenizer, messages, self.declared)]
+            if self.declared:
+                form.check_tools(self.declared)
+            part = "messages and tools" if self.declared else "messages"
+            return [form.encode_chat([m.plain() for m in self.messages], self.declared)]
         except Exception as error:  # a template is a program, and raises what it likes
-            raise BadRequestError(f"messages must suit the chat template: {error}") from error
+            raise BadRequestError(f"{part} must suit the chat template: {error}") from error
 
     @property
     def limit(self) -> int | None:
@@ -215,39 +198,6 @@ class ChatRequest(Sampling):
         return self.top_logprobs
 
 
-def _templated(tokenizer: Any, messages: list[Any], tools: Any, *, ask: bool = True) -> list[int]:
-    """Return the tokens of messages; what spells a special token in one or in a tool is text.
-
-    The template sees a mark in its place, which none of them has. A reply is asked for if `ask`.
-    """
-    added = tokenizer.added_tokens_decoder.values()
-    special = sorted((t.content for t in added if t.special and t.content), key=len, reverse=True)
-    texts = json.dumps([messages, tools], ensure_ascii=False)
-    mark = next(chr(code) for code in _MARKS if chr(code) not in texts)
-    names = re.compile("|".join(map(re.escape, special)))
-    spelled: list[str] = []
-
-    def hide(found: re.Match[str]) -> str:
-        spelled.append(found[0])
-        return f"{mark}{len(spelled) - 1}{mark}"
-
-    def hidden(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {hidden(name): hidden(one) for name, one in value.items()}
-        if isinstance(value, list | tuple):
-            return [hidden(one) for one in value]
-        return names.sub(hide, value) if isinstance(value, str) and special else value
-
-    settings = {"tools": hidden(tools) or None, "add_generation_prompt": ask, "tokenize": False}
-    text = tokenizer.apply_chat_template(hidden(messages), **settings)
-    parts = re.split(f"{mark}(\\d+){mark}", text)
-    ids: list[int] = []
-    for number, part in enumerate(parts):
-        words, plain = (spelled[int(part)], True) if number % 2 else (part, False)
-        ids += tokenizer.encode(words, add_special_tokens=False, split_special_tokens=plain)
-    return ids
-
-
 class CompletionRequest(Sampling):
     """The body of `/v1/completions`."""
 
@@ -257,13 +207,12 @@ class CompletionRequest(Sampling):
     best_of: Literal[1] | None = None
     logprobs: int | None = None
 
-    def prompts(self, base_model: BaseModel) -> list[list[int]]:
+    def prompts(self, _base_model: BaseModel, form: ChatFormat) -> list[list[int]]:
         """Return the tokens of each prompt."""
         prompts: list[Any] = [self.prompt] if isinstance(self.prompt, str) else list(self.prompt)
         if prompts and isinstance(prompts[0], int):
             prompts = [prompts]
-        encode = base_model.tokenizer.encode
-        return [encode(prompt) if isinstance(prompt, str) else prompt for prompt in prompts]
+        return [form.encode(prompt) if isinstance(prompt, str) else prompt for prompt in prompts]
 
     @property
     def limit(self) -> int | None:
@@ -279,13 +228,15 @@ class CompletionRequest(Sampling):
 Body = ChatRequest | CompletionRequest
 
 
-def sampling_requests(body: Body, weights: str, base_model: BaseModel) -> list[SampleRequest]:
+def sampling_requests(
+    body: Body, weights: str, base_model: BaseModel, form: ChatFormat
+) -> list[SampleRequest]:
     """Return a checked request for each prompt.
 
     Raises:
         BadRequestError: naming the value and the rule.
     """
-    prompts = body.prompts(base_model)
+    prompts = body.prompts(base_model, form)
     if not (prompts and 1 <= body.n * len(prompts) <= MAX_SAMPLES):
         raise BadRequestError(
             f"n times the number of prompts must be 1 to {MAX_SAMPLES}, "

@@ -4,8 +4,8 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +16,14 @@ from aiohttp import web
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult, Sequence
 from tokengym.agents.service.generation.sampled_weights import BASE
-from tokengym.agents.service.http.json_api import Answer, Route, read_body
+from tokengym.agents.service.http.chat_format import ChatFormat
+from tokengym.agents.service.http.json_api import (
+    BODY,
+    PARSED,
+    Answer,
+    Route,
+    read_body,
+)
 from tokengym.agents.service.http.openai_api import (
     Body,
     ChatRequest,
@@ -26,41 +33,56 @@ from tokengym.agents.service.http.openai_api import (
     completion_logprobs,
     sampling_requests,
 )
+from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.service.state.service import Service
 
 # How often a handler looks whether its client is still there.
 CHECK_S = 1.0
+FORMATS: web.AppKey[Mapping[str, ChatFormat]] = web.AppKey("formats", Mapping)
+"""How each model writes chats, by its name."""
+_THREADS = ThreadPoolExecutor(2, "prompts")
+"""Where prompts are tokenised: a large one leaves a thread to the small ones of others."""
 # How long a client may take to read a piece of a stream.
 WRITE_S = 60.0
 
 
 @dataclass
 class _Prompt:
-    """A prompt in progress: its request, its samples as they grow, and the text of each."""
+    """A prompt in progress: its request, its samples as they grow, and the text of each.
+
+    Attributes:
+        ended: whether the result is whole.
+        told: whether the client has all of it.
+    """
 
     request: SampleRequest
     replies: list[ReplyStream]
     done: asyncio.Future[SampleResult] = field(init=False)
     result: SampleResult | None = None
+    ended: bool = False
+    told: bool = False
 
 
 class _Completion:
     """One request in progress."""
 
-    def __init__(self, service: Service, body: Body) -> None:
-        if body.model.startswith(CHECKPOINT_SCHEME):
-            self.model, weights = service.weights_of(body.model)
-        else:
-            self.model, weights = service.model(body.model), BASE
+    def __init__(
+        self,
+        service: Service,
+        body: Body,
+        model: ServedModel,
+        form: ChatFormat,
+        requests: list[SampleRequest],
+    ) -> None:
         self.body = body
+        self._form = form
         self.chat = isinstance(body, ChatRequest)
-        self.base_model = self.model.base_model
-        self._read_calls = (
-            body.call_reader(self.base_model) if isinstance(body, ChatRequest) else None
-        )
+        self.model = model
+        self.base_model = model.base_model
+        self.tools = body.declared if isinstance(body, ChatRequest) else []
         self.prompts = [
             _Prompt(request, [ReplyStream(self.base_model, request) for _ in range(request.count)])
-            for request in sampling_requests(body, weights, self.base_model)
+            for request in requests
         ]
         self.id = f"{'chatcmpl' if self.chat else 'cmpl'}-{secrets.token_hex(12)}"
         self.created = int(time.time())
@@ -104,18 +126,25 @@ class _Completion:
             raise ConnectionResetError("the client has gone")
         for prompt in self.prompts:
             if prompt.done.done():
-                prompt.result = prompt.done.result()
-        return all(prompt.done.done() for prompt in self.prompts)
+                prompt.result, prompt.ended = prompt.done.result(), True
+        return all(prompt.ended for prompt in self.prompts)
 
-    def choices(self, *, delta: bool) -> list[dict[str, Any]]:
+    async def choices(self, *, delta: bool) -> list[dict[str, Any]]:
         """Return new text since the last call, for each sequence that has any."""
+        choices = await asyncio.to_thread(self._fresh_choices, delta)
+        if self.tools:
+            await self._note_calls([c for c in choices if c["finish_reason"] == "stop"], delta)
+        return choices
+
+    def _fresh_choices(self, delta: bool) -> list[dict[str, Any]]:
         choices: list[dict[str, Any]] = []
         for at, prompt in enumerate(self.prompts):
-            if prompt.result is None:
+            # `wait` sets both: the end is not looked up in between.
+            ended = prompt.ended
+            # A call is known at its end.
+            if prompt.result is None or prompt.told or (self.tools and not ended):
                 continue
-            ended = prompt.done.done()
-            if self._read_calls is not None and not ended:
-                continue  # What is a call is known at its end.
+            prompt.told = ended
             pairs = zip(prompt.replies, prompt.result.sequences, strict=True)
             for index, (reply, sequence) in enumerate(pairs, at * len(prompt.replies)):
                 start = reply.tokens
@@ -124,7 +153,6 @@ class _Completion:
                     choice = self._choice(prompt, sequence, slice(start, reply.tokens), text, delta)
                     if ended:
                         choice["finish_reason"] = "stop" if sequence.stopped else "length"
-                        self._note_calls(choice, delta)
                     choices.append({"index": index, **choice})
         return choices
 
@@ -145,21 +173,26 @@ class _Completion:
         choice["token_ids"] = sequence.tokens[fresh].tolist()
         return choice
 
-    def _note_calls(self, choice: dict[str, Any], delta: bool) -> None:
-        """Move the calls of a whole reply from its text to where clients look for them."""
-        if self._read_calls is None or choice["finish_reason"] != "stop":
-            return
-        message = choice["delta" if delta else "message"]
-        words, read = self._read_calls(message["content"])
-        calls: list[dict[str, Any]] = [
-            {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": call._asdict()}
-            for call in read
+    async def _note_calls(self, choices: list[dict[str, Any]], delta: bool) -> None:
+        """Move the calls of whole replies from their text to where clients look for them."""
+        messages = [choice["delta" if delta else "message"] for choice in choices]
+        replies = [
+            (message["content"], choice["token_ids"])
+            for message, choice in zip(messages, choices, strict=True)
         ]
-        if delta:
-            calls = [{"index": index, **call} for index, call in enumerate(calls)]
-        if calls:
-            choice["finish_reason"] = "tool_calls"
-            message |= {"content": words or None, "tool_calls": calls}
+        said = await self._form.read_calls(replies, self.tools)
+        for choice, message, (words, read) in zip(choices, messages, said, strict=True):
+            calls: list[dict[str, Any]] = [
+                {
+                    **({"index": index} if delta else {}),
+                    **{"id": f"call_{secrets.token_hex(12)}", "type": "function"},
+                    "function": call._asdict(),
+                }
+                for index, call in enumerate(read)
+            ]
+            if calls:
+                choice["finish_reason"] = "tool_calls"
+                message |= {"content": words or None, "tool_calls": calls}
 
     def usage(self) -> dict[str, int]:
         """Return the number of tokens."""
@@ -187,12 +220,26 @@ class _Completion:
 
 async def _complete(request: web.Request, service: Service, kind: type[Body]) -> Answer:
     body: Body = await read_body(request, kind)
-    with _Completion(service, body) as completion:
+    if body.model.startswith(CHECKPOINT_SCHEME):
+        model, weights = service.weights_of(body.model)
+    else:
+        model, weights = service.model(body.model), BASE
+    form = request.app[FORMATS][model.name]
+    # Many may wait for a thread.
+    give_back = service.ledger.take(PARSED * len(request[BODY]), "a prompt")
+    try:
+        requests = await asyncio.get_running_loop().run_in_executor(
+            _THREADS, sampling_requests, body, weights, model.base_model, form
+        )
+    finally:
+        give_back()
+    with _Completion(service, body, model, form, requests) as completion:
         if body.stream:
             return await _stream(request, completion)
         while not await completion.wait(request, streaming=False):
             pass
-        answer = completion.envelope(completion.choices(delta=False), streaming=False)
+        choices = await completion.choices(delta=False)
+        answer = completion.envelope(choices, streaming=False)
         answer["usage"] = completion.usage()
         return answer
 
@@ -218,7 +265,7 @@ async def _pieces(request: web.Request, completion: _Completion) -> AsyncIterato
     ended = False
     while not ended:
         ended = await completion.wait(request, streaming=True)
-        choices = completion.choices(delta=True)
+        choices = await completion.choices(delta=True)
         if choices:
             yield json.dumps(completion.envelope(choices, streaming=True))
     options = completion.body.stream_options

@@ -1,4 +1,4 @@
-"""Calls of tools in a chat, read in the form in which the model's template writes them.
+"""Calls of tools in a reply, found by one linear scan in the form that the model's template writes.
 
 The forms are JSON between `<tool_call>` tags (Qwen3, Hermes), function and parameter tags between
 them (Qwen3-Coder, Qwen3.5), and JSON alone (Llama 3). A template has the form that reads back the
@@ -6,7 +6,6 @@ call that it was made to write.
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile, zip_longest
 from typing import Any, NamedTuple
@@ -16,17 +15,18 @@ Spec = Mapping[str, Any]
 Render = Callable[[list[dict[str, Any]], Sequence[Spec]], str]
 """Renders messages after declared tools, as text without special tokens; after a message of the
 user up to where the reply begins."""
+Form = Callable[[str], tuple[list[str], list[str]]]
+"""Divides a reply into the words around its calls and the bodies of the calls."""
+Kinds = Mapping[str, Mapping[str, Any]]
+"""The type of each parameter of each function, where its schema has one."""
 
-_TAGGED = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
-_ALONE = re.compile(r"\A\s*(\{.*\})\s*\Z", re.DOTALL)
-_FUNCTION = re.compile(r"<function=([^>\n]+)>(.*)</function>", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
-_ASKED: dict[str, Any] = {"role": "user", "content": "Begin."}
+_FUNCTION, _FUNCTION_END, _PARAMETER = "<function=", "</function>", "<parameter="
 _ARGUMENTS: dict[str, Any] = {"count": 3, "why": "so it is"}
-_PROBE = {"name": "probe", "arguments": _ARGUMENTS}
+_ASKED: dict[str, Any] = {"role": "user", "content": "Begin."}
+_CALL = {"name": "probe", "arguments": _ARGUMENTS}
 _CALLED = {
     **{"role": "assistant", "content": ""},
-    "tool_calls": [{"id": "call_0", "type": "function", "function": _PROBE}],
+    "tool_calls": [{"id": "call_0", "type": "function", "function": _CALL}],
 }
 
 
@@ -41,25 +41,122 @@ Said = tuple[str, list[FunctionCall]]
 """The words of a reply, and its calls."""
 
 
-def split(text: str, block: re.Pattern[str], tools: Sequence[Spec]) -> Said:
+def split(text: str, form: Form, kinds: Kinds) -> Said:
     """Return the words of a reply and its calls; if one is unreadable, all of it as words.
 
     Args:
         text: the reply.
-        block: see `form_of`.
-        tools: as declared.
+        form: see `form_of`.
+        kinds: see `kinds_of`.
     """
-    calls = [_read(match[1], tools) for match in block.finditer(text)]
+    words, bodies = form(text)
+    try:
+        calls = [_read(body.strip(), kinds) for body in bodies]
+    except RecursionError:  # arguments too deep to be written again
+        return text, []
     readable = [call for call in calls if call is not None]
     if not calls or len(readable) < len(calls):
         return text, []
-    return block.sub("", text).strip(), readable
+    return "".join(words).strip(), readable
 
 
-def _read(body: str, tools: Sequence[Spec]) -> FunctionCall | None:
-    if tags := _FUNCTION.fullmatch(body):
-        return _read_tags(tags[1].strip(), tags[2], tools)
-    call = value_of(body)
+def kinds_of(tools: Sequence[Spec]) -> Kinds:
+    """Return the types of the parameters of tools whose schemas `check_parameters` accepts."""
+    functions = [tool["function"] for tool in tools]
+    return {
+        function["name"]: {
+            name: schema.get("type")
+            for name, schema in function.get("parameters", {}).get("properties", {}).items()
+            if isinstance(schema, dict)
+        }
+        for function in functions
+    }
+
+
+def check_parameters(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a function's parameters.
+
+    Raises:
+        ValueError: if its properties are no object that maps names to schemas.
+    """
+    properties = schema.get("properties", {})
+    if not isinstance(properties, dict):
+        raise ValueError(f"properties must be an object, got {json.dumps(properties)[:99]}")
+    for name, one in properties.items():
+        # `true` allows any value, in JSON Schema.
+        if not isinstance(one, dict | bool):
+            raise ValueError(
+                f"the schema of property {name[:99]!r} must be an object, true or false, got "
+                f"{json.dumps(one)[:99]}"
+            )
+    return schema
+
+
+def value_of(text: str) -> Any:
+    """Return the value of JSON; of other text, the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def check_declares(render: Render, tools: Sequence[Spec]) -> None:
+    """Check that the template tells the model of tools.
+
+    Raises:
+        ValueError: if it does not.
+        Exception: whatever the template does.
+    """
+    if render([_ASKED], tools) == render([_ASKED], []):
+        raise ValueError("it declares none")
+
+
+def form_of(render: Render, tools: Sequence[Spec]) -> Form:
+    """Return the form in which the template writes calls.
+
+    Raises:
+        ValueError: if it is none of those that are read.
+        Exception: whatever the template does.
+    """
+    before, after = (render(said, tools) for said in ([_ASKED], [_ASKED, _CALLED]))
+    # The prompt may end in a tag that a call does not begin with: whole lines are compared.
+    lines = zip_longest(*(text.splitlines(keepends=True) for text in (after, before)))
+    reply = "".join(line or "" for line, _ in dropwhile(lambda pair: pair[0] == pair[1], lines))
+    for form in (_tagged, _alone):
+        if split(reply, form, {})[1] == [FunctionCall("probe", json.dumps(_ARGUMENTS))]:
+            return form
+    raise ValueError("it has calls in a form that is not read")
+
+
+def _tagged(text: str) -> tuple[list[str], list[str]]:
+    return _between(text, "<tool_call>", "</tool_call>")
+
+
+def _alone(text: str) -> tuple[list[str], list[str]]:
+    body = text.strip()
+    return ([], [body]) if body.startswith("{") and body.endswith("}") else ([text], [])
+
+
+def _between(text: str, opening: str, closing: str) -> tuple[list[str], list[str]]:
+    """Return what lies outside and what lies inside pairs of tags; each place is read once."""
+    outside, inside, at = [], [], 0
+    while (start := text.find(opening, at)) >= 0:
+        if (end := text.find(closing, start + len(opening))) < 0:
+            break
+        outside.append(text[at:start])
+        inside.append(text[start + len(opening) : end])
+        at = end + len(closing)
+    return [*outside, text[at:]], inside
+
+
+def _read(body: str, kinds: Kinds) -> FunctionCall | None:
+    if body.startswith(_FUNCTION) and body.endswith(_FUNCTION_END):
+        return _read_tags(body.removeprefix(_FUNCTION).removesuffix(_FUNCTION_END), kinds)
+    return call_of(value_of(body))
+
+
+def call_of(call: Any) -> FunctionCall | None:
+    """Return the call that a JSON value stands for, if any."""
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):
         return None
     arguments = call.get("arguments", call.get("parameters", {}))
@@ -67,39 +164,19 @@ def _read(body: str, tools: Sequence[Spec]) -> FunctionCall | None:
     return FunctionCall(call["name"], written)
 
 
-def _read_tags(name: str, body: str, tools: Sequence[Spec]) -> FunctionCall:
+def _read_tags(body: str, kinds: Kinds) -> FunctionCall | None:
     """Values are text; those of other types than strings are read as JSON, if they are any."""
-    functions = {tool["function"]["name"]: tool["function"] for tool in tools}
-    schemas = functions.get(name, {}).get("parameters", {}).get("properties", {})
+    function, *_, written = head = body.partition(">")
+    (*_, rest), inside = _between(written, _PARAMETER, "</parameter>")
+    pairs = [one.partition(">") for one in inside]
+    if _PARAMETER in rest or any(
+        not name or "\n" in name or not end for name, end, _ in [head, *pairs]
+    ):
+        return None
+    types = kinds.get(function.strip(), {})
+    values = {name: value.removeprefix("\n").removesuffix("\n") for name, _, value in pairs}
     arguments = {
-        key: value if schemas.get(key, {}).get("type") == "string" else value_of(value)
-        for key, value in _PARAMETER.findall(body)
+        name: value if types.get(name) == "string" else value_of(value)
+        for name, value in values.items()
     }
-    return FunctionCall(name, json.dumps(arguments, ensure_ascii=False))
-
-
-def value_of(text: str) -> Any:
-    """Return the value of JSON; of what is none, the text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
-def form_of(render: Render, tools: Sequence[Spec]) -> re.Pattern[str]:
-    """Return what matches one call in replies that are written as the template writes them.
-
-    Raises:
-        ValueError: if it declares no tools, or has calls in another form.
-        Exception: whatever the template does.
-    """
-    before, after = (render(said, tools) for said in ([_ASKED], [_ASKED, _CALLED]))
-    if before == render([_ASKED], []):
-        raise ValueError("it declares none")
-    # The prompt may end in a tag that a call does not begin with: whole lines are compared.
-    lines = zip_longest(*(text.splitlines(keepends=True) for text in (after, before)))
-    reply = "".join(line or "" for line, _ in dropwhile(lambda pair: pair[0] == pair[1], lines))
-    for block in (_TAGGED, _ALONE):
-        if split(reply, block, [])[1] == [FunctionCall("probe", json.dumps(_ARGUMENTS))]:
-            return block
-    raise ValueError("it has calls in a form that is not read")
+    return FunctionCall(function.strip(), json.dumps(arguments, ensure_ascii=False))
