@@ -25,12 +25,12 @@ def conform(
     """
     require_extra("tinker", "tokengym conform")
     from tokengym.agents.cli.probe import judge_sampling
-    from tokengym.agents.conform.bench import Bench
-    from tokengym.agents.conform.trials import TRIALS, Finding, try_server
+    from tokengym.agents.conform.bench import TrialServer
+    from tokengym.agents.conform.trials import TRIALS, TrialFinding, try_server
     from tokengym.agents.execution.run_async import run_async
     from tokengym.agents.training.connection import Connection, ServiceTarget
 
-    bench = Bench(url, model)
+    bench = TrialServer(url, model)
     with Connection.open(ServiceTarget(model, url, local=False)):
         findings = run_async(try_server(bench, typer.echo, wait=wait))
     untried = len(TRIALS) - len(findings)
@@ -38,7 +38,7 @@ def conform(
         replies = [(one.prompt, one.tokens, [1] * len(one.tokens)) for one in bench.fresh]
         verdict, wrong = judge_sampling(Path(bench.model), replies)
         lack, note = (verdict, "") if wrong else ("", verdict)
-        findings.append(Finding("distribution", lack, note))
+        findings.append(TrialFinding("distribution", lack, note))
         typer.echo(str(findings[-1]))
     lacking = sum(bool(row.missing) for row in findings)
     typer.echo(f"{len(findings) - lacking} as promised, {lacking} not, {untried} not tried")

@@ -33,7 +33,7 @@ _WEIGHED = laid_out(_PROMPT, weights=_ONES_T)
 _REWARDED = laid_out(_PROMPT, logprobs=-_ONES_T, advantages=_ONES_T)
 
 
-class Bench:
+class TrialServer:
     """A server on trial. Methods raise where it does not do what they are named for.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, get_args
 import tinker
 
 from tokengym.agents.conform.answers import WAIT, Answers
-from tokengym.agents.conform.bench import REFUSALS, Bench
+from tokengym.agents.conform.bench import REFUSALS, TrialServer
 from tokengym.agents.training.connection import Connection, ServiceRefusedError, refusal
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.policy_trainers import service_session
@@ -28,10 +28,10 @@ class Trial(NamedTuple):
     name: str
     needs: tuple[str, ...]
     lack: str
-    ask: Callable[[Bench], Awaitable[Any]]
+    ask: Callable[[TrialServer], Awaitable[Any]]
 
 
-class Finding(NamedTuple):
+class TrialFinding(NamedTuple):
     """How a trial ended.
 
     Attributes:
@@ -63,47 +63,73 @@ _WHOLE = "replies come from the whole distribution"
 _RATIO = "ratios are 1 only where the whole distribution is sampled at temperature 1"
 
 TRIALS: tuple[Trial, ...] = (
-    Trial("connection", (), "nothing can be asked", Bench.connect),
-    Trial("model", ("connection",), "nothing can be trained", Bench.find_model),
-    Trial("training run", ("model",), "nothing can be trained", Bench.start_run),
-    *(Trial(f"loss {loss}", _RUN, _LOSS, partial(Bench.loss, name=loss)) for loss in _LOSSES),
-    Trial("weights for sampling", _RUN, "nothing can be sampled", Bench.save_weights),
-    Trial("samples", ("weights for sampling",), "nothing can be sampled", Bench.sample),
-    Trial("seed", _SAMPLES, "a run does not repeat", Bench.repeat),
-    Trial("temperature 0", _SAMPLES, "greedy policies are not greedy", Bench.sample_greedily),
-    Trial("top_k", _GREEDY, _WHOLE, partial(Bench.truncate, top_k=1)),
-    Trial("top_p", _GREEDY, _WHOLE, partial(Bench.truncate, top_p=1e-6)),
-    Trial("stop", _GREEDY, "replies run on to their longest", Bench.stop),
+    Trial("connection", (), "nothing can be asked", TrialServer.connect),
+    Trial("model", ("connection",), "nothing can be trained", TrialServer.find_model),
+    Trial("training run", ("model",), "nothing can be trained", TrialServer.start_run),
+    *(Trial(f"loss {loss}", _RUN, _LOSS, partial(TrialServer.loss, name=loss)) for loss in _LOSSES),
+    Trial("weights for sampling", _RUN, "nothing can be sampled", TrialServer.save_weights),
+    Trial("samples", ("weights for sampling",), "nothing can be sampled", TrialServer.sample),
+    Trial("seed", _SAMPLES, "a run does not repeat", TrialServer.repeat),
+    Trial("temperature 0", _SAMPLES, "greedy policies are not greedy", TrialServer.sample_greedily),
+    Trial("top_k", _GREEDY, _WHOLE, partial(TrialServer.truncate, top_k=1)),
+    Trial("top_p", _GREEDY, _WHOLE, partial(TrialServer.truncate, top_p=1e-6)),
+    Trial("stop", _GREEDY, "replies run on to their longest", TrialServer.stop),
     Trial(
-        "compute_logprobs", _SAMPLES, "no penalty to a reference, no teacher", Bench.score_prompt
+        "compute_logprobs",
+        _SAMPLES,
+        "no penalty to a reference, no teacher",
+        TrialServer.score_prompt,
     ),
-    Trial("topk_prompt_logprobs", _SAMPLES, "no alternatives to a token", Bench.score_alternatives),
-    Trial("gap", ("loss cross_entropy", "samples"), "ratios of fresh samples are not 1", Bench.gap),
-    Trial("logprobs under top_k", _GAP, _RATIO, partial(Bench.gap, top_k=2)),
-    Trial("logprobs under temperature", _GAP, _RATIO, partial(Bench.gap, temperature=0.5)),
-    Trial("optim_step", _RUN, "nothing can be trained", Bench.optim_step),
-    Trial("gap after steps", ("gap", "optim_step"), "samples are stale", Bench.gap_after_steps),
-    Trial("save_state", _RUN, "a run cannot be resumed", Bench.save_state),
-    Trial("resume", _STATE, "a run cannot be resumed", Bench.resume),
-    Trial("weights_info", _STATE, "lost states are found late", Bench.find_state),
-    Trial("ttl_seconds", _STATE, "old states stay", Bench.limit_state),
-    Trial("delete", _STATE, "old states stay", Bench.delete_state),
-    Trial("refuses an unknown model", _RUN, "another model may be trained", Bench.refuse_model),
-    Trial("refuses an unknown token", _SAMPLES, "mistakes are trained on", Bench.refuse_token),
-    Trial("refuses a deleted state", ("delete",), "a run resumes from nothing", Bench.refuse_state),
+    Trial(
+        "topk_prompt_logprobs",
+        _SAMPLES,
+        "no alternatives to a token",
+        TrialServer.score_alternatives,
+    ),
+    Trial(
+        "gap",
+        ("loss cross_entropy", "samples"),
+        "ratios of fresh samples are not 1",
+        TrialServer.gap,
+    ),
+    Trial("logprobs under top_k", _GAP, _RATIO, partial(TrialServer.gap, top_k=2)),
+    Trial("logprobs under temperature", _GAP, _RATIO, partial(TrialServer.gap, temperature=0.5)),
+    Trial("optim_step", _RUN, "nothing can be trained", TrialServer.optim_step),
+    Trial(
+        "gap after steps", ("gap", "optim_step"), "samples are stale", TrialServer.gap_after_steps
+    ),
+    Trial("save_state", _RUN, "a run cannot be resumed", TrialServer.save_state),
+    Trial("resume", _STATE, "a run cannot be resumed", TrialServer.resume),
+    Trial("weights_info", _STATE, "lost states are found late", TrialServer.find_state),
+    Trial("ttl_seconds", _STATE, "old states stay", TrialServer.limit_state),
+    Trial("delete", _STATE, "old states stay", TrialServer.delete_state),
+    Trial(
+        "refuses an unknown model", _RUN, "another model may be trained", TrialServer.refuse_model
+    ),
+    Trial(
+        "refuses an unknown token", _SAMPLES, "mistakes are trained on", TrialServer.refuse_token
+    ),
+    Trial(
+        "refuses a deleted state",
+        ("delete",),
+        "a run resumes from nothing",
+        TrialServer.refuse_state,
+    ),
     # Late: the SDK takes no more requests for a training run where this failed.
-    Trial("custom loss", ("loss cross_entropy",), "no losses of one's own", Bench.custom_loss),
-    Trial(_UNLOAD, _RUN, "it holds the adapters of runs that ended", Bench.unload),
+    Trial(
+        "custom loss", ("loss cross_entropy",), "no losses of one's own", TrialServer.custom_loss
+    ),
+    Trial(_UNLOAD, _RUN, "it holds the adapters of runs that ended", TrialServer.unload),
 )
 """All trials, in order; together they use about 20,000 tokens."""
 
 
 async def try_server(
-    bench: Bench,
+    bench: TrialServer,
     tell: Callable[[str], None],
     needed: Collection[str] | None = None,
     wait: float = WAIT,
-) -> list[Finding]:
+) -> list[TrialFinding]:
     """Try a server, and tell how each trial ends as it does.
 
     Args:
@@ -117,7 +143,7 @@ async def try_server(
         how each trial ended; those whose needs are not met are left out.
     """
     chosen, answers = _with_needs(needed), Answers(tell, wait)
-    findings: list[Finding] = []
+    findings: list[TrialFinding] = []
     passed: set[str] = set()
     stopped = False
     with answers.listening():
@@ -145,21 +171,21 @@ async def require_server(job: Job, connection: Connection, tell: Callable[[str],
     needed = ["optim_step", "samples", "stop", "save_state", f"loss {loss}"]
     needed += ["loss cross_entropy"] if job.learning.warm_start else []
     needed += ["compute_logprobs"] if job.learning.kl or job.teacher else []
-    bench = Bench(connection.base_url, connection.model, job.config.lora_rank, loss)
+    bench = TrialServer(connection.base_url, connection.model, job.config.lora_rank, loss)
     for row in await try_server(bench, tell, needed):
         if row.missing and row.name != _UNLOAD:
             lack = f"{row.name} ({row.missing})"
             raise ServiceRefusedError(f"the service lacks what the run needs: {lack}")
 
 
-async def _outcome(trial: Trial, bench: Bench, answers: Answers) -> Finding:
+async def _outcome(trial: Trial, bench: TrialServer, answers: Answers) -> TrialFinding:
     """Make a trial, and return how it ended."""
     try:
         note = await answers.bounded(trial.ask(bench)) or ""
     except (ServiceRefusedError, *REFUSALS) as error:
         missing = refusal(error) or type(error).__name__
-        return Finding(trial.name, missing[:_REASON], trial.lack, answers.last)
-    return Finding(trial.name, "", note[:_REASON], answers.last)
+        return TrialFinding(trial.name, missing[:_REASON], trial.lack, answers.last)
+    return TrialFinding(trial.name, "", note[:_REASON], answers.last)
 
 
 def _with_needs(names: Collection[str] | None) -> set[str]:

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 from tests.training.faulty_service import failing
 from tests.training.foreign import serving_less
 from tokengym.agents.cli import app
-from tokengym.agents.conform.bench import Bench
-from tokengym.agents.conform.trials import TRIALS, Finding, require_server, try_server
+from tokengym.agents.conform.bench import TrialServer
+from tokengym.agents.conform.trials import TRIALS, TrialFinding, require_server, try_server
 from tokengym.agents.evaluation.experiment import run_experiment
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.connection import Connection, ServiceRefusedError
@@ -35,10 +35,10 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 SMALL = preset("forecast", steps=1, groups_per_batch=2, group_size=2, evaluation_tasks=2)
 
 
-def found(url: str, wait: float = 60.0) -> tuple[dict[str, Finding], list[str]]:
+def found(url: str, wait: float = 60.0) -> tuple[dict[str, TrialFinding], list[str]]:
     """Return how each trial ended, and what was told."""
     told: list[str] = []
-    rows = asyncio.run(try_server(Bench(url, ""), told.append, wait=wait))
+    rows = asyncio.run(try_server(TrialServer(url, ""), told.append, wait=wait))
     return {row.name: row for row in rows}, told
 
 

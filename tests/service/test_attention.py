@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tokengym.agents.service.engine.attention import Decoding, Group, Packed, Reading
+from tokengym.agents.service.engine.attention import Decoding, Group, KeptPass, Packed
 from tokengym.agents.service.engine.attention_dtype import TILE
 
 HEADS, KV_HEADS, WIDTH = 6, 2, 16
@@ -93,7 +93,7 @@ def test_read_and_decoded_rows_are_those_of_training(dtype: torch.dtype, limit: 
                 torch.cat([part[:, :, start : start + n] for n in counts], 2)
                 for part in (query, key, value)
             )
-            state = Reading([states], [s for s, _ in reads], [start] * len(reads), counts)
+            state = KeptPass([states], [s for s, _ in reads], [start] * len(reads), counts)
             read = state.attend(0, q, k, v, 0.25).split(counts, 2)
             for n, part in zip(counts, read, strict=True):
                 assert float((part - trained[:, :, start : start + n]).abs().max()) <= limit

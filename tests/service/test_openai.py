@@ -127,7 +127,10 @@ def test_a_stream_adds_up_to_the_answer(
     (expected,) = whole.choices
     assert text == expected.message.content
     assert tokens == expected.token_ids
-    assert logprobs == expected.logprobs.content
+    # The second request reads a kept prompt: log-probabilities may differ in the last digits.
+    assert [entry.token for entry in logprobs] == [e.token for e in expected.logprobs.content]
+    for entry, other in zip(logprobs, expected.logprobs.content, strict=True):
+        assert entry.logprob == pytest.approx(other.logprob, abs=1e-5)
     assert all(len(entry.top_logprobs) == 2 for entry in logprobs)
     assert reasons[-1] == expected.finish_reason
     assert not any(reasons[:-1])

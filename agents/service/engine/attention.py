@@ -64,7 +64,7 @@ class Packed:
 
 
 @dataclass(frozen=True)
-class Reading:
+class KeptPass:
     """A forward pass over new tokens of several slots, laid out one after another.
 
     Attributes:
@@ -113,7 +113,7 @@ class Decoding:
     """A forward pass over one new token for each of R slots.
 
     Attributes:
-        states: as in `Reading`.
+        states: as in `KeptPass`.
         slots: int64 [R] of each.
         starts: int64 [R], how many tokens each slot holds before.
         apart: whether each row attends by itself, so that no other changes a bit of it.

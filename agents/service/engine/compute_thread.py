@@ -32,7 +32,7 @@ def client_of(owned_id: str) -> str:
     return owned_id.split(":", 1)[0]
 
 
-class Source(Protocol):
+class WorkSource(Protocol):
     """Work of several clients, such as sampling."""
 
     def waiting(self) -> Iterable[str]:
@@ -55,7 +55,7 @@ class ComputeThread:
         self._wake = threading.Condition()
         self._callbacks: deque[Callable[[], None]] = deque()
         self._operations = _Operations()
-        self._sources: tuple[Source, ...] = (self._operations,)
+        self._sources: tuple[WorkSource, ...] = (self._operations,)
         # Seconds that clients have had of each source. Who comes, or comes back, starts with what
         # the least served has had: nobody saves up.
         self._served: dict[tuple[str, int], float] = {}
@@ -63,7 +63,7 @@ class ComputeThread:
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="compute", daemon=True)
 
-    def start(self, sources: Iterable[Source]) -> None:
+    def start(self, sources: Iterable[WorkSource]) -> None:
         """Start the thread; `sources` are the samplers."""
         self._sources += tuple(sources)
         self._thread.start()
@@ -143,11 +143,11 @@ class _Operations:
         self._queues.setdefault(client, deque()).append(operation)
 
     def waiting(self) -> Iterable[str]:
-        """See `Source.waiting`."""
+        """See `WorkSource.waiting`."""
         return self._queues
 
     def step(self, client: str) -> None:
-        """See `Source.step`."""
+        """See `WorkSource.step`."""
         queue = self._queues[client]
         for _ in queue[0]:
             return

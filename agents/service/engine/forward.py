@@ -123,7 +123,7 @@ def packed_forward(
     )
 
 
-class Score(NamedTuple):
+class TokenScores(NamedTuple):
     """A model's scores of one sequence of length n.
 
     Attributes:
@@ -145,7 +145,7 @@ def score(
     sequences: Sequence[Tokens],
     topk: Sequence[int] = (),
     targets: Sequence[NDArray[np.int64] | None] = (),
-) -> list[Score]:
+) -> list[TokenScores]:
     """Score sequences under a model, without gradients.
 
     Args:
@@ -155,7 +155,7 @@ def score(
         targets: token ids [n - 1, K] to score at each place of a sequence but the first, -1 for
             none; None, or left out, for no such tokens.
     """
-    results: dict[int, Score] = {}
+    results: dict[int, TokenScores] = {}
     for part in scored(forward, sequences, topk, targets):
         results.update(part)
     return [results[index] for index in range(len(sequences))]
@@ -166,7 +166,7 @@ def scored(
     sequences: Sequence[Tokens],
     topk: Sequence[int] = (),
     targets: Sequence[NDArray[np.int64] | None] = (),
-) -> Iterator[dict[int, Score]]:
+) -> Iterator[dict[int, TokenScores]]:
     """Yield what `score` returns a batch at a time, by index."""
     topk, targets = topk or [0] * len(sequences), targets or [None] * len(sequences)
     for groups in forward.plan(sequences):
@@ -183,7 +183,7 @@ def _score_batch(
     sequences: Sequence[Tokens],
     topk: Sequence[int],
     targets: Sequence[NDArray[np.int64] | None],
-) -> dict[int, Score]:
+) -> dict[int, TokenScores]:
     members = list(batch.node_of)
     ends = np.cumsum([len(batch.node_of[member]) for member in members])
     # What follows a sequence is unknown: zero stands for it, and its value is not used.
@@ -215,11 +215,11 @@ def _score_batch(
             asked = target_ids[index]
             picked = logprobs[rows[:, None], np.maximum(asked, 0)].cpu().numpy()
             target_values[index] = np.where(asked >= 0, picked, 0.0)
-    results: dict[int, Score] = {}
+    results: dict[int, TokenScores] = {}
     for member, end in zip(members, ends.tolist(), strict=True):
         own, k = slice(end - len(sequences[member]), end - 1), topk[member]
         own_targets = targets[member]
-        results[member] = Score(
+        results[member] = TokenScores(
             np.append(np.float32(np.nan), values[own]),
             last[end],
             # The first token has nothing before it: the SDK reads (0, -99999) as "not computed".

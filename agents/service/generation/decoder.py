@@ -17,7 +17,7 @@ from transformers import DynamicCache
 from tokengym.agents.service.engine.attention import (
     AttentionState,
     Decoding,
-    Reading,
+    KeptPass,
     attending,
     hidden_states,
 )
@@ -320,7 +320,7 @@ class KeptDecoder:
         counts = [len(tokens) for tokens in new]
         positions = [np.arange(s, s + n) for s, n in zip(starts, counts, strict=True)]
         ids, at = np.concatenate(new).astype(np.int64), np.concatenate(positions)
-        state = Reading(self._states, slots, starts, counts)
+        state = KeptPass(self._states, slots, starts, counts)
         row, where = torch.from_numpy(ids)[None], torch.from_numpy(at)[None]
         logits = self._run(state, row, where, torch.from_numpy(np.cumsum(counts) - 1))
         for slot, prompt in items:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tokengym.agents.service.engine.forward import Score
+from tokengym.agents.service.engine.forward import TokenScores
 from tokengym.agents.service.engine.groups import Tokens
 from tokengym.agents.service.generation.token_sampling import TokenSampling, sequence_key
 
@@ -82,7 +82,7 @@ class SampleResult:
     """The result of a sampling request, with the scores of its prompt if any are wanted."""
 
     sequences: list[Sequence]
-    scores: Score | None = None
+    scores: TokenScores | None = None
 
 
 @dataclass(eq=False)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tokengym.agents.service.engine.forward import PackedForward, Score, scored
+from tokengym.agents.service.engine.forward import PackedForward, TokenScores, scored
 from tokengym.agents.service.generation.decoder import Decoder
 from tokengym.agents.service.generation.jobs import (
     SampleRequest,
@@ -285,7 +285,7 @@ class Sampler:
                 self._take_scores(jobs[member], scores)
             yield
 
-    def _take_scores(self, job: SamplingJob, scores: Score) -> None:
+    def _take_scores(self, job: SamplingJob, scores: TokenScores) -> None:
         # The logits are as many as the vocabulary has tokens, and of no more use.
         job.result.scores = scores._replace(last=scores.last.new_empty(0))
         if job.request.max_tokens == 1:

@@ -92,7 +92,7 @@ class Function(_Part):
     strict: bool | None = pydantic.Field(None, exclude=True)
 
 
-class Tool(_Part):
+class ToolPart(_Part):
     """A tool of a request."""
 
     type: Literal["function"]
@@ -154,7 +154,7 @@ class ChatRequest(Sampling):
     max_completion_tokens: int | None = None
     logprobs: bool | None = None
     top_logprobs: int = 0
-    tools: list[Tool] = []
+    tools: list[ToolPart] = []
     tool_choice: Any = "auto"
     parallel_tool_calls: Literal[True] | None = None
 
