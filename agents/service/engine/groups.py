@@ -98,7 +98,8 @@ def _grouped(sequences: Sequence[Tokens], most: int) -> Iterator[TokenGroup]:
         if members:
             # Of each sequence a position is left: of equal ones the last tokens.
             common = common_length(sequences[members[0]][:-1], sequences[member][:-1])
-            common = min([common, *([shared] if len(members) > 1 else [])])
+            if len(members) > 1:
+                common = min(common, shared)
             joined = TokenGroup([*members, member], common)
             saves = len(members) * common > (len(members) - 1) * shared
             if common >= MIN_SHARED and saves and joined.positions(sequences) <= most:

@@ -82,10 +82,10 @@ def read_source(recipe: Recipe, inputs: Inputs, steps: Steps) -> SourceRead:
             withheld.update(notes["withheld"])
             if notes["skipped"]:
                 skipped.setdefault(name, []).extend(notes["skipped"])
-    sources = [(parts["works"], ("year", *TEXT_TYPES))]
+    sources: list[tuple[list[Path], tuple[str, ...]]] = [(parts["works"], ("year", *TEXT_TYPES))]
     if "scores" in parts:
-        sources = [(parts["scores"], ("year", "tenth", "median", "team"))]
-        sources.append((parts["works"], (*TEXT_TYPES,)))
+        of_scores = (parts["scores"], ("year", "tenth", "median", "team"))
+        sources = [of_scores, (parts["works"], tuple(TEXT_TYPES))]
     citing = parts.get("citations", parts["works"])
     numbers = steps.run_one("number papers", "numbers", number_papers, sources)
     graph = steps.run_one("build graph", "graph", build_graph, numbers, citing)
