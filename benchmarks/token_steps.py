@@ -3,7 +3,7 @@
 Conversations of 20 turns of one world, with the same renderer and tokenizer for both. The texts
 differ from conversation to conversation, so that caches do not help. Both sides are means of
 processor time: the cookbook renders in threads, whose waits would count as time otherwise. Run it
-with `python benchmarks/token_steps.py`; it takes a minute and exits with 1 if a target is missed.
+with `python -m benchmarks.token_steps`; it takes a minute and exits with 1 if a target is missed.
 """
 
 import argparse

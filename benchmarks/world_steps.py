@@ -1,10 +1,10 @@
 """Text steps per second of every world and the time to draw a Task, compared with CartPole-v1.
 
-    python benchmarks/world_steps.py            every world, its first level
-    python benchmarks/world_steps.py --all      every level
-    python benchmarks/world_steps.py --all energy
-    python benchmarks/world_steps.py --guard    fail if steps have become slower
-    python benchmarks/world_steps.py --all --markdown docs/results.md
+    python -m benchmarks.world_steps            every world, its first level
+    python -m benchmarks.world_steps --all      every level
+    python -m benchmarks.world_steps --all energy
+    python -m benchmarks.world_steps --guard    fail if steps have become slower
+    python -m benchmarks.world_steps --all --markdown docs/results.md
 
 Three figures stand side by side, each with its like: the world alone on stored Tasks beside
 CartPole's class alone; the environment of `gymnasium.make`, whose every `reset` draws a new Task,
