@@ -1,14 +1,18 @@
 """Checks and ladders as tables."""
 
-from tokengym.agents.check.level_check import LevelCheck
+from typing import TYPE_CHECKING
+
 from tokengym.agents.reports.report import Table
 from tokengym.agents.scale.ladder import LevelLadder
 from tokengym.rewards.skill import describe_skill
 
+if TYPE_CHECKING:  # its laws need the extra `testing`, ladders do not
+    from tokengym.agents.check.level_check import LevelCheck
+
 RUNGS_HEADER = ("kind", "rung", "source", "lines", "ms per Task", "gain", "solved", "gap / SD")
 
 
-def check_table(found: LevelCheck) -> Table:
+def check_table(found: "LevelCheck") -> Table:
     """Lay out what the policies of a level earn, the best last, and its laws."""
     title = f"{found.world} {found.level}"
     if (scale := found.scale) is None:

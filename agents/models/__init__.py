@@ -1,6 +1,16 @@
-"""Language models by name: directories, GGUF files, the Hugging Face hub, and a reference model."""
+"""Language models by name: directories, GGUF files, the Hugging Face hub, and a reference model.
+
+What needs the extra `tinker` is imported when it is first used: the base install reads `files`.
+"""
+
+from typing import TYPE_CHECKING
 
 from tokengym.agents.models.files import ModelError, ModelUnavailableError
-from tokengym.agents.models.resolve import is_model_name, resolve_model
+from tokengym.lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from tokengym.agents.models.resolve import is_model_name, resolve_model
 
 __all__ = ["ModelError", "ModelUnavailableError", "is_model_name", "resolve_model"]
+
+__getattr__ = lazy_attributes(__name__)
