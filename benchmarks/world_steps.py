@@ -68,7 +68,7 @@ class Ratios(NamedTuple):
 GUARDED = {
     ("forecast", "easy"): Ratios(0.98, 0.019, 0.44),
     ("energy", "small"): Ratios(0.68, 0.044, 0.54),
-    ("disruption", "L2"): Ratios(0.33, 0.019, 0.041),
+    ("disruption", "L2"): Ratios(0.254, 0.019, 0.080),
     ("warehouse", "pick"): Ratios(0.87, 0.011, 0.5),
 }
 """As measured when they were last made faster or slower."""
