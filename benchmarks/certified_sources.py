@@ -1,4 +1,4 @@
-"""What the public table certifies beside the sources that ship: packages, solvers and prompts.
+"""Targets of the public table beside the sources that ship: packages, solvers and prompts.
 
     python -m benchmarks.certified_sources prompts     writes rows for graders that bring none
     benchmarks/certified_sources.py:Gem --option name=game:Mastermind-v0-hard
@@ -250,14 +250,14 @@ def choice(rng: random.Random) -> dict[str, Any]:
 
 
 def needle(rng: random.Random) -> dict[str, Any]:
-    """A name that the text says, as NeMo Gym's server of RULER is told."""
+    """A name in the text, in the form of NeMo Gym's server of RULER."""
     row = place(rng)
     sent = {"responses_create_params": {"input": row["prompt"]}, "expected_answer": row["answer"]}
     return sent | {"outputs": [row["answer"]], "length": 100, "subset": "niah_single_1"}
 
 
 def graph(rng: random.Random) -> dict[str, Any]:
-    """Nodes that lead to a node, as NeMo Gym's server of walks in graphs is told."""
+    """Nodes that lead to a node, in the form of NeMo Gym's server of walks in graphs."""
     nodes = [f"node_{number}" for number in rng.sample(range(100), 8)]
     edges = {node: rng.sample([one for one in nodes if one != node], 3) for node in nodes}
     goal = rng.choice([to for several in edges.values() for to in several])
@@ -270,7 +270,7 @@ def graph(rng: random.Random) -> dict[str, Any]:
 
 
 def puzzle(rng: random.Random) -> dict[str, Any]:
-    """A whole number, as NeMo Gym's server of reasoning-gym is told."""
+    """A whole number, in the form of NeMo Gym's server of reasoning-gym."""
     row = product(rng)
     asked = row["prompt"][0]["content"]
     sent = {"responses_create_params": {"input": row["prompt"]}, "question": asked}
@@ -293,7 +293,7 @@ KINDS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
     "puzzles": puzzle,
     "texts/train": text,
 }
-"""What makes a row of each file."""
+"""Functions that make a row of each file."""
 
 
 def main() -> None:

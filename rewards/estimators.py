@@ -24,7 +24,7 @@ from tokengym.rewards.arrays import Flags, Floats
 
 
 class Batch(NamedTuple):
-    """What an estimator may read of N groups of G rollouts.
+    """N groups of G rollouts, as estimators read them.
 
     Attributes:
         values_NG: the values to compare, such as returns.

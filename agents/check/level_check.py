@@ -1,4 +1,4 @@
-"""What a level pays its named policies, and which laws it breaks.
+"""Returns of a level's named policies, and the laws that the level breaks.
 
 Measured on test Tasks of one role, the first; scripts play the others, and no model is needed.
 """
@@ -21,7 +21,7 @@ from tokengym.rewards.estimates import Estimate, mean_estimate
 
 @dataclass(frozen=True)
 class LevelCheck:
-    """What was found for one level.
+    """The check of one level.
 
     Attributes:
         world: id of the world.
@@ -68,7 +68,7 @@ class LevelCheck:
 
     @property
     def returns(self) -> dict[str, Estimate]:
-        """What each policy earns: on average over outcomes, where the level states that."""
+        """Returns by policy, as means over outcomes where the level states them."""
         policies = {} if self.scale is None else self.scale.returns
         return {name: mean_estimate(earned.used_T) for name, earned in policies.items()}
 

@@ -1,4 +1,4 @@
-"""What a job fills in when its worlds and model are known: the limit of a reply, learning rates.
+"""Settings that follow from a job's worlds and model: the limit of a reply, learning rates.
 
 A limit leaves room for the replies of scripted policies; rates are the cookbook's scaling by model
 size, with a limit for rewards.

@@ -1,4 +1,4 @@
-"""What a job takes where its user asked for nothing: the sizes of a world, from `presets.toml`."""
+"""Default settings of a job: the sizes of a world, from `presets.toml`."""
 
 import tomllib
 from collections.abc import Mapping, Sequence

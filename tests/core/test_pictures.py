@@ -178,7 +178,7 @@ def test_a_world_without_a_picture_is_refused_by_name(fresh_registry: None) -> N
 
 
 def dots(axes: Axes) -> dict[str, list[tuple[float, float]]]:
-    """What is marked, by its name in the legend: the probability and the line of each mark."""
+    """Marks by their name in the legend: the probability and the line of each."""
     return {
         str(line.get_label()): [
             (float(x), float(y)) for x, y in np.asarray(line.get_xydata(), float)

@@ -120,7 +120,7 @@ def test_an_estimator_declared_to_see_the_batch_does(name: str) -> None:
 
 @every
 def test_unbiased_estimators_expect_the_true_gradient(name: str) -> None:
-    """All groups of four of a softmax over three replies, of which one is rare and great."""
+    """All groups of four of a softmax over three replies, one of them rare with a high reward."""
     chances, payoffs, size = np.array([0.7, 0.25, 0.05]), np.array([0.1, 0.2, 5.0]), 4
     members = np.stack(np.meshgrid(*[range(3)] * size), axis=-1).reshape(-1, size)
     weights = chances[members].prod(axis=1)

@@ -13,7 +13,7 @@ from tokengym.envs.rollouts import Rollouts
 
 
 class WorldServerConfig(BaseResourcesServerConfig):
-    """What the server's block of a configuration says.
+    """The server's block of a configuration.
 
     Attributes:
         rollouts: the world and the role to play, as `Rollouts.of` reads them: `energy:small`.
