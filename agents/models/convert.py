@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from tokengym.agents.models.files import ModelError
-from tokengym.agents.models.tokenizer import special_ids, write_tokenizer
+from tokengym.agents.models.tokenizer import check_merges, special_ids, write_tokenizer
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")
 """Architectures whose conversion is tested, by their names in GGUF."""
+_ARCHITECTURE = "general.architecture"
 _LEFT_OUT = ("expert_count", "rope.scaling.factor")
 """Fields that transformers does not read as they are meant: experts, scaled rotary embeddings."""
 
@@ -51,6 +52,7 @@ def convert(path: Path, directory: Path) -> None:
             setattr(settings, f"{role}_token_id", tokens.get(role))
     write_tokenizer(metadata, directory, model.config.max_position_embeddings)
     model.save_pretrained(directory)
+    check_merges(metadata, directory)
 
 
 def _read(path: Path) -> tuple[Mapping[str, Any], int]:
@@ -61,8 +63,24 @@ def _read(path: Path) -> tuple[Mapping[str, Any], int]:
     """
     from gguf import GGUFReader
 
+    def check(architecture: object) -> None:
+        if architecture not in ARCHITECTURES:
+            raise ModelError(
+                f"{str(path)!r} is of the architecture {architecture!r}; "
+                f"only {', '.join(ARCHITECTURES)} can be read from GGUF"
+            )
+
     class Bounded(GGUFReader):
-        """A reader that ends with the file, however many entries an array claims."""
+        """A reader that ends with the file, and at an architecture that is not known.
+
+        The file ends it however many entries an array claims. The architecture comes first, before
+        what takes long to read: the tokens.
+        """
+
+        def _push_field(self, field: Any, *skip_sum: Any, **other: Any) -> int:
+            if field.name == _ARCHITECTURE:
+                check(field.contents())
+            return int(super()._push_field(field, *skip_sum, **other))
 
         def _get(self, offset: int, dtype: Any, count: int = 1, *order: Any, **other: Any) -> Any:
             if offset + int(count) * np.dtype(dtype).itemsize > len(self.data):
@@ -74,12 +92,8 @@ def _read(path: Path) -> tuple[Mapping[str, Any], int]:
         metadata = {name: field.contents() for name, field in reader.fields.items()}
     except (ValueError, LookupError, OverflowError, MemoryError) as error:
         raise ModelError(f"{str(path)!r} cannot be read as GGUF: {error}") from error
-    architecture = metadata.get("general.architecture")
-    if architecture not in ARCHITECTURES:
-        raise ModelError(
-            f"{str(path)!r} is of the architecture {architecture!r}; "
-            f"only {', '.join(ARCHITECTURES)} can be read from GGUF"
-        )
+    architecture = metadata.get(_ARCHITECTURE)
+    check(architecture)
     for name in _LEFT_OUT:
         if metadata.get(f"{architecture}.{name}"):
             raise ModelError(f"{str(path)!r} cannot be read: it has {name}")

@@ -118,6 +118,26 @@ def build_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer:
     return tokenizer
 
 
+def check_merges(metadata: Mapping[str, Any], directory: Path) -> None:
+    """Check that what transformers makes of a written tokenizer merges as the GGUF file says.
+
+    It makes some tokenizers anew, of another kind, by the model's architecture.
+
+    Raises:
+        ModelError: if it does not.
+    """
+    from transformers import AutoTokenizer
+
+    loaded: Any = AutoTokenizer.from_pretrained(directory)
+    model = json.loads(loaded.backend_tokenizer.to_str())["model"]
+    merges = [" ".join(pair) for pair in model.get("merges", ())]
+    if model["type"] != "BPE" or merges != list(metadata["tokenizer.ggml.merges"]):
+        raise ModelError(
+            f"transformers reads the tokenizer as {model['type']} with {len(merges):,} merges; the "
+            f"GGUF file has {len(metadata['tokenizer.ggml.merges']):,}, which it does not keep"
+        )
+
+
 def special_ids(metadata: Mapping[str, Any]) -> dict[str, int]:
     """Return the ids of the tokens with a role: any of bos, eos, unk and pad."""
     names = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}

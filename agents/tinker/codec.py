@@ -45,6 +45,10 @@ _PUBLISHERS = (
 """Whose models the cookbook lists."""
 _UNLISTED = "qwen3_instruct"
 """For models that the cookbook does not list: ChatML, which SmolLM2 and the small policy use."""
+_PLAIN_TEXT = "role_colon"
+"""For models without a chat format: it has no special tokens, and fits every tokenizer."""
+_MISFITS = (AssertionError, LookupError, TypeError, ValueError)
+"""Errors of a renderer whose special tokens a tokenizer lacks."""
 
 
 class RendererCodec:
@@ -105,21 +109,20 @@ class RendererCodec:
             reason = str(error).partition("\n")[0]
             raise OptionError(f"the codec {self.name!r} could not be made: {reason}") from error
         try:
-            loaded_renderer: Any = get_renderer(renderer, loaded, model_name=tokenizer)
-            self.stop: list[str] | list[int] = loaded_renderer.get_stop_sequences()
-            begun = rendered(loaded_renderer, [user("")])
+            loaded_renderer = _opened(renderer, loaded, tokenizer)
         except RendererError as error:
             raise OptionError(f"the codec {self.name!r} could not be made: {error}") from error
-        except (AssertionError, LookupError, TypeError, ValueError) as error:
+        except _MISFITS as error:
             raise OptionError(
                 f"the renderer {renderer!r} does not fit the tokenizer of {tokenizer}, which lacks "
-                f"tokens of its format; {renderer_for(tokenizer)!r} is for that model"
+                f"tokens of its format; {_fitting_renderer(loaded, tokenizer)!r} does"
             ) from error
         if keep_thinking:
             if not hasattr(loaded_renderer, "strip_thinking_from_history"):
                 raise OptionError(f"the renderer {renderer!r} strips no thinking from history")
             loaded_renderer.strip_thinking_from_history = False
         self.renderer: Renderer = loaded_renderer
+        self.stop: list[str] | list[int] = loaded_renderer.get_stop_sequences()
         self._before = [ChatMessage(role="system", content=system)] if system else []
         self.tokenizer = plain_tokenizer(loaded)
         self.vocab_size = self.tokenizer.vocab_size
@@ -138,6 +141,7 @@ class RendererCodec:
                 continue
             break
         self.append_only = self._turns is not None
+        begun = rendered(loaded_renderer, [user("")])
         self._opens_thinking = self.tokenizer.decode(begun).rstrip().endswith("<think>")
         self._affixes = self._find_affixes()
         self._results = self._declare_tools(system)
@@ -397,6 +401,25 @@ def recommended_renderer(model: str) -> str | None:
         except (ConfigurationError, KeyError, ValueError):
             continue
     return None
+
+
+def _fitting_renderer(tokenizer: Any, model: str) -> str:
+    """Return a renderer that fits a model's tokenizer: the recommended one if it does."""
+    for name in (renderer_for(model), _UNLISTED):
+        try:
+            _opened(name, tokenizer, model)
+        except _MISFITS:
+            continue
+        return name
+    return _PLAIN_TEXT
+
+
+def _opened(renderer: str, tokenizer: Any, model: str) -> Any:
+    """Return a renderer; one that does not fit raises one of `_MISFITS`."""
+    opened: Any = get_renderer(renderer, tokenizer, model_name=model)
+    opened.get_stop_sequences()
+    rendered(opened, [user("")])
+    return opened
 
 
 def _names(model: str) -> Iterator[str]:

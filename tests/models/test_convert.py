@@ -11,10 +11,11 @@ from gguf import GGMLQuantizationType as Kind
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from tests.models.tiny_gguf import tokens, write_gguf
+from tests.models.tiny_gguf import metadata, tokens, write_gguf
 from tokengym.agents.models import ModelError
 from tokengym.agents.models.convert import convert
 from tokengym.agents.models.files import check_model_directory
+from tokengym.agents.models.tokenizer import check_merges
 
 CASES = [
     ("llama", Kind.F32, False),
@@ -93,6 +94,34 @@ def test_what_cannot_be_converted_exactly_is_refused(
     file = write_gguf(tmp_path / "tiny.gguf", **arguments)
     with pytest.raises(ModelError, match=message):
         convert(file, converted)
+
+
+def test_an_architecture_is_refused_before_the_tokens_are_read(
+    tmp_path: Path, converted: Path
+) -> None:
+    file = write_gguf(tmp_path / "tiny.gguf", "gemma3")
+    content = file.read_bytes()
+    file.write_bytes(content[: content.index(b"tokenizer.ggml.tokens")])
+    with pytest.raises(ModelError, match="architecture 'gemma3'"):
+        convert(file, converted)
+
+
+def test_a_tokenizer_without_the_merges_of_the_file_is_refused(
+    tmp_path: Path, converted: Path
+) -> None:
+    convert(write_gguf(tmp_path / "tiny.gguf"), converted)
+    path = converted / "tokenizer.json"
+    content = json.loads(path.read_text())
+    ranks = [[token, -float(rank)] for rank, token in enumerate(tokens())]
+    content["model"] = {"type": "Unigram", "unk_id": 0, "vocab": ranks, "byte_fallback": False}
+    path.write_text(json.dumps(content))
+    with pytest.raises(ModelError, match="as Unigram with 0 merges; the GGUF file has 5"):
+        check_merges(metadata(), converted)
+    with pytest.raises(ModelError, match="a Unigram model with ranks for scores"):
+        check_model_directory(converted)
+    content["model"]["vocab"][1][1] = -2.5
+    path.write_text(json.dumps(content))
+    check_model_directory(converted)
 
 
 @pytest.mark.parametrize("size", [0, 3, 100, 5000, -1000])

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -220,6 +221,17 @@ def test_a_renderer_of_another_tokenizer_is_refused_in_one_line(
     with pytest.raises(OptionError, match=f"'{renderer}' does not fit .*'qwen3_instruct'") as error:
         RendererCodec(renderer, tokenizer_named("bpe"))
     assert "\n" not in str(error.value)
+
+
+def test_a_renderer_that_fits_is_named_for_a_model_without_chat_tokens(
+    tmp_path: Path, tokenizer_named: Callable[[str], str]
+) -> None:
+    for file in Path(tokenizer_named("bpe")).iterdir():
+        text = file.read_text().replace("<|im_", "<|turn_")
+        (tmp_path / file.name).write_text(text)
+    with pytest.raises(OptionError, match="'qwen3_instruct' does not fit .* 'role_colon' does"):
+        RendererCodec("qwen3_instruct", str(tmp_path))
+    assert RendererCodec("role_colon", str(tmp_path)).append_only
 
 
 def test_a_system_text_precedes_the_conversation_and_is_appended_to(
