@@ -20,6 +20,7 @@ from tokengym.agents.evaluation.results import (
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.execution.executors import IN_PROCESS, Executor
+from tokengym.agents.execution.folder_lock import locked
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.envs.core.errors import OptionError
 
@@ -115,8 +116,8 @@ def run_evaluation(
 
     Raises:
         UnknownWorldError, OptionError, ModelError: if the folder holds another evaluation, or a
-            world, a policy, a role or an opponent is unknown or cannot be had, or answers in it
-            have changed.
+            world, a policy, a role or an opponent is unknown or cannot be had, answers in it have
+            changed, or another process plays it.
         EndpointError: if an endpoint fails for good. What was played is kept.
     """
     evaluation = Evaluation.resolve(config.plan, folder, executor)
@@ -125,8 +126,10 @@ def run_evaluation(
     plan, worlds = evaluation.plan, evaluation.worlds
     each = replace(config, rate=config.rate and config.rate / executor.workers)
     policies = [resolve_policy(name, plan, worlds, each) for name in plan.policies]
-    evaluation.begin()
-    for policy in policies:
-        of = policy.name, plan, folder.rollouts, progress
-        policy.play(worlds, PolicyRollouts(*of, config.max_failures, executor))
-    return evaluation.write_results()
+    # Two at once would seal one segment twice, and read what the other moves away.
+    with locked(folder.folder / "evaluation.lock", "played"):
+        evaluation.begin()
+        for policy in policies:
+            of = policy.name, plan, folder.rollouts, progress
+            policy.play(worlds, PolicyRollouts(*of, config.max_failures, executor))
+        return evaluation.write_results()

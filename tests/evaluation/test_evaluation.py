@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
@@ -47,6 +48,16 @@ def run(config: EvaluationConfig, folder: Path) -> tuple[Results, int]:
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Path]:
     folder = tmp_path_factory.mktemp("evaluation")
     return run(asked(), folder)[0], folder
+
+
+def test_one_process_plays_in_a_folder_at_a_time(tmp_path: Path) -> None:
+    config = asked("null", worlds="forecast", tasks=2, rollouts=1)
+    with (
+        FileLock(tmp_path / "evaluation.lock"),
+        pytest.raises(OptionError, match=r"is being played by another process$"),
+    ):
+        run(config, tmp_path)
+    assert run(config, tmp_path)[1] == 0
 
 
 @pytest.mark.nightly

@@ -229,7 +229,7 @@ def test_a_renderer_that_fits_is_named_for_a_model_without_chat_tokens(
     for file in Path(tokenizer_named("bpe")).iterdir():
         text = file.read_text().replace("<|im_", "<|turn_")
         (tmp_path / file.name).write_text(text)
-    with pytest.raises(OptionError, match="'qwen3_instruct' does not fit .* 'role_colon' does"):
+    with pytest.raises(OptionError, match=r"'qwen3_instruct' does not fit .* 'role_colon' does"):
         RendererCodec("qwen3_instruct", str(tmp_path))
     assert RendererCodec("role_colon", str(tmp_path)).append_only
 

@@ -23,8 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from filelock import FileLock, Timeout
-
+from tokengym.agents.execution.folder_lock import locked
 from tokengym.agents.models.files import read_object
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.service import UnknownResourceError
@@ -173,12 +172,7 @@ class RunFolder:
         Raises:
             OptionError: if another process trains it.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = FileLock(self.folder / "run.lock").acquire(timeout=0)
-        except Timeout:
-            raise OptionError(f"{self.folder} is being trained by another process") from None
-        with lock:
+        with locked(self.folder / "run.lock", "trained"):
             yield
 
     @contextlib.contextmanager
