@@ -168,17 +168,17 @@ class TrainingStage:
 
 
 FORECAST = DemonstrationMix(
-    "tokengym/Forecast-v0", "easy", "empirical", {"empirical": 2, "random": 3}
+    "tokengym/Forecast-v1", "easy", "empirical", {"empirical": 2, "random": 3}
 )
 GUESSES = replace(FORECAST, policies={"empirical": 3, "random": 7})
 ENERGY = DemonstrationMix(
-    "tokengym/Energy-v1", "small", "time_of_use", {"time_of_use": 3, "random": 1}
+    "tokengym/Energy-v2", "small", "time_of_use", {"time_of_use": 3, "random": 1}
 )
 ROUTES = DemonstrationMix(
-    "tokengym/Warehouse-v0", "pick", "edd_exact", {"edd_exact": 1, "random": 1}
+    "tokengym/Warehouse-v1", "pick", "edd_exact", {"edd_exact": 1, "random": 1}
 )
 TRIPS = replace(ROUTES, policies={"fcfs": 1, "noisy": 2, "random": 2}, edit=without_route)
-REPORTS = DemonstrationMix("tokengym/Disruption-v1", "L2", "logistic", {"logistic": 1, "random": 1})
+REPORTS = DemonstrationMix("tokengym/Disruption-v2", "L2", "logistic", {"logistic": 1, "random": 1})
 CLAIMS = replace(REPORTS, sensible="scripted", policies={"scripted": 1, "noisy": 2, "random": 1})
 DEBATE = replace(CLAIMS, policies={"scripted": 1, "random": 1})
 BELIEFS = replace(REPORTS, edit=in_tenths)

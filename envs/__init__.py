@@ -1,7 +1,7 @@
 """Text environments for reinforcement learning of language models.
 
 Importing this package registers every world with Gymnasium; nothing of a world loads until it is
-made. `gymnasium.make("tokengym:tokengym/Forecast-v0")` needs no import.
+made. `gymnasium.make("tokengym:tokengym/Forecast-v1")` needs no import.
 """
 
 if __name__ != "tokengym.envs":

@@ -151,7 +151,7 @@ def spec(world_id: str | WorldSpec) -> WorldSpec:
     """Return the declaration of one world.
 
     Args:
-        world_id: an id such as `tokengym/Forecast-v0`, or a short name such as `forecast`, which
+        world_id: an id such as `tokengym/Forecast-v1`, or a short name such as `forecast`, which
             is the newest version registered; or the declaration itself.
 
     Raises:

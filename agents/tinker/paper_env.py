@@ -21,7 +21,7 @@ class PaperEnv(TinkerEnv):
         paper: with a label for every target; what a level shows of it is left out where the record
             lacks it.
         codec: a codec or its name, see `codec_named`.
-        level: a level of `tokengym/Disruption-v1`, the default one if `None`.
+        level: a level of `tokengym/Disruption-v2`, the default one if `None`.
         challenger: who argues: a name of its baselines or an `Opponent`.
         options: of the world, such as `target="both"` and `reward="original"`.
 

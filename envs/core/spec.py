@@ -41,7 +41,7 @@ class WorldSpec:
     `Policy`, `Record` and `World` are those of `tokengym.envs`.
 
     Attributes:
-        id: registered name, such as `tokengym/Forecast-v0`.
+        id: registered name, such as `tokengym/Forecast-v1`.
         summary: one sentence for people.
         entry_point: `module:class` of the world.
         level_entry_points: the same of levels that have a class of their own, with equal options.

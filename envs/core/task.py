@@ -37,7 +37,7 @@ class Task(Immutable):
     """One problem of one world.
 
     Attributes:
-        world: id of the world, such as `tokengym/Forecast-v0`.
+        world: id of the world, such as `tokengym/Forecast-v1`.
         level: level it was drawn at.
         split: `train`, `validation` or `test`.
         index: position within (world, level, split), `>= 0`.

@@ -9,7 +9,7 @@ _SITES = tuple(name for name, level in LEVELS.items() if level.days)
 _HOMES = tuple(name for name in LEVELS if name not in _SITES)
 
 SPEC = WorldSpec(
-    id="tokengym/Energy-v1",
+    id="tokengym/Energy-v2",
     summary="Run a battery, a heat pump or generators at least cost above a graded safety floor.",
     entry_point="tokengym.envs.energy.world:EnergyWorld",
     baselines="tokengym.envs.energy.baselines:BASELINES",

@@ -100,9 +100,7 @@ def draw_home(
     pv_forecast, pv_updates = weather.forecasts(
         rng, days["pv"], level.sun_error, level.updates, correlation=level.correlation
     )
-    rng.random(len(hours))  # for nothing, but what follows is drawn as it was with price spikes
     known = days["price"]
-    car = _draw_car(rng, hours) if level.house else []
     heated = _draw_house(rng, level, hours, known, days["outside"]) if level.house else {}
     return {
         "dt": dt,
@@ -123,13 +121,10 @@ def draw_home(
         "pv_forecast": pv_forecast,
         "load_updates": load_updates,
         "pv_updates": pv_updates,
-        "car": car,
+        "car": _draw_car(rng, hours) if level.house else [],
         # A store is worth nothing, never less, where energy itself is.
         "price_of_missing": round(max(*known, 0.0) / efficiency, 3),
         "price_of_extra": round(max(min(known), 0.0) * efficiency, 3),
-        # What no home has any more, and the departure and prices again, belong to a Task's name.
-        **{"leak": 0.0, "leaving": 0.0, "spike": 0.0, "spike_chance": []},
-        **{"departure": car[1] if car else 0, "price_forecast": known},
         **days,
         "price": known.round(3),
         **heated,
@@ -257,4 +252,4 @@ def _draw_car(rng: np.random.Generator, hours: weather.Hours) -> list[float]:
     home, away = int(rng.integers(17, 21)), int(rng.integers(6, 9))
     arrives = int(np.argmax(np.floor(hours) == home))
     departs = arrives + int(np.argmax(np.floor(hours[arrives:]) == away))
-    return [arrives, departs, round(rng.uniform(6.0, 12.0), 1), 0.0, 3.7, 2.0]
+    return [arrives, departs, round(rng.uniform(6.0, 12.0), 1), 3.7, 2.0]

@@ -2,7 +2,7 @@
 
 Units: kW, kWh, hours, money. With Δt the step, c and d the charging and discharging power:
 
-    E' = (1 - leak) E + Δt (η c - d / η),  0 <= c, d <= P,  0 <= E' <= capacity
+    E' = E + Δt (η c - d / η),  0 <= c, d <= P,  0 <= E' <= capacity
     imp - exp = load - pv + heat + ev + curtailed + c - d - unserved
     imp <= import cap while the grid is up, else 0; exp likewise
     money = Δt (p imp - x exp + κ (c + d) + VOLL unserved) + price of missing E'
@@ -53,14 +53,6 @@ class Car(NamedTuple):
     need: float
     power: float
     price_of_missing: float
-
-    @classmethod
-    def of(cls, fields: tuple[float, ...]) -> Self | None:
-        """Read a car from an instance, where it also has a least power of 0; empty for none."""
-        if not fields:
-            return None
-        arrives, departs, need, _, power, late = fields
-        return cls(int(arrives), int(departs), need, power, late)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,10 +11,6 @@ from tokengym.envs.energy.microgrid import Car, Microgrid
 from tokengym.envs.energy.site import OffGridSite
 
 _FORESEEN_KEPT = 512
-_UNREAD = frozenset(
-    {"source", "departure", "leak", "leaving", "price_forecast", "spike", "spike_chance"}
-)
-"""Fields of an instance that say nothing of its plant."""
 
 Plant = Microgrid | OffGridSite
 """All are a `StoragePlant` with `required`, the scale of a step's safety cost; `advance` applies
@@ -31,11 +27,11 @@ def plant_from(instance: Mapping[str, Any]) -> Plant:
         KeyError, TypeError: if a field is missing or unknown.
     """
     kind = OffGridSite if "generators" in instance else Microgrid
-    fields = {name: _frozen(value) for name, value in instance.items() if name not in _UNREAD}
+    fields = {name: _frozen(value) for name, value in instance.items() if name != "source"}
     lengths = {name: len(fields[name]) for name in kind.SERIES}
     lengths |= {name: len(fields[name]) for name in kind.OPTIONAL_SERIES if name in fields}
     if "car" in fields:
-        fields["car"] = Car.of(fields["car"])
+        fields["car"] = Car(*fields["car"]) if fields["car"] else None
     if "house" in fields:
         fields["house"] = House(*fields["house"])
     if len(set(lengths.values())) != 1:

@@ -98,6 +98,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         CityLearn (parameters of battery, sun and tariff), pymgrid (wear, lost load),
         Safety-Gymnasium (`info["cost"]`).
     Version history:
+        v2: the plan of `household` keeps a margin.
         v1: `commit` replaces `genset`, `household` replaces `ev` and `comfort`; the return is
             affine in cost, outages last as stated, tenths of a kW break nothing.
         v0: first version.
@@ -230,7 +231,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
         """Return the instance without the future, of which only forecasts are shown."""
-        later = ("load", "pv", "up", "price", "outside", "departure", "day")
+        later = ("load", "pv", "up", "outside", "day")
         return {
             name: value
             for name, value in instance.items()

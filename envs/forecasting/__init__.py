@@ -1,4 +1,4 @@
-"""Forecast-v0: one question, one probability, scored by a strictly proper rule."""
+"""Forecast-v1: one question, one probability, scored by a strictly proper rule."""
 
 from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.envs.forecasting.levels import LEVELS
@@ -9,7 +9,7 @@ _DESKS = tuple(name for name, level in LEVELS.items() if level.desk)
 _PLANNERS = ("fixed_set", "two_steps", "three_steps")
 
 SPEC = WorldSpec(
-    id="tokengym/Forecast-v0",
+    id="tokengym/Forecast-v1",
     summary="One question, one probability, scored by a strictly proper rule.",
     entry_point="tokengym.envs.forecasting.world:ForecastWorld",
     render="tokengym.envs.forecasting.picture:render_episode",

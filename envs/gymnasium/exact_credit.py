@@ -18,10 +18,10 @@ class ExactCredit(gymnasium.Wrapper[Observation, Observation, Observation, Obser
     return is worth. If the conversation outgrows its budget, the steps that are then played at once
     are paid too. The reward that the credit replaces is in `info["return"]`.
 
-        env = ExactCredit(gymnasium.make("tokengym/Energy-v1", credit=True))
+        env = ExactCredit(gymnasium.make("tokengym/Energy-v2", credit=True))
 
     Args:
-        env: Energy-v1, made with `credit=True`.
+        env: Energy-v2, made with `credit=True`.
 
     Raises:
         OptionError: at a step, if the environment reports no credit.
@@ -43,7 +43,7 @@ class ExactCredit(gymnasium.Wrapper[Observation, Observation, Observation, Obser
         observation, reward, terminated, truncated, info = self.env.step(action)
         metrics = info["metrics"]
         if "credit" not in metrics:
-            raise OptionError("exact credit needs Energy-v1 made with credit=True")
+            raise OptionError("exact credit needs Energy-v2 made with credit=True")
         earned = metrics["credit"]
         if terminated or truncated:
             earned = metrics["total_credit"] - self._paid

@@ -2,7 +2,7 @@
 
     import gymnasium, tokengym
 
-    env = gymnasium.make("tokengym/Forecast-v0")
+    env = gymnasium.make("tokengym/Forecast-v1")
     world = tokengym.make_world("energy", level="day")
 
 `tokengym.envs` has worlds, Tasks and Episodes, `tokengym.rewards` the arithmetic of rewards,

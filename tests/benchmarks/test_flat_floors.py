@@ -22,7 +22,7 @@ def floor_of(world: str) -> FlatFloor:
 
 
 def test_every_world_has_a_flat_floor_to_compare_with() -> None:
-    assert [name for name in WORLDS if floor_of(name).option] == ["tokengym/Energy-v1"]
+    assert [name for name in WORLDS if floor_of(name).option] == ["tokengym/Energy-v2"]
 
 
 @pytest.mark.parametrize("level", ["small", "household"])
@@ -42,7 +42,7 @@ def test_energys_rule_pays_what_its_option_pays(level: str) -> None:
         ]
         earned, paid = (np.array([run.returns["operator"] for run in group]) for group in runs)
         fallen = np.array([run.metrics["safety_floor_mass"] > 0.0 for run in runs[0]])
-        assert floor_of("tokengym/Energy-v1").flattened(earned, fallen).tolist() == paid.tolist()
+        assert floor_of("tokengym/Energy-v2").flattened(earned, fallen).tolist() == paid.tolist()
         kept_for_little |= bool((~fallen & (earned < SAFE_RETURN)).any())
     assert kept_for_little or level == "household"
 

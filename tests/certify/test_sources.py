@@ -235,7 +235,7 @@ def test_logs_of_the_cookbook_tell_rewards_and_lengths(tmp_path: Path) -> None:
 
 def test_rollouts_of_ours_are_read(tmp_path: Path) -> None:
     world = make_world("forecast")
-    null = baselines("tokengym/Forecast-v0")["null"]
+    null = baselines("tokengym/Forecast-v1")["null"]
     played = [play_world(world, world.task("test", index), null) for index in range(2)]
     records = [
         record_play(RolloutOrigin("check", group=group), one, "forecaster")

@@ -60,7 +60,7 @@ def test_the_command_writes_what_it_found(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, call)
     assert result.exit_code == 0, result.output
     (found,) = json.loads(out.read_text())
-    assert (found["world"], found["level"], found["tasks"]) == ("tokengym/Forecast-v0", "easy", 8)
+    assert (found["world"], found["level"], found["tasks"]) == ("tokengym/Forecast-v1", "easy", 8)
     assert found["returns"]["oracle"]["value"] > found["returns"]["null"]["value"] == 0.0
     assert (found["skills"]["oracle"]["value"], found["broken"]) == (1.0, {})
     assert found["reached_by"]["policy"] == "oracle"
@@ -96,8 +96,8 @@ def test_tables_hold_only_levels_that_keep_the_laws(
 def test_a_level_is_named_with_world_or_by_option() -> None:
     shown = CliRunner().invoke(app, ["check", "forecast:expert", "--ladder"])
     assert shown.exit_code == 0, shown.output
-    assert "tokengym/Forecast-v0 expert, 400 validation Tasks" in shown.output
-    assert "tokengym/Forecast-v0 easy" not in shown.output
+    assert "tokengym/Forecast-v1 expert, 400 validation Tasks" in shown.output
+    assert "tokengym/Forecast-v1 easy" not in shown.output
     with pytest.raises(OptionError, match=r"'forecast:expert' names a level already"):
         CliRunner().invoke(
             app, ["check", "forecast:expert", "--level", "easy"], catch_exceptions=False

@@ -31,7 +31,7 @@ from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
 
 LEVELS = [(row.id, row.levels[0]) for row in specs().values() if row.id.startswith("tokengym/")]
-CASES = [*LEVELS, ("tokengym/Disruption-v1", "private"), (bargain.SPEC.id, "short")]
+CASES = [*LEVELS, ("tokengym/Disruption-v2", "private"), (bargain.SPEC.id, "short")]
 HAGGLE = [(bargain.SPEC.id, level) for level in bargain.SPEC.levels]
 CODEC = ByteCodec()
 Reply = tuple[str, bool]

@@ -32,9 +32,9 @@ NEVER_LEFT_OUT = {
 }
 """Laws that the quick tests check at every level; the others only at a world's first."""
 LARGER = {
-    *(("tokengym/Warehouse-v0", f"pick{size}") for size in ("", "_online")),
-    ("tokengym/Warehouse-v0", "stock_large"),
-    ("tokengym/Energy-v1", "day"),
+    *(("tokengym/Warehouse-v1", f"pick{size}") for size in ("", "_online")),
+    ("tokengym/Warehouse-v1", "stock_large"),
+    ("tokengym/Energy-v2", "day"),
 }
 """Levels whose env differs from another's in size alone; Gymnasium's checker draws many Tasks."""
 

@@ -60,7 +60,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
         "tokengym.envs.Episode, tokengym.rewards.brier, tokengym.agents.play;"
         "heavy = {'scipy', 'pettingzoo', 'torch', 'tinker', 'transformers', 'matplotlib'};"
         "print(sorted(heavy & set(sys.modules)));"
-        "import gymnasium; gymnasium.spec('tokengym/Energy-v1')"
+        "import gymnasium; gymnasium.spec('tokengym/Energy-v2')"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert shown.stdout.strip() == "[]"
@@ -93,8 +93,8 @@ def test_objects_show_themselves_in_a_line_and_in_a_notebook() -> None:
         "task": (task, [task.fingerprint, "test"]),
         "world": (world, ["DisruptionWorld", "L2"]),
         "turn": (turn, ["predictor", "malformed"]),
-        "spec": (world.spec, ["tokengym/Disruption-v1", "challenger"]),
-        "specs": (tokengym.specs(), ["tokengym/Disruption-v1", "tokengym/Forecast-v0"]),
+        "spec": (world.spec, ["tokengym/Disruption-v2", "challenger"]),
+        "specs": (tokengym.specs(), ["tokengym/Disruption-v2", "tokengym/Forecast-v1"]),
         "episode": (episode, [task.fingerprint, "ended by malformed"]),
     }
     for name, (found, parts) in shown.items():

@@ -81,7 +81,7 @@ def test_an_id_or_a_short_name_is_registered_once() -> None:
         tokengym.register(replace(SPEC, summary="Another."))
     with pytest.raises(OptionError, match=r"other/coins-v3 .* 'coins'.* acme/Coins-v0"):
         tokengym.register(replace(SPEC, id="other/coins-v3"))
-    with pytest.raises(OptionError, match=r"acme/Forecast-v0 .* tokengym/Forecast-v0"):
+    with pytest.raises(OptionError, match=r"acme/Forecast-v0 .* tokengym/Forecast-v1"):
         tokengym.register(replace(SPEC, id="acme/Forecast-v0"))
     assert tokengym.spec("coins") is SPEC
 
@@ -97,7 +97,7 @@ def test_a_short_name_is_the_newest_version() -> None:
 def test_a_mistyped_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(UnknownWorldError, match="did you mean 'warehouse'"):
         tokengym.spec("warehuose")
-    with pytest.raises(UnknownWorldError, match="did you mean 'tokengym/Energy-v1'"):
+    with pytest.raises(UnknownWorldError, match="did you mean 'tokengym/Energy-v2'"):
         tokengym.make_world("tokengym/Energy-v0")
 
 
@@ -169,7 +169,7 @@ print(tokengym.spec("coins").id, list(tokengym.specs())[-2:])
         "imported",
         "loaded acme",
         "acme/Coins-v0",
-        "acme/Coins-v0 ['tokengym/Disruption-v1', 'acme/Coins-v0']",
+        "acme/Coins-v0 ['tokengym/Disruption-v2', 'acme/Coins-v0']",
     ]
 
 
@@ -230,7 +230,7 @@ print(done.stdout.decode().split(), done.stderr.decode())
         ("acme/Coins-v0", "acme:number", "TypeError"),
         ("acme/Coins-v0", "acme:__name__", "must give a WorldSpec, got str"),
         ("acme/Coins-v0", "acme:MANY", "does not declare acme/Coins-v0"),
-        ("acme/Energy-v0", "acme:rival", "acme/Energy-v0 .* tokengym/Energy-v1"),
+        ("acme/Energy-v0", "acme:rival", "acme/Energy-v0 .* tokengym/Energy-v2"),
         ("worlds", "missing:SPEC", "ModuleNotFoundError"),
     ],
 )
@@ -246,7 +246,7 @@ with warnings.catch_warnings(record=True) as caught:
 (found,) = [str(w.message) for w in caught if w.category is RuntimeWarning]
 assert "package acme" in found and {name!r} in found, found
 assert re.search({why!r}, found), found
-gymnasium.make("tokengym/Forecast-v0").reset(seed=0)
+gymnasium.make("tokengym/Forecast-v1").reset(seed=0)
 try:
     tokengym.make_world("acme/Missing-v0")
 except LookupError as error:

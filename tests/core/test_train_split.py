@@ -132,7 +132,7 @@ def test_a_paper_among_synthetic_ones_keeps_its_outcome() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"label": "expected"}], ids=str)
 def test_gymnasium_pays_outcomes_unless_told_otherwise(options: Mapping[str, Any]) -> None:
-    env = gymnasium.make("tokengym/Forecast-v0", mode="text", disable_env_checker=True, **options)
+    env = gymnasium.make("tokengym/Forecast-v1", mode="text", disable_env_checker=True, **options)
     world = make_world("forecast", **options)
     for index in range(TASKS):
         env.reset(options={"split": "train", "index": index})

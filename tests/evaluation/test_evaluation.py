@@ -209,7 +209,7 @@ def test_what_makes_no_sense_is_named(tmp_path: Path, change: dict[str, Any], me
 
 def test_worlds_are_named_with_their_level() -> None:
     assert WorldLevel.parse("energy:day").name == "energy:day"
-    assert WorldLevel.parse("energy") == ("tokengym/Energy-v1", "small")
+    assert WorldLevel.parse("energy") == ("tokengym/Energy-v2", "small")
     with pytest.raises(OptionError, match="has the levels"):
         WorldLevel.parse("energy:night")
     with pytest.raises(UnknownWorldError, match="did you mean"):

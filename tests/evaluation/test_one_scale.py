@@ -39,9 +39,9 @@ LEVELS = list({spec(world).class_path(level): (spec(world).id, level, spec(world
                for world in WORLDS for level in reversed(spec(world).levels)}.values())  # fmt: skip
 """One of each class of worlds: what states skill does not ask for the level."""
 OTHERS = [
-    ("tokengym/Forecast-v0", "easy", {"label": "outcome", "score": "log"}),
-    ("tokengym/Energy-v1", "small", {"flat_floor": True}),
-    ("tokengym/Disruption-v1", "L2", {"label": "outcome", "single_turn": True}),
+    ("tokengym/Forecast-v1", "easy", {"label": "outcome", "score": "log"}),
+    ("tokengym/Energy-v2", "small", {"flat_floor": True}),
+    ("tokengym/Disruption-v2", "L2", {"label": "outcome", "single_turn": True}),
 ]
 ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
 

@@ -104,7 +104,7 @@ def test_a_run_without_steps_or_with_other_options_is_refused(tmp_path: Path) ->
 def test_a_run_is_no_policy_of_another_world(tmp_path: Path) -> None:
     a_run(tmp_path, [{"mean_reward": 0.5}])
     for world, more, said in (
-        ("forecast", [], "is a run on tokengym/Energy-v1"),
+        ("forecast", [], "is a run on tokengym/Energy-v2"),
         ("energy", ["--model-path", "tinker://x"], "give one"),
         ("energy", [], "has saved no weights"),
     ):

@@ -99,7 +99,7 @@ def rewritten(
         }
         for n in range(rng.integers(1, 6))
     ]
-    energy = row["world"] == "tokengym/Energy-v1"
+    energy = row["world"] == "tokengym/Energy-v2"
     last = {
         "violation_depth": None if place == 2 else max(0.0, rng.integers(-8, 8) / 16),
         "total_money_cost": rng.integers(1, 64) / 16,

@@ -75,7 +75,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def world_of(path: Path | list[Path], **options: Any) -> ForecastWorld:
-    world = make_world("tokengym/Forecast-v0", data=path, **options)
+    world = make_world("tokengym/Forecast-v1", data=path, **options)
     assert isinstance(world, ForecastWorld)
     return world
 

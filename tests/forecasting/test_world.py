@@ -25,7 +25,7 @@ without_archive = pytest.mark.parametrize("level", [k for k, v in LEVELS.items()
 
 
 def forecast_world(level: str = "easy", **options: object) -> ForecastWorld:
-    world = make_world("tokengym/Forecast-v0", level, **options)
+    world = make_world("tokengym/Forecast-v1", level, **options)
     assert isinstance(world, ForecastWorld)
     return world
 

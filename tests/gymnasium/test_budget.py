@@ -42,7 +42,7 @@ def test_a_conversation_keeps_to_its_budget(world: str, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_batch_goes_on_without_overlong_first_texts(mode: str) -> None:
-    world = "tokengym/Forecast-v0"
+    world = "tokengym/Forecast-v1"
     env = gymnasium.make(world, mode=mode)
     lengths = sorted(len(env.reset(seed=seed)[0]) for seed in range(8))
     budget = (lengths[3] + lengths[4]) // 2

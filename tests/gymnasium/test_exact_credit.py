@@ -21,8 +21,8 @@ Made = tuple[ExactCredit, World]
 
 
 def made(level: str, **options: Any) -> Made:
-    """Energy-v1 around the wrapper, and its world."""
-    energy = "tokengym.envs:tokengym/Energy-v1"
+    """Energy-v2 around the wrapper, and its world."""
+    energy = "tokengym.envs:tokengym/Energy-v2"
     inner = gymnasium.make(energy, level=level, mode="tokens", **options)
     assert isinstance(inner.unwrapped, TextEnv)
     return ExactCredit(inner), inner.unwrapped.world

@@ -46,7 +46,7 @@ def test_an_episode_is_drawn_after_any_reply(world_id: str, level: str) -> None:
 @needs_matplotlib
 def test_a_picture_shows_what_a_budget_left_undone() -> None:
     env = TextEnv(
-        "tokengym/Energy-v1",
+        "tokengym/Energy-v2",
         "small",
         mode="tokens",
         token_budget=1200,
@@ -71,7 +71,7 @@ def test_a_picture_shows_what_a_budget_left_undone() -> None:
 def test_every_adapter_gives_the_same_picture() -> None:
     options = {"split": "test", "index": 3}
     kwargs: dict[str, Any] = {"level": "small", "mode": "text", "render_mode": "rgb_array"}
-    world_id = "tokengym/Energy-v1"
+    world_id = "tokengym/Energy-v2"
     single = TextEnv(world_id, **kwargs)
     batch = TextVectorEnv(1, world=world_id, **kwargs)
     aec, parallel = TextAECEnv(world_id, **kwargs), TextParallelEnv(world_id, **kwargs)
@@ -123,6 +123,6 @@ for world in tokengym.envs.specs():
 
 def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tokengym.envs.core.rendering.find_spec", lambda name: None)
-    TextEnv("tokengym/Energy-v1", render_mode="ansi")
+    TextEnv("tokengym/Energy-v2", render_mode="ansi")
     with pytest.raises(OptionError, match="pip install matplotlib"):
-        TextEnv("tokengym/Energy-v1", render_mode="rgb_array")
+        TextEnv("tokengym/Energy-v2", render_mode="rgb_array")

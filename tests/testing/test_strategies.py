@@ -28,7 +28,7 @@ def test_tasks_are_of_the_splits_asked_for(split: str) -> None:
     @settings(max_examples=10)
     @given(tasks(("forecast", "hard"), [split]))
     def law(task: Task) -> None:
-        assert (task.world, task.level, task.split) == ("tokengym/Forecast-v0", "hard", split)
+        assert (task.world, task.level, task.split) == ("tokengym/Forecast-v1", "hard", split)
 
     law()
 

@@ -145,7 +145,7 @@ def test_the_described_debate_is_an_overridable_preset() -> None:
     assert changed.options == {**described, "reward": "proper"}
     assert (changed.warm_start, changed.steps) == (3, 7)
     assert preset_for(SftConfig, "disruption", as_described=True).options == described
-    with pytest.raises(OptionError, match=r"--as-described is for .*Disruption-v1, got .*Energy"):
+    with pytest.raises(OptionError, match=r"--as-described is for .*Disruption-v2, got .*Energy"):
         preset("energy", as_described=True)
 
 

@@ -26,7 +26,7 @@ from tokengym.envs.registry import make_world
 SOURCES = [
     MixedSource(
         f"forecast-{level}",
-        TaskDatasetBuilder(world="tokengym/Forecast-v0", level=level, codec="byte", group_size=2),
+        TaskDatasetBuilder(world="tokengym/Forecast-v1", level=level, codec="byte", group_size=2),
         Ends(0.2, 0.8),
     )
     for level in ("easy", "hard")
@@ -111,12 +111,12 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
     assert options == {config.world: dict(config.options), other.world: dict(other.options)}
     played = run.rollouts.read(evaluation_segment("after"))
     assert sorted({f"{one.world}:{one.level}" for one in played}) == [
-        "tokengym/Forecast-v0:hard",
-        "tokengym/Warehouse-v0:pick",
+        "tokengym/Forecast-v1:hard",
+        "tokengym/Warehouse-v1:pick",
     ]
 
     report = run_report(run)
-    titles = ["tokengym/Forecast-v0 (hard)", "tokengym/Warehouse-v0 (pick)"]
+    titles = ["tokengym/Forecast-v1 (hard)", "tokengym/Warehouse-v1 (pick)"]
     assert report.title == ", ".join(titles)
     assert {f"Return on held-out Tasks: {titles[1]}"} <= {table.title for table in report.tables}
     assert all(line in (tmp_path / "report.html").read_text() for line in report.lines[:1])

@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-EPISODES = {"tokengym/Disruption-v1": 60, "tokengym/Energy-v1": 12, "tokengym/Warehouse-v0": 20}
+EPISODES = {"tokengym/Disruption-v2": 60, "tokengym/Energy-v2": 12, "tokengym/Warehouse-v1": 20}
 """Episodes played of a world: at least a hundred replies."""
-MALFORMED = {"tokengym/Disruption-v1": 0.15}
+MALFORMED = {"tokengym/Disruption-v2": 0.15}
 """Share of replies out of form where it is larger than usual: one in nineteen in the long run, of
 which chance may make nine of sixty."""
 

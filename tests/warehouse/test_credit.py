@@ -54,7 +54,7 @@ def test_credit_changes_neither_texts_nor_rewards(level: str) -> None:
     assert played[0] == played[1]
 
 
-@pytest.mark.parametrize("level", sorted({*specs()["tokengym/Warehouse-v0"].levels} - {*KNOWN}))
+@pytest.mark.parametrize("level", sorted({*specs()["tokengym/Warehouse-v1"].levels} - {*KNOWN}))
 def test_levels_without_exact_credit_refuse_it(level: str) -> None:
     with pytest.raises(OptionError, match=f"credit=True needs a level .*'{level}'"):
         make_world("warehouse", level, credit=True)
