@@ -67,7 +67,9 @@ class WorldSpec:
             the Tasks that the world generates, not for a user's data.
         ladders: `module:mapping` from levels to `Ladder`, the policies by which the first role is
             placed; empty if there are none.
-        revisions: by level how often its Tasks changed under this id, 0 if not named. It is part
+        drawn_since: the version since which Tasks are drawn alike, `None` for its own: a version
+            that pays the same Tasks otherwise keeps them, and what was measured of the others.
+        revisions: by level how often its Tasks changed since then, 0 if not named. Both are part
             of what seeds a Task; `tests/golden/tasks.json` pins the first Tasks of each.
         training: options of the world in training, such as exact probabilities for labels.
         opponents: by role, who plays it when nobody was named for it: a baseline's name, or `model`
@@ -90,8 +92,9 @@ class WorldSpec:
 
     Raises:
         OptionError: if the id does not read `namespace/Name-vN`, there is no role or level, a turn
-            limit is below 1, a range is missing or too many, an opponent's role is unknown, a
-            policy or method of `reachable` is empty, or `reachable` has an unknown level.
+            limit is below 1, a range is missing or too many, an opponent's role is unknown,
+            `drawn_since` is a later version, a policy or method of `reachable` is empty, or
+            `reachable` has an unknown level.
     """
 
     id: str
@@ -113,6 +116,7 @@ class WorldSpec:
     reachable: Mapping[str, Reachable] = field(default_factory=dict)
     ladders: str = ""
     level_entry_points: Mapping[str, str] = field(default_factory=dict)
+    drawn_since: int | None = None
     revisions: Mapping[str, int] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     opponents: Mapping[str, str] = field(default_factory=dict)
@@ -141,6 +145,10 @@ class WorldSpec:
             opposed = sorted(self.opponents)
             raise OptionError(f"{self.id}: opponents must be of the roles {roles}, got {opposed}")
         self._check_reachable()
+        if not 0 <= (self.drawn_since or 0) <= self.version:
+            raise OptionError(
+                f"{self.id}: drawn_since must be from 0 to {self.version}, got {self.drawn_since}"
+            )
         for level, revision in self.revisions.items():
             if level not in limits or revision < 0:
                 raise OptionError(
@@ -198,6 +206,12 @@ class WorldSpec:
     def version(self) -> int:
         """The number at the id's end."""
         return int(self.id.rpartition("-v")[2])
+
+    @property
+    def seed(self) -> str:
+        """The id that seeds Tasks and splits: with the version since which they are drawn alike."""
+        since = self.version if self.drawn_since is None else self.drawn_since
+        return f"{self.unversioned}-v{since}"
 
     @property
     def short_name(self) -> str:

@@ -226,11 +226,11 @@ class World(ABC, Generic[Compiled]):
         """Return the generator of the Task at `index`: a stream of its own for each revision."""
         revision = self.spec.revisions.get(self.level, 0)
         revised = (f"revision {revision}",) if revision else ()
-        return generator(self.spec.id, split, self.level, index, *revised, *self._drawing_options())
+        return generator(self.spec.seed, split, self.level, index, *revised, *self._drawing_options())
 
     def split_of(self, instance: Mapping[str, Any]) -> str:
         """Return the split that owns an instance of drawn Tasks, by its `_split_key`."""
-        return split_of(fingerprint(self.spec.id, canonical_json(self._split_key(instance))))
+        return split_of(fingerprint(self.spec.seed, canonical_json(self._split_key(instance))))
 
     def first_tasks(self, split: str, count: int) -> list[Task]:
         """Return the first `count` Tasks of `split`, or all it has.

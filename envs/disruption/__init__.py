@@ -7,6 +7,7 @@ from tokengym.rewards.control import FlatFloor
 
 SPEC = WorldSpec(
     id="tokengym/Disruption-v2",
+    drawn_since=1,
     summary="Predict whether a paper is disruptive, be challenged, and answer again.",
     entry_point="tokengym.envs.disruption.world:DisruptionWorld",
     render="tokengym.envs.disruption.picture:render_episode",

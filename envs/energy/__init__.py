@@ -10,6 +10,9 @@ _HOMES = tuple(name for name in LEVELS if name not in _SITES)
 
 SPEC = WorldSpec(
     id="tokengym/Energy-v2",
+    drawn_since=1,
+    # Homes lost fields that no home had any more.
+    revisions={name: 1 for name, level in LEVELS.items() if not level.days},
     summary="Run a battery, a heat pump or generators at least cost above a graded safety floor.",
     entry_point="tokengym.envs.energy.world:EnergyWorld",
     baselines="tokengym.envs.energy.baselines:BASELINES",

@@ -10,6 +10,7 @@ _PLANNERS = ("fixed_set", "two_steps", "three_steps")
 
 SPEC = WorldSpec(
     id="tokengym/Forecast-v1",
+    drawn_since=0,
     summary="One question, one probability, scored by a strictly proper rule.",
     entry_point="tokengym.envs.forecasting.world:ForecastWorld",
     render="tokengym.envs.forecasting.picture:render_episode",

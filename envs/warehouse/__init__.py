@@ -13,6 +13,7 @@ def _exact(method: str) -> Reachable:
 
 SPEC = WorldSpec(
     id="tokengym/Warehouse-v1",
+    drawn_since=0,
     summary="A shift lead picks orders, reorders stock or leases out storage, exactly scored.",
     entry_point="tokengym.envs.warehouse.world:WarehouseWorld",
     baselines="tokengym.envs.warehouse.baselines:BASELINES",

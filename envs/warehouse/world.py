@@ -147,7 +147,7 @@ class WarehouseWorld(World[Compiled]):
             TaskError: if the instance is damaged, too large to solve, or leaves nothing to gain
                 over the reference.
         """
-        rng = generator(self.spec.id, "task_of", canonical_json(instance))
+        rng = generator(self.spec.seed, "task_of", canonical_json(instance))
         try:
             answer = _solve(instance, rng, outcomes)
         except (KeyError, TypeError, ValueError) as error:

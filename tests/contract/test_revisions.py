@@ -52,3 +52,12 @@ def test_a_revision_has_tasks_of_its_own() -> None:
     first = world.task("train", 0)
     world.spec = replace(world.spec, revisions={"easy": 1})
     assert world.task("train", 0).fingerprint != first.fingerprint
+
+
+def test_a_version_keeps_the_tasks_drawn_since_another() -> None:
+    world = make_world("forecast", "easy")
+    first = world.task("train", 0).instance_json
+    world.spec = replace(world.spec, id=f"{world.spec.unversioned}-v9")
+    assert world.task("train", 0).instance_json == first
+    world.spec = replace(world.spec, drawn_since=None)
+    assert world.task("train", 0).instance_json != first
