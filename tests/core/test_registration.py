@@ -41,6 +41,7 @@ BEST = tokengym.Reachable("oracle", "exact posterior", proved=True)
         ({"turn_limits": {"easy": 0}}, "turn_limits"),
         ({"step_range": {}}, "step_range"),
         ({"return_range": {"forecaster": UNIT, "other": UNIT}}, "return_range.*'other'"),
+        ({"drawn_since": 1}, "drawn_since must be from 0 to 0, got 1"),
         ({"opponents": {"nobody": "null"}}, "opponents.*'nobody'"),
         ({"reachable": {"hard": BEST}}, "reachable.*'easy'.*'hard'"),
         ({"reachable": {"easy": BEST._replace(policy="")}}, "reachable of easy .* policy"),
