@@ -226,7 +226,9 @@ class World(ABC, Generic[Compiled]):
         """Return the generator of the Task at `index`: a stream of its own for each revision."""
         revision = self.spec.revisions.get(self.level, 0)
         revised = (f"revision {revision}",) if revision else ()
-        return generator(self.spec.seed, split, self.level, index, *revised, *self._drawing_options())
+        return generator(
+            self.spec.seed, split, self.level, index, *revised, *self._drawing_options()
+        )
 
     def split_of(self, instance: Mapping[str, Any]) -> str:
         """Return the split that owns an instance of drawn Tasks, by its `_split_key`."""
