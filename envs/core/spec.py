@@ -197,6 +197,26 @@ class WorldSpec:
         """The most turns that one role can have at any level."""
         return max(self.turn_limits.values())
 
+    def reply_tokens(self, level: str | None, prompt: str) -> int | None:
+        """Return how many tokens a reply may take in which a model thinks before it answers.
+
+        Args:
+            level: one of the levels; the first one if `None`.
+            prompt: one of `PROMPTS`.
+
+        Returns:
+            1,024 at levels of one or two replies and 512 at others; `None` for prompts that ask for
+            the answer alone: then what the level's scripted replies need is enough.
+
+        Raises:
+            OptionError: if there is no such level.
+        """
+        level = self.levels[0] if level is None else level
+        self.require_level(level)
+        if prompt != "full":
+            return None
+        return 1024 if self.turn_limits[level] <= 2 else 512
+
     @property
     def unversioned(self) -> str:
         """The id without its version: `tokengym/Forecast`."""

@@ -30,16 +30,29 @@ def counted(count: int, noun: str) -> str:
 def templates(folder: Path, **names: Any) -> Callable[[str], Any]:
     """Return the function from the name of a template, without `.jinja`, to its macros.
 
+    `prompt_direct` is `prompt_full` with the constant `direct`: its closing sentences ask for the
+    answer alone.
+
     Args:
         folder: where the templates are, which have the filters `figure` and `counted`.
         **names: further functions and constants that they use.
     """
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        undefined=_Missing,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"figure": figure, "counted": counted}
-    environment.globals |= names
-    return cache(lambda name: environment.get_template(f"{name}.jinja").module)
+
+    @cache
+    def environment(direct: bool) -> Environment:
+        made = Environment(
+            loader=FileSystemLoader(folder),
+            undefined=_Missing,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        made.filters |= {"figure": figure, "counted": counted}
+        made.globals |= {**names, "direct": direct}
+        return made
+
+    @cache
+    def macros(name: str) -> Any:
+        template = name.replace("prompt_direct", "prompt_full")
+        return environment(template != name).get_template(f"{template}.jinja").module
+
+    return macros

@@ -35,8 +35,9 @@ from tokengym.envs.core.task_drawing import Unusable, draw_usable
 from tokengym.envs.core.tools import Tool
 from tokengym.envs.core.turn import NOTHING, StopReason, Turn, sum_rewards
 
-PROMPTS = ("full", "terse")
-"""Prompts for models that know English, and for tiny ones that were trained on short texts."""
+PROMPTS = ("full", "direct", "terse")
+"""Prompts for models that may think before they answer; the same, but asking for the answer alone;
+and short ones, for tiny models that were trained on them."""
 
 _COMPILED_TASKS_KEPT = 1024
 _DRAWN_TASKS = 2**31
@@ -121,7 +122,7 @@ class World(ABC, Generic[Compiled]):
 
         Their schemas would be longer than what tiny models read.
         """
-        return self.tools if self.prompt == "full" else ()
+        return () if self.prompt == "terse" else self.tools
 
     @property
     def returns(self) -> Mapping[str, float]:

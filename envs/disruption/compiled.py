@@ -18,7 +18,7 @@ from tokengym.envs.disruption.prompt import FULL
 from tokengym.envs.disruption.prompt_terse import TERSE
 from tokengym.envs.disruption.texts import Case, Writer
 
-WRITERS: Mapping[str, Writer] = MappingProxyType({"full": FULL, "terse": TERSE})
+WRITERS: Mapping[str, Writer] = MappingProxyType({"full": FULL, "direct": FULL, "terse": TERSE})
 """How texts are written, by the option `prompt`."""
 
 _MARK = "\0"
@@ -75,7 +75,7 @@ def compile_task(
         debated: whether a challenger will reply.
         aim: what a challenger of no kind is paid for, `adversary` or `critic`.
         reward: what the predictor is paid by, a name of `debate.REWARDS`.
-        prompt: `full` or `terse`.
+        prompt: one of `PROMPTS`.
         judge: who reads claims about a paper that is shown without examples.
 
     Raises:
@@ -109,7 +109,7 @@ def compile_task(
         pairs = zip(gold, posteriors, strict=True)
         truths = [_drawn(place, odds, further, rng) for place, odds in pairs]
     windows = task.answer.get("windows", {})
-    case = Case(evidence, targets, debated, aim, task.fingerprint, reward)
+    case = Case(evidence, targets, debated, aim, task.fingerprint, reward, prompt == "direct")
     before, _, after = WRITERS[prompt].challenge(case, _MARK).rpartition(_MARK)
     return CompiledDebate(
         evidence,

@@ -42,6 +42,7 @@ _LEGEND = {
 }
 
 # Described, not shown: a model that learns from rewards alone copies an answer it is shown.
+_FIRST = "Work it out first if you like."
 _WORD = "<word>"
 _NUMBER = "<number, two decimals>"
 
@@ -52,27 +53,38 @@ def _opening(case: Case) -> str:
     each = " for each question" if len(case.targets) > 1 else ""
     count = "two words" if len(case.targets) > 1 else "one word"
     lines = [
-        f'You predict what becomes of a scientific paper. Start your reply with "LABEL" and '
-        f'{count}: {words}. On the second line write "P" and the probabilities of {order}. They '
-        f"are numbers from 0 to 1 and sum to 1{each}.",
+        f"You predict what becomes of a scientific paper: {count}, {words}, and the probabilities "
+        f"of {order}, numbers from 0 to 1 that sum to 1{each}.",
         "",
         *describe(case.evidence, _cited),
         *_legend(case.evidence),
         *_questions(case),
         *_examples(case),
         "",
-        f"After the two lines you may write up to {debate.MOST_CLAIMS} claims about the paper, "
+        f"After these you may write up to {debate.MOST_CLAIMS} claims about the paper, "
         "each on a line of its own. A judge who sees nothing but your true claims (one about each "
         f"thing) forms its own opinion from them. {_claim_forms(case.evidence)}",
         "",
         *_course(case),
         _score(case),
         "",
-        "Reply with two lines, and claims if you like:",
-        f"LABEL {' '.join([_WORD] * len(case.targets))}",
-        f"P {' '.join([_NUMBER] * sum(len(LABELS[target]) for target in case.targets))}",
+        *_answer_asked(case, count, order),
     ]
     return "\n".join(lines)
+
+
+def _answer_asked(case: Case, count: str, order: str) -> list[str]:
+    if case.direct:
+        return [
+            'Start your reply with "LABEL". Reply with two lines, and claims if you like:',
+            f"LABEL {' '.join([_WORD] * len(case.targets))}",
+            f"P {' '.join([_NUMBER] * sum(len(LABELS[target]) for target in case.targets))}",
+        ]
+    return [
+        f'{_FIRST} End your reply with two lines: "LABEL" and {count}; "P" and the probabilities '
+        f"of {order}, in this order, with two decimals. Claims come after them. The last line of "
+        "each kind counts."
+    ]
 
 
 def _challenge(case: Case, answer: str) -> str:
@@ -80,9 +92,8 @@ def _challenge(case: Case, answer: str) -> str:
     evidence = case.evidence.noted
     worse = "further from" if case.aim == "adversary" else "nearer to"
     lines = [
-        f'You challenge a prediction about a scientific paper. Start your reply with "ARGUE" and '
-        f"one word, the label you argue for: {words}; or {NO_LABEL}, which only asks whether the "
-        "predictor is sure.",
+        "You challenge a prediction about a scientific paper: argue for a label, "
+        f"{words}; or for {NO_LABEL}, which only asks whether the predictor is sure.",
         "",
         *describe(evidence, _cited),
         *_examples(case),
@@ -95,14 +106,23 @@ def _challenge(case: Case, answer: str) -> str:
         f"It reads your argument and answers once more; then the debate ends. You earn up to "
         f"{debate.CHANGE_WEIGHT:g} if your argument moves its probabilities {worse} the truth, "
         "and lose as much if it moves them the other way.",
-        f"After the first line you may write up to {debate.MOST_CHALLENGER_CLAIMS} claims about "
+        f"After the label you may write up to {debate.MOST_CHALLENGER_CLAIMS} claims about "
         f"the paper, each on a line of its own. {_claim_forms(evidence)} Each false claim costs "
         f"{debate.CHALLENGER_FALSE_CLAIM_COST:g}. A reply in another form costs up to "
         f"{FORM_SHARE:g} and only asks whether the predictor is sure.",
         "",
-        f"Reply with one line, and claims if you like:\nARGUE {_WORD}",
+        *_argument_asked(case),
     ]
     return "\n".join(lines)
+
+
+def _argument_asked(case: Case) -> list[str]:
+    claims = "and claims if you like"
+    if case.direct:
+        asked = f'Start your reply with "ARGUE". Reply with one line, {claims}:'
+        return [asked, f"ARGUE {_WORD}"]
+    asked = f'{_FIRST} End your reply with one line, "ARGUE" and the label, {claims}.'
+    return [f"{asked} The last such line counts."]
 
 
 def _rejoinder(case: Case, argument: Argument) -> str:
@@ -120,8 +140,9 @@ def _rejoinder(case: Case, argument: Argument) -> str:
             else " Check these claims against the paper: they may be false."
         )
     return (
-        f'{said}\nGive your final answer in the same form: a line that starts with "LABEL", a line '
-        f'that starts with "P", and up to {debate.MOST_CLAIMS} claims.'
+        f"{said}\n{'Give' if case.direct else 'End your reply with'} your final answer in the same "
+        f'form: a line that starts with "LABEL", a line that starts with "P", and up to '
+        f"{debate.MOST_CLAIMS} claims."
     )
 
 

@@ -27,6 +27,7 @@ class Case(NamedTuple):
         aim: what the challenger is paid for, `adversary` or `critic`.
         fingerprint: the Task's, from which made-up replies are drawn.
         reward: what the predictor is paid by, a name of `debate.REWARDS`.
+        direct: whether the texts ask for the answer alone.
     """
 
     evidence: Evidence
@@ -35,6 +36,7 @@ class Case(NamedTuple):
     aim: str
     fingerprint: str
     reward: str = "proper"
+    direct: bool = False
 
 
 class Writer(NamedTuple):

@@ -127,8 +127,9 @@ class DisruptionWorld(World[CompiledDebate]):
         data: papers to play, from JSON lines or folders of `tokengym data papers` with its splits.
             Without the target's label they are left out; the judge is fitted to those of train,
             and for `original` judges each of them by the others.
-        prompt: `full` states the rules in sentences for models that know English; `terse` is short,
-            for tiny models that were trained on it.
+        prompt: `full` states the rules in sentences and lets a model think before it answers;
+            `direct` is the same, asking for the answer alone; `terse` is short, for tiny models
+            that were trained on it.
 
     Raises:
         OptionError: if an option is not one of these.

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tokengym.envs.core.grammar import complaint
+from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.templates import templates
-from tokengym.envs.energy.grammar import expected
+from tokengym.envs.energy.grammar import expected, write_commands
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.site import OffGridSite
@@ -25,7 +26,7 @@ class EnergyPrompt:
 
     Args:
         plant: the plant.
-        style: `full` or `terse`.
+        style: one of `PROMPTS`.
 
     Attributes:
         plant: the plant.
@@ -50,8 +51,8 @@ class EnergyPrompt:
         self._missed = words.missed(plant)
         self._kept: str = words.kept(plant)
         self._broken: str = words.broken(plant)
-        now = self.turn(0, plant.seen(0, plant.initial))
-        self.opening = f"{words.rules(self)}\n{now}{words.form(plant)}"
+        shown = f"{words.rules(self)}\n{self.turn(0, plant.seen(0, plant.initial))}"
+        self.opening = f"{shown}{words.form(plant, shown)}"
 
     def turn(self, step: int, seen: State) -> str:
         """Return the text on a step to be commanded, on a state as shown."""
@@ -126,9 +127,21 @@ def shortfall(safety: float) -> str:
     return f"{rounded_up(safety):.2f}"
 
 
+def _examples(plant: Plant, shown: str) -> list[str]:
+    """Return two made-up replies, whose signs differ where a device takes both.
+
+    They depend on what is shown alone: a Task's fingerprint also depends on the future.
+    """
+    rng, devices = generator("energy example", shown), plant.devices
+    lowest = [-1.0 if device == "BATTERY" else 1.0 for device in devices]
+    powers = rng.uniform(0.1, plant.power, (2, len(devices))) * [lowest, [1.0] * len(devices)]
+    return [write_commands(tuple(made), devices) for made in powers.tolist()]
+
+
 _macros = templates(
     Path(__file__).parent,
     cents=cents,
+    examples=_examples,
     likelier_times=likelier_times,
     fresh_forecasts=fresh_forecasts,
     lost_load=LOST_LOAD,

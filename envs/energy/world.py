@@ -128,8 +128,9 @@ class EnergyWorld(World[CompiledEnergyTask]):
         import_cap_kw: most kW bought, 10 by default.
         export_cap_kw: most kW sold, 3 by default.
         pv_scale: a factor of the sun, 1 by default.
-        prompt: `full` states the rules in sentences for models that know English; `terse` is short,
-            for tiny models that were trained on it.
+        prompt: `full` states the rules in sentences and lets a model think before it answers;
+            `direct` is the same, asking for the answer alone; `terse` is short, for tiny models
+            that were trained on it.
 
     Raises:
         OptionError: if the level or an option is not known, or a value is out of its range.

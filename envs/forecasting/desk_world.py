@@ -22,7 +22,7 @@ from tokengym.rewards.bounds import dyadic
 from tokengym.rewards.form import FORM_SHARE, FormAccount, form_of
 from tokengym.rewards.scoring import Forecast
 
-_FORM = "a line with one call, open(note=<number>) or answer(probability=<number>)"
+_FORM = "a line with one call, open(note=N) or answer(probability=P), with numbers for N and P"
 _FORMS = ("open(note=0)", "answer(probability=0.000)")
 
 

@@ -79,8 +79,9 @@ class ForecastWorld(World[CompiledTask]):
             Polymarket or Autocast. They have the default level, one label (`outcome`), no families.
         cutoff: with `data`, the ISO 8601 date that separates training from test.
         show_prices: with `data`, whether market prices are shown.
-        prompt: `full` states the rules in sentences for models that know English; `terse` is short,
-            for tiny models that were trained on it.
+        prompt: `full` states the rules in sentences and lets a model think before it answers;
+            `direct` is the same, asking for the answer alone; `terse` is short, for tiny models
+            that were trained on it.
 
     Raises:
         OptionError: if an option or its value is not one of these.

@@ -57,8 +57,9 @@ class WarehouseWorld(World[Compiled]):
         data: a user's own records instead of synthetic ones: an `OrderBook` for levels that pick,
             a `SalesHistory` for levels that keep stock, or the files that `data.read` reads.
             Windows do not overlap; later ones belong to validation and test.
-        prompt: `full` states the rules in sentences for models that know English; `terse` is short,
-            for tiny models that were trained on it.
+        prompt: `full` states the rules in sentences and lets a model think before it answers;
+            `direct` is the same, asking for the answer alone; `terse` is short, for tiny models
+            that were trained on it.
         credit: report as `credit` how much each reply lowered the return that was still to be had:
             0 for the best one. Their sum is the return less the optimum.
 

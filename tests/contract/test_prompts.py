@@ -1,4 +1,4 @@
-"""Golden prompts: what every level shows in both styles, for people to read.
+"""Golden prompts: what every level shows in each style, for people to read.
 
 `TOKENGYM_UPDATE_GOLDEN=1` rewrites them.
 """
@@ -9,11 +9,16 @@ import os
 import numpy as np
 import pytest
 
-from tests.contract.grammars import GOLDEN, LEVELS
+from tests.contract.grammars import GOLDEN, LEVELS, OF_EACH_GRAMMAR
 from tokengym.envs.core.world import PROMPTS
 from tokengym.envs.registry import baselines, make_world
 
-CASES = [(*case, style) for case in LEVELS for style in PROMPTS]
+CASES = [
+    (*case, style)
+    for style in PROMPTS
+    for case in (OF_EACH_GRAMMAR if style == "direct" else LEVELS)
+]
+"""`direct` differs from `full` in its closing sentences alone."""
 
 
 @pytest.mark.every_level

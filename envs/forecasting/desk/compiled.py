@@ -67,7 +67,7 @@ def compile_desk(
         instance: of a desk.
         contents: the bit of each note, as a digit.
         score: of the answer.
-        prompt: `full` or `terse`, how the world words it.
+        prompt: how the world words it, one of `PROMPTS`.
 
     Raises:
         LookupError, TypeError, ValueError: if it is damaged.

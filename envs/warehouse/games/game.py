@@ -105,7 +105,7 @@ class Compiled(Generic[P]):
         reference: value of the reference policy.
         optimum: value of the best plan, or a bound of it.
         replies: most replies.
-        style: the prompt, `full` or `terse`.
+        style: the prompt, one of `PROMPTS`.
         seed: the Task's fingerprint, for made-up replies.
     """
 

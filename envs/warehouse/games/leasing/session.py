@@ -67,7 +67,9 @@ class LeaseSession(Session[Lease]):
         quotes: of every month over the bays taken, the price, and whether it was signed.
     """
 
-    form = Form("QUOTE <price>, or REFUSE", True, read_quote, quote_nearness, nothing=0)
+    form = Form(
+        "one line, QUOTE and a price, or REFUSE", True, read_quote, quote_nearness, nothing=0
+    )
     end = ("The last month is over.",)
 
     def __init__(self, compiled: Compiled[Lease]) -> None:

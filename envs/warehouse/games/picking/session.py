@@ -57,7 +57,10 @@ class PickSession(Session[Shift]):
     """
 
     form = Form(
-        words="TRIP <orders>: <their slots in walking order>, or WAIT <time>, or DONE",
+        words=(
+            "one line, TRIP with orders, a colon and their slots in walking order; or WAIT and a "
+            "time; or DONE"
+        ),
         single_line=True,
         read=read_pick,
         nearness=pick_nearness,

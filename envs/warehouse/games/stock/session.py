@@ -94,7 +94,10 @@ class StockSession(Session[Stretch]):
         super().__init__(compiled)
         self.inventories = [Inventory(item) for item in compiled.problem.items]
         self.form = Form(
-            words="a line REORDER <item> <units> for each item to reorder, or REORDER NONE",
+            words=(
+                "a line for each item to reorder, REORDER with the item and a number of units; or "
+                "REORDER NONE"
+            ),
             single_line=False,
             read=read_reorder,
             nearness=partial(reorder_nearness, items=len(self.inventories)),
