@@ -30,6 +30,9 @@ class _Asked(WorldOptions):
 
     world: str | None = option(None, "name of the world (default: recognised by the files)")
     cutoff: str | None = option(None, "of forecast: the date that separates training from test")
+    columns: str | None = option(
+        None, "of forecast: FIELD=HEADING,…; dates=day-first or month-first"
+    )
     every: bool = option(False, "list every dropped row")
     as_json: bool = option(False, "print JSON, not tables", flag="--json")
 
@@ -47,9 +50,10 @@ def audit(
 
     asked = _Asked(**said)
     name = _world_of(files) if asked.world is None else asked.world
-    cutoff = {} if asked.cutoff is None else {"cutoff": asked.cutoff}
+    forecast = {"cutoff": asked.cutoff, "columns": asked.columns}
+    given = {key: value for key, value in forecast.items() if value is not None}
     data = [str(file) for file in files]
-    report, levels = levels_of(name, {**asked.options, **cutoff, "data": data})
+    report, levels = levels_of(name, {**asked.options, **given, "data": data})
     if asked.as_json:
         typer.echo(json.dumps(_plain(name, report, levels), indent=1))
         return

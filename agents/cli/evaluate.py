@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tokengym.agents.cli.options import Data, EngineName, Workers, add_data
+from tokengym.agents.cli.options import Columns, Data, EngineName, Workers, add_data
 from tokengym.agents.cli.shown import INTERRUPTED, progress_bars, show
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
@@ -33,6 +33,7 @@ def evaluate(
         ),
     ] = None,
     data: Data = None,
+    columns: Columns = None,
     workers: Workers = None,
     engine: EngineName = "processes",
     out: Annotated[Path | None, typer.Option(help="the folder to create or to resume")] = None,
@@ -57,7 +58,7 @@ def evaluate(
         return _verify(verify)
     if not world or not policy:
         raise OptionError("name at least one world and one --policy")
-    add_data(said, data)
+    add_data(said, data, columns)
     worlds = tuple(map(WorldLevel.parse, world))
     if "data" in said.get("options", {}) and "tasks" not in said:
         said["tasks"] = _count_tasks(worlds, said.get("split", "test"), said["options"])

@@ -22,6 +22,10 @@ Data = Annotated[
     list[Path] | None,
     typer.Option(help="a file or folder of your own data; several are read together"),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(help="of forecast's --data: FIELD=HEADING,…; dates=day-first or month-first"),
+]
 AsDescribed = Annotated[
     bool, typer.Option("--as-described", help="of disruption: the debate as first described")
 ]
@@ -52,8 +56,10 @@ class Playing(WorldOptions):
     split: str = option("train", "the split that the Task is from: train, validation or test")
 
 
-def add_data(said: dict[str, Any], data: list[Path] | None) -> None:
+def add_data(said: dict[str, Any], data: list[Path] | None, columns: str | None) -> None:
     """Add a user's own data, if there are any, to the options of the world in `said`."""
+    if columns is not None:
+        said["options"] = {**said.get("options", {}), "columns": columns}
     paths = [str(path.resolve()) for path in data or []]
     if paths:
         files = paths if len(paths) > 1 else paths[0]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple, Self
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from tokengym.agents.cli.options import AsDescribed, Data, Yes, add_data
+from tokengym.agents.cli.options import AsDescribed, Columns, Data, Yes, add_data
 from tokengym.agents.cli.shown import show
 from tokengym.agents.cli.train import train_run, worlds_of
 from tokengym.agents.settings import Setting
@@ -106,6 +106,7 @@ def sweep(
     said: dict[str, Any],
     level: Annotated[str | None, typer.Option(help="level of the world")] = None,
     data: Data = None,
+    columns: Columns = None,
     as_described: AsDescribed = False,
     runs: Annotated[
         Path | None, typer.Option(help="folder of the runs and the table (runs/sweep-WORLD)")
@@ -128,7 +129,7 @@ def sweep(
     earlier = [(run, run.config) for run in runs_there]
     planned: dict[str, list[tuple[RunFolder, JobConfig]]] = {}
     for label, name, chosen in _combinations(said):
-        add_data(chosen, data)
+        add_data(chosen, data, columns)
         chosen["as_described"] = as_described
         asked = mixed_preset(TrainConfig, worlds_of(world, chosen.pop("level", None)), **chosen)
         run = RunFolder(folder / name)

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from tokengym.agents.cli.failures import describe, report_if_killed
-from tokengym.agents.cli.options import AsDescribed, Data, Level, Yes, add_data
+from tokengym.agents.cli.options import AsDescribed, Columns, Data, Level, Yes, add_data
 from tokengym.agents.cli.shown import INTERRUPTED
 from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.settings import settings_of
@@ -50,6 +50,7 @@ def training_command(name: Command) -> Callable[..., None]:
         said: dict[str, Any],
         level: Level = None,
         data: Data = None,
+        columns: Columns = None,
         as_described: AsDescribed = False,
         run: Annotated[Path | None, typer.Option(help="the run folder to create")] = None,
         dry_run: Annotated[
@@ -66,7 +67,7 @@ def training_command(name: Command) -> Callable[..., None]:
         yes: Yes = False,
     ) -> None:
         require_extra("tinker", "training")
-        add_data(said, data)
+        add_data(said, data, columns)
         config = mixed_preset(
             CONFIGS[name], worlds_of(worlds, level), **said, as_described=as_described
         )

@@ -15,10 +15,12 @@ from tokengym.agents.training.folder.environment import describe_environment
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.job import Job
+from tokengym.agents.training.presets import is_toy
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.resume import forget_lost_states, forget_unsaved_steps, mend_run
 from tokengym.agents.training.session import TrainingSession
 from tokengym.agents.training.trainer import train_job
+from tokengym.envs.core.errors import OptionError
 
 
 def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
@@ -32,7 +34,8 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
 
     Raises:
         OptionError: if another process trains the run, its files are damaged, answers in its data
-            have changed, or the service has none of its states any more.
+            have changed, the service has none of its states any more, or no reply before
+            training is in form.
         ServiceDiedError: if the local service ended by itself; the run can be resumed.
         ServiceRefusedError: if the service answered with an error, or lacks what the job needs.
     """
@@ -74,11 +77,14 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     evaluation = await guard(HeldOutEvaluation.of_run(session, folder, paths))
     took, before = time.monotonic() - began, folder.saved().results
     assert before is not None
-    for name, row in zip(job.trained, before.of_policy(BEFORE), strict=False):
+    rows = before.of_policy(BEFORE)
+    for name, row in zip(job.trained, rows, strict=False):
         of_name = f" ({name})" if len(job.trained) > 1 else ""
         progress.say(f"before{of_name}: {row.earned} on {row.tasks} held-out Tasks")
         if row.form_warning:
             progress.say(row.form_warning)
+    if all(row.malformed.value == 1.0 for row in rows):
+        _require_form(job)
     blind = None
     if len(job.trained) == 1:
         blind = evaluation.worlds[0].scale.ends.blind
@@ -95,6 +101,25 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     run.write_outcome(outcome)
     progress.say(f"{(time.monotonic() - began) / 60.0:.1f} minutes in all")
     return outcome
+
+
+def _require_form(job: Job) -> None:
+    """Stop a run on rewards whose policy never answered in form: its rewards say nothing.
+
+    Raises:
+        OptionError: if the job has no supervised steps that teach the form.
+    """
+    if job.config.command != "train" or job.learning.warm_start:
+        return
+    shipped = (
+        "; the small policy that ships with the package reads the terse prompts of the levels it "
+        "was made for and no others: name a model with --model"
+    )
+    raise OptionError(
+        "no reply before training has the form that is asked for, so rewards would say nothing"
+        f"{shipped * is_toy(job.config.model)}. To teach the form first: --warm-start 8, or "
+        "tokengym sft"
+    )
 
 
 async def _warm_start(

@@ -300,7 +300,7 @@ class EvaluationSettings(Settings):
     """Evaluation and records."""
 
     evaluation_tasks: int = option(
-        1024, "held-out Tasks, played before and after training", least=2
+        64, "held-out Tasks, played before and after training", least=2
     )
     wandb: str | None = option(None, "a project of Weights & Biases to log to as well")
 

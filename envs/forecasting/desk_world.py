@@ -68,7 +68,8 @@ class DeskWorld(ForecastWorld):
         Of every reply, `credit` is what the choice cost against the best one, at most 0;
         `note_luck` and `outcome_luck` are the rest. Their sums and the optimum are the return.
 
-    Its options are those of `ForecastWorld` but `family`, `data`, `cutoff` and `show_prices`.
+    Its options are those of `ForecastWorld` but `family`, `data`, `cutoff`, `columns` and
+    `show_prices`.
     Outcomes are drawn given all notes, and `credit` is always reported.
     """
 

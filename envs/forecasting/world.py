@@ -74,10 +74,12 @@ class ForecastWorld(World[CompiledTask]):
             outcomes, K up to 64. `expected`: the probability given what is shown, free of noise.
         credit: report as `credit` what each reply was expected to earn less than the best one.
         data: files or folders of resolved questions to ask instead of synthetic ones: rows of
-            `{id, question, background, asked_at, resolves_at, outcome}` as JSON, CSV or Parquet, a
+            `{question, asked_at, resolves_at, outcome}` as JSON, CSV or Parquet, a
             Prophet Arena CSV, or files of ForecastBench (both sets), Metaculus, Manifold,
             Polymarket or Autocast. They have the default level, one label (`outcome`), no families.
         cutoff: with `data`, the ISO 8601 date that separates training from test.
+        columns: with `data`, headings of these fields, such as `question=Question,outcome=Answer`,
+            where they have others than their synonyms, and `dates=day-first` or `month-first`.
         show_prices: with `data`, whether market prices are shown.
         prompt: `full` states the rules in sentences and lets a model think before it answers;
             `direct` is the same, asking for the answer alone; `terse` is short, for tiny models
@@ -107,6 +109,7 @@ class ForecastWorld(World[CompiledTask]):
         credit: bool = False,
         data: str | Path | Sequence[str | Path] | None = None,
         cutoff: str | None = None,
+        columns: str | Mapping[str, str] | None = None,
         show_prices: bool = False,
         prompt: str = "full",
     ) -> None:
@@ -123,7 +126,7 @@ class ForecastWorld(World[CompiledTask]):
             )
         self._credits = credit
         self._show_prices = show_prices
-        self._dataset = self._load(data, cutoff, family)
+        self._dataset = self._load(data, cutoff, columns, family)
         self.score = score or self._usual_score
         self._turn = 0
         self._expected = 0.0
@@ -189,12 +192,15 @@ class ForecastWorld(World[CompiledTask]):
         self,
         data: str | Path | Sequence[str | Path] | None,
         cutoff: str | None,
+        columns: str | Mapping[str, str] | None,
         family: str | Sequence[str] | None,
     ) -> Dataset | None:
         """Read the user's files, and refuse options that would have no effect."""
         if data is None:
-            if cutoff is not None or self._show_prices:
-                raise OptionError("cutoff and show_prices are options of data, and there is none")
+            if cutoff is not None or columns is not None or self._show_prices:
+                raise OptionError(
+                    "cutoff, columns and show_prices are options of data, and there is none"
+                )
             return None
         if family is not None or self.label != "outcome" or self.level != self.spec.levels[0]:
             raise OptionError(
@@ -202,7 +208,7 @@ class ForecastWorld(World[CompiledTask]):
                 f"{self.spec.levels[0]!r} and label 'outcome', got family={family!r}, "
                 f"level={self.level!r}, label={self.label!r}"
             )
-        return load_dataset(data, cutoff)
+        return load_dataset(data, cutoff, columns)
 
     def _sizes(self) -> Mapping[str, int] | None:
         dataset = self._dataset

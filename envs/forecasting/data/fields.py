@@ -9,7 +9,7 @@ from tokengym.envs.intake.numbers import is_missing, read_identifier, read_share
 from tokengym.envs.intake.quoting import quoted
 from tokengym.envs.intake.times import read_time
 
-_OUTCOMES = {"yes": 1, "no": 0, "true": 1, "false": 0}
+_OUTCOMES = {"yes": 1, "no": 0, "true": 1, "false": 0, "y": 1, "n": 0}
 
 
 def text(row: Row, name: str) -> str:

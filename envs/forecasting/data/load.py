@@ -15,6 +15,7 @@ from typing import Any
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.forecasting.data.fields import moment
+from tokengym.envs.forecasting.data.headings import read_columns
 from tokengym.envs.forecasting.data.reading import Reading
 from tokengym.envs.forecasting.data.record import QuestionRecord, RowError
 from tokengym.envs.forecasting.data.report import GUARDS
@@ -56,32 +57,44 @@ class Dataset(Immutable):
         return _load, self._origin
 
 
-def load_dataset(paths: str | Path | Sequence[str | Path], cutoff: str | None = None) -> Dataset:
+def load_dataset(
+    paths: str | Path | Sequence[str | Path],
+    cutoff: str | None = None,
+    columns: str | Mapping[str, str] | None = None,
+) -> Dataset:
     """Read files of resolved questions; the fields of a row determine its format.
 
     Args:
         paths: a file, a folder of them, or several of either.
         cutoff: ISO 8601 date or time that separates training from test; chosen by the data if
             `None`.
+        columns: headings of the plain format's fields, such as `question=Question`.
 
     Raises:
         DataError: if a file cannot be read, the cutoff is no date, or no row can be used.
+        OptionError: if `columns` is not as `read_columns` reads it.
     """
     origins = (paths,) if isinstance(paths, str | Path) else tuple(paths)
     files = [file for path in origins for file in _files(Path(path).expanduser().resolve())]
     if not files:
         raise DataError(f"data needs at least one file, got {[str(path) for path in origins]}")
-    return _load(tuple(files), cutoff, tuple(map(sha256, files)))
+    named = tuple(read_columns(columns).items())
+    return _load(tuple(files), cutoff, named, tuple(map(sha256, files)))
 
 
 @lru_cache(maxsize=8)
-def _load(files: tuple[Path, ...], cutoff: str | None, digests: tuple[str, ...]) -> Dataset:
+def _load(
+    files: tuple[Path, ...],
+    cutoff: str | None,
+    columns: tuple[tuple[str, str], ...],
+    digests: tuple[str, ...],
+) -> Dataset:
     """Read files that have these contents, once per process."""
     if tuple(map(sha256, files)) != digests:
         names = ", ".join(map(str, files))
         raise DataError(f"the files have changed since they were read: {names}")
     moment_of_cutoff = _cutoff(cutoff)
-    reading = Reading()
+    reading = Reading(dict(columns))
     for file in files:
         reading.read(file)
     records = reading.usable()
@@ -122,7 +135,7 @@ def _load(files: tuple[Path, ...], cutoff: str | None, digests: tuple[str, ...])
         (*note_empty(sizes), *reading.notes, *telling, counts, *spans),
         (*map(str, reading.rejected), *map(str, reading.late_sources)),
     )
-    return Dataset((files, cutoff, digests), parts.records, report)
+    return Dataset((files, cutoff, columns, digests), parts.records, report)
 
 
 def _span(name: str, records: Sequence[QuestionRecord]) -> str:

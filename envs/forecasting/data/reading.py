@@ -1,6 +1,6 @@
 """Rows to records: parsing, refusing what leaks the answer, merging repeats."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from tokengym.envs.forecasting.data.formats import (
     prophet_arena,
 )
 from tokengym.envs.forecasting.data.formats.forecastbench import Pairing
+from tokengym.envs.forecasting.data.headings import Headings
 from tokengym.envs.forecasting.data.record import (
     BackgroundText,
     Parsed,
@@ -30,7 +31,8 @@ from tokengym.envs.intake.quoting import quoted
 from tokengym.envs.intake.rows import read_rows
 from tokengym.envs.intake.text import clean, clean_line
 
-_FORMATS = (prophet_arena, manifold, polymarket, autocast, metaculus, plain)
+_FORMATS = (prophet_arena, manifold, polymarket, autocast, metaculus)
+"""The formats of others; every other row is in the plain one, under whatever headings."""
 _IDS = ("id", "submission_id")
 _MOST_ID = 60
 
@@ -41,6 +43,9 @@ _Key = tuple[str, str, tuple[str, ...]]
 class Reading:
     """The records read so far.
 
+    Args:
+        columns: headings of the plain format's fields, where they have others.
+
     Attributes:
         rows: rows read, by file.
         questions: questions they held.
@@ -50,7 +55,8 @@ class Reading:
         asked_late: questions that were asked when the answer was out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Mapping[str, str] | None = None) -> None:
+        self._columns = columns or {}
         self.rows: dict[str, int] = {}
         self.questions = 0
         self.asked_late = 0
@@ -68,6 +74,7 @@ class Reading:
         self.rows.setdefault(path.name, 0)
         names: dict[str, None] = {}
         asked: set[str] = set()
+        headings = Headings(path, self._columns)
         for result in read_rows(path):
             self.rows[path.name] += 1
             place = RowPlace(path.name, result.number, result.line, _identity(result.row))
@@ -77,7 +84,7 @@ class Reading:
                 row = Watched(result.row)
                 if self._pairing.take(row, place):
                     continue
-                questions = _records(row)
+                row, questions = _records(row, result.number, headings)
             except RowError as error:
                 self._reject(place, str(error))
                 continue
@@ -85,6 +92,7 @@ class Reading:
             asked |= row.asked
             for parsed in questions:
                 self._add(parsed, place)
+        self.notes += headings.notes()
         unused = name_unknown(names, asked)
         if unused:
             self.notes.append(f"{path.name}: fields that are not used: {unused}")
@@ -182,15 +190,20 @@ class Reading:
         )
 
 
-def _records(row: Row) -> list[Parsed]:
+def _records(row: Watched, number: int, headings: Headings) -> tuple[Watched, list[Parsed]]:
+    """Return the row, under the names of its format, and the questions in it."""
     for form in _FORMATS:
         if form.recognises(row):
             questions: list[Parsed] = form.records(row)
-            return questions
-    missing = [name for name in plain.REQUIRED if name not in row]
-    raise RowError(
-        f"no known format has these fields: {sorted(map(str, row))}; the plain one lacks {missing}"
-    )
+            return row, questions
+    named = Watched(headings.plain(row, number))
+    if not plain.recognises(named):
+        missing = [name for name in plain.REQUIRED if name not in named]
+        raise RowError(
+            f"no known format has these fields: {sorted(map(str, row))}; the plain one lacks "
+            f"{missing}"
+        )
+    return named, plain.records(named)
 
 
 def _identity(row: Row | None) -> str:

@@ -1,6 +1,6 @@
-"""The plain format: `{id, question, background, asked_at, resolves_at, outcome}`, one per row.
+"""The plain format: `{question, asked_at, resolves_at, outcome}`, one per row.
 
-Optional fields: `event`; `closed_at`, when the answer was out, if not at `resolves_at`; `outcomes`,
+Optional fields: `id`, made from the number of the row; `background`; `event`; `closed_at`, when the answer was out, if not at `resolves_at`; `outcomes`,
 the names where there are several (`outcome` is then one of them or its index), with `ordered` true
 where they are in order; `thresholds` of a numeric question (`outcome` is then the number), with its
 `unit`; `price` of yes, or a list; and `sources`, a list of texts or of `{text, date}`. Cells of a
@@ -22,7 +22,7 @@ from tokengym.envs.intake.names import meant_for
 from tokengym.envs.intake.numbers import read_number, whole_number
 from tokengym.envs.intake.quoting import quoted
 
-REQUIRED = ("id", "question", "asked_at", "resolves_at", "outcome")
+REQUIRED = ("question", "asked_at", "resolves_at", "outcome")
 """The fields every row must have."""
 
 
