@@ -11,7 +11,6 @@ other name already when `tokengym` is imported, since Gymnasium must know the id
 look-up also finds what has been installed since.
 """
 
-import difflib
 import importlib
 import inspect
 import sys
@@ -25,7 +24,7 @@ from typing import Any, TypeVar
 import gymnasium
 
 from tokengym.envs import disruption, energy, forecasting, warehouse
-from tokengym.envs.core.errors import OptionError, UnknownWorldError
+from tokengym.envs.core.errors import OptionError, UnknownWorldError, did_you_mean
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.spec import WORLD_ID, WorldSpec, WorldTable
 from tokengym.envs.core.world import World
@@ -165,9 +164,8 @@ def spec(world_id: str | WorldSpec) -> WorldSpec:
         world_spec = BY_ID.get(world_id) or BY_SHORT_NAME.get(world_id)
     if world_spec is not None:
         return world_spec
-    near = difflib.get_close_matches(world_id, [*BY_ID, *BY_SHORT_NAME], n=1, cutoff=0.4)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    message = f"no world is called {world_id!r}{hint}; there are {sorted(BY_ID)}"
+    near = did_you_mean(world_id, [*BY_SHORT_NAME, *BY_ID])
+    message = f"no world is called {world_id!r}{near}; there are {sorted(BY_ID)}"
     raise UnknownWorldError("; ".join([message, *FAILURES]))
 
 
@@ -211,7 +209,8 @@ def make_world(world_id: str | WorldSpec, level: str | None = None, **options: A
     ]
     refused = sorted(set(options) - set(taken))
     if refused:
-        raise OptionError(f"{world_spec.id} takes the options {taken}, got {refused}")
+        near = did_you_mean(refused[0], taken)
+        raise OptionError(f"{world_spec.id} takes the options {taken}, got {refused}{near}")
     world = world_class(world_spec, level, **options)
     if not isinstance(world, World):
         raise TypeError(f"{world_spec.entry_point} is no World")
@@ -242,7 +241,9 @@ def policy(world_id: str | WorldSpec, who: Policy | str) -> Policy:
         return who
     policies = baselines(world_id)
     if who not in policies:
-        raise OptionError(f"{spec(world_id).id} has the baselines {sorted(policies)}, got {who!r}")
+        near = did_you_mean(who, policies)
+        message = f"{spec(world_id).id} has the baselines {sorted(policies)}, got {who!r}{near}"
+        raise OptionError(message)
     return policies[who]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tokengym.agents.cli.options import Columns, Data, EngineName, Workers, add_data
+from tokengym.agents.cli.options import Columns, Data, EngineName, Workers, add_data, new_folder
 from tokengym.agents.cli.shown import INTERRUPTED, progress_bars, show
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
@@ -36,7 +36,9 @@ def evaluate(
     columns: Columns = None,
     workers: Workers = None,
     engine: EngineName = "processes",
-    out: Annotated[Path | None, typer.Option(help="the folder to create or to resume")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="the folder to create or to resume", parser=new_folder)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
     whole: Annotated[bool, typer.Option("--all", help="print every measure")] = False,
     verify: Annotated[

@@ -11,10 +11,23 @@ import typer
 from tokengym.agents.execution.executors import Engine
 from tokengym.agents.settings import option
 from tokengym.agents.training.config import WorldOptions
+from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:
     from tokengym.agents.training.job import Job
     from tokengym.envs.core.task import Task
+
+
+def new_folder(name: str) -> Path:
+    """Return a folder to write, by the name that was typed.
+
+    Raises:
+        OptionError: if it is empty or has control characters.
+    """
+    if not name.strip() or not name.isprintable():
+        raise OptionError(f"a folder needs a name of characters that can be seen, got {name!r}")
+    return Path(name)
+
 
 WorldName = Annotated[str, typer.Argument(help="id or short name, such as forecast")]
 Level = Annotated[str | None, typer.Option(help="level of the world")]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple, Self
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from tokengym.agents.cli.options import AsDescribed, Columns, Data, Yes, add_data
+from tokengym.agents.cli.options import AsDescribed, Columns, Data, Yes, add_data, new_folder
 from tokengym.agents.cli.shown import show
 from tokengym.agents.cli.train import train_run, worlds_of
 from tokengym.agents.settings import Setting
@@ -109,7 +109,8 @@ def sweep(
     columns: Columns = None,
     as_described: AsDescribed = False,
     runs: Annotated[
-        Path | None, typer.Option(help="folder of the runs and the table (runs/sweep-WORLD)")
+        Path | None,
+        typer.Option(help="folder of the runs and the table (runs/sweep-WORLD)", parser=new_folder),
     ] = None,
     yes: Yes = False,
 ) -> None:

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from tokengym.agents.cli.failures import describe, report_if_killed
-from tokengym.agents.cli.options import AsDescribed, Columns, Data, Level, Yes, add_data
+from tokengym.agents.cli.options import AsDescribed, Columns, Data, Level, Yes, add_data, new_folder
 from tokengym.agents.cli.shown import INTERRUPTED
 from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.settings import settings_of
@@ -30,9 +30,29 @@ from tokengym.installed import require_extra
 if TYPE_CHECKING:
     from tokengym.agents.training.folder.run_summary import RunSummary
 
+ELSEWHERE = {
+    "--lr": "--learning-rate",
+    "--beta": "--kl",
+    "--batch-size": "--groups-per-batch",
+    "--num-generations": "--group-size",
+    "--max-new-tokens": "--max-tokens",
+    "--max-completion-length": "--max-tokens",
+    "--max-steps": "--steps",
+    "--model-name": "--model",
+    "--lora-rank": "--rank",
+}
+"""Options of other trainers, and ours."""
 COLLAPSED = 3
 """Exit status of a run that lost its signal."""
-Price = Annotated[float, typer.Option(min=0.0, help="dollars per million tokens, for --dry-run")]
+FIRST = (
+    *("level", "data", "run", "dry_run", "model", "base_url", "steps", "groups_per_batch"),
+    *("group_size", "learning_rate", "max_tokens", "evaluation_tasks"),
+)
+"""The options that `--help` explains; the others it names, and `--help-all` explains all."""
+_WHOLE_HELP = "--help-all"
+Price = Annotated[
+    float, typer.Option(min=0.0, max=1e6, help="dollars per million tokens, for --dry-run")
+]
 
 
 def training_command(name: Command) -> Callable[..., None]:
@@ -52,7 +72,9 @@ def training_command(name: Command) -> Callable[..., None]:
         data: Data = None,
         columns: Columns = None,
         as_described: AsDescribed = False,
-        run: Annotated[Path | None, typer.Option(help="the run folder to create")] = None,
+        run: Annotated[
+            Path | None, typer.Option(help="the run folder to create", parser=new_folder)
+        ] = None,
         dry_run: Annotated[
             bool,
             typer.Option(
@@ -95,11 +117,34 @@ class WorldHelp(TyperCommand):
     """A command that begins a run; its help has the defaults of the world that is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse a command line."""
+        """Parse a command line; options of other trainers are answered with ours.
+
+        Raises:
+            OptionError: if there is one.
+        """
+        own = {flag for param in self.params for flag in param.opts}
+        for flag in (word.partition("=")[0] for word in args):
+            if flag in ELSEWHERE and flag not in own:
+                raise OptionError(f"there is no option {flag}; it is {ELSEWHERE[flag]} here")
+        whole = _WHOLE_HELP in args
+        args = [ctx.help_option_names[0] if word == _WHOLE_HELP else word for word in args]
         if set(args) & set(ctx.help_option_names):
+            self._name_further(() if whole else self.params)
             rest = [word for word in args if word not in ctx.help_option_names]
             self._show_defaults(self.make_parser(ctx).parse_args(rest)[0])
         return super().parse_args(ctx, args)
+
+    def _name_further(self, params: Sequence[Any]) -> None:
+        """Hide options that few need, and name them at the end by group."""
+        further: dict[str, list[str]] = {}
+        for param in self.params:
+            rare = param in params and not (param.required or param.name in FIRST)
+            param.hidden = rare and isinstance(param, TyperOption)
+            if param.hidden:
+                group = param.rich_help_panel or "Further"
+                further.setdefault(group, []).append(param.opts[0])
+        named = (f"{group}: {' '.join(flags)}" for group, flags in further.items())
+        self.epilog = "\n\n".join([*named, f"{_WHOLE_HELP} explains them all."] * bool(further))
 
     def _show_defaults(self, typed: Mapping[str, Any]) -> None:
         if not typed.get("worlds"):

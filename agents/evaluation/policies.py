@@ -14,7 +14,7 @@ from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.play_missing import PolicyRollouts, PortablePlayer
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.errors import OptionError, did_you_mean
 from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -54,6 +54,7 @@ def resolve_policy(
     rule = (
         f"a policy is one of the baselines {names}, openai:MODEL@URL, or with the extra 'tinker' a "
         f"run folder, a model's name or directory, or a tinker:// path; got {name!r}"
+        f"{did_you_mean(name, names)}"
     )
     if find_spec("tinker") is None:
         raise OptionError(f"{rule}, and the extra is not installed: pip install 'tokengym[tinker]'")

@@ -299,9 +299,7 @@ class TeacherSettings(Settings):
 class EvaluationSettings(Settings):
     """Evaluation and records."""
 
-    evaluation_tasks: int = option(
-        64, "held-out Tasks, played before and after training", least=2
-    )
+    evaluation_tasks: int = option(64, "held-out Tasks, played before and after training", least=2)
     wandb: str | None = option(None, "a project of Weights & Biases to log to as well")
 
 

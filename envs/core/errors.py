@@ -3,7 +3,8 @@
 A model's bad reply is never an error: it is data, answered by the next observation and the reward.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 
 class TokengymError(Exception):
@@ -38,6 +39,12 @@ class DataError(TokengymError, ValueError):
     """Input data that cannot be used; the message names file, row and reason."""
 
 
+def did_you_mean(value: object, known: Iterable[object]) -> str:
+    """Return ` (did you mean 'easy'?)` of the known name that is most like a value, if one is."""
+    near = get_close_matches(str(value), [*map(str, known)], n=1, cutoff=0.5)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
 def require_one_of(name: str, value: object, known: Sequence[object]) -> None:
     """Refuse an argument that is not one of the known values.
 
@@ -45,4 +52,6 @@ def require_one_of(name: str, value: object, known: Sequence[object]) -> None:
         OptionError: naming the argument, its value and the known ones.
     """
     if value not in known:
-        raise OptionError(f"{name} must be one of {[*known]}, got {value!r}")
+        raise OptionError(
+            f"{name} must be one of {[*known]}, got {value!r}{did_you_mean(value, known)}"
+        )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tokengym.envs.core.display import html_fields, html_table
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.errors import OptionError, did_you_mean
 from tokengym.rewards.bounds import Range
 from tokengym.rewards.control import FlatFloor
 
@@ -190,7 +190,8 @@ class WorldSpec:
             OptionError: naming the levels that there are.
         """
         if level not in self.turn_limits:
-            raise OptionError(f"{self.id} has the levels {list(self.levels)}, got {level!r}")
+            near = did_you_mean(level, self.levels)
+            raise OptionError(f"{self.id} has the levels {list(self.levels)}, got {level!r}{near}")
 
     @property
     def turn_limit(self) -> int:

@@ -69,11 +69,18 @@ def _parts(url: str) -> tuple[str, str]:
 
 
 class LocalServer(ThreadingHTTPServer):
-    """An HTTP server with a thread for each connection, on an IP address of either version."""
+    """An HTTP server with a thread for each connection, on an IP address of either version.
+
+    Raises:
+        OSError: if the port cannot be had, with the port in place of a file.
+    """
 
     def __init__(self, host: str, port: int, handler: type[BaseRequestHandler]) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        super().__init__((host, port), handler)
+        try:
+            super().__init__((host, port), handler)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, f"port {port}") from error
 
     @property
     def location(self) -> str:

@@ -37,10 +37,9 @@ WORKED = ["--max-tokens", "75"]
 BOTH = ["--max-tokens", "96"]
 """Room for demonstrations of two labels and what speaks for them."""
 SHARING = {
-    *("debate", "design", "evaluation", "export", "laptop", "measured"),
-    *("quickstart", "read_rollouts", "reliability", "resume", "servers"),
-    *("smollm2", "study", "training"),
-    *("viewer", "disruption", "energy", "forecast", "warehouse"),
+    *("debate", "design", "evaluation", "quickstart", "reliability", "results", "servers"),
+    *("smollm2", "training", "viewer"),
+    *("disruption", "energy", "forecast", "warehouse"),
 }
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")

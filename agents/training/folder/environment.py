@@ -32,7 +32,7 @@ def describe_environment(connection: Connection) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": None if service is None else service.threads,
         "precision": None if service is None else service.precision,
-        "git": _git(Path(__file__).resolve().parents[2]),
+        "git": checkout_state(),
     }
 
 
@@ -45,8 +45,9 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _git(root: Path) -> dict[str, Any] | None:
+def checkout_state() -> dict[str, Any] | None:
     """Return commit and state of the checkout that Tokengym runs from; `None` if installed."""
+    root = Path(__file__).resolve().parents[3]
     # Only its own repository: an environment may lie within another one.
     if not (root / ".git").exists():
         return None
