@@ -16,13 +16,13 @@ from tokengym.agents.viewer import Viewer
 from tokengym.envs.core.errors import TokengymError
 
 WRONG = [
-    ("play forcast", "did you mean 'forecast'?"),
-    ("play forecast:eazy", "did you mean 'easy'?"),
+    ("play forecasts", "did you mean 'forecast'?"),
+    ("play forecast:easier", "did you mean 'easy'?"),
     ("play forecast --option prompts=terse", "did you mean 'prompt'?"),
-    ("play forecast --option prompt=tersse", "did you mean 'terse'?"),
-    ("play energy --policy orcale", "did you mean 'oracle'?"),
-    ("evaluate forecast --policy orcale", "did you mean 'oracle'?"),
-    ("train forecast --level eazy", "did you mean 'easy'?"),
+    ("play forecast --option prompt=terser", "did you mean 'terse'?"),
+    ("play energy --policy oracles", "did you mean 'oracle'?"),
+    ("evaluate forecast --policy oracles", "did you mean 'oracle'?"),
+    ("train forecast --level easier", "did you mean 'easy'?"),
     ("train forecast --lr 1e-3", "it is --learning-rate here"),
     ("train forecast --num-generations=8", "it is --group-size here"),
     ("sft forecast --batch-size 8", "it is --groups-per-batch here"),

@@ -131,7 +131,7 @@ class Headings:
         words = " ".join(text.replace(",", " ").replace(".", " ").split())
         for form in _NAMED if words[:1].isalnum() else ():
             try:
-                return datetime.strptime(words, form).date().isoformat()  # noqa: DTZ007
+                return datetime.strptime(words, form).date().isoformat()
             except ValueError:
                 continue
         return value

@@ -1,10 +1,10 @@
 """The plain format: `{question, asked_at, resolves_at, outcome}`, one per row.
 
-Optional fields: `id`, made from the number of the row; `background`; `event`; `closed_at`, when the answer was out, if not at `resolves_at`; `outcomes`,
-the names where there are several (`outcome` is then one of them or its index), with `ordered` true
-where they are in order; `thresholds` of a numeric question (`outcome` is then the number), with its
-`unit`; `price` of yes, or a list; and `sources`, a list of texts or of `{text, date}`. Cells of a
-table hold lists as JSON.
+Optional fields: `id`, made from the number of the row; `background`; `event`; `closed_at`, when the
+answer was out, if not at `resolves_at`; `outcomes`, the names where there are several (`outcome` is
+then one of them or its index), with `ordered` true where they are in order; `thresholds` of a
+numeric question (`outcome` is then the number), with its `unit`; `price` of yes, or a list; and
+`sources`, a list of texts or of `{text, date}`. Cells of a table hold lists as JSON.
 """
 
 import math
