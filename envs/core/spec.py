@@ -87,6 +87,7 @@ class WorldSpec:
         scores: `module:function` from (Tasks, metrics, Generator) to numbers and `Estimate`s by
             name: how the world's field scores a policy, where returns do not say it all. `metrics`
             are those of the ends of episodes, a list of them for each Task; empty if there is none.
+        paid_at_end: the levels at which the last Turn alone pays.
         calibration: names of the two end-of-episode metrics that hold what a forecast is scored
             against and what was stated, both in [0, 1]; `None` where nothing is forecast.
 
@@ -113,6 +114,7 @@ class WorldSpec:
     blind_name: str = "best blind"
     only_at: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     planners: tuple[str, ...] = ()
+    paid_at_end: tuple[str, ...] = ()
     reachable: Mapping[str, Reachable] = field(default_factory=dict)
     ladders: str = ""
     level_entry_points: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Disruption and novelty: citation metrics, paper records, and the adversarial debate over them."""
 
 from tokengym.envs.core.spec import Reachable, WorldSpec
-from tokengym.envs.disruption.evidence import LEVELS, NOTED_LEVELS
+from tokengym.envs.disruption.evidence import LEVELS, NOTED_LEVELS, SINGLE_LEVELS
 from tokengym.rewards import debate
 from tokengym.rewards.control import FlatFloor
 
@@ -13,7 +13,7 @@ SPEC = WorldSpec(
     render="tokengym.envs.disruption.picture:render_episode",
     baselines="tokengym.envs.disruption.baselines:BASELINES",
     roles=("predictor", "challenger"),
-    turn_limits=dict.fromkeys(LEVELS, 2),
+    turn_limits={level: 1 if level in SINGLE_LEVELS else 2 for level in LEVELS},
     step_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     return_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     demonstrations="tokengym.envs.disruption.demonstrations:labelled",
@@ -21,8 +21,11 @@ SPEC = WorldSpec(
     scores="tokengym.envs.disruption.classification:classification_scores",
     calibration=("right_final", "confidence"),
     blind="tokengym.envs.disruption.blind:blind",
+    paid_at_end=LEVELS,
     reachable={
-        "L0": Reachable("oracle", "posterior, searched claims", proved=False),
+        **dict.fromkeys(
+            ("L0", *SINGLE_LEVELS), Reachable("oracle", "posterior, searched claims", proved=False)
+        ),
         "examples": Reachable(
             "oracle", "posterior over literatures and labels, searched claims", proved=False
         ),

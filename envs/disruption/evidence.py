@@ -8,15 +8,17 @@ from typing import Any, NamedTuple, Self
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.disruption.paper import LABEL_RULES, Paper
 
-PAPER_LEVELS = ("L2", "L0", "private")
+PAPER_LEVELS = ("L2", "first_year", "L0", "private")
 LEVELS = (*PAPER_LEVELS, "examples")
 NOTED_LEVELS = ("L2", "private")
+SINGLE_LEVELS = ("first_year",)
 """L0: title, abstract, year, field. L2: and the reference list, the authors, and the first year's
 citers, with their percentile within field and year.
 private: venues and fields alone of the list. examples: the reference list, but of a literature of
 its own, of which further papers are shown with their labels. At L2 and private the challenger has
 notes on the next citers, and what it noted of earlier papers is shown with their labels; L0 and
-examples, where it sees no more than the predictor, are warm-ups."""
+examples, where it sees no more than the predictor, are warm-ups. first_year: title, abstract and
+the first year's citers; nobody challenges the answer."""
 
 KINDS: Mapping[str, int] = {"honest": 1, "adversarial": 1, "careless": 4}
 """The challengers with notes, and how many of six are of each kind; `inference` has what they say.
@@ -168,4 +170,6 @@ def share_facts(
         return {name: published[name] for name in _SAY_LITTLE if name in published}, citers
     if level == "L2":
         return published | citers, later
+    if level == "first_year":
+        return citers, {}
     return ({} if level == "L0" else published), {}

@@ -222,7 +222,7 @@ def _describe(
     first = _draw_cue(rng, "aim", classes, orders)
     second = _draw_cue(rng, "mix", classes, orders)
     published: dict[str, int] = {}
-    if level != "L0":
+    if level not in ("L0", "first_year"):
         for name in PUBLICATION_FEATURES if level == "L2" else REFERENCE_FEATURES:
             feature = FEATURE_TABLE[name]
             c = orders.get(name, range(3))[classes[feature.target]]

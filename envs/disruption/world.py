@@ -27,6 +27,7 @@ from tokengym.envs.disruption.data.dataset import (
 from tokengym.envs.disruption.evidence import (
     NOTED_LEVELS,
     PAPER_LEVELS,
+    SINGLE_LEVELS,
     evidence_of,
     evidence_of_paper,
     instance_of,
@@ -78,7 +79,8 @@ class DisruptionWorld(World[CompiledDebate]):
         posterior is known exactly, or a user's own. The level is what is shown of it: at `L0`
         title, year, field and a long abstract, at `L2` a short abstract, facts of the reference
         list, the number of authors, and the first year's citers by kind with the percentile of the
-        citations within field and year, at `private` two facts of the list. At these two the
+        citations within field and year, at `first_year` those citers without a challenger, at
+        `private` two facts of the list. At these two the
         challenger has notes on the next citers (second to fourth year, or first) and is of a kind
         that the Task draws: honest, adversarial, or careless with the columns of its notes mixed
         up. What it noted of four earlier papers is shown with what became of them. `L0` and
@@ -111,9 +113,9 @@ class DisruptionWorld(World[CompiledDebate]):
 
     Args:
         spec: the world's declaration.
-        level: what is shown: `L2` (default), `L0`, `private` or `examples`.
+        level: what is shown: `L2` (default), `first_year`, `L0`, `private` or `examples`.
         target: `disruption`, `novelty` or `both` (correctness, losses and judge then average).
-        single_turn: the first answer is final and nobody challenges it.
+        single_turn: the first answer is final and nobody challenges it, as always at `first_year`.
         label: `outcome` scores against what came of the paper; `expected` against its posterior,
             which removes label noise; `replay:K` against K outcomes drawn of it, K up to 64. The
             latter two exist for the synthetic literature only.
@@ -185,7 +187,7 @@ class DisruptionWorld(World[CompiledDebate]):
             )
         self.target = target
         self.targets = TARGETS[target]
-        self.single_turn = single_turn
+        self.single_turn = single_turn or self.level in SINGLE_LEVELS
         self.label = label
         self.challenger = challenger
         self.reward = reward
@@ -252,7 +254,8 @@ class DisruptionWorld(World[CompiledDebate]):
         return self._new_task(split, index, instance, answer)
 
     def _scoring_options(self) -> Mapping[str, Any]:
-        return {name: v for name, usual in _USUAL.items() if (v := getattr(self, name)) != usual}
+        expected = {**_USUAL, "single_turn": self.level in SINGLE_LEVELS}
+        return {name: v for name, usual in expected.items() if (v := getattr(self, name)) != usual}
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
         """Return bounds of the best expected returns.

@@ -27,6 +27,7 @@ SPEC = WorldSpec(
     # The oracle's commands rest on weather that nobody is shown, and have twelve decimals.
     demonstrations="tokengym.envs.energy.baselines:mpc",
     blind="tokengym.envs.energy.blind:blind",
+    paid_at_end=tuple(LEVELS),
     planners=("lagrangian", "mpc", "worst_day", "stochastic"),
     only_at={
         **dict.fromkeys(("self_consumption", "time_of_use", "worked", "backward"), _HOMES),

@@ -43,6 +43,7 @@ class EnergyLevel:
 LEVELS: Mapping[str, EnergyLevel] = MappingProxyType(
     {
         "small": EnergyLevel(12, begins=(6, 12), updates=0, history=0),
+        "evening": EnergyLevel(4, begins=(13, 17), updates=0, history=0),
         "day": EnergyLevel(24),
         "soma": EnergyLevel(96, minutes=15, updates=4),
         "outages": EnergyLevel(24, outages=0.03, reserve=((0.3, 0.4), (0.4, 0.6))),

@@ -30,6 +30,7 @@ SPEC = WorldSpec(
     only_at=dict.fromkeys(
         ("read_all", "per_price", "threshold", "report_and_keys", *_PLANNERS), _DESKS
     ),
+    paid_at_end=tuple(name for name, level in LEVELS.items() if level.turns == 1),
     planners=("likeliest", *_PLANNERS),
     reachable={
         name: Reachable("oracle", "exact DP" if level.desk else "exact posterior", proved=True)

@@ -26,10 +26,11 @@ SPEC = WorldSpec(
     render="tokengym.envs.warehouse.picture:render_episode",
     metrics="tokengym.envs.warehouse.report:METRICS",
     blind="tokengym.envs.warehouse.blind:blind",
+    paid_at_end=tuple(LEVELS),
     planners=("restarts", "replan", "unread_replan"),
     only_at=dict.fromkeys(("unread", "unread_replan"), ("pick_clauses",)),
     reachable={
-        **dict.fromkeys(("pick", "pick_clauses"), _exact("exact search")),
+        **dict.fromkeys(("pick", "aisle", "pick_clauses"), _exact("exact search")),
         "pick_online": Reachable(
             "replan", "exact search over the orders known so far", proved=False
         ),

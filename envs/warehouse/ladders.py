@@ -48,7 +48,7 @@ def _dollars(*rungs: Rung) -> Ladder:
 
 LADDERS: Mapping[str, Ladder] = MappingProxyType(
     {
-        "pick": _dollars(*_PICK, _SEARCH),
+        **dict.fromkeys(("pick", "aisle"), _dollars(*_PICK, _SEARCH)),
         "pick_clauses": _dollars(*_CLAUSES, _SEARCH),
         "pick_online": _dollars(*_PICK, _REPLAN, _FORESIGHT),
         "stock": _dollars(*_STOCK),

@@ -6,9 +6,10 @@ characters of RWARE's layouts. Distances are worked out once per layout and shar
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tokengym.envs.core.errors import TaskError
@@ -161,6 +162,11 @@ class Walks(NamedTuple):
 
     number: Mapping[str, int]
     steps: list[list[int]]
+
+    def length(self, stops: Sequence[str]) -> int:
+        """Return the steps of a trip from the depot along slots and back."""
+        places = [0, *(self.number[stop] for stop in stops), 0]
+        return sum(self.steps[a][b] for a, b in pairwise(places))
 
 
 @lru_cache(maxsize=64)

@@ -24,6 +24,8 @@ class PickLevel:
         announced: whether orders are shown before their release.
         walk_cost: cost of a step.
         clauses: whether three clauses are stated in words.
+        values: least and greatest value of an order.
+        restated: whether each Turn states the open orders again, with their walks.
     """
 
     turns: int
@@ -39,6 +41,8 @@ class PickLevel:
     announced: bool = True
     walk_cost: float = 0.02
     clauses: bool = False
+    values: tuple[int, int] = (4, 12)
+    restated: bool = False
 
     mode: ClassVar[str] = "pick"
 
@@ -105,6 +109,13 @@ Level = PickLevel | StockLevel | LeaseLevel
 LEVELS: Mapping[str, Level] = MappingProxyType(
     {
         "pick": PickLevel(12, (8, 8), 3, 2, 7, 5, 8, 14),
+        "aisle": PickLevel(
+            *(4, (4, 4), 1, 1, 2, 1, 9, 5),
+            decay=12.0,
+            walk_cost=0.1,
+            values=(1, 9),
+            restated=True,
+        ),
         "pick_clauses": PickLevel(12, (8, 8), 3, 2, 7, 5, 8, 14, clauses=True),
         "pick_online": PickLevel(24, (10, 10), 3, 2, 8, 5, 10, 13, spread=3, announced=False),
         "stock": StockLevel(2, 10, (1, 2), (0.0, 0.2, 0.4), 20),

@@ -36,7 +36,7 @@ class WarehouseWorld(World[Compiled]):
 
     Modes, by level:
 
-    - `pick`: ship a book of orders in trips. The optimum is exact.
+    - `pick`: ship a book of orders in trips. The optimum is exact. `aisle`: four orders of a unit.
       `pick_clauses`: three terms in words change what a good plan is; its wordings, and which
       clauses come together, are of one split alone. The optimum is exact.
       `pick_online`: orders are shown on their release only; the optimum knows them and is a bound.

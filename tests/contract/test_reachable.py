@@ -2,14 +2,16 @@
 
 import pytest
 
+from tokengym.envs.core.play import play
 from tokengym.envs.registry import baselines, make_world, spec
 
 REACHABLE = {
-    **{("energy", level): False for level in ("small", "household")},
-    **{("warehouse", level): True for level in ("pick", "pick_clauses", "stock", "lease")},
+    **{("energy", level): False for level in ("small", "evening", "household")},
+    **{("warehouse", level): True for level in ("pick", "aisle", "pick_clauses", "stock", "lease")},
     ("warehouse", "pick_online"): False,
     ("forecast", "easy"): True,
     ("disruption", "L2"): False,
+    ("disruption", "first_year"): False,
 }
 """By world and level, whether a policy that knows only what is shown can earn the optimum."""
 
@@ -32,3 +34,15 @@ def test_every_level_says_who_reaches_what(name: str) -> None:
         world = make_world(name, level, **declared.check_options)
         limit = world.optimum(world.task("test", 0))[declared.roles[0]]
         assert best.proved <= limit.exact, f"only an exact optimum proves {level}'s {best}"
+
+
+@pytest.mark.parametrize("name", ["forecast", "energy", "warehouse", "disruption"])
+def test_levels_paid_at_the_end_pay_nothing_before(name: str) -> None:
+    declared = spec(name)
+    assert set(declared.paid_at_end) <= set(declared.levels)
+    for level in declared.levels:
+        world = make_world(name, level)
+        played = play(world, world.task("test", 0), baselines(name)["noisy"])
+        paid = [any(turn.rewards.values()) for turn in played.turns[1:-1]]
+        assert not (any(paid) and level in declared.paid_at_end), level
+        assert any(paid) or level in declared.paid_at_end or level.startswith("desk"), level

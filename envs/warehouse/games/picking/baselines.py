@@ -47,7 +47,8 @@ def _at_random(picking: PickingState, rng: np.random.Generator) -> str:
     orders = heuristics.available(picking)
     if not orders:
         return write_pick(Wait(int(rng.integers(1, _LONGEST_WAIT + 1))))
-    count = int(rng.integers(1, min(len(orders), _MOST_TOGETHER) + 1))
+    most = min(len(orders), _MOST_TOGETHER, picking.site.capacity)
+    count = int(rng.integers(1, most + 1))
     batch = [orders[i] for i in rng.permutation(len(orders))[:count]]
     stops = list(needs(batch))
     route = tuple(stops[i] for i in rng.permutation(len(stops)))

@@ -10,7 +10,6 @@ from tokengym.envs.warehouse.games.picking.orders import PickingSite
 from tokengym.envs.warehouse.layout import AisleLayout, Layout
 from tokengym.envs.warehouse.levels import PickLevel
 
-VALUES = (4, 12)
 LARGER_LINE = 0.35
 """Share of lines above one unit."""
 
@@ -23,6 +22,7 @@ def site_of(level: PickLevel, layout: Layout) -> PickingSite:
         decay=level.decay,
         walk_cost=level.walk_cost,
         announced=level.announced,
+        restated=level.restated,
     )
 
 
@@ -43,7 +43,7 @@ def draw(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
         ]
         orders.append(
             {
-                "value": int(rng.integers(VALUES[0], VALUES[1] + 1)),
+                "value": int(rng.integers(level.values[0], level.values[1] + 1)),
                 "due": release + int(rng.integers(10, max(level.due * count, 11) + 1)),
                 "release": release,
                 "lines": [[slots[i], n] for i, n in zip(chosen, units, strict=True)],

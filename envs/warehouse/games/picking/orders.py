@@ -75,6 +75,8 @@ class PickingSite(Immutable):
         walk_cost: cost of a step.
         announced: whether orders are shown before their release.
         clauses: terms stated in words, which the plain form leaves to that of a shift.
+        restated: whether each Turn states the open orders again, with their walks; the plain form
+            leaves it out where it does not.
     """
 
     layout: Layout
@@ -83,6 +85,7 @@ class PickingSite(Immutable):
     walk_cost: float
     announced: bool = True
     clauses: tuple[Clause, ...] = ()
+    restated: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a site where nothing can be picked."""
@@ -105,6 +108,7 @@ class PickingSite(Immutable):
     def plain(self) -> dict[str, Any]:
         """Return the plain form that `of` reads."""
         names = [field.name for field in fields(self) if field.name != "clauses"]
+        names = names if self.restated else [name for name in names if name != "restated"]
         terms = {name: getattr(self, name) for name in names}
         # The number of pickers is part of what names a Task.
         return {**terms, "layout": plain_layout(self.layout), "pickers": 1}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from tokengym.envs.core.immutable import Immutable
@@ -10,6 +10,7 @@ from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
 from tokengym.envs.warehouse.games.picking.oracle import value_to_come
 from tokengym.envs.warehouse.games.picking.orders import Order, PickingSite, read_shift
+from tokengym.envs.warehouse.games.picking.routing import shortest_tour
 from tokengym.envs.warehouse.games.picking.rules import PickingState, Shipment
 from tokengym.envs.warehouse.games.texts import macros
 from tokengym.envs.warehouse.grammar import Command, Trip, Wait, pick_nearness, read_pick
@@ -35,6 +36,13 @@ class Shift(Immutable):
     def turns(self) -> int:
         """Replies of the best plan."""
         return len(self.plan)
+
+    @cached_property
+    def walks(self) -> Mapping[str, int]:
+        """Steps to ship each order alone, by its shortest tour."""
+        length = self.site.walks.length
+        tours = {one.id: shortest_tour(self.site.walks, [*one.slots]) for one in self.orders}
+        return {name: length(tour) for name, tour in tours.items()}
 
     @property
     def exact(self) -> bool:
@@ -135,11 +143,14 @@ class PickSession(Session[Shift]):
         """Show the orders that are new, the time and the open orders."""
         picking, now = self.picking, self.picking.now
         known = picking.known()
+        texts = self.compiled.texts
+        if picking.site.restated:
+            return [texts.restated_state(now, known.values(), self.compiled.problem.walks)]
         (before, between, after), separator, no_orders = _parts(self.compiled.style)
         lines = [f"{before}{now}{between}{separator.join(known) or no_orders}{after}"]
         if picking.site.announced:
             return lines
-        texts, last, self._last_shown = self.compiled.texts, self._last_shown, now
+        last, self._last_shown = self._last_shown, now
         new = [order for order in known.values() if order.release > last]
         return [f"New {texts.order_line(order)}" for order in new] + lines
 
