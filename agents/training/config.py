@@ -452,6 +452,12 @@ class TrainConfig(
         super().__post_init__()
         if self.warm_start and self.separate:
             raise OptionError(f"--warm-start {self.warm_start} does not go with --separate")
+        paid_at_end = spec(self.world).paid_at_end
+        if self.credit == "turn" and self.level in paid_at_end:
+            raise OptionError(
+                f"--credit turn would be --credit episode at {self.tag}, which pays once, at the "
+                "end; --credit exact compares what each turn lost, where the world knows it"
+            )
         if self.credit == "exact":
             object.__setattr__(self, "options", {**self.options, "credit": True})
 

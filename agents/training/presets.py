@@ -11,12 +11,14 @@ from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
 from tokengym.agents.training.config import JobConfig, MixedWorld, RolloutConfig, TrainConfig
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.registry import spec
+from tokengym.envs.registry import make_world, spec
 from tokengym.envs.train_split import training_options
+from tokengym.rewards.estimators import ESTIMATORS
 
 C = TypeVar("C", bound=JobConfig)
 
 _TABLES: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+_OF_ROLES = {"role", "opponents", "self_play"}
 _BY_WORLD = {*_TABLES["pretrained"]}.union(*_TABLES["toy"].values())
 """Settings whose defaults are a world's."""
 
@@ -60,7 +62,8 @@ def preset_values(
 
     Args:
         kind: the settings of a command, such as `SftConfig`.
-        worlds: ids or short names, with their levels; a world's first if `None`.
+        worlds: ids or short names, with their levels; if `None` the one that the toy model learns
+            first, or the world's first for other models, roles, opponents and data of one's own.
         as_described: begin with the options by which the world is as it was first described, and
             with supervised steps before the rewards.
         changes: settings by name, which override the world's; `None` stands for none.
@@ -76,6 +79,8 @@ def preset_values(
         _values(kind, spec(world), level, named, as_described=as_described)
         for world, level in worlds
     ]
+    if not rest and kind is TrainConfig:
+        first = _exact_credit(first, named) | first
     if rest:
         limits: list[Any] = [values.get("max_tokens") for values in each]
         rates = [rate for values in each if (rate := values.get("learning_rate"))]
@@ -96,12 +101,16 @@ def _values(
     as_described: bool,
 ) -> dict[str, Any]:
     """Return the settings of a job in one world, with those that are named in place of its own."""
-    level = level or world.levels[0]
     toy = is_toy(named.get("model", TOY_MODEL))
     sizes, options = dict(_TABLES["pretrained"]), dict[str, Any]()
+    easiest = world.levels[0]
     if toy:
         sizes = dict(_TABLES["toy"].get(world.id, {}))
         options |= {"prompt": "terse"} if sizes else {}
+        taught = sizes.pop("level", easiest)
+        own = as_described or "data" in named.get("options", {}) or _OF_ROLES & named.keys()
+        easiest = easiest if own else taught
+    level = level or easiest
     if named.get("self_play"):
         sizes |= _TABLES["self_play"]
     sizes |= _TABLES["levels"].get(world.id, {}).get(level, {})
@@ -114,3 +123,16 @@ def _values(
         sizes |= _TABLES["described_train"] | (_TABLES["described_toy"] if toy else {})
     options = training_options(world, {**options, **named.get("options", {})})
     return {"world": world.id, "level": level, **sizes, **named, "options": options}
+
+
+def _exact_credit(values: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the credit and estimator of a job where its world knows the exact credit of a turn."""
+    table = _TABLES["exact"].get(values["world"], {})
+    greedy = ESTIMATORS[named["estimator"]].needs_greedy if "estimator" in named else False
+    if not table or "credit" in named or greedy or "data" in values["options"]:
+        return {}
+    try:
+        make_world(values["world"], values["level"], **{**values["options"], "credit": True})
+    except OptionError:
+        return {}
+    return {**table}

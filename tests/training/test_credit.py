@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 from tinker_cookbook.rl.data_processing import compute_advantages
 from tinker_cookbook.rl.types import TrajectoryGroup
 
+from tests.every import every
 from tests.training.rollouts import group_of, groups, rollout
 from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
 from tokengym.agents.training.batches.datums import turn_table
 from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
+from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.advantages import (
     group_standardised,
     leave_one_out,
@@ -156,3 +158,26 @@ def test_a_run_that_standardises_a_proper_score_says_so(world: str) -> None:
         notice = str(Job.resolve(preset(world, estimator=estimator)).estimator_notice)
         noticed = estimator == "group_standardised" and world != "energy"
         assert ("take group_centred" in notice) == noticed, estimator
+
+
+def test_credit_by_turn_is_refused_where_the_end_alone_pays() -> None:
+    assert preset("forecast", "update", credit="turn").credit == "turn"
+    for world in ("forecast", "energy", "warehouse", "disruption"):
+        with pytest.raises(OptionError, match="pays once, at the end"):
+            preset(world, credit="turn")
+
+
+@every(
+    ("place", "credit"),
+    [
+        (("energy", "small"), "exact"),
+        (("energy", "commit"), "episode"),
+        (("warehouse", "aisle"), "exact"),
+        (("warehouse", "pick_online"), "episode"),
+        (("disruption", "L2"), "episode"),
+    ],
+)
+def test_jobs_take_exact_credit_where_it_is_known(place: tuple[str, str], credit: str) -> None:
+    assert preset(*place).credit == credit
+    assert preset(*place, credit="episode").credit == "episode"
+    assert preset(*place, estimator="remax").credit == "episode"

@@ -9,26 +9,27 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
+from tests.every import every
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.held_out import HeldOutEvaluation
 from tokengym.agents.evaluation.trained import Evaluated
+from tokengym.agents.scale.level_scale import shipped_rows
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.session import TrainingSession
-from tokengym.envs.registry import make_world
+from tokengym.envs.registry import make_world, spec
 
 T = TypeVar("T")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-EPISODES = {"tokengym/Disruption-v2": 60, "tokengym/Energy-v2": 12, "tokengym/Warehouse-v1": 20}
+EPISODES = {"disruption": 100, "energy": 25, "warehouse": 40}
 """Episodes played of a world: at least a hundred replies."""
-MALFORMED = {"tokengym/Disruption-v2": 0.15}
-"""Share of replies out of form where it is larger than usual: one in nineteen in the long run, of
-which chance may make nine of sixty."""
+FIRST = {"forecast": "easy", "energy": "evening", "warehouse": "aisle", "disruption": "first_year"}
+"""The level that it learns first, by world."""
 
 
 def in_session(config: TrainConfig, measure: Callable[[TrainingSession], Awaitable[T]]) -> T:
@@ -65,12 +66,34 @@ def test_it_weighs_at_most_twelve_megabytes() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("world_id", EPISODES)
-def test_its_replies_are_in_form(world_id: str, served: dict[str, Any]) -> None:
-    settings = preset(world_id, evaluation_tasks=EPISODES[world_id], **served)
+@pytest.mark.parametrize("world", EPISODES)
+def test_its_replies_are_in_form(world: str, served: dict[str, Any]) -> None:
+    settings = preset(world, evaluation_tasks=EPISODES[world], **served)
     # At most one in twenty in the long run; of a hundred replies, chance may make it eight.
-    found = in_session(settings, untrained).result.malformed.value
-    assert found <= MALFORMED.get(world_id, 0.08)
+    assert in_session(settings, untrained).result.malformed.value <= 0.08
+
+
+@every("world", FIRST)
+def test_it_begins_at_the_level_that_it_learns(world: str) -> None:
+    assert preset(world).level == FIRST[world]
+    assert preset(world, model="smollm2").level == spec(world).levels[0]
+    role = spec(world).roles[-1]
+    assert preset(world, role=role).level == spec(world).levels[0]
+
+
+@every("world", FIRST)
+def test_the_blind_earn_no_less_than_legal_random_play(world: str) -> None:
+    """Elsewhere rewards alone would lift a policy above the blind without a look at a Task."""
+    options = make_world(world, FIRST[world], **spec(world).training).options
+    (row,) = [
+        row
+        for row in shipped_rows()
+        if (row["world"], row["level"], row["role"], row["options"])
+        == (spec(world).id, FIRST[world], spec(world).roles[0], options)
+    ]
+    blind, random = (row["policies"][name] for name in (row["blind"], "random"))
+    unit = "expected" if blind["expected"] else "realised"
+    assert blind[unit]["value"] >= random[unit]["value"]
 
 
 @pytest.mark.nightly
