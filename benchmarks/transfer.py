@@ -22,12 +22,12 @@ from tokengym.agents.reports.markdown import markdown_table
 from tokengym.agents.toy_model import TOY_MODEL
 from tokengym.agents.training.folder.run import RunFolder
 
-HELD_OUT = {"forecast": 256, "energy": 48}
+HELD_OUT = {"forecast:easy": 256, "energy:evening": 128}
 """By world the number of held-out Tasks."""
 STEPS = 12
-GROUPS = {"forecast": 12, "energy": 3}
+GROUPS = {"forecast:easy": 12, "energy:evening": 3}
 """Groups a step of each world that is trained on."""
-MIXED = "forecast,energy"
+MIXED = ",".join(HELD_OUT)
 TRAINED = (MIXED, *HELD_OUT)
 MAX_TOKENS = 12
 """Of a reply, in both worlds: an untrained form must not be cut off where a trained one is not."""
@@ -44,7 +44,7 @@ def train(folder: Path, worlds: str, seed: int) -> Path:
     Raises:
         RuntimeError: if the run did not finish.
     """
-    run = RunFolder(folder / f"{worlds.replace(',', '-')}-seed{seed}")
+    run = RunFolder(folder / f"{worlds.replace(',', '-').replace(':', '-')}-seed{seed}")
     if run.outcome is None:
         groups = [GROUPS[world] for world in worlds.split(",")]
         new = (
@@ -69,7 +69,7 @@ def evaluate(folder: Path, world: str, runs: Sequence[Path], seed: int) -> Resul
         max_tokens=MAX_TOKENS,
         seed=seed,
     )
-    kept = EvaluationFolder(folder / f"evaluated-{world}-seed{seed}")
+    kept = EvaluationFolder(folder / f"evaluated-{world.replace(':', '-')}-seed{seed}")
     return run_evaluation(config, kept)
 
 
