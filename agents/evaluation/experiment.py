@@ -72,10 +72,11 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     job, guard = session.job, session.connection.guard
     start, folder = session.start(state=False), EvaluationFolder(run.folder)
     paths = dict.fromkeys(job.trained, start)
-    progress.say(f"evaluating before training on {job.config.evaluation_tasks:,} held-out Tasks")
+    if job.config.tasks_before:
+        progress.say(f"evaluating before training on {job.config.tasks_before:,} held-out Tasks")
     began = time.monotonic()
     evaluation = await guard(HeldOutEvaluation.of_run(session, folder, paths))
-    took, before = time.monotonic() - began, folder.saved().results
+    before = folder.saved().results
     assert before is not None
     rows = before.of_policy(BEFORE)
     for name, row in zip(job.trained, rows, strict=False):
@@ -88,14 +89,15 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     blind = None
     if len(job.trained) == 1:
         blind = evaluation.worlds[0].scale.ends.blind
-    budget = TokenBudget.of_run(job.config, run)
+    held_out = sum(len(world.tasks) for world in evaluation.worlds)
+    budget = TokenBudget.of_run(job.config, run, held_out)
     if job.learning.warm_start:
         session = await _warm_start(session, run, progress, budget, evaluation)
-        start, budget = session.start(state=False), TokenBudget.of_run(job.config, run)
+        start, budget = session.start(state=False), TokenBudget.of_run(job.config, run, held_out)
     collapse = await train_job(session, run, progress, budget, blind)
     policies = run.policies
     paths = {name: policies.get(name, run).weights.sampler or start for name in job.trained}
-    progress.say(f"evaluating the trained policy on the same Tasks, about {max(took, 1.0):.0f} s")
+    progress.say(f"evaluating the trained policy on {held_out:,} held-out Tasks")
     await guard(evaluation.play(AFTER, paths))
     outcome = RunSummary(collapse, paths, budget.ending(job.config.steps))
     run.write_outcome(outcome)
@@ -136,5 +138,6 @@ async def _warm_start(
     session = replace(session, weights=supervised.weights)
     paths = dict.fromkeys(job.trained, supervised.weights.sampler)
     warm = await session.connection.guard(evaluation.play(WARM, paths))
-    progress.say(f"after the warm start: {warm.of_policy(WARM)[0].earned}")
+    for row in warm.of_policy(WARM)[:1]:
+        progress.say(f"after the warm start: {row.earned}")
     return session

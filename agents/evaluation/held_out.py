@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.models import ModelPlayer
-from tokengym.agents.evaluation.plan import BEFORE, RUN_POLICIES, EvaluationPlace, EvaluationPlan
+from tokengym.agents.evaluation.plan import (
+    BEFORE,
+    RUN_POLICIES,
+    WARM,
+    EvaluationPlace,
+    EvaluationPlan,
+)
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import Evaluation
@@ -38,7 +44,10 @@ def plan_of(job: Job, policies: Sequence[str]) -> EvaluationPlan:
         places.append(EvaluationPlace(*what, "test", *sampling))
     names = ("seed", "system", "model", "base_url", "renderer")
     return EvaluationPlan(
-        tuple(places), tuple(policies), **{name: getattr(job.config, name) for name in names}
+        tuple(places),
+        tuple(policies),
+        first_tasks=dict.fromkeys((BEFORE, WARM), job.config.tasks_before),
+        **{name: getattr(job.config, name) for name in names},
     )
 
 
@@ -98,9 +107,10 @@ class HeldOutEvaluation:
         return self._write()
 
     async def _play(self, policy: str, paths: Mapping[str, str | None]) -> None:
-        rollouts = PolicyRollouts(
-            policy, plan_of(self.session.job, RUN_POLICIES), self.folder.rollouts
-        )
+        plan = plan_of(self.session.job, RUN_POLICIES)
+        rollouts = PolicyRollouts(policy, plan, self.folder.rollouts)
+        if plan.first_tasks.get(policy) == 0:
+            return
 
         async def in_place(name: str, world: EvaluatedWorld) -> None:
             session, role = self.session.of(name)
@@ -116,14 +126,16 @@ class HeldOutEvaluation:
         """Write the results of the policies that have played all of their Tasks."""
         job = self.session.job
         every = plan_of(job, RUN_POLICIES)
-        played = [
-            name
-            for name in RUN_POLICIES
-            if all(
-                sum(1 for _ in self.folder.records(every, world.place, name)) == len(world.tasks)
+
+        def is_complete(name: str) -> bool:
+            return all(
+                0
+                < len(world.tasks[: every.first_tasks.get(name)])
+                == sum(1 for _ in self.folder.records(every, world.place, name))
                 for world in self.worlds
             )
-        ]
+
+        played = [*filter(is_complete, RUN_POLICIES)]
         return Evaluation(plan_of(job, played), self.folder, self.worlds).write_results()
 
 

@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from tokengym.agents.rollouts import evaluation_segment
@@ -77,6 +77,7 @@ class EvaluationPlan:
         model: name or directory of the model that `tinker://` weights belong to.
         base_url: address of a Tinker service.
         renderer: name of a cookbook renderer; the model's or the run's own if empty.
+        first_tasks: by policy, how many of the Tasks it plays, the first; all where none is stated.
     """
 
     places: tuple[EvaluationPlace, ...]
@@ -89,6 +90,7 @@ class EvaluationPlan:
     model: str | None = None
     base_url: str | None = None
     renderer: str = ""
+    first_tasks: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> str:

@@ -216,7 +216,8 @@ class PolicyRollouts:
         segment = self.plan.segment(world.place, self.policy)
         # A script may know all of a user's data, such as a base rate, and is played for nothing.
         anew = self.policy in world.baselines and not world.world.generates
-        return WantedRollouts(world.tasks, self.plan.rollouts, self.log, segment, anew=anew)
+        tasks = world.tasks[: self.plan.first_tasks.get(self.policy)]
+        return WantedRollouts(tasks, self.plan.rollouts, self.log, segment, anew=anew)
 
     async def play(self, world: EvaluatedWorld, player: Player, at_once: asyncio.Semaphore) -> None:
         """Play what is missing in a world; the semaphore bounds the rollouts under way."""
@@ -259,7 +260,7 @@ class PolicyRollouts:
         wanted = self.wanted(world)
         wanted.log.seal(wanted.segment)
         places = {row.origin.place for row in wanted.saved(origin, world.role)}
-        return len(places) == len(world.tasks) * self.plan.rollouts
+        return len(places) == len(wanted.tasks) * self.plan.rollouts
 
     def _failures(self, world: EvaluatedWorld) -> Failures:
         most = self.max_failures

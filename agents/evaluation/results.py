@@ -223,20 +223,29 @@ class PolicyReturns(NamedTuple):
 
 
 def compared(couples: Iterable[tuple[PolicyReturns, PolicyReturns]]) -> list[PairResult]:
-    """Compare policies on the Tasks of one place; of other couples nothing is said.
+    """Compare policies on the Tasks of one place that both played; other couples are left out.
 
-    Neither is of those with fewer than two Tasks in common.
+    So are those with fewer than two Tasks in common.
     """
+    played = [_first_tasks(*both) for both in couples if both[0].place.test == both[1].place.test]
     pairs = [
         _compare(first, second)
-        for first, second in couples
-        if first.place.test == second.place.test
-        and _shared_tasks(first.returns, second.returns) > 1
+        for first, second in played
+        if _shared_tasks(first.returns, second.returns) > 1
     ]
     corrected = holm([pair.p_value for pair in pairs])
     return [
         replace(pair, p_corrected=p_value) for pair, p_value in zip(pairs, corrected, strict=True)
     ]
+
+
+def _first_tasks(
+    first: PolicyReturns, second: PolicyReturns
+) -> tuple[PolicyReturns, PolicyReturns]:
+    """Return what both policies earned on the Tasks that both have played: the first ones."""
+    count = min(len(one.returns.realised_TK) for one in (first, second))
+    first, second = (one._replace(returns=one.returns.first(count)) for one in (first, second))
+    return first, second
 
 
 def _shared_tasks(first: Returns, second: Returns) -> int:

@@ -26,6 +26,11 @@ class Returns(NamedTuple):
     realised_TK: Floats
     expected_TK: Floats | None
 
+    def first(self, count: int) -> Self:
+        """Return those of the first Tasks alone."""
+        expected_TK = None if self.expected_TK is None else self.expected_TK[:count]
+        return self._replace(realised_TK=self.realised_TK[:count], expected_TK=expected_TK)
+
 
 @dataclass
 class RolloutTable:

@@ -86,9 +86,10 @@ class Evaluation:
         for title, world in zip(plan.titles, self.worlds, strict=True):
             for policy in plan.policies:
                 records = self.folder.records(plan, world.place, policy)
-                kept = (record for record in records if record.origin.group < len(world.tasks))
+                played_in = world.first(plan.first_tasks.get(policy))
+                kept = (one for one in records if one.origin.group < len(played_in.tasks))
                 table = RolloutTable.read(kept, world.world.spec.violation)
-                rows.append(policy_result(table, world, title, policy, plan))
+                rows.append(policy_result(table, played_in, title, policy, plan))
                 played.append(
                     PolicyReturns(title, world.place, policy, table.returns(plan.rollouts))
                 )

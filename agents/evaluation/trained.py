@@ -75,7 +75,8 @@ class Trained:
 
     Attributes:
         scale: scripted policies on the same Tasks.
-        policies: the policies by name, see `RUN_POLICIES`.
+        policies: the policies by name, see `RUN_POLICIES`; those before training may have played
+            fewer Tasks, the first.
     """
 
     scale: Scale
@@ -83,7 +84,7 @@ class Trained:
 
     @property
     def before(self) -> Evaluated:
-        """The policy as it was."""
+        """The policy as it was, if it was played: `BEFORE` is then one of the policies."""
         return self.policies[BEFORE]
 
     @property
@@ -92,7 +93,7 @@ class Trained:
         return self.policies[AFTER]
 
     def skill(self, since: str = BEFORE) -> Skill:
-        """Return the skill of the policy before and after, paired by Task.
+        """Return the skill of the policy before and after, the gain on the Tasks played both times.
 
         It is that of expected returns where they are known.
 
@@ -100,26 +101,32 @@ class Trained:
             since: the policy that counts as before.
         """
         before, after = self.policies[since], self.after
-        gain = skill_gain(self.scale.used, after.earned_T, before.earned_T)
+        count = len(before.earned_T)
+        gain = skill_gain(self.scale.first(count).used, after.earned_T[:count], before.earned_T)
         return Skill(before.result.skill, after.result.skill, gain)
 
     def skill_on_outcomes(self, since: str = BEFORE) -> Skill | None:
         """Return the skill by returns as they were paid; `None` where `skill` is that."""
         if self.scale.expected is None:
             return None
-        ends, before_T, after_T = (
-            self.scale.realised,
-            self.policies[since].paid_T,
-            self.after.paid_T,
-        )
-        gain = skill_gain(ends, after_T, before_T)
-        return Skill(skill_of(ends, before_T), skill_of(ends, after_T), gain)
+        before_T, after_T = self.policies[since].paid_T, self.after.paid_T
+        shared = self.scale.first(len(before_T)).realised
+        gain = skill_gain(shared, after_T[: len(before_T)], before_T)
+        return Skill(skill_of(shared, before_T), skill_of(self.scale.realised, after_T), gain)
 
     def findings(self) -> Iterator[str]:
         """Yield the standing, and the skill since start and warm start."""
-        standings = [self.policies[name].result.standing for name in (BEFORE, AFTER)]
-        if all(standings):
-            yield f"before training {standings[0]}; after it {standings[1]}"
+        known = BEFORE in self.policies
+        when = {BEFORE: "before training", AFTER: "after it" if known else "after training"}
+        standings = [
+            f"{words} {self.policies[name].result.standing}"
+            for name, words in when.items()
+            if name in self.policies and self.policies[name].result.standing
+        ]
+        if standings:
+            yield "; ".join(standings)
+        if not known:
+            yield f"skill {describe_skill(self.after.result.skill)} after training"
         for words, since in (("", BEFORE), ("since the warm start", WARM)):
             if since in self.policies:
                 yield f"{words}{': ' if words else ''}{self.skill(since)}"

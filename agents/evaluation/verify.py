@@ -75,7 +75,8 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
         for policy in plan.policies:
             records = list(folder.records(plan, place, policy))
             count += len(records)
-            places = [(g, m) for g in range(len(tasks)) for m in range(plan.rollouts)]
+            groups = range(len(tasks))[: plan.first_tasks.get(policy)]
+            places = [(group, member) for group in groups for member in range(plan.rollouts)]
             if [row.origin.place for row in records] != places:
                 differences.append(f"{title} {policy}: rollouts are missing or repeated")
             for record in records:

@@ -95,6 +95,12 @@ class EvaluatedWorld:
         """What the ends of skill earn on the Tasks."""
         return self.measured or self.measure()
 
+    def first(self, count: int | None) -> Self:
+        """Return the place with its first Tasks alone; as it is if `None`."""
+        if count is None or count >= len(self.tasks):
+            return self
+        return replace(self, tasks=self.tasks[:count], measured=self.scale.first(count))
+
     def measure(self, policies: Iterable[str] = ()) -> Scale:
         """Play the ends of skill, the rungs of the ladder and other baselines, against scripts."""
         of = self.world, self.tasks, self.role, self.opponents

@@ -9,7 +9,7 @@ Which blind policy is the end of the scale is said there too, once for all who m
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import nan
 from pathlib import Path
@@ -71,6 +71,15 @@ class Earned(NamedTuple):
     def of_played(cls, episodes: Iterable[PlayedEpisode], role: str) -> Self:
         """Return those of scripted episodes."""
         return cls.of(((each.returns[role], each.metrics) for each in episodes), role)
+
+    def first(self, count: int) -> Self:
+        """Return what it earns on the first Tasks alone."""
+        expected_T = None if self.expected_T is None else self.expected_T[:count]
+        return self._replace(
+            realised_T=self.realised_T[:count],
+            expected_T=expected_T,
+            values_T=self.values_T[:count],
+        )
 
     @property
     def used_T(self) -> tuple[float, ...]:
@@ -151,6 +160,15 @@ class Scale:
         best = best_known(world)
         label, reachable = blind_label(world, blind), "" if best is None else best.policy
         return cls(returns, blind, label, limits_T, reachable)
+
+    def first(self, count: int) -> Self:
+        """Return the scale of the first Tasks alone."""
+        return replace(
+            self,
+            returns={name: earned.first(count) for name, earned in self.returns.items()},
+            limits_T=self.limits_T[:count],
+            replies=self.replies[:count],
+        )
 
     @property
     def realised(self) -> Yardstick:

@@ -29,24 +29,29 @@ class TokenBudget:
     ended_after: int | None = None
 
     @classmethod
-    def of_run(cls, config: JobConfig, run: RunFolder) -> "TokenBudget":
-        """Return the budget of a run that has been evaluated before training, perhaps resumed."""
+    def of_run(cls, config: JobConfig, run: RunFolder, held_out: int) -> "TokenBudget":
+        """Return the budget of a run that has been evaluated before training, perhaps resumed.
+
+        Args:
+            config: of the run.
+            run: its folder.
+            held_out: Tasks that are played after training, in all worlds.
+        """
         rollouts = run.rollouts
         if config.max_total_tokens is None:
             return cls()
         played = [file.name for file in rollouts.segments() if file.step is None]
         before = evaluation_segment("before")
         evaluation, episodes = _used(rollouts, before), sum(1 for _ in rollouts.read(before))
-        warms = config.group(LearningSettings).warm_start
-        to_play = 2 if warms and evaluation_segment("warm") not in played else 1
+        reserved = evaluation * held_out // max(episodes, 1)
+        if config.group(LearningSettings).warm_start and evaluation_segment("warm") not in played:
+            reserved += evaluation
         logs = [part.step_log(replies=False) for part in (run.warm_start, run)]
         steps = [int(row.metrics[TOKENS]) for log in logs for row in log.current()]
         spent = sum(_used(rollouts, name) for name in played) + sum(steps)
         # What an episode reads and writes is read once more to train on it.
         expected = 2 * evaluation * config.groups_per_batch * config.group_size // max(episodes, 1)
-        return cls(
-            config.max_total_tokens, spent, evaluation * to_play, max(steps, default=expected)
-        )
+        return cls(config.max_total_tokens, spent, reserved, max(steps, default=expected))
 
     @property
     def lasts(self) -> bool:

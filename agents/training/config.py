@@ -23,6 +23,10 @@ Command = Literal["train", "sft", "dpo", "distil"]
 Schedule = Literal["constant", "linear", "cosine"]
 G = TypeVar("G", bound=Settings)
 
+_TASKS_BEFORE = 64
+"""Tasks played before training: an untrained model's replies run to the limit, so they are the most
+expensive part of a short run."""
+
 SETTINGS_FILE = "settings.json"
 """The file of a run folder that makes it one."""
 
@@ -297,10 +301,40 @@ class TeacherSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationSettings(Settings):
-    """Evaluation and records."""
+    """Evaluation and records.
 
-    evaluation_tasks: int = option(64, "held-out Tasks, played before and after training", least=2)
+    Attributes:
+        tasks_before: how many of the held-out Tasks are played before training.
+
+    Raises:
+        OptionError: if they are more than there are, or too few for an interval.
+    """
+
+    evaluation_tasks: int = option(64, "held-out Tasks, played after training", least=2)
+    evaluate_before: int | None = option(
+        None,
+        "of them, Tasks that are played before training too, and after a warm start; the smaller "
+        f"of {_TASKS_BEFORE} and --evaluation-tasks if not given, 0 for none",
+        least=0,
+    )
     wandb: str | None = option(None, "a project of Weights & Biases to log to as well")
+
+    def __post_init__(self) -> None:
+        """Refuse a number of Tasks that cannot be compared."""
+        super().__post_init__()
+        most = self.evaluation_tasks
+        if self.evaluate_before == 1 or self.tasks_before > most:
+            raise OptionError(
+                f"--evaluate-before must be 0, or from 2 to --evaluation-tasks {most}, "
+                f"got {self.evaluate_before}"
+            )
+
+    @property
+    def tasks_before(self) -> int:
+        """How many of the held-out Tasks are played before training."""
+        if self.evaluate_before is None:
+            return min(_TASKS_BEFORE, self.evaluation_tasks)
+        return self.evaluate_before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,6 +368,11 @@ class JobConfig(
         super().__post_init__()
         world_spec = spec(self.world)
         world_spec.require_level(self.level)
+        if self.max_total_tokens is not None and not self.tasks_before:
+            raise OptionError(
+                "--max-total-tokens is kept by what the evaluation before training costs, and does "
+                "not go with --evaluate-before 0"
+            )
         self._check_roles(world_spec.id, world_spec.roles)
 
     def to_dict(self) -> dict[str, Any]:

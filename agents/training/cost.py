@@ -99,7 +99,9 @@ def _world_cost(job: Job, worlds: int, measured: EpisodeTokens | None) -> Cost:
         )
     # Rollouts of several roles were counted together.
     roles = 1 if measured else len(job.roles)
-    played = sampled + 2 * config.evaluation_tasks * roles
+    evaluations = 1 + bool(job.learning.warm_start)
+    held_out = evaluations * config.tasks_before + config.evaluation_tasks
+    played = sampled + held_out * roles
     trained = rollouts * length // episodes * roles
     return Cost(
         # A teacher reads what is trained on.

@@ -33,7 +33,7 @@ _ENDS: Mapping[str, str] = {
 }
 
 
-def episode_table(spec: WorldSpec, tables: Sequence[RolloutTable], title: str) -> Table:
+def episode_table(spec: WorldSpec, tables: Mapping[str, RolloutTable], title: str) -> Table:
     """Lay out the figures of the evaluations before and after, with units and meanings.
 
     Shown are the world's own metrics in its order, what every world has, how episodes ended, and
@@ -41,22 +41,22 @@ def episode_table(spec: WorldSpec, tables: Sequence[RolloutTable], title: str) -
 
     Args:
         spec: of the world.
-        tables: the rollouts of the policy as it was, and as it became.
+        tables: the rollouts of the policy as it was and as it became, by when that was.
         title: heading.
     """
-    figures = [mean_figures(table) for table in tables]
+    figures = [mean_figures(table) for table in tables.values()]
     metrics = _metrics(spec, {name for of_each in figures for name in of_each})
     rows: list[Sequence[Cell]] = [
         (
             (f"{metric.title} ({metric.unit})" if metric.unit else metric.title, metric.meaning),
             *(
                 _cell(of_each.get(name), metric, [end.get(name) for end in table.ends])
-                for of_each, table in zip(figures, tables, strict=True)
+                for of_each, table in zip(figures, tables.values(), strict=True)
             ),
         )
         for name, metric in metrics.items()
     ]
-    return Table(("figure", "before", "after"), rows, title, _NOTE)
+    return Table(("figure", *tables), rows, title, _NOTE)
 
 
 def mean_figures(table: RolloutTable) -> dict[str, float]:

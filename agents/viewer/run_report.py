@@ -7,7 +7,7 @@ import numpy as np
 
 from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
 from tokengym.agents.evaluation.run_ties import run_ties
-from tokengym.agents.evaluation.trained import Trained, read_trained
+from tokengym.agents.evaluation.trained import Evaluated, Trained, read_trained
 from tokengym.agents.reports.report import Chart, Report, Table
 from tokengym.agents.training.config import Command, JobConfig
 from tokengym.agents.training.folder.monitor import StepRow
@@ -67,10 +67,9 @@ class Side:
     @property
     def what_happened(self) -> str:
         """What was trained, from what to what, and is it more than chance and than blind."""
-        config, result = self.config, self.found.before.result
-        before, after = (np.array(each.earned_T) for each in (self.found.before, self.found.after))
-        blind = np.array(self.found.scale.used.blind_T)
-        gain, lead = (mean_estimate((after - other).tolist()) for other in (before, blind))
+        config, result, before = self.config, self.found.after.result, self._before
+        after = np.array(self.found.after.earned_T)
+        lead = mean_estimate((after - np.array(self.found.scale.used.blind_T)).tolist())
         label = config.options.get("label")
         read = f"{f'label {label}, ' if label else ''}{result.prompt} prompts"
         if result.temperature is not None:
@@ -80,7 +79,15 @@ class Side:
         place = f"{self.spec.short_name}:{config.level}"
         as_role = f" as {self.role}" if len(self.spec.roles) > 1 else ""
         ignorant = "the best policy that ignores the Task"
-        learned = _verdict(gain, "a gain of {}", "a loss of {}", "the difference, {},")
+        came = f"to {kind} {result.earned} on {len(after)} held-out Tasks"
+        if before is None:
+            came = f"came {came}"
+        else:
+            both = len(before.earned_T)
+            gain = mean_estimate((after[:both] - np.array(before.earned_T)).tolist())
+            verdict = _verdict(gain, "a gain of {}", "a loss of {}", "the difference, {},")
+            first = f"on the first {both} " if both < len(after) else ""
+            came = f"went from {kind} {before.result.earned} {came}: {first}{verdict}"
         beyond = _verdict(
             lead,
             f"It earns {{}} more than {ignorant}",
@@ -89,9 +96,13 @@ class Side:
         )
         return (
             f"{config.model}, trained on {_LEARNED_FROM[config.command]} in {place}{as_role} "
-            f"({read}), went from {kind} {result.earned} to {self.found.after.result.earned} on "
-            f"{len(after)} held-out Tasks: {learned}. {beyond}."
+            f"({read}), {came}. {beyond}."
         )
+
+    @property
+    def _before(self) -> Evaluated | None:
+        """The policy before training; `None` if it was not played."""
+        return self.found.policies.get(BEFORE)
 
     def heading(self, what: str) -> str:
         """Return a heading, with the role or the world where the run has several."""
@@ -121,15 +132,16 @@ class Side:
 
     def figures(self) -> Table:
         """Lay out what the episodes achieved before and after."""
-        tables = self.found.before.table, self.found.after.table
+        ends = {BEFORE: self._before, AFTER: self.found.after}
+        tables = {when: each.table for when, each in ends.items() if each is not None}
         return episode_table(self.spec, tables, self.heading("What the episodes achieved"))
 
     def forecasts(self) -> list[Table | Chart]:
         """Lay out how well probabilities were stated, where the world has any."""
         names = self.spec.calibration or ("", "")
         pairs = [
-            [(end.get(names[0]), end.get(names[1])) for end in each.table.ends]
-            for each in (self.found.before, self.found.after)
+            [(end.get(names[0]), end.get(names[1])) for end in each.table.ends] if each else []
+            for each in (self._before, self.found.after)
         ]
         known = [[(y, p) for y, p in side if y is not None and p is not None] for side in pairs]
         return forecast_parts(*known)

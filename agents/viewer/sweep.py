@@ -46,7 +46,7 @@ class SweepColumn:
     @property
     def skills(self) -> list[float]:
         """Skill after training of each run."""
-        return [run.skill().after.value for run in self.found]
+        return [run.after.result.skill.value for run in self.found]
 
     @property
     def skill(self) -> Estimate:

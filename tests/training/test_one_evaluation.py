@@ -9,10 +9,13 @@ import pytest
 from tests.training.jobs import run_job
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.plan import AFTER
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.trained import read_trained
+from tokengym.agents.evaluation.verify import verify_run
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset
+from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import mean_estimate
 
 TASKS = 8
@@ -48,9 +51,50 @@ def test_a_run_reports_what_an_evaluation_of_both_policies_finds(
         replace(pair, first=names[pair.first], second=names[pair.second]) for pair in found.pairs
     ] == list(kept.results.pairs)
     files = {path.name for path in run.folder.iterdir()}
-    assert files >= {path.name for path in (tmp_path / "evaluation").iterdir()}
+    played = {path.name for path in (tmp_path / "evaluation").iterdir()}
+    assert played - files == {"evaluation.lock"}
 
     (trained,) = read_trained(run).values()
     assert trained.scale.lines["oracle"] == found.worlds[0].oracle
     gains = zip(trained.before.earned_T, trained.after.earned_T, strict=True)
     assert found.pairs[0].difference == mean_estimate([before - after for before, after in gains])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("before", [0, 3])
+def test_gains_count_the_tasks_played_both_times(
+    before: int, tmp_path: Path, served: dict[str, Any]
+) -> None:
+    sizes = {"steps": 1, "groups_per_batch": 2, "group_size": 2, "evaluation_tasks": TASKS}
+    config = preset("forecast", "easy", **sizes, evaluate_before=before, **served)
+    _, shown = run_job(config, tmp_path)
+    (trained,) = read_trained(RunFolder(tmp_path)).values()
+    assert len(trained.after.paid_T) == TASKS
+    assert verify_run(RunFolder(tmp_path)).differences == []
+    page = (tmp_path / "report.html").read_text()
+    if before:
+        assert trained.before.result.tasks == len(trained.before.paid_T) == before
+        gain = trained.after.paid_T[:before], trained.before.paid_T
+        known = trained.skill_on_outcomes() or trained.skill()
+        blind, oracle = (
+            ends[:before]
+            for ends in (trained.scale.realised.blind_T, trained.scale.realised.oracle_T)
+        )
+        assert known.gain.value == pytest.approx(
+            (sum(gain[0]) - sum(gain[1])) / (sum(oracle) - sum(blind))
+        )
+        assert f"on the first {before} " in page
+    else:
+        assert list(trained.policies) == [AFTER]
+        assert "before training" not in shown
+        assert f", came to expected return {trained.after.result.earned}" in page
+
+
+def test_tasks_before_training_are_some_of_the_held_out_ones() -> None:
+    assert preset("forecast", evaluation_tasks=8).tasks_before == 8
+    assert preset("forecast", evaluation_tasks=256).tasks_before == 64
+    for evaluate_before in (1, 9):
+        with pytest.raises(OptionError, match=r"0, or from 2 to --evaluation-tasks 8, got \d$"):
+            preset("forecast", evaluation_tasks=8, evaluate_before=evaluate_before)
+    with pytest.raises(OptionError, match="does not go with --evaluate-before 0"):
+        preset("forecast", evaluate_before=0, max_total_tokens=10**6)
