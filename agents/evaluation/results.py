@@ -54,6 +54,7 @@ class PolicyResult:
         violations: share of rollouts that broke a rule of the world's; `None` if it has none.
         malformed: share of malformed replies.
         cut_off: share of replies that ran out of tokens.
+        repeating: share of replies that repeated themselves until they did.
         refused: share of replies that were refusals.
         failures: by reason, how many rollouts the endpoint ended.
         lost: how many of them are left out of all figures but tokens and cost, since the endpoint
@@ -86,6 +87,7 @@ class PolicyResult:
     violations: Estimate | None
     malformed: Estimate
     cut_off: Estimate
+    repeating: Estimate
     refused: Estimate
     failures: Mapping[str, int]
     lost: int
@@ -105,7 +107,8 @@ class PolicyResult:
     @property
     def form_warning(self) -> str:
         """What to do if the policy does not know the form; empty if it does."""
-        return form_warning(self.malformed.value, self.cut_off.value, self.prompt)
+        shares = (self.malformed, self.cut_off, self.repeating)
+        return form_warning(*(share.value for share in shares), self.prompt)
 
 
 @dataclass(frozen=True)
@@ -325,6 +328,7 @@ def policy_result(
         violations=share("violations") if spec.violation else None,
         malformed=share("malformed"),
         cut_off=share("cut_off"),
+        repeating=share("repeating"),
         refused=share("refused"),
         failures=dict(sorted(table.failures.items())),
         lost=int(sum(table.columns["lost"])),

@@ -82,6 +82,7 @@ class RolloutTable:
             "lost": float(record.lost),
             "malformed": record.malformed / replies,
             "cut_off": record.cut_off / replies,
+            "repeating": record.repeating / replies,
             "refused": sum(turn.finish in REFUSALS for turn in own) / replies,
             "violations": float((metrics.get(violation) or 0.0) > 0.0),
             "prompt_tokens": _total([turn.prompt_tokens for turn in own]),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from tokengym.agents.rollouts.repetition import repeats_itself
 from tokengym.envs.core.episode import DecodedReply, TurnExchange
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.play import PlayedEpisode
@@ -187,6 +188,11 @@ class RolloutRecord:
     def cut_off(self) -> int:
         """Number of replies of the role that ran out of tokens."""
         return sum(not turn.complete for turn in self.own_turns)
+
+    @property
+    def repeating(self) -> int:
+        """Number of replies of the role that repeated themselves until they were cut off."""
+        return sum(not turn.complete and repeats_itself(turn.said or "") for turn in self.own_turns)
 
     @property
     def failure(self) -> str | None:

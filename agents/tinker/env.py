@@ -17,6 +17,7 @@ from tinker_cookbook.rl.types import (
 from tinker_cookbook.rl.types import StopReason as TinkerStop
 
 from tokengym.agents.rollouts import is_malformed
+from tokengym.agents.rollouts.repetition import repeats_itself
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.prompt import TokenPrompt
@@ -54,9 +55,10 @@ class Member(Env):
     another role did not reply the reason is `rollout_timeout`, see `Coordinator`.
 
     Reward: what the role earned since its last reply. Metrics: those of the world; `malformed`,
-    `cut_off` (by the sampler) and `copied` (the reply ends with a line of the role's first text), 1
-    or 0; `term/NAME` for each named part of the reward; at the end `stop/REASON` and, with several
-    members, `abandoned`, 1 or 0. Logs: the text that was read, the reply, and the world's answer.
+    `cut_off` (by the sampler), `repeating` (itself, until it was cut off) and `copied` (the reply
+    ends with a line of the role's first text), 1 or 0; `term/NAME` for each named part of the
+    reward; at the end `stop/REASON` and, with several members, `abandoned`, 1 or 0. Logs: the text
+    that was read, the reply, and the world's answer.
 
     Args:
         coordinator: of the episode.
@@ -132,6 +134,7 @@ class Member(Env):
                 metrics.update(answer.metrics)
             metrics["malformed"] = float(is_malformed(reply, answer))
             metrics["cut_off"] = float(not reply.complete)
+            metrics["repeating"] = float(not reply.complete and repeats_itself(reply.text))
             metrics["copied"] = float(_copied(reply.text, self._first_text))
             logs["reply"] = reply.text
         metrics.update(terms)

@@ -77,11 +77,12 @@ def _described(job: Job, prompt: str, records: Sequence[RolloutRecord]) -> Itera
     replies = [turn for record in records for turn in record.own_turns]
     yield f"The first reply: {replies[0].said!r}"
     malformed = sum(turn.malformed for turn in replies) / len(replies)
-    cut_off = sum(not turn.complete for turn in replies) / len(replies)
+    cut_off = sum(record.cut_off for record in records) / len(replies)
+    repeating = sum(record.repeating for record in records) / len(replies)
     length = sum(turn.completion_tokens or 0 for turn in replies) / len(replies)
     yield (
         f"{1 - malformed:.0%} of {len(replies)} replies are well-formed, {cut_off:.0%} were cut "
         f"off at {job.max_tokens} tokens; {length:.0f} tokens each on average"
     )
-    if warning := form_warning(malformed, cut_off, job.world.prompt):
+    if warning := form_warning(malformed, cut_off, repeating, job.world.prompt):
         yield warning

@@ -14,6 +14,8 @@ from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run_summary import MOST_MALFORMED
 
 _LINES = 20
+_MANY_CUT_OFF = 0.2
+"""Share of a step's replies from which it says that they are cut off."""
 _RECENT = 10
 
 
@@ -87,8 +89,19 @@ def _figures(recent: Collection[StepRow], latest: Sequence[StepRow]) -> str:
         return f"loss {fmean(losses):.3f}  {rate}"
     malformed = fmean(item.malformed_share for item in latest)
     return (
+        f"{_cut_off(latest)}"
         f"{f'malformed {malformed:.0%}  ' if malformed > MOST_MALFORMED else ''}"
         f"reward {fmean(item.reward for item in latest):.3f}  "
         f"tied pairs {fmean(item.tie_pair_rate for item in latest):.3f}  "
         f"dead groups {fmean(item.dead_share for item in latest):.2f}  {rate}"
     )
+
+
+def _cut_off(latest: Sequence[StepRow]) -> str:
+    """Return what to do about the step that had most replies cut off; nothing if these are few."""
+    worst = max(latest, key=lambda row: row.cut_off_share)
+    if not worst.cut_off_share > _MANY_CUT_OFF:
+        return ""
+    circles = worst.repeating_share > worst.cut_off_share / 2.0
+    advice = "most repeat themselves: --warm-start" if circles else "raise --max-tokens"
+    return f"cut off {worst.cut_off_share:.0%} ({advice})  "

@@ -108,6 +108,7 @@ def test_it_works_by_hand(talk: Talk) -> None:
         "malformed": 0.0,
         "copied": 0.0,
         "cut_off": 0.0,
+        "repeating": 0.0,
         "term/yes": 1.0,
         "stop/max_turns": 1.0,
     }

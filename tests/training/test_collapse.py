@@ -15,13 +15,15 @@ def row(
     dead: float = 0.1,
     malformed: float = 0.0,
     cut_off: float = 0.0,
+    repeating: float = 0.0,
     copied: float = 0.0,
     commonest: float = 0.05,
 ) -> StepRow:
     replies = ReplyStatistics(
         128, 1 + int(128 * (1 - commonest)), "Probability: 0.137", commonest, 8
     )
-    return StepRow(step, 0.5, dead, dead, malformed, cut_off, copied, 1.0, replies, 1.0, 1.0, {})
+    shares = malformed, cut_off, repeating, copied
+    return StepRow(step, 0.5, dead, dead, *shares, 1.0, replies, 1.0, 1.0, {})
 
 
 @given(st.lists(st.booleans(), max_size=20), st.integers(0, 7))
@@ -42,6 +44,11 @@ def test_a_collapse_is_so_many_dead_steps_at_the_end(dead: list[bool], patience:
     ("ailment", "cause", "advice"),
     [
         ({"cut_off": 0.95, "malformed": 0.95}, "95% of the replies were cut off", "--max-tokens"),
+        (
+            {"cut_off": 0.95, "repeating": 0.9},
+            "90% of the replies repeat themselves",
+            "--warm-start",
+        ),
         ({"malformed": 0.9}, "90% of the replies are malformed", "--warm-start"),
         ({"copied": 0.7}, "70% of the replies copy a line of the prompt", "--temperature"),
         ({"commonest": 0.6}, "60% of the replies are the same", "--kl"),

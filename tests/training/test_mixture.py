@@ -47,7 +47,7 @@ def logged(skills: Sequence[tuple[float, float]]) -> list[StepRow]:
             (task, 0.2 + 0.6 * skill) for task, skill in zip(TASK.values(), pair, strict=True)
         ]
         found = mixture(rows).measure(step, played)
-        rows.append(StepRow(step, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, None, 1.0, 1.0, found))
+        rows.append(StepRow(step, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, None, 1.0, 1.0, found))
     return rows
 
 

@@ -15,7 +15,9 @@ from tokengym.agents.rollouts import (
     TurnRecord,
     train_segment,
 )
+from tokengym.agents.rollouts.repetition import repeats_itself
 from tokengym.agents.training.folder.monitor import ReplyStatistics, StepLog
+from tokengym.agents.training.folder.run_summary import form_warning
 from tokengym.agents.training.progress import Progress
 
 
@@ -61,6 +63,46 @@ def test_progress_shows_the_means_since_the_line_before(
     for number, reward in found:
         latest = rewards[max(0, int(number) - every) : int(number)]
         assert float(reward) == pytest.approx(sum(latest) / len(latest), abs=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("cut_off", "repeating", "said"),
+    [
+        (0.2, 0.0, ""),
+        (0.21, 0.1, "cut off 21% (raise --max-tokens)"),
+        (0.8, 0.7, "cut off 80% (most repeat themselves: --warm-start)"),
+    ],
+)
+def test_a_step_with_many_replies_cut_off_names_the_option(
+    cut_off: float, repeating: float, said: str, tmp_path: Path
+) -> None:
+    shares = {"env/all/cut_off": cut_off, "env/all/repeating": repeating}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(json.loads(line(0)) | shares) + "\n")
+    shown = StringIO()
+    with Progress(Console(file=shown, width=200)).steps(1, []) as show:
+        show(StepLog(tmp_path / "metrics.jsonl", None).current()[0])
+    assert shown.getvalue().startswith(f"step 1/1  {said}{'  ' * bool(said)}reward 0.500")
+
+
+@pytest.mark.parametrize(("repeating", "named"), [(0.0, True), (0.9, False)])
+def test_a_longer_limit_is_no_advice_for_replies_that_repeat_themselves(
+    repeating: float, named: bool
+) -> None:
+    assert ("--max-tokens" in form_warning(0.9, 0.9, repeating, "full")) == named
+
+
+@pytest.mark.parametrize(
+    ("reply", "repeats"),
+    [
+        ("Probability: 0.99999999", True),
+        ("TRIP O1\nTRIP O2\n" * 3 + "TRIP", True),
+        ("The sum is 3.000", False),
+        ("Wait ... the rate is 0.25 per day, so 0.25 + 0.25", False),
+        ("", False),
+    ],
+)
+def test_a_reply_that_goes_round_in_circles_is_found(reply: str, repeats: bool) -> None:
+    assert repeats_itself(reply) == repeats
 
 
 def test_a_step_repeated_after_a_resume_counts_once(tmp_path: Path) -> None:

@@ -44,6 +44,12 @@ class _Cause:
 
 _CAUSES = (
     _Cause(
+        lambda row: row.repeating_share,
+        "{} of the replies repeat themselves until the token limit",
+        "teach the form first with --warm-start; if it was known before, lower --learning-rate or "
+        "stay near the start with --kl",
+    ),
+    _Cause(
         lambda row: row.cut_off_share,
         "{} of the replies were cut off by the token limit",
         "raise --max-tokens, or teach the form first with --warm-start",

@@ -83,6 +83,7 @@ class StepRow(NamedTuple):
         tie_pair_rate: share of pairs within groups that tie.
         malformed_share: share of malformed replies.
         cut_off_share: share of replies cut off by the token limit.
+        repeating_share: share of replies that repeat themselves until they are cut off.
         copied_share: share of replies that copy a line of the prompt.
         entropy: minus the mean log-probability of a sampled token, in nats; `None` if not logged.
         replies: what the replies have in common; `None` where rollouts were not kept.
@@ -97,6 +98,7 @@ class StepRow(NamedTuple):
     tie_pair_rate: float
     malformed_share: float
     cut_off_share: float
+    repeating_share: float
     copied_share: float
     entropy: float | None
     replies: ReplyStatistics | None
@@ -203,6 +205,7 @@ def _row(line: bytes, rollouts: RolloutLog | None) -> StepRow | None:
         tie_pair_rate=_number(metrics, "env/all/reward_tie_pair_rate"),
         malformed_share=_number(metrics, "env/all/malformed"),
         cut_off_share=_number(metrics, "env/all/cut_off"),
+        repeating_share=_number(metrics, "env/all/repeating"),
         copied_share=_number(metrics, "env/all/copied"),
         entropy=_number(metrics, "optim/entropy") if "optim/entropy" in metrics else None,
         replies=reply_statistics(played),

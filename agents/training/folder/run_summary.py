@@ -10,18 +10,21 @@ MOST_MALFORMED = 0.5
 """Share of malformed replies above which a policy does not know the form."""
 
 
-def form_warning(malformed: float, cut_off: float, prompt: str) -> str:
+def form_warning(malformed: float, cut_off: float, repeating: float, prompt: str) -> str:
     """Return what to do about a policy that does not know the form; empty if it does.
 
     Args:
         malformed: share of its replies that are malformed.
         cut_off: share of its replies that ran out of tokens.
+        repeating: share of its replies that repeated themselves until they did: a larger limit
+            would be of no use to these.
         prompt: which prompts it reads, such as `full`.
     """
     if not malformed > MOST_MALFORMED:
         return ""
     other = "terse" if prompt == "full" else "full"
-    limit = "a larger --max-tokens, as most are cut off, " if cut_off > MOST_MALFORMED else ""
+    longer = cut_off - repeating > MOST_MALFORMED
+    limit = "a larger --max-tokens, as most are cut off, " if longer else ""
     return (
         f"{1.0 - malformed:.0%} of the replies have the form that is asked for, so returns say "
         f"little else. It reads the {prompt} prompts; try {limit}--option prompt={other} for a "
