@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tokengym.agents.evaluation.chat_client import EndpointSettings
+from tokengym.agents.evaluation.first_play import FirstPlay
 from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.policies import resolve_policy
@@ -61,7 +63,7 @@ def tie_study(
     turns = [turn for record in records for turn in record.own_turns]
     counted = all(turn.completion_tokens is not None for turn in turns)
     speed = sum(map(_tokens, records)) / (at[-1] - at[0]) if counted else None
-    return study_of(
+    study = study_of(
         world.world,
         policy.title,
         [[record.total for record in group] for group in groups],
@@ -73,6 +75,10 @@ def tie_study(
         tokens_per_second=speed,
         role=world.role,
     )
+    if not policy.jobs:
+        return study
+    useful = {row.size: row.useful.value for row in study.sizes}
+    return replace(study, first=FirstPlay.of(policy.jobs[0], world, groups, useful))
 
 
 def _tokens(record: RolloutRecord) -> int:

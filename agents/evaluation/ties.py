@@ -8,7 +8,7 @@ chances are predicted, see `TieCounts.dead_group_rates`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from tokengym.envs.core.world import World
 from tokengym.rewards.arrays import Floats
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.ties import TOLERANCE, tie_counts
+
+if TYPE_CHECKING:
+    from tokengym.agents.evaluation.first_play import FirstPlay
 
 _SHORT = 0.1
 """Share of the groups that may have fewer rollouts than the study counts, and are left out."""
@@ -78,6 +81,7 @@ class TieStudy:
         rewards: every reward, by group.
         tasks: the Task of each group: intervals are over Tasks.
         left_out: recorded groups that were not counted, as most have more rollouts.
+        first: what a model's groups recommend for its training; `None` of scripts and records.
     """
 
     world: str
@@ -94,6 +98,7 @@ class TieStudy:
     rewards: tuple[tuple[float, ...], ...]
     tasks: tuple[str, ...] = ()
     left_out: int = 0
+    first: "FirstPlay | None" = None
 
     @property
     def title(self) -> str:

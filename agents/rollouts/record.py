@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tokengym.agents.rollouts.repetition import repeats_itself
+from tokengym.agents.rollouts.repetition import copies, repeats_itself
 from tokengym.envs.core.episode import DecodedReply, TurnExchange
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.play import PlayedEpisode
@@ -193,6 +193,12 @@ class RolloutRecord:
     def repeating(self) -> int:
         """Number of replies of the role that repeated themselves until they were cut off."""
         return sum(not turn.complete and repeats_itself(turn.said or "") for turn in self.own_turns)
+
+    @property
+    def copied(self) -> int:
+        """Number of replies of the role that copy its first text."""
+        own = self.own_turns
+        return sum(copies(turn.said or "", own[0].read) for turn in own)
 
     @property
     def failure(self) -> str | None:

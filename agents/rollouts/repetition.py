@@ -1,10 +1,13 @@
-"""Replies that go round in circles until they are cut off."""
+"""Replies that say nothing of their own: they go round in circles, or copy the prompt."""
+
+import re
 
 _TAIL = 600
 """Characters at the end of a reply in which a repeated passage is looked for."""
 _TIMES = 3
 _LEAST = 8
 """Fewest characters of all repetitions together: `...` and `000` are no circle."""
+_PLACEHOLDER = re.compile(r"<[^<>\n]+>")
 
 
 def repeats_itself(reply: str) -> bool:
@@ -18,3 +21,15 @@ def repeats_itself(reply: str) -> bool:
         if length <= len(tail) and tail[-length:-period] == tail[len(tail) - length + period :]:
             return True
     return False
+
+
+def copies(reply: str, prompt: str) -> bool:
+    """Whether the last line of a reply that is not blank copies the prompt.
+
+    It is one of the prompt's lines, but for blanks, or has a placeholder of it, such as
+    `BATTERY <power>`.
+    """
+    line = reply.strip().rpartition("\n")[2].strip()
+    if not line or line not in prompt:
+        return False
+    return bool(_PLACEHOLDER.search(line)) or line in map(str.strip, prompt.splitlines())

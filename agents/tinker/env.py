@@ -17,7 +17,7 @@ from tinker_cookbook.rl.types import (
 from tinker_cookbook.rl.types import StopReason as TinkerStop
 
 from tokengym.agents.rollouts import is_malformed
-from tokengym.agents.rollouts.repetition import repeats_itself
+from tokengym.agents.rollouts.repetition import copies, repeats_itself
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
 from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.prompt import TokenPrompt
@@ -135,7 +135,7 @@ class Member(Env):
             metrics["malformed"] = float(is_malformed(reply, answer))
             metrics["cut_off"] = float(not reply.complete)
             metrics["repeating"] = float(not reply.complete and repeats_itself(reply.text))
-            metrics["copied"] = float(_copied(reply.text, self._first_text))
+            metrics["copied"] = float(copies(reply.text, self._first_text))
             logs["reply"] = reply.text
         metrics.update(terms)
         logs["answer"] = turn.text
@@ -236,9 +236,3 @@ def opponents_of(
         else:
             raise RoleError(f"{spec.id} has the baselines {sorted(policies)}, got {who!r}")
     return found
-
-
-def _copied(reply: str, text: str) -> bool:
-    """Whether the last line of a reply that is not blank is one of the text, but for blanks."""
-    line = reply.strip().rpartition("\n")[2].strip()
-    return line in text and line != "" and line in map(str.strip, text.splitlines())

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
 from tokengym.agents.rollouts import RolloutRecord
+from tokengym.agents.training.fill_in import tokens_read
 from tokengym.agents.training.job import Job
-from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.task import Task
-from tokengym.envs.tokens.episode import Episode
 from tokengym.rewards.estimators import ESTIMATORS
 
 _SAMPLE = 16
@@ -59,7 +58,7 @@ class EpisodeTokens(NamedTuple):
         turns = [turn for record in records for turn in record.own_turns]
         last = [record.own_turns[-1] for record in records if record.own_turns]
         return cls(
-            len({record.origin.member for record in records}),
+            len({record.origin.place for record in records}),
             sum(turn.prompt_tokens or 0 for turn in turns),
             sum(turn.completion_tokens or 0 for turn in turns),
             sum((turn.prompt_tokens or 0) + (turn.completion_tokens or 0) for turn in last),
@@ -122,14 +121,8 @@ def _measure(job: Job, tasks: Sequence[Task]) -> EpisodeTokens:
     """Return the tokens of one episode of each Task, with replies of the most tokens."""
     read = turns = length = 0
     for task in tasks:
-        observed = 0
-        episode = Episode(job.world.fork(), task, job.codec)
-        rngs = {role: role_stream(task, role) for role in job.world.spec.roles}
-        while not episode.done:
-            observed = len(episode.observation)
-            read += observed
-            turns += 1
-            reply = job.baselines["random"](episode.world, episode.turn, rngs[episode.role])
-            episode.act(job.codec.write(reply))
-        length += observed + job.max_tokens
+        observed = tokens_read(job.world, task, job.codec, job.baselines["random"])
+        read += sum(observed)
+        turns += len(observed)
+        length += observed[-1] + job.max_tokens
     return EpisodeTokens(len(tasks), read, turns * job.max_tokens, length)

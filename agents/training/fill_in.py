@@ -15,10 +15,13 @@ from tokengym.agents.training.config import (
     JobConfig,
     LearningSettings,
 )
+from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
+from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec
+from tokengym.envs.tokens.episode import Episode
 
 C = TypeVar("C", bound=JobConfig)
 
@@ -68,20 +71,17 @@ def fill_in(
         warm = scaled_learning_rate(model, rewards=False)
     context = (_model_config(model) or {}).get("max_position_embeddings") if local else None
     limit, imitated = config.max_tokens, config.group(DemonstrationSettings).demonstrations
-    names: tuple[str | None, ...] = ()
+    context = context if isinstance(context, int) else None
     if limit is None:
-        names = ("random", "oracle", imitated)
+        limit = max(_reply_limit(*world, codec, imitated) for world in worlds)
     elif config.command == "sft" or learning.warm_start:
-        names, worlds = (imitated,), worlds[-1:]
-    longest = max((_longest_reply(*world, codec, names) for world in worlds), default=0)
-    if limit is None:
-        limit = max(_LEAST, round(_ROOM * longest))
-    elif longest > limit:
-        raise OptionError(
-            f"--max-tokens {limit} cuts off replies like those of {imitated!r}, which take up to "
-            f"{longest} tokens; name a larger limit"
-        )
-    if isinstance(context, int) and limit >= context:
+        longest = _longest_reply(*worlds[-1], codec, (imitated,))
+        if longest > limit:
+            raise OptionError(
+                f"--max-tokens {limit} cuts off replies like those of {imitated!r}, which take up "
+                f"to {longest} tokens; name a larger limit"
+            )
+    if context is not None and limit >= context:
         raise OptionError(
             f"--max-tokens must be below the model's context of {context} tokens, got {limit}"
         )
@@ -89,6 +89,24 @@ def fill_in(
     if learning.warm_start:
         filled["warm_start_rate"] = warm
     return replace(config, **filled)
+
+
+def _reply_limit(
+    world: World, policies: Mapping[str, Policy], codec: Codec, imitated: str | None
+) -> int:
+    """Return the tokens that scripted replies need, those of the imitated policy among them."""
+    names = ("random", "oracle", imitated)
+    return max(_LEAST, round(_ROOM * _longest_reply(world, policies, codec, names)))
+
+
+def tokens_read(world: World, task: Task, codec: Codec, policy: Policy) -> list[int]:
+    """Return the tokens of each observation of an episode that a scripted policy plays."""
+    read, episode = [], Episode(world.fork(), task, codec)
+    rngs = {role: role_stream(task, role) for role in world.spec.roles}
+    while not episode.done:
+        read.append(len(episode.observation))
+        episode.act(codec.write(policy(episode.world, episode.turn, rngs[episode.role])))
+    return read
 
 
 def _longest_reply(

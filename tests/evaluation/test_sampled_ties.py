@@ -1,24 +1,33 @@
 """Laws of the group-size study of a model: it is sampled, its own tokens are counted."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tests.training.jobs import run_job
 from tokengym.agents.cli import app
+from tokengym.agents.evaluation.first_play import FirstPlay
 from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.played_ties import tie_study
 from tokengym.agents.evaluation.ties import TieStudy
+from tokengym.agents.evaluation.ties_report import ties_report
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnRecord
 from tokengym.agents.training.cost import rollouts_cost
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
+from tokengym.rewards.clustered import best_of_k
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -45,6 +54,11 @@ def test_a_model_at_an_address_is_studied(served: dict[str, Any]) -> None:
     assert found.tokens_per_second is not None
     assert found.tokens_per_second > 0.0
     assert all(0.0 <= reward <= 1.0 for group in found.rewards for reward in group)
+    shown = "\n".join(ties_report(found).lines)
+    assert "an episode reads" in shown
+    assert (
+        f"Recommended: tokengym train forecast:easy --model {served['model']} --group-size" in shown
+    )
 
 
 def test_at_temperature_0_every_group_ties(served: dict[str, Any]) -> None:
@@ -79,3 +93,70 @@ def test_the_cost_bounds_sampled_tokens() -> None:
 def test_a_group_of_one_is_refused_before_anything_is_served() -> None:
     with pytest.raises(OptionError, match="sizes above 1, got 2 and"):
         study({"model": FORECAST.model, "base_url": None}, 2, (1, 4))
+
+
+def told(
+    said: Sequence[Sequence[tuple[str, int, bool]]],
+    returns: Sequence[Sequence[float]],
+    useful: dict[int, float],
+    level: str = "easy",
+) -> FirstPlay:
+    """Describe groups whose replies are given by text, tokens and whether they came to an end."""
+    place = EvaluationPlace(
+        FORECAST.world, level, "forecaster", {}, {}, "test", len(said), max_tokens=64
+    )
+    world = EvaluatedWorld.resolve(place, 0)
+    groups = [
+        [
+            RolloutRecord(
+                RolloutOrigin("evaluation", group=group, member=member),
+                *(FORECAST.world, level, "test", group, "f", "forecaster"),
+                (
+                    TurnRecord(
+                        *("forecaster", "Reply with\nProbability: <p>", text),
+                        complete=complete,
+                        malformed=not complete,
+                        prompt_tokens=100,
+                        completion_tokens=tokens,
+                    ),
+                ),
+                "completed",
+                total,
+            )
+            for member, ((text, tokens, complete), total) in enumerate(zip(*both, strict=True))
+        ]
+        for group, both in enumerate(zip(said, returns, strict=True))
+    ]
+    job = Job.resolve(preset("forecast", level, max_tokens=64))
+    return FirstPlay.of(job, world, groups, useful)
+
+
+def test_a_model_is_recommended_the_settings_that_its_replies_call_for() -> None:
+    well, long = ("Probability: 0.5", 10, True), ("First, the rate is", 64, False)
+    good = told([[well] * 4] * 2, [[0.1, 0.2, 0.3, 0.4]] * 2, {4: 0.85, 8: 0.95})
+    assert "--group-size 4 --max-tokens 16" in good.command
+    assert [good.best_of[k].value for k in (1, 4)] == pytest.approx([0.25, 0.4])
+    assert good.references.keys() >= {"oracle"}
+    cut = told([[long, well, long, well]] * 2, [[0.1] * 4] * 2, {4: 0.1, 8: 0.2, 16: 0.5})
+    assert "--group-size 16 --max-tokens 128" in cut.command
+    assert (cut.cut_off, cut.repeating, cut.copied) == (0.5, 0.0, 0.0)
+    circles = ("Probability: 0.99999999999", 64, False)
+    again = told([[circles] * 4] * 2, [[0.0] * 4] * 2, {4: 0.0}, level="hard")
+    assert again.repeating == 1.0
+    assert "forecast:easy " in again.command
+    assert "--max-tokens 64" in again.command
+    assert "teach the form first" in again.reasons[0]
+    copied = told([[("Probability: <p>", 9, True)] * 4] * 2, [[0.0] * 4] * 2, {4: 0.0})
+    assert copied.copied == 1.0
+    solved = told([[well] * 4] * 2, [[1.0] * 4] * 2, {4: 0.0})
+    assert "nearly solved" in solved.reasons[0]
+    assert "forecast:easy" not in solved.command
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), st.data())
+def test_the_best_of_k_is_the_mean_over_all_choices(
+    values: list[float], data: st.DataObject
+) -> None:
+    k = data.draw(st.integers(1, len(values)))
+    every = [max(some) for some in combinations(values, k)]
+    assert best_of_k([values], k).value == pytest.approx(fmean(every))
