@@ -24,7 +24,7 @@ from tokengym.installed import require_extra
 
 _WHOLE = ("mix", "system")
 """Settings that may have a comma within one value, and are not swept."""
-_FILLED_IN = ("renderer", "max_tokens", "learning_rate", "warm_start_rate")
+_FILLED_IN = ("renderer", "system", "max_tokens", "learning_rate", "warm_start_rate")
 """Settings that a job fills in where nothing was asked for."""
 _UNNAMEABLE = re.compile(r"[^\w.=-]+")
 """What is not put into the name of a folder."""

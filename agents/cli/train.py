@@ -240,13 +240,10 @@ def train_run(config: JobConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
 
     progress = Progress()
     job = Job.resolve_on(target, config)
-    for notice in filter(None, (job.renderer_notice, job.estimator_notice)):
+    for notice in filter(None, job.notices):
         progress.say(notice)
     if config.max_tokens is None:
-        progress.say(
-            f"replies of at most {job.max_tokens} tokens, measured on scripted replies; "
-            "--max-tokens sets another limit"
-        )
+        progress.say(f"replies of at most {job.max_tokens} tokens; --max-tokens sets another limit")
     if not job.target.local:
         progress.say(f"with the longest replies this job will use {job_cost(job)}")
         if ask and sys.stdin.isatty():

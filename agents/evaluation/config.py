@@ -80,7 +80,9 @@ class EvaluationConfig(EndpointSettings, WorldOptions):
         None, "sampling temperature of models; 1, or the run's, if not given", least=0
     )
     max_tokens: int | None = option(None, "token limit of a reply", least=1)
-    system: str = option("", "a system text before every conversation")
+    system: str | None = option(
+        None, "a system text before every conversation; the chat template's own if not given"
+    )
     model: str | None = option(None, "the model of a tinker:// path")
     base_url: str | None = option(None, "address of a Tinker service")
     renderer: str = option("", "name of a cookbook renderer; the model's own if not given")

@@ -169,7 +169,7 @@ def _settings(name: str, plan: EvaluationPlan) -> dict[str, Any]:
         OptionError: if a path comes without its model.
     """
     named = {
-        "system": plan.system or None,
+        "system": plan.system,
         "base_url": plan.base_url,
         "renderer": plan.renderer or None,
     }
@@ -202,6 +202,7 @@ def _train_config(
         opponents=place.opponents,
         evaluation_tasks=place.tasks,
         seed=plan.seed,
+        warm_start=0,
         **own,
     )
     prompt = {key: value for key, value in base.options.items() if key == "prompt"}

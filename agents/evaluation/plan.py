@@ -73,7 +73,7 @@ class EvaluationPlan:
         seed: of scripts and of sampling.
         success_margin: largest shortfall from the oracle that counts as success.
         prices: dollars per million tokens read and written, or `None`.
-        system: a text before every conversation.
+        system: a text before every conversation; `None` for the chat template's or the run's own.
         model: name or directory of the model that `tinker://` weights belong to.
         base_url: address of a Tinker service.
         renderer: name of a cookbook renderer; the model's or the run's own if empty.
@@ -86,7 +86,7 @@ class EvaluationPlan:
     seed: int = 0
     success_margin: float = 0.05
     prices: tuple[float, float] | None = None
-    system: str = ""
+    system: str | None = None
     model: str | None = None
     base_url: str | None = None
     renderer: str = ""

@@ -43,7 +43,7 @@ def resolve_policy(
     """
     if name.startswith(PREFIX):
         Endpoint.named(name, settings)  # what is wrong with it is said before anything is played
-        player = partial(_endpoint_player, name, settings, plan.system)
+        player = partial(_endpoint_player, name, settings, plan.system or "")
         return PortablePolicy(name, player, settings.concurrency)
     without = [world.place.name for world in worlds if name not in world.baselines]
     if not without:

@@ -7,6 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from jinja2 import TemplateError
 from tinker_cookbook.tokenizer_utils import (
     get_tokenizer,
     is_tokenizer_registered,
@@ -15,6 +16,9 @@ from tinker_cookbook.tokenizer_utils import (
 
 from tokengym.agents.models.files import refuse_remote_code
 from tokengym.agents.models.hub import PATIENCE
+
+_STATED = "Answer in verse."
+"""A system text that no template has for its own."""
 
 
 def load_tokenizer(name: str) -> Any:
@@ -43,6 +47,32 @@ def load_tokenizer(name: str) -> Any:
         return get_tokenizer(name)
     with _hub_or_cache():
         return get_tokenizer(name)
+
+
+def template_system(name: str) -> str:
+    """Return the system text that the chat template of a tokenizer begins a conversation with.
+
+    The cookbook's renderers leave it out. It is empty where the template adds none, or refuses or
+    rephrases a system's text, and for names of no tokenizer, which `load_tokenizer` explains.
+    """
+    try:
+        loaded = load_tokenizer(name)
+    except (OSError, ValueError):
+        return ""
+    if not getattr(loaded, "chat_template", None):
+        return ""
+    question = {"role": "user", "content": "?"}
+    stated = {"role": "system", "content": _STATED}
+    try:
+        bare, whole = (
+            loaded.apply_chat_template(talk, tokenize=False)
+            for talk in ([question], [stated, question])
+        )
+    except TemplateError:
+        return ""
+    before, _, after = whole.partition(_STATED)
+    own = bare[len(before) : len(bare) - len(after)]
+    return str(own) if bare == f"{before}{own}{after}" else ""
 
 
 @contextmanager

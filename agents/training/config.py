@@ -108,7 +108,9 @@ class PolicySettings(Settings):
     renderer: str = option(
         "", "name of a cookbook renderer; the one recommended for the model if not given"
     )
-    system: str = option("", "a system text before every conversation")
+    system: str | None = option(
+        None, "a system text before every conversation; the chat template's own if not given"
+    )
     max_tokens: int | None = option(
         None, "token limit of a reply; measured on scripted replies if not given", least=1
     )
@@ -455,6 +457,17 @@ class RolloutConfig(RolloutSettings, JobConfig):
         if self.others and single:
             raise OptionError(f"{', '.join(single)} is for one world, got {len(worlds)}")
         _ = self.further  # each is checked as it is made
+
+    @property
+    def sampling_notice(self) -> str | None:
+        """A notice if replies are sampled from another distribution than the loss is for."""
+        if self.temperature == 1.0:
+            return None
+        return (
+            f"replies sampled at --temperature {self.temperature:g} are trained on by their "
+            "log-probabilities at 1, another distribution; for a model that is incoherent at 1 "
+            "teach the form first with --warm-start"
+        )
 
     @property
     def token_loss(self) -> str:

@@ -163,7 +163,7 @@ def codec_of(run: RunFolder) -> str:
         trusted = config.trust_remote_code
         tokenizer = str(resolve_model(config.model, trust_remote_code=trusted))
     renderer = renderer_for(config.model, config.renderer)
-    return codec_name(renderer, tokenizer, system=config.system)
+    return codec_name(renderer, tokenizer, system=config.system or "")
 
 
 def trained_opponent(run: Path | str, client: tinker.ServiceClient) -> LanguageModelOpponent:

@@ -13,13 +13,14 @@ from tokengym.agents.tinker.codec import codec_name, codec_named, recommended_re
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.dataset import TASKS_A_SEED, TaskDatasetBuilder
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
-from tokengym.agents.tinker.tokenizer_loading import trust_tokenizer
+from tokengym.agents.tinker.tokenizer_loading import template_system, trust_tokenizer
 from tokengym.agents.training.config import (
     Algorithm,
     DemonstrationSettings,
     JobConfig,
     LearningSettings,
     PreferenceSettings,
+    RolloutConfig,
     SelfPlaySettings,
     SftConfig,
 )
@@ -96,7 +97,8 @@ class Job(PlayedWorld, EarlierRuns):
     """A resolved training job, which everything after the command line takes.
 
     Attributes:
-        config: what was asked for, with renderer, `max_tokens` and learning rates filled in.
+        config: what was asked for, with renderer, system text, `max_tokens` and learning rates
+            filled in.
         codec: how the conversation is written in tokens.
         target: the service.
         others: where several worlds are trained on, the jobs of all but this one's.
@@ -131,8 +133,10 @@ class Job(PlayedWorld, EarlierRuns):
         if config.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
         parts = [PlayedWorld.make(each) for each in (config, *config.further)]
-        config = replace(config, renderer=renderer_for(config.model, config.renderer))
-        bare = codec_named(codec_name(config.renderer, target.model, system=config.system))
+        renderer, system = renderer_for(config.model, config.renderer), config.system
+        system = template_system(target.model) if system is None else system
+        config = replace(config, renderer=renderer, system=system)
+        bare = codec_named(codec_name(renderer, target.model, system=system))
         codecs = [codec_for(bare, part.world.declared_tools) for part in parts]
         played = [(part.world, part.baselines) for part in reversed(parts)]
         config = fill_in(config, target.model, codecs[0], played, local=target.local)
@@ -198,6 +202,13 @@ class Job(PlayedWorld, EarlierRuns):
             f"{config.model} is read and written by the renderer {config.renderer}; "
             f"the cookbook {advice}"
         )
+
+    @property
+    def notices(self) -> tuple[str | None, ...]:
+        """What to say before a job starts; `None` where there is nothing to say."""
+        config = self.config
+        sampling = config.sampling_notice if isinstance(config, RolloutConfig) else None
+        return self.renderer_notice, self.estimator_notice, sampling
 
     @property
     def estimator_notice(self) -> str | None:

@@ -1,4 +1,7 @@
-"""Default settings of a job: the sizes of a world, from `presets.toml`."""
+"""Default settings of a job: the sizes of a world and the habits of a model, from `presets.toml`.
+
+`train` and the other training commands, `evaluate` and `ties` read them here.
+"""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -76,7 +79,7 @@ def preset_values(
         raise OptionError(f"tokengym {kind.command} is for one world, got {len(worlds)}")
     named = {name: value for name, value in changes.items() if value is not None}
     first, *rest = each = [
-        _values(kind, spec(world), level, named, as_described=as_described)
+        _values(kind, spec(world), level, named, as_described=as_described, alone=len(worlds) == 1)
         for world, level in worlds
     ]
     if not rest and kind is TrainConfig:
@@ -99,6 +102,7 @@ def _values(
     named: Mapping[str, Any],
     *,
     as_described: bool,
+    alone: bool,
 ) -> dict[str, Any]:
     """Return the settings of a job in one world, with those that are named in place of its own."""
     toy = is_toy(named.get("model", TOY_MODEL))
@@ -111,6 +115,8 @@ def _values(
         own = as_described or "data" in named.get("options", {}) or _OF_ROLES & named.keys()
         easiest = easiest if own else taught
     level = level or easiest
+    habits, prompt = _habits(kind, named, alone=alone)
+    sizes, options = sizes | habits, options | prompt
     if named.get("self_play"):
         sizes |= _TABLES["self_play"]
     sizes |= _TABLES["levels"].get(world.id, {}).get(level, {})
@@ -121,6 +127,8 @@ def _values(
         options |= _TABLES["described"][world.id]
     if as_described and kind is TrainConfig:
         sizes |= _TABLES["described_train"] | (_TABLES["described_toy"] if toy else {})
+    if named.get("warm_start") == 0:
+        sizes = _without_warm_start(sizes)
     options = training_options(world, {**options, **named.get("options", {})})
     return {"world": world.id, "level": level, **sizes, **named, "options": options}
 
@@ -136,3 +144,24 @@ def _exact_credit(values: Mapping[str, Any], named: Mapping[str, Any]) -> dict[s
     except OptionError:
         return {}
     return {**table}
+
+
+def _habits(
+    kind: type[JobConfig], named: Mapping[str, Any], *, alone: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is known of a job's model: its settings, and its option `prompt` of worlds."""
+    path = Path(named.get("model", TOY_MODEL))
+    cached = (part.rpartition("--")[2] for part in path.parts if part.startswith("models--"))
+    names = {path.name, *cached}
+    known = (row for row in _TABLES["models"].values() if names & {*row["names"]})
+    row = {name: value for name, value in next(known, {}).items() if name != "names"}
+    taught = row.pop("train", {})
+    learning = taught if kind is TrainConfig else {}
+    if not alone or named.get("start") or named.get("separate"):
+        learning = _without_warm_start(learning)
+    prompt = {"prompt": row.pop("prompt")} if "prompt" in row else {}
+    return row | learning, prompt
+
+
+def _without_warm_start(sizes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in sizes.items() if not name.startswith("warm_start")}

@@ -79,15 +79,14 @@ class Side:
         place = f"{self.spec.short_name}:{config.level}"
         as_role = f" as {self.role}" if len(self.spec.roles) > 1 else ""
         ignorant = "the best policy that ignores the Task"
-        came = f"to {kind} {result.earned} on {len(after)} held-out Tasks"
-        if before is None:
-            came = f"came {came}"
-        else:
+        came = f"came to {kind} {result.earned} on {len(after)} held-out Tasks"
+        if before is not None:
             both = len(before.earned_T)
             gain = mean_estimate((after[:both] - np.array(before.earned_T)).tolist())
             verdict = _verdict(gain, "a gain of {}", "a loss of {}", "the difference, {},")
             first = f"on the first {both} " if both < len(after) else ""
-            came = f"went from {kind} {before.result.earned} {came}: {first}{verdict}"
+            start = f"went from {kind} {before.result.earned} to {result.earned}"
+            came = f"{start} on {len(after)} held-out Tasks: {first}{verdict}"
         beyond = _verdict(
             lead,
             f"It earns {{}} more than {ignorant}",
