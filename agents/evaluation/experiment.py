@@ -84,7 +84,7 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
         progress.say(f"before{of_name}: {row.earned} on {row.tasks} held-out Tasks")
         if row.form_warning:
             progress.say(row.form_warning)
-    if all(row.malformed.value == 1.0 for row in rows):
+    if rows and all(row.malformed.value == 1.0 for row in rows):
         _require_form(job)
     blind = None
     if len(job.trained) == 1:

@@ -112,7 +112,10 @@ class PolicySettings(Settings):
         None, "a system text before every conversation; the chat template's own if not given"
     )
     max_tokens: int | None = option(
-        None, "token limit of a reply; measured on scripted replies if not given", least=1
+        None,
+        "token limit of a reply; if not given room to think with full prompts, and what scripted "
+        "replies need with others",
+        least=1,
     )
     temperature: float = option(1.0, "sampling temperature", least=0)
 

@@ -15,6 +15,7 @@ from tokengym.agents.training.config import (
     JobConfig,
     LearningSettings,
 )
+from tokengym.agents.training.presets import is_toy
 from tokengym.envs.core.episode import role_stream
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy, play
@@ -73,7 +74,11 @@ def fill_in(
     limit, imitated = config.max_tokens, config.group(DemonstrationSettings).demonstrations
     context = context if isinstance(context, int) else None
     if limit is None:
-        limit = max(_reply_limit(*world, codec, imitated) for world in worlds)
+        names = ("random", "oracle", imitated)
+        longest = max(_longest_reply(*world, codec, names) for world in worlds)
+        limit = max(_LEAST, round(_ROOM * longest))
+        if not is_toy(model):  # it was not made to think
+            limit = max(limit, *(_room_to_think(*world, codec, context) for world in worlds))
     elif config.command == "sft" or learning.warm_start:
         longest = _longest_reply(*worlds[-1], codec, (imitated,))
         if longest > limit:
@@ -91,12 +96,25 @@ def fill_in(
     return replace(config, **filled)
 
 
-def _reply_limit(
-    world: World, policies: Mapping[str, Policy], codec: Codec, imitated: str | None
+def _room_to_think(
+    world: World, policies: Mapping[str, Policy], codec: Codec, context: int | None
 ) -> int:
-    """Return the tokens that scripted replies need, those of the imitated policy among them."""
-    names = ("random", "oracle", imitated)
-    return max(_LEAST, round(_ROOM * _longest_reply(world, policies, codec, names)))
+    """Return the tokens of a reply that thinks first; 0 for prompts that ask for the answer alone.
+
+    They are no more than the context leaves for each reply of an episode.
+
+    Args:
+        world: the world.
+        policies: its scripted policies by name.
+        codec: how it is read and written.
+        context: of the model, in tokens; `None` if it is not known.
+    """
+    thinking = world.spec.reply_tokens(world.level, world.prompt) or 0
+    if context is None or not thinking:
+        return thinking
+    tasks = world.first_tasks("train", _TASKS)
+    read = [max(tokens_read(world, task, codec, policies["random"])) for task in tasks]
+    return min(thinking, (context - max(read, default=0)) // world.turn_limit)
 
 
 def tokens_read(world: World, task: Task, codec: Codec, policy: Policy) -> list[int]:

@@ -1,5 +1,6 @@
 """Laws of defaults by model: one table, one temperature, room to think where the prompt asks."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ def test_a_model_is_known_by_all_of_its_names() -> None:
         config = preset("forecast", model=name)
         assert config.kl > 0.0
         assert config.warm_start > 0
+        assert config.options["prompt"] == "direct"
         assert preset_for(SftConfig, "forecast", model=name).learning_rate is None
 
 
@@ -87,3 +89,30 @@ def test_the_system_text_is_that_of_the_chat_template(mine: Path) -> None:
 def test_a_template_adds_its_own_system_text_or_none(template: str, own: str, mine: Path) -> None:
     (mine / "chat_template.jinja").write_text(template)
     assert template_system(str(mine)) == own
+
+
+@pytest.mark.parametrize(
+    ("level", "context", "limit"),
+    [
+        ("forecast:easy", 16384, 1024),
+        ("energy:small", 16384, 512),
+        ("energy:small", 4096, None),
+    ],
+)
+def test_a_reply_has_room_to_think_as_far_as_the_context_goes(
+    level: str, context: int, limit: int | None, mine: Path
+) -> None:
+    (config,) = mine.glob("config.json")
+    config.write_text(
+        json.dumps(json.loads(config.read_text()) | {"max_position_embeddings": context})
+    )
+    name, _, level = level.partition(":")
+    full, terse = (
+        Job.resolve(preset(name, level, model=str(mine), options={"prompt": prompt}))
+        for prompt in ("full", "terse")
+    )
+    assert terse.max_tokens < 100
+    if limit is not None:
+        assert full.max_tokens == limit
+    else:
+        assert terse.max_tokens < full.max_tokens < context / full.world.turn_limit

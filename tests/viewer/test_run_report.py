@@ -80,7 +80,7 @@ def test_a_policy_ignorant_of_the_form_is_found_first(tmp_path: Path) -> None:
     config = replace(preset("forecast"), max_tokens=8, options={"label": "expected"})
     first, second, *_ = reported(tmp_path, config, [], malformed=True).lines
     assert first.startswith("0% of the replies have the form that is asked for")
-    assert "reads the full prompts; try --option prompt=terse" in first
+    assert "reads the full prompts; try --option prompt=direct, or teach" in first
     assert "(label expected, full prompts, temperature 1, at most 8 tokens a reply)" in second
     row = {"step": 0, "env/all/malformed": 0.98, **REWARDED}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")

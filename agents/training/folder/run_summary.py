@@ -22,13 +22,13 @@ def form_warning(malformed: float, cut_off: float, repeating: float, prompt: str
     """
     if not malformed > MOST_MALFORMED:
         return ""
-    other = "terse" if prompt == "full" else "full"
+    other = "direct" if prompt == "full" else "full"
     longer = cut_off - repeating > MOST_MALFORMED
     limit = "a larger --max-tokens, as most are cut off, " if longer else ""
     return (
         f"{1.0 - malformed:.0%} of the replies have the form that is asked for, so returns say "
-        f"little else. It reads the {prompt} prompts; try {limit}--option prompt={other} for a "
-        "model that was trained on those, or teach it the form with tokengym sft"
+        f"little else. It reads the {prompt} prompts; try {limit}--option prompt={other}, or "
+        "teach it the form with tokengym sft"
     )
 
 
