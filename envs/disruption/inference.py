@@ -16,19 +16,16 @@ import numpy as np
 from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import KINDS, Evidence
 from tokengym.envs.disruption.grammar import Argument
-from tokengym.envs.disruption.judge import FLOOR
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS
 from tokengym.envs.disruption.literature import (
     FEATURE_TABLE,
     ORDERS,
     SHARES,
-    TAIL,
     Probabilities,
     class_posterior,
     counted,
     frequencies,
     label_rates,
-    label_weights,
     normalised,
 )
 from tokengym.rewards.arrays import Flags, Floats, Ints
@@ -78,15 +75,15 @@ def _say(kind: str, noted: Ints, label: int, names: Names) -> tuple[Ints, Ints]:
 
     Of each of notes of shape (n, 3); see `said_by`.
     """
-    likely = _chances(names, noted, FLOOR)  # (count, n, class)
-    beliefs = likely @ label_weights("disruption")
-    beliefs /= beliefs.sum(axis=-1, keepdims=True)
+    alone, together = _opinions(names)
+    places = tuple(np.minimum(noted, alone.shape[1] - 1).T)
+    beliefs = np.stack([alone[axis, place] for axis, place in enumerate(places)])
     if kind == "adversarial":
-        beliefs = beliefs / beliefs[..., [label]]
+        beliefs /= beliefs[..., [label]]
         beliefs[..., label] = 0.0
         argued = beliefs.max(axis=0).argmax(axis=-1)
     else:
-        argued = (likely.prod(axis=0) @ label_weights("disruption")).argmax(axis=-1)
+        argued = together[places].argmax(axis=-1)
     favour = np.take_along_axis(beliefs, argued[None, :, None], axis=-1)[..., 0]
     return argued, np.argsort(-favour, axis=0, kind="stable")[-1]
 
@@ -225,22 +222,32 @@ def _joint(evidence: Evidence, counts: Ints, names: Names) -> Floats:
     """
     seen, left = counted(evidence)
     rates = label_rates("disruption", (counts + seen).T, left - SHARES[names])
-    chances = _chances(names, counts, TAIL).prod(axis=0)
-    weights = chances * class_posterior(evidence, "disruption")
+    tables = zip(names, counts.T, strict=True)
+    chances = [np.transpose(FEATURE_TABLE[name].pmf)[column] for name, column in tables]
+    weights = np.prod(chances, axis=0) * class_posterior(evidence, "disruption")
     return np.asarray(np.einsum("nc,cnl->nl", weights, rates) / frequencies("disruption"))
 
 
-def _chances(names: Names, counts: Ints, least: float) -> Floats:
-    """Return how likely each class makes each count, at least `least`, shape (count, n, class)."""
-    tables = zip((_table(name, least) for name in names), counts.T, strict=True)
-    return np.array([table[np.minimum(column, len(table) - 1)] for table, column in tables])
+class _Opinions(NamedTuple):
+    """What counts of some years say of the labels, up to the largest count of the tables.
+
+    Attributes:
+        alone: posterior given one of them, shape (count, value, label).
+        together: the same given all three, up to a factor, shape (value, value, value, label).
+    """
+
+    alone: Floats
+    together: Floats
 
 
 @cache
-def _table(name: str, least: float) -> Floats:
-    """Return the distributions of a count by class, and a row of what is in no table."""
-    pmf = np.array(FEATURE_TABLE[name].pmf).T
-    return np.asarray(np.maximum(np.concatenate([pmf, np.zeros((1, 3))]), least))
+def _opinions(names: Names) -> _Opinions:
+    pmfs = [np.array(FEATURE_TABLE[name].pmf) for name in names]
+    counts = np.ogrid[tuple(slice(pmf.shape[1]) for pmf in pmfs)]
+    rates = label_rates("disruption", counts, 1.0 - SHARES[names]) / frequencies("disruption")
+    together = np.einsum("ci,cj,ck,cijkl->ijkl", *pmfs, rates)
+    alone = np.stack([together.sum(axis=axes) for axes in ((1, 2), (0, 2), (0, 1))])
+    return _Opinions(alone / alone.sum(axis=-1, keepdims=True), together)
 
 
 @cache

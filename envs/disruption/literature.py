@@ -25,7 +25,7 @@ Probabilities = tuple[float, float, float]
 FIELD_MEDIAN = 1.0
 SHARES: Mapping[tuple[str, ...], float] = {CITER_FEATURES: 0.25, NEXT_FEATURES: 0.5625}
 """Shares of the five years' citers by what counts them; the rest comes later."""
-TAIL = 1e-14
+_TAIL = 1e-14
 
 
 class Character(NamedTuple):
@@ -142,10 +142,11 @@ PHRASES = tuple(
 )
 
 
-def _poisson(mean: float) -> Floats:
-    """Probabilities of 0, 1, 2, … up to a tail below 1e-14."""
+def _poisson(mean: float, most: float = 0.0) -> Floats:
+    """Probabilities of 0, 1, 2, … up to a tail below 1e-14, as many as a mean of `most` needs."""
+    width = len(_poisson(most)) if most > mean else 0
     values = [math.exp(-mean)]
-    while len(values) < mean or values[-1] > TAIL:
+    while len(values) < max(mean, width) or values[-1] > _TAIL:
         values.append(values[-1] * mean / len(values))
     return np.array(values) / sum(values)
 
@@ -178,10 +179,10 @@ def normalised(weights: npt.ArrayLike) -> Probabilities:
     return a / whole, b / whole, c / whole
 
 
-def _feature(target: Target, least: int, *pmf: Floats) -> Feature:
-    width = max(map(len, pmf))
-    a, b, c = (np.pad(p, (0, width - len(p))) for p in pmf)
-    return Feature(target, least, (a, b, c))
+def _shifted(least: int, *means: float) -> Feature:
+    """Return the feature that is at least `least`, by its mean above it in each class."""
+    a, b, c = (_poisson(mean, max(means)) for mean in means)
+    return Feature("disruption", least, (a, b, c))
 
 
 def _means(character: Character, share: float) -> Probabilities:
@@ -190,29 +191,33 @@ def _means(character: Character, share: float) -> Probabilities:
 
 
 def citer_pmfs(c: int, share: float) -> list[Floats]:
-    """Return the chances of n_i, n_j and n_k of a class in a share of the five years."""
-    return [_poisson(mean) for mean in _means(CHARACTERS[c], share)]
+    """Return the chances of n_i, n_j and n_k of a class in a share of the five years.
+
+    All are as long as the longest of any class.
+    """
+    most = max(max(_means(character, share)) for character in CHARACTERS)
+    return [_poisson(mean, most) for mean in _means(CHARACTERS[c], share)]
 
 
 FEATURE_TABLE: Mapping[str, Feature] = {
-    "references": _feature("disruption", 10, _poisson(8.0), _poisson(14.0), _poisson(11.0)),
-    "age": _feature("disruption", 1, _poisson(9.0), _poisson(5.0), _poisson(7.0)),
+    "references": _shifted(10, 8.0, 14.0, 11.0),
+    "age": _shifted(1, 9.0, 5.0, 7.0),
     # Small teams disrupt, large ones develop (Wu, Wang & Evans 2019): weaker than the rest.
-    "authors": _feature("disruption", 1, _poisson(1.25), _poisson(3.25), _poisson(2.25)),
-    "venues": _feature("novelty", 1, _binomial(9, 0.65), _binomial(9, 0.3), _binomial(9, 0.5)),
-    "fields": _feature("novelty", 1, _binomial(5, 0.6), _binomial(5, 0.15), _binomial(5, 0.3)),
+    "authors": _shifted(1, 1.25, 3.25, 2.25),
+    "venues": Feature("novelty", 1, (_binomial(9, 0.65), _binomial(9, 0.3), _binomial(9, 0.5))),
+    "fields": Feature("novelty", 1, (_binomial(5, 0.6), _binomial(5, 0.15), _binomial(5, 0.3))),
     **{
-        name: _feature("disruption", 0, *(citer_pmfs(c, share)[k] for c in range(3)))
+        name: Feature("disruption", 0, (pmfs[0][k], pmfs[1][k], pmfs[2][k]))
         for names, share in SHARES.items()
+        for pmfs in [[citer_pmfs(c, share) for c in range(3)]]
         for k, name in enumerate(names)
     },
 }
-_IN_NO_TABLE = (TAIL, TAIL, TAIL)
+_IN_NO_TABLE = (1.0, 1.0, 1.0)
+"""Says nothing."""
 # Numbers of Python's own: three at a time are multiplied sooner than arrays of three are made.
 _FEATURE_LIKELIHOODS = {
-    name: [
-        (max(a, TAIL), max(b, TAIL), max(c, TAIL)) for a, b, c in np.transpose(feature.pmf).tolist()
-    ]
+    name: [(a, b, c) for a, b, c in np.transpose(feature.pmf).tolist()]
     for name, feature in FEATURE_TABLE.items()
 }
 

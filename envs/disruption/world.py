@@ -143,6 +143,7 @@ class DisruptionWorld(World[CompiledDebate]):
         Wu, Wang and Evans (2019), Large teams develop and small teams disrupt science.
 
     Version history:
+        v2: challengers argue for the label that their counts alone make likeliest, as stated.
         v1: at `L2` a challenger of unknown kind has notes on later years; authors and the citation
             percentile are shown.
         v0: first.

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
-from tests.contract.planners.disruption import MOST, YEARLY, followed, label_rates
+from tests.contract.planners.disruption import Predictor, followed, says
+from tests.disruption.debates import make
 from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import KINDS, NOTED_LEVELS, Evidence
 from tokengym.envs.disruption.generator import draw_evidence
@@ -37,27 +37,10 @@ FEW: Mapping[tuple[str, ...], int] = {N: 28, M: 40}
 """Counts from which on they are left out; all of those have a chance of 1e-8."""
 ORDERS = list(itertools.permutations(range(3)))
 noted = st.sampled_from([N, M])
-some_counts = st.tuples(st.integers(0, 15), st.integers(0, 15), st.integers(0, 21))
 labels = st.integers(0, 2)
 papers = st.tuples(st.integers(0, 2**32), st.sampled_from(NOTED_LEVELS)).map(
     lambda drawn: draw_evidence(np.random.default_rng(drawn[0]), drawn[1])
 )
-
-
-@cache
-def rates() -> Floats:
-    """The balanced weight of each label in each class, shape (class, label)."""
-    by_class = label_rates((tuple(range(MOST)),) * 3)
-    return np.asarray(by_class / by_class.mean(axis=0))
-
-
-@cache
-def belief(axis: int, count: int, names: tuple[str, ...]) -> Floats:
-    """What the judge believes of the labels given one count."""
-    mean_C = SHARES[names] * YEARLY[axis]
-    chance_C = stats.poisson.pmf(count, mean_C)
-    weight = np.maximum(chance_C, 1e-6) @ rates()
-    return np.asarray(weight / weight.sum())
 
 
 def exactly(name: str, count: float) -> Claim:
@@ -65,40 +48,37 @@ def exactly(name: str, count: float) -> Claim:
 
 
 @pytest.mark.nightly
-@settings(deadline=None, max_examples=300)
-@given(some_counts, labels, st.sampled_from(["honest", "careless"]), noted)
-def test_honest_challengers_state_the_most_telling_counts(
-    counts: tuple[int, ...], label: int, kind: str, names: tuple[str, ...]
-) -> None:
-    chance_C = np.ones(3)
-    for axis, count in enumerate(counts):
-        mean_C = SHARES[names] * YEARLY[axis]
-        chance_C = chance_C * np.maximum(stats.poisson.pmf(count, mean_C), 1e-6)
-    likely = int((chance_C @ rates()).argmax())
-    alone = [belief(axis, count, names)[likely] for axis, count in enumerate(counts)]
-    argument = said_by(kind, counts, label, names)
-    assert argument.label == DISRUPTION_LABELS[likely]
-    best = sorted(range(3), key=lambda axis: -alone[axis])[:2]
-    assert argument.claims == tuple(exactly(names[k], counts[k]) for k in sorted(best))
+@pytest.mark.parametrize("names", [N, M])
+def test_challengers_say_what_a_reader_of_the_prompt_expects(names: tuple[str, ...]) -> None:
+    """Of 300 notes, many of which hold a count that no class makes likely, such as 18, 7 and 6."""
+    noted = np.random.default_rng(0).integers(0, 24, (300, 3))
+    readings = {"honest": None, "careless": None, **{f"adversarial {k}": k for k in range(3)}}
+    for kind, against in readings.items():
+        expected = says(names[0][0], noted, against)
+        for counts, (argued, stated) in zip(noted.tolist(), expected, strict=True):
+            argument = said_by(kind.split()[0], counts, against or 0, names)
+            claims = tuple(exactly(names[k], counts[k]) for k in sorted(stated))
+            assert argument == Argument(DISRUPTION_LABELS[argued], claims)
 
 
 @pytest.mark.nightly
-@settings(deadline=None, max_examples=300)
-@given(some_counts, labels, noted)
-def test_an_adversary_states_the_counts_that_favour_another_label_most(
-    counts: tuple[int, ...], label: int, names: tuple[str, ...]
+@settings(deadline=None, max_examples=4)
+@given(st.integers(0, 10**6), st.sampled_from(NOTED_LEVELS), labels, st.integers(0, 30))
+def test_a_reader_of_the_prompt_finds_the_same_probabilities(
+    index: int, level: str, label: int, place: int
 ) -> None:
-    beliefs = [belief(axis, count, names) for axis, count in enumerate(counts)]
-    favour = {
-        other: [beliefs[axis][other] / beliefs[axis][label] for axis in range(3)]
-        for other in range(3)
-        if other != label
-    }
-    argued = max(favour, key=lambda other: max(favour[other]))
-    best = sorted(range(3), key=lambda axis: -favour[argued][axis])[:2]
-    argument = said_by("adversarial", counts, label, names)
-    assert argument.label == DISRUPTION_LABELS[argued]
-    assert argument.claims == tuple(exactly(names[k], counts[k]) for k in sorted(best))
+    """Of each message and, after it, of each label."""
+    world = make(level)
+    task, reader = world.task("test", index), Predictor()
+    reader.read_paper(world.start(task).text)
+    reader.label = label
+    replies = replies_to(world.compiled.evidence, label)
+    likeliest = int(np.argsort(-replies.chances)[place])
+    argued, claims = replies.messages[likeliest]
+    stated = {names_of(world.compiled.evidence).index(c.feature): int(c.value) for c in claims}
+    joint_L = reader.spoken(DISRUPTION_LABELS.index(argued), stated)
+    assert joint_L.sum() == pytest.approx(replies.chances[likeliest], rel=1e-5)
+    assert joint_L / joint_L.sum() == pytest.approx(replies.beliefs[likeliest], abs=1e-5)
 
 
 @cache

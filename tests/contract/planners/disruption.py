@@ -56,7 +56,9 @@ CUES = (
     ),
 )
 MOST = 60
-"""Counts above this are too rare to matter."""
+"""Counts of five years above this are too rare to matter."""
+NOTED = 45
+"""Likewise of the years that notes are about."""
 
 
 class Predictor:
@@ -87,23 +89,32 @@ class Predictor:
 
     def own(self) -> Floats:
         """Return what the paper alone makes likely."""
-        possible = [
+        return posterior(self.by_class(self.events), self.possible())
+
+    def possible(self) -> list[npt.NDArray[np.int64]]:
+        """Return which counts of the first year there may be, by kind."""
+        return [
             np.array([self.facts[kind]]) if kind in self.facts else np.arange(MOST)
             for kind in KINDS
         ]
-        return posterior(self.by_class(self.events), possible)
 
     def heard(self, text: str) -> Floats:
         """Return what the paper and a challenger of a kind unknown make likely."""
         (argued,) = re.findall(r"argues for (\w+)", text)
         stated = {"ijk".index(k): int(v) for k, v in re.findall(r"[nm]_([ijk]) = (\d+)", text)}
+        found = self.spoken(LABELS.index(argued), stated)
+        return found / found.sum()
+
+    def spoken(self, argued: int, stated: Mapping[int, int]) -> Floats:
+        """Return P(a challenger argues for a label and states two counts, label of the paper)."""
         weights = self.by_class(self.events)
+        whole = float(posterior_weights(weights, self.possible()).sum())
         for kind, name in enumerate(KINDS):
             if name in self.facts:
                 weights = weights * stats.poisson.pmf(self.facts[name], YEARLY[kind] / 4)
-        said = (LABELS.index(argued), frozenset(stated))
+        said = (argued, frozenset(stated))
         honest, adversarial, careless = self.kinds
-        found = np.zeros(3)
+        found, heard = np.zeros(3), 0.0
         for order in itertools.permutations(range(3)):
             back = np.argsort(order)
             seen = 1.0
@@ -111,17 +122,17 @@ class Predictor:
                 seen *= followed(self.years, np.array([earlier])[:, back], None)[:, 0, label].sum()
             in_order = order == (0, 1, 2)
             speaks = honest if in_order else careless / 5
-            noted = [tuple(stated.get(k, other) for k in range(3)) for other in range(MOST)]
-            share = np.zeros(MOST)
-            for place, notes in enumerate(noted):
-                share[place] += speaks * (says(self.years, notes, None) == said)
-                if in_order:
-                    spoken = says(self.years, notes, self.label)
-                    share[place] += adversarial * (spoken == said)
+            heard += seen * (speaks + adversarial * in_order)
+            noted = [tuple(stated.get(k, other) for k in range(3)) for other in range(NOTED)]
+            spoken = says(self.years, np.array(noted), None)
+            share = speaks * np.array([one == said for one in spoken], dtype=float)
+            if in_order:
+                spoken = says(self.years, np.array(noted), self.label)
+                share += adversarial * np.array([one == said for one in spoken])
             first = [self.facts[name] for name in KINDS] if "n_k" in self.facts else None
             joint = followed(self.years, np.array(noted)[:, back], first)
             found += seen * np.einsum("c,cnl,n->l", weights, joint, share)
-        return np.asarray(found / found.sum())
+        return np.asarray(found / (whole * heard))
 
     def end(self, text: str) -> None:
         """Read the last Turn, which says nothing."""
@@ -242,8 +253,13 @@ def posterior_weights(weights: Floats, first_year: Sequence[npt.NDArray[np.int64
 
 
 @cache
-def label_rates(first_year: tuple[tuple[int, ...], ...]) -> Floats:
-    """Return P(first year possible, label, at least 5 citers | class), shape (class, label)."""
+def label_rates(begun: tuple[tuple[int, ...], ...], share: float = 1 / 4) -> Floats:
+    """Return P(some years possible, label, at least 5 citers | class), shape (class, label).
+
+    Args:
+        begun: counts of those years that are possible, for each kind.
+        share: of those years in five.
+    """
     rates = np.zeros((3, 3))
     grid = np.arange(MOST)
     i, j, k = np.meshgrid(grid, grid, grid, indexing="ij", sparse=True)
@@ -252,10 +268,10 @@ def label_rates(first_year: tuple[tuple[int, ...], ...]) -> Floats:
     label = np.where(edge > total, 0, np.where(edge < -total, 1, 2))
     for c in range(3):
         finals = []
-        for kind, counts in enumerate(first_year):
+        for kind, counts in enumerate(begun):
             first = np.zeros(MOST)
-            first[list(counts)] = stats.poisson.pmf(counts, YEARLY[kind, c] / 4)
-            later = stats.poisson.pmf(grid, YEARLY[kind, c] * 3 / 4)
+            first[list(counts)] = stats.poisson.pmf(counts, YEARLY[kind, c] * share)
+            later = stats.poisson.pmf(grid, YEARLY[kind, c] * (1 - share))
             finals.append(np.convolve(first, later)[:MOST])
         chance = np.einsum("i,j,k->ijk", *finals) * (i + j >= 5)
         rates[c] = [chance[label == one].sum() for one in range(3)]
@@ -296,23 +312,32 @@ def followed(years: str, counts: npt.NDArray[np.int64], first: Sequence[int] | N
 @cache
 def alone(years: str, kind: int, count: int) -> tuple[float, ...]:
     """What one count says of the labels by itself."""
-    any_first = [np.arange(MOST)] * 3
-    rates = stats.poisson.pmf(count, SHARES[years] * YEARLY[kind])
-    return tuple(posterior(rates, any_first).tolist())
+    every = tuple(range(MOST))
+    begun = tuple((count,) if one == kind else every for one in range(3))
+    drawn = (label_rates(begun, SHARES[years]) / label_rates((every,) * 3).sum(axis=0)).sum(axis=0)
+    return tuple((drawn / drawn.sum()).tolist())
 
 
-@cache
-def says(years: str, counts: tuple[int, ...], against: int | None) -> tuple[int, frozenset[int]]:
-    """Which label notes argue for, against a label or honestly, and which counts are stated."""
-    beliefs = np.array([alone(years, kind, count) for kind, count in enumerate(counts)])
+def says(
+    years: str, noted: npt.NDArray[np.int64], against: int | None
+) -> list[tuple[int, frozenset[int]]]:
+    """Which label notes argue for, against a label or honestly, and which counts are stated.
+
+    Args:
+        years: which ones are counted, a key of `SHARES`.
+        noted: counts of those, shape (n, 3).
+        against: the label; `None` of honest notes.
+    """
+    favour = np.array(
+        [[alone(years, k, n) for k, n in enumerate(notes)] for notes in noted.tolist()]
+    )
     if against is None:
-        share = SHARES[years]
-        events = [stats.poisson.pmf(count, share * YEARLY[k]) for k, count in enumerate(counts)]
-        argued = int(posterior(np.prod(events, axis=0), [np.arange(MOST)] * 3).argmax())
-        favour = beliefs[:, argued]
+        argued = followed(years, noted, None).sum(axis=0).argmax(axis=1)
     else:
-        ratios = beliefs / beliefs[:, [against]]
-        ratios[:, against] = 0.0
-        argued = int(ratios.max(axis=0).argmax())
-        favour = ratios[:, argued]
-    return argued, frozenset(np.argsort(-favour, kind="stable")[:2].tolist())
+        favour /= favour[..., [against]]
+        favour[..., against] = 0.0
+        argued = favour.max(axis=1).argmax(axis=1)
+    most = [
+        np.argsort(-one[:, label], kind="stable") for one, label in zip(favour, argued, strict=True)
+    ]
+    return [(int(a), frozenset(m[:2].tolist())) for a, m in zip(argued, most, strict=True)]
