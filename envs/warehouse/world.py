@@ -47,9 +47,10 @@ class WarehouseWorld(World[Compiled]):
 
     The objective is the value of orders, less exp(-lateness/decay) of it lost, less walking, and
     less holding, lost sales and reorders. Paid once, at the end: .95 h(s) of `rewards.control`,
-    where first come, first served, one order at a time with lean reorders, has s = 0 and the
-    optimum s = 1; and .05 for form. Every malformed reply costs its share of both, see
-    `rewards.form`: an episode of nothing else earns less than .05.
+    where the optimum has s = 1, and s = 0 has first come, first served, one order at a time with
+    lean reorders, or nothing shipped where that earns less than nothing; and .05 for form. Every
+    malformed reply costs its share of both, see `rewards.form`: an episode of nothing else earns
+    less than .05.
 
     Args:
         spec: the world's declaration.

@@ -51,6 +51,20 @@ def test_no_plan_of_all_there_are_beats_the_optimum(orders: int, waits: bool, ta
     assert min(stated[kind] for kind in CLAUSES) >= 4
 
 
+def test_doing_nothing_earns_no_more_than_the_reference() -> None:
+    """One order at a time may earn less than nothing where clauses fine it."""
+    world, policies = world_of(LEVEL), baselines("warehouse")
+    lost = 0
+    for index in range(12):
+        task = task_of(LEVEL, index)
+        done, singly = (play(world, task, policies[name]) for name in ("null", "fcfs"))
+        assert done.metrics["normalized_score"] <= 0.0
+        earned = singly.metrics["objective"]
+        assert task.answer["reference"] == pytest.approx(max(earned, 0.0))
+        lost += earned < 0.0
+    assert lost
+
+
 @pytest.mark.nightly
 def test_replanning_after_any_trip_earns_the_best_left() -> None:
     """What left before counts on: who is paid with whom, and what is fined."""

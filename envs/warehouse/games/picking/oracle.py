@@ -438,7 +438,10 @@ def _best_from(state: PickingState, orders: Sequence[Order], most: int | None) -
 
 
 def solve(instance: Mapping[str, Any], _rng: np.random.Generator, _outcomes: Any) -> dict[str, Any]:
-    """Return optimum, reference and the best plan of a shift."""
+    """Return optimum, reference and the best plan of a shift.
+
+    The reference ships one order at a time, or nothing where that earns less than nothing.
+    """
     site, orders, stock = read_shift(instance)
     best = best_plan(site, orders, stock=stock)
     plan = commands(best.legs)
@@ -447,6 +450,6 @@ def solve(instance: Mapping[str, Any], _rng: np.random.Generator, _outcomes: Any
     state = PickingState(site, orders, None if stock is None else dict(stock))
     return {
         "optimum": best.value,
-        "reference": follow(singles, state),
+        "reference": max(follow(singles, state), 0.0),
         "plan": [*map(write_pick, plan)],
     }
