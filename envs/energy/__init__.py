@@ -12,7 +12,7 @@ SPEC = WorldSpec(
     id="tokengym/Energy-v2",
     drawn_since=1,
     # Homes lost fields that no home had any more.
-    revisions={name: 1 for name, level in LEVELS.items() if not level.days},
+    revisions=dict.fromkeys(_HOMES, 1),
     summary="Run a battery, a heat pump or generators at least cost above a graded safety floor.",
     entry_point="tokengym.envs.energy.world:EnergyWorld",
     baselines="tokengym.envs.energy.baselines:BASELINES",
@@ -36,8 +36,9 @@ SPEC = WorldSpec(
     },
     reachable={
         **dict.fromkeys(
-            LEVELS, Reachable("mpc", "replanning on the forecasts as if certain", proved=False)
+            _HOMES, Reachable("backward", "a backward pass on the forecasts", proved=False)
         ),
+        "household": Reachable("mpc", "replanning on the forecasts as if certain", proved=False),
         **dict.fromkeys(
             _SITES, Reachable("stochastic", "DP over the listed days, on a grid", proved=False)
         ),

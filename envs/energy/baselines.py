@@ -37,6 +37,8 @@ from tokengym.envs.energy.step_result import Commands, rounded_down, rounded_up
 from tokengym.envs.energy.world import EnergyWorld, Shown
 
 _NOISE = 0.3
+_GUARD = 0.1
+"""K by which `mpc` plans to keep above the low of later steps: forecasts of the weather err."""
 _ASCENT = 1.0
 """Money per unit by which a miss raises the multiplier of `lagrangian`."""
 
@@ -57,8 +59,8 @@ def mpc(world: World, turn: Turn, rng: np.random.Generator) -> str:
     shown = EnergyWorld.cast(world).shown
     if isinstance(shown.plant, OffGridSite):
         return _reply(world, mean_day_plan(shown.plant, shown.step, shown.state))
-    planned = plan(shown.plant, shown.step, shown.state, UNSAFE, spent=sum(shown.missed))
-    return _first_of(world, planned)
+    plant = shown.plant.guarded(shown.step, _GUARD)
+    return _first_of(world, plan(plant, shown.step, shown.state, UNSAFE, spent=sum(shown.missed)))
 
 
 def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:

@@ -1,7 +1,8 @@
 """Unit commitment ahead of uncertainty: dynamic programming over energy, units and possible days.
 
 The values of the battery's energy are kept on a grid and interpolated, the runs of both units and
-the days that may still come are exact, powers are in tenths of a kW.
+the days that may still come are exact. Powers are in tenths of a kW, of the hour that is commanded
+in hundredths.
 
 Source: Bellman, Dynamic Programming (1957); as a problem Takriti, Birge and Long, IEEE Transactions
 on Power Systems 11 (1996).
@@ -62,7 +63,8 @@ def planned(
     """
     values = _values(site.foreseen(0), days, energies)
     starts, found = _successors(site)[state.running], []
-    for on, total_P, later in _choices(site, days, node, values, np.array([state.stored]), _NEVER):
+    store_E = np.array([state.stored])
+    for on, total_P, later in _choices(site, days, node, values, store_E, _NEVER, parts=100):
         for after, (money_P,) in later.items():
             if after in starts:
                 best = int(np.argmin(money_P))
@@ -105,17 +107,19 @@ def _choices(
     values: Values,
     store_E: Floats,
     unsafe: float,
+    parts: int = 10,
 ) -> Iterator[tuple[Runs, Floats, dict[Runs, Floats]]]:
     """Yield sets of running units, their total powers, and by the runs after the hour the money.
 
-    The money is expected, to the end, without that of starts; by energy and total power.
+    The money is expected, to the end, without that of starts; by energy and total power, of which
+    there are `parts` to a kW.
     """
     hour, possible = node
     weight = sum(days[day].chance for day in possible)
     for on in itertools.product((0, 1), repeat=len(site.units)):
         low = sum(unit.least for unit, runs in zip(site.units, on, strict=True) if runs)
         high = sum(unit.rating for unit, runs in zip(site.units, on, strict=True) if runs)
-        total_P = np.union1d(np.arange(np.ceil(10.0 * low), 10.0 * high) / 10.0, [low, high])
+        total_P = np.union1d(np.arange(np.ceil(parts * low), parts * high) / parts, [low, high])
         afters = [
             after
             for after in itertools.product(*(range(unit.hours + 1) for unit in site.units))

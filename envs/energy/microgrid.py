@@ -320,6 +320,14 @@ class Microgrid(StoragePlant):
         known = latest(self.outside, self.outside_forecast, self.outside_updates, step)
         return {"outside": known, "outside_updates": self.outside_updates[: step + 1]}
 
+    def guarded(self, step: int, margin: float) -> Self:
+        """Return the home with a comfort band whose low is `margin` K higher after a step.
+
+        A plan for it keeps the band of the true one though the weather differs from its forecast.
+        """
+        low = [value + margin for value in self.low[step + 1 :]]
+        return replace(self, low=(*self.low[: step + 1], *low)) if low else self
+
     @property
     def expected(self) -> Self:
         """The microgrid as announced at the start."""

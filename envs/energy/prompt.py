@@ -15,7 +15,7 @@ from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.site import OffGridSite
 from tokengym.envs.energy.step_result import Commands, State, rounded_up
-from tokengym.rewards.control import floor_return
+from tokengym.rewards.control import AFFINE_FROM, floor_return
 from tokengym.rewards.form import FORM_SHARE
 
 _FIELD = re.compile(r"%\((\w+)\)")
@@ -145,6 +145,7 @@ _macros = templates(
     likelier_times=likelier_times,
     fresh_forecasts=fresh_forecasts,
     lost_load=LOST_LOAD,
+    affine_from=AFFINE_FROM,
     safe_return=lambda score, most: (
         (1.0 - FORM_SHARE) * floor_return(score, None, most) + FORM_SHARE
     ),

@@ -98,7 +98,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         CityLearn (parameters of battery, sun and tariff), pymgrid (wear, lost load),
         Safety-Gymnasium (`info["cost"]`).
     Version history:
-        v2: the plan of `household` keeps a margin.
+        v2: homes are drawn anew; the plan of `commit` commands hundredths of a kW.
         v1: `commit` replaces `genset`, `household` replaces `ev` and `comfort`; the return is
             affine in cost, outages last as stated, tenths of a kW break nothing.
         v0: first version.

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.contract.planners.site import Site
 from tests.energy.drawn import plant_of, task_of, world_of
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.energy.commitment import PossibleDay, planned
@@ -111,6 +112,15 @@ def test_the_scenario_plan_sets_a_tasks_score(level: str) -> None:
         assert answer["optimum"] == pytest.approx(runs[site.day].money)
         held, best = expected(site, one_unit_always), expected(site, scenario_plan)
         assert answer["scale"] == pytest.approx(max(held - best, 0.05 * best), abs=1e-4)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_reader_of_the_prompt_finds_the_scale(level: str) -> None:
+    """By the rule and the plan that the text names; its plan is on another grid."""
+    task, world = task_of(level, 0), world_of(level)
+    reader = Site(world.start(task).text)
+    assert reader.scale() == pytest.approx(100.0 * task.answer["scale"], rel=0.01)
 
 
 def small_site(seed: int) -> OffGridSite:

@@ -92,6 +92,7 @@ class _Home:
         self.wear = find(rf"costs {_NUMBER} ct of wear", text)
         self.imports = find(rf"bought from the grid, at most {_NUMBER} kW", text)
         self.exports = find(rf"at most {_NUMBER} kW; sun beyond", text)
+        assert self.exports == find(rf"grid take, {_NUMBER} kW of it even while sun is lost", text)
         self.sale = find(rf"is sold for {_NUMBER} ct per kWh", text, math.nan)
         self.unserved = find(rf"not served costs {_NUMBER} ct", text, 1000.0)
         self.critical = find(rf"at least {_NUMBER}% of the load must", text, 100.0) / 100.0
@@ -113,6 +114,9 @@ class _Home:
             self.home = range(times.index(home), self.away)
 
     def _read_house(self, text: str) -> None:
+        assert self.imports == find(
+            rf"on top of the sun and the grid's {_NUMBER} kW for load, heat pump and car", text
+        )
         self.heats = find(rf"HEAT runs the heat pump: from 0 to {_NUMBER} kW", text)
         self.high = find(rf"and {_NUMBER} degrees\.", text)
         rise = rf"\(COP \* HEAT \+ {_NUMBER} \+ {_NUMBER} \* sun - {_NUMBER} \* "

@@ -4,9 +4,11 @@ Its plan is a recursion over what has been seen so far, on a fine grid of energi
 of powers; it shares nothing with the world's.
 """
 
+import copy
 import itertools
 import math
 import re
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -58,6 +60,13 @@ class Site:
         self.steps = len(self.rows)
         assert abs(sum(self.chance) - 100.0) < 1e-6
         assert {len(row) for row in self.rows} == {len(self.chance)}
+        rule = (
+            r"about \S+ on average over the days for always running BIG, as near as it can to the "
+            r"mean load less sun of the days that may still come, and SMALL, at its least, in each "
+            r"hour in which the largest load less sun of these days exceeds what BIG and the "
+            rf"battery, down to {_NUMBER} kWh, can give\."
+        )
+        assert find(rule) == self.floor
         self.runs: Runs = (0, 0)
         self.days = tuple(range(len(self.chance)))
         self.t, self.cost, self.missed = 0, 0.0, list[float]()
@@ -131,12 +140,43 @@ class Site:
         rows = {self.rows[self.t][d] for d in self.days}
         assert len(rows) == 1, "the last hour differs between days that could not be told apart"
         self.settle(*rows.pop())
+        self.cost += self.end()
+
+    def end(self) -> float:
+        """Return the cents that are charged at the end for what the battery holds."""
         extra = self.energy - self.start
-        self.cost -= self.more * extra if extra > 0.0 else self.less * extra
+        return -self.more * extra if extra > 0.0 else -self.less * extra
 
     def advance(self, done: dict[str, float]) -> None:
         """Note what was told; what came of it the next text says."""
         self.told = done
+
+    def named_rule(self) -> dict[str, float]:
+        """Return what the rule tells that the text names beside the best plan."""
+        (least, most, *_), (small, *_) = self.units
+        chance = [self.chance[day] for day in self.days]
+        needs = [load - sun for load, sun in (self.rows[self.t][day] for day in self.days)]
+        mean = float(np.average(needs, weights=chance))
+        battery = min(self.power, self.energy - self.floor)
+        lacks = max(needs) > most + battery
+        return {"BIG": min(max(mean, least), most), "SMALL": small if lacks else 0.0}
+
+    def scale(self) -> float:
+        """Return the cents that the rule costs more than the plan, on average over the days."""
+        each = [self._day(day, Site.named_rule) - self._day(day, Site.plan) for day in self.days]
+        return float(np.average(each, weights=self.chance))
+
+    def _day(self, day: int, decide: Callable[["Site"], dict[str, float]]) -> float:
+        """Return the cents of a listed day from its start."""
+        site = copy.copy(self)
+        site.missed = []
+        for now in [row[day] for row in self.rows]:
+            site.told = decide(site)
+            site.days = tuple(d for d in site.days if site.rows[site.t][d] == now)
+            site.settle(*now)
+            site.t += 1
+        assert not site.missed
+        return site.cost + site.end()
 
     # The plan
 
