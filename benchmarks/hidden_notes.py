@@ -1,6 +1,6 @@
 """What listening to a challenger is worth where it has notes that the predictor does not see.
 
-    python -m benchmarks.hidden_notes --tasks 200 --markdown docs/worlds/disruption.md
+    python -m benchmarks.hidden_notes --tasks 650 --markdown docs/worlds/disruption.md
 
 Predictors that take different things from the challenge play test Tasks, and are scored against
 the exact posterior. `off script` is a challenger that argues for a random label and
@@ -88,7 +88,8 @@ def measure(level: str, count: int) -> tuple[list[tuple[str, ...]], list[str]]:
     return rows, [
         f"At `{level}`, paired by Task, modelling the kinds earns "
         f"{_mean(scripted[ORACLE] - scripted[DEAF])} more than ignoring what is said, and "
-        f"believing everything {_mean(scripted[DEAF] - scripted[GULLIBLE])} less. The "
+        f"believing everything {_mean(scripted[DEAF] - scripted[GULLIBLE])} less. Off script it "
+        f"earns {_mean(off[ORACLE] - off[LOGISTIC])} more than regression. The "
         f"challenge changes the oracle's label in {flips:.0%} of debates, and a probability of its "
         f"report by more than 0.1 in {shifts:.0%}."
     ]
@@ -104,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--tasks", type=int, default=200, help="test Tasks of each level")
+    parser.add_argument("--tasks", type=int, default=650, help="test Tasks of each level")
     parser.add_argument("--markdown", type=Path, help="a page with a block for the table")
     chosen = parser.parse_args(arguments)
     found = {level: measure(level, chosen.tasks) for level in LEVELS}

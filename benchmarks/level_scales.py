@@ -4,8 +4,9 @@
 
 plays every baseline and the best blind policy on the first validation Tasks of each level, in each
 role, by the options of training and those of evaluation, and writes `agents/scale/scales.json`: a
-line for each. One line of each level has its ladder too, on the first 400. Only lines of levels
-that are named (`forecast:easy`) are made again, or else all; with `--resume` only what is missing.
+line for each. One line of each level has its ladder too, on the first 400, with the entries of the
+hour test as rungs. Only lines of levels that are named (`forecast:easy`) are made again, or else
+all; with `--resume` only what is missing.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from benchmarks.hour.entry import entry_rungs
 from tokengym.agents.execution.executors import find_executor
 from tokengym.agents.scale import ladder
 from tokengym.agents.scale.ladder import LevelLadder
@@ -66,7 +68,8 @@ def line(known: Mapping[str, Mapping[str, Any]], count: int, place: Place) -> di
     if _has_ladder(place):
         world = make_world(place[0], place[1], **place[3])
         many = world.first_tasks("validation", count)
-        rungs = LevelLadder.measure(world, many, blind=found["blind"])
+        outside = entry_rungs(world, many)
+        rungs = LevelLadder.measure(world, many, blind=found["blind"], outside=outside)
         found["ladder"] = _rounded(plain(asdict(rungs)))
     return found
 

@@ -20,7 +20,7 @@ class TaskScale(NamedTuple):
     Attributes:
         blind: of the best blind policy, the same on all Tasks.
         oracle: of the oracle.
-        reachable: of the best policy known that reads only the Turns; NaN where none is declared.
+        reachable: of the best baseline that reads only the Turns; NaN where none is declared.
         distance: mean over the Tasks of `oracle - blind`.
     """
 

@@ -30,7 +30,7 @@ class LevelCheck:
         declared: lowest and highest return the world declares.
         scale: what its scripted policies and the best blind one earn; `None` of a level that breaks
             a law, whose returns mean nothing.
-        reached_by: the best policy known that reads only what the Turns say; `None` where the
+        reached_by: the best baseline that reads only what the Turns say; `None` where the
             world declares none, or the Tasks are a user's.
         broken: by name of a law, what broke it.
     """

@@ -9,7 +9,17 @@ from tokengym.rewards.skill import describe_skill
 if TYPE_CHECKING:  # its laws need the extra `testing`, ladders do not
     from tokengym.agents.check.level_check import LevelCheck
 
-RUNGS_HEADER = ("kind", "rung", "source", "lines", "ms per Task", "gain", "solved", "gap / SD")
+RUNGS_HEADER = (
+    "kind",
+    "rung",
+    "source",
+    "lines",
+    "ms per Task",
+    "gain",
+    "solved",
+    "breaks",
+    "gap / SD",
+)
 
 
 def check_table(found: "LevelCheck") -> Table:
@@ -26,7 +36,9 @@ def check_table(found: "LevelCheck") -> Table:
     note = f"{scale.unit} returns; skill: 0 is {scale.label}, 1 the oracle. Every law is kept."
     if (best := found.reached_by) is not None and best.policy in returns:
         proved = "proved optimal" if best.proved else "not proved"
-        note += f" Best known that reads only the Turns: {best.policy} ({best.method}, {proved})."
+        note += (
+            f" Best baseline that reads only the Turns: {best.policy} ({best.method}, {proved})."
+        )
     return Table(
         ("policy", "return", "skill"),
         [*rows, (limit, f"{scale.optimum:.3f}", "")],
@@ -40,8 +52,9 @@ def ladder_table(title: str, ladder: LevelLadder) -> Table:
     merged = "; ".join(f"{name} with {other}" for name, other in ladder.merged.items())
     note = (
         f"gain: over {ladder.zero}, as a share of the top rung's {amount(ladder)} "
-        "per Task; solved: Tasks on which a rung gains as much as the top one; gap / SD: the "
-        "next rung's lead over its standard deviation. Not told apart, and merged: "
+        "per Task; solved: Tasks on which a rung gains as much as the top one; breaks: Tasks on "
+        "which it breaks a rule; gap / SD: the next rung's lead over its standard deviation. Not "
+        "told apart, and merged: "
         f"{merged or 'none'}"
     )
     # Names and sources share a column, or 80 columns would cut them off.
@@ -61,6 +74,7 @@ def rung_rows(ladder: LevelLadder) -> list[list[str]]:
             f"{1000.0 * rung.seconds:.3g}" if rung.lines else "",
             f"{rung.share.value:z.3f}",
             f"{rung.solved:.0%}",
+            "" if rung.broken is None else f"{100.0 * rung.broken:.3g}%",
             "" if rung.effect is None else f"{rung.effect:.2f}",
         ]
         for rung in ladder.rungs

@@ -57,15 +57,17 @@ class MeasuredRung(NamedTuple):
     """A rung of a level.
 
     Attributes:
-        policy: the baseline that plays it, or what the best blind policy is called.
+        policy: the baseline that plays it, or what the best blind policy is called; empty of code
+            that is not in the package.
         kind: see `tokengym.envs.core.ladder.Kind`.
         name: what the field calls it.
         source: author and year; empty where it is folklore.
-        lines: lines of the world's package that run while it replies; 0 of a policy that only reads
-            what was computed as the Task was drawn.
+        lines: lines of the world's package that run while it replies, or of its own file; 0 of a
+            policy that only reads what was computed as the Task was drawn.
         seconds: processor time a Task.
         share: what it gains over `zero` as a share of what the top rung gains.
         solved: share of the Tasks on which it gains as much as the top rung.
+        broken: share of those on which it broke a rule of the world's; `None` if that has none.
         gap: what the next rung gains more, as such a share, paired by Task; `None` of the top one.
         effect: mean over standard deviation of that gap; `None` of the top one.
     """
@@ -78,8 +80,27 @@ class MeasuredRung(NamedTuple):
     seconds: float
     share: Estimate
     solved: float
+    broken: float | None
     gap: Estimate | None
     effect: float | None
+
+
+class PlayedRung(NamedTuple):
+    """A rung that was played on T Tasks.
+
+    Attributes:
+        rung: which.
+        values_T: in the unit of the ladder.
+        broken_T: whether it broke a rule of the world's; empty if that has none.
+        lines: see `MeasuredRung`, like the next.
+        seconds: processor time a Task.
+    """
+
+    rung: Rung
+    values_T: Values
+    broken_T: Values
+    lines: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -110,6 +131,7 @@ class LevelLadder:
         tasks: Sequence[Task],
         executor: Executor = IN_PROCESS,
         blind: str | None = None,
+        outside: Sequence[PlayedRung] = (),
     ) -> Self:
         """Play all rungs of a world's level, and merge those that do not differ.
 
@@ -118,6 +140,7 @@ class LevelLadder:
             tasks: Tasks of it, at least 2.
             executor: plays them.
             blind: name of the blind policy; what `find_blind` says if `None`.
+            outside: rungs that are no baselines, as played on the same Tasks.
 
         Raises:
             OptionError: if the level has no ladder, or there are fewer than 2 Tasks.
@@ -133,39 +156,53 @@ class LevelLadder:
         blind = blind or find_blind(world, tasks, role, opponents, executor)
         names = [ladder.zero, *(rung.policy for rung in ladder.rungs)]
         scale = Scale.measure(world, tasks, role, opponents, executor, names, blind)
-        candidates = [Rung(blind, "blind", blind_label(world, blind)), *ladder.rungs]
-        values = {rung.name: scale.returns[rung.policy].values_T for rung in candidates}
-        order = sorted(candidates[:-1], key=lambda rung: fmean(values[rung.name]))
-        kept, merged = [candidates[-1]], dict[str, str]()
-        for rung in reversed(order):
-            # Nothing stands below the best policy that ignores the Task.
-            above_blind = candidates[0].name not in {kept[0].name, *merged}
-            if above_blind and _lead(values[kept[0].name], values[rung.name]).low > 0.0:
-                kept.insert(0, rung)
-            else:
-                merged[rung.name] = kept[0].name
-        zero, top = (scale.returns[who].values_T for who in (ladder.zero, ladder.rungs[-1].policy))
-        gain = fmean(top) - fmean(zero)
-        ends = Yardstick(zero, top, ladder.zero)
+
+        def played(rung: Rung) -> PlayedRung:
+            earned = scale.returns[rung.policy]
+            effort = _effort(world, tasks, rung.policy, {**opponents})
+            return PlayedRung(rung, earned.values_T, earned.broken_T, *effort)
+
+        *lower, top = map(played, ladder.rungs)
+        lowest = played(Rung(blind, "blind", blind_label(world, blind)))
+        kept, merged = _told_apart([lowest, *lower, *outside], top, lowest.rung.name)
+        zero = scale.returns[ladder.zero].values_T
+        gain = fmean(top.values_T) - fmean(zero)
+        ends = Yardstick(zero, top.values_T, ladder.zero)
         rungs = []
-        for rung, after in zip(kept, [*kept[1:], None], strict=True):
-            mine = np.array(values[rung.name])
-            above = None if after is None else np.array(values[after.name]) - mine
+        for one, after in zip(kept, [*kept[1:], None], strict=True):
+            mine = np.array(one.values_T)
+            above = None if after is None else np.array(after.values_T) - mine
             lead = None if above is None else mean_estimate((above / gain).tolist())
             rungs.append(
                 MeasuredRung(
-                    rung.policy,
-                    rung.kind,
-                    rung.name,
-                    rung.source,
-                    *_effort(world, tasks, rung.policy, {**opponents}),
+                    *one.rung,
+                    one.lines,
+                    one.seconds,
                     skill_of(ends, mine),
-                    float((mine >= np.array(top) - _SOLVED * gain).mean()),
+                    float((mine >= np.array(top.values_T) - _SOLVED * gain).mean()),
+                    fmean(one.broken_T) if one.broken_T else None,
                     lead,
                     None if above is None else float(above.mean() / above.std(ddof=1)),
                 )
             )
         return cls(ladder.zero, ladder.unit, gain, len(tasks), tuple(rungs), merged)
+
+
+def _told_apart(
+    candidates: Sequence[PlayedRung], top: PlayedRung, blind: str
+) -> tuple[list[PlayedRung], dict[str, str]]:
+    """Return rungs of which each beats the one before it, and which others are merged with which.
+
+    Nothing stands below the best policy that ignores the Task, which is called `blind`.
+    """
+    kept, merged = [top], dict[str, str]()
+    for one in sorted(candidates, key=lambda one: fmean(one.values_T), reverse=True):
+        above_blind = blind not in {kept[0].rung.name, *merged}
+        if above_blind and _lead(kept[0].values_T, one.values_T).low > 0.0:
+            kept.insert(0, one)
+        else:
+            merged[one.rung.name] = kept[0].rung.name
+    return kept, merged
 
 
 def _lead(better: Values, worse: Values) -> Estimate:

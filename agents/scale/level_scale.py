@@ -47,11 +47,13 @@ class Earned(NamedTuple):
         realised_T: as it was paid.
         expected_T: what its replies earn on average over outcomes; `None` where that is unknown.
         values_T: in the unit of the level's ladder; empty where it has none.
+        broken_T: whether it broke a rule of the world's, 0 or 1; empty where there is none.
     """
 
     realised_T: tuple[float, ...]
     expected_T: tuple[float, ...] | None
     values_T: tuple[float, ...] = ()
+    broken_T: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -113,7 +115,7 @@ class Scale:
         blind: name of the best policy that ignores the Task.
         label: what reports call it.
         limits_T: the best expected return of each Task, or a bound of it.
-        reachable: name of the best policy known of those that read only what the Turns say; empty
+        reachable: name of the best baseline of those that read only what the Turns say; empty
             where none is declared.
         replies: what the oracle replies on each Task, on one line, shortened; none where that was
             not kept.
@@ -150,12 +152,13 @@ class Scale:
         """
         blind = blind or find_blind(world, tasks, role, opponents, executor)
         names = list(dict.fromkeys((*policies, blind, "oracle")))
-        played_TU3 = np.array(executor.map(partial(_play, world, role, opponents, names), tasks))
+        played_TU4 = np.array(executor.map(partial(_play, world, role, opponents, names), tasks))
         placed, returns = ladder_of(world.spec, world.level, role) is not None, {}
-        for name, earned_3T in zip(names, played_TU3.transpose(1, 2, 0).tolist(), strict=True):
-            paid_T, mean_T, value_T = map(tuple, earned_3T)
+        for name, earned_4T in zip(names, played_TU4.transpose(1, 2, 0).tolist(), strict=True):
+            paid_T, mean_T, value_T, broken_T = map(tuple, earned_4T)
             means = None if np.isnan(mean_T).any() else mean_T
-            returns[name] = Earned(paid_T, means, value_T if placed else ())
+            broken = broken_T if world.spec.violation else ()
+            returns[name] = Earned(paid_T, means, value_T if placed else (), broken)
         limits_T = executor.map(partial(_limits, world, role), tasks)
         best = best_known(world)
         label, reachable = blind_label(world, blind), "" if best is None else best.policy
@@ -295,7 +298,7 @@ def _draws(ends: Yardstick) -> np.random.Generator:
 
 
 def best_known(world: World) -> Reachable | None:
-    """Return the best policy known that reads only what a world's Turns say, if one is declared.
+    """Return the best baseline that reads only what a world's Turns say, if one is declared.
 
     None is known for a user's data.
     """
@@ -361,8 +364,8 @@ def best_blind(
     best = import_object(world.spec.best_blind)(world, tasks) if world.spec.best_blind else None
     if best is not None or len(names) == 1:
         return best or names[0]
-    played_TB3 = np.array(executor.map(partial(_play, world, role, opponents, names), tasks))
-    paid_TB, mean_TB, _ = np.moveaxis(played_TB3, -1, 0)
+    played_TB4 = np.array(executor.map(partial(_play, world, role, opponents, names), tasks))
+    paid_TB, mean_TB, *_ = np.moveaxis(played_TB4, -1, 0)
     earned_TB = np.where(np.isnan(mean_TB), paid_TB, mean_TB)
     return names[int(earned_TB.sum(axis=0).argmax())]
 
@@ -383,10 +386,10 @@ def _play(
     opponents: Mapping[str, Policy],
     names: Sequence[str],
     tasks: Sequence[Task],
-) -> list[list[tuple[float, float, float]]]:
+) -> list[list[tuple[float, float, float, bool]]]:
     """Return by Task and policy what it is paid, earns on average and is worth on the ladder.
 
-    The last two are NaN where unknown.
+    These two are NaN where unknown. The last is whether it broke a rule of the world's.
 
     Blind policies are made here from their names, as not all of them pickle.
     """
@@ -402,12 +405,18 @@ def _play(
                 episode.returns[role],
                 episode.metrics.get(mean, nan),
                 worth(episode.returns[role], episode.metrics),
+                broke_a_rule(world, episode),
             )
             for name in names
             for episode in [play(world, task, {**opponents, role: policies[name]}, seed=(0, 0))]
         ]
         for task in tasks
     ]
+
+
+def broke_a_rule(world: World, episode: PlayedEpisode) -> bool:
+    """Return whether an episode broke a rule of the world's; see `WorldSpec.violation`."""
+    return episode.metrics.get(world.spec.violation, 0.0) > 0.0
 
 
 def _limits(world: World, role: str, tasks: Sequence[Task]) -> list[Optimum]:

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import signal
 import sys
+import time
 
 
 def main(path: str, seconds: str) -> None:
@@ -19,14 +20,15 @@ def main(path: str, seconds: str) -> None:
     sys.modules[found.name] = entry  # dataclasses look their module up
     found.loader.exec_module(entry)
     answers, sys.stdout = sys.stdout, sys.stderr  # an entry may print what it likes
-    print(json.dumps("ready"), file=answers, flush=True)
+    print(json.dumps(["ready", 0.0]), file=answers, flush=True)
+    loaded = time.process_time()
     signal.setitimer(signal.ITIMER_PROF, float(seconds))
     texts: list[str] = []
     replies: list[str] = []
     for line in sys.stdin:
         texts.append(json.loads(line))
         replies.append(str(entry.reply(list(texts), list(replies))))
-        print(json.dumps(replies[-1]), file=answers, flush=True)
+        print(json.dumps([replies[-1], time.process_time() - loaded]), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ def tasks_of(world: World) -> list[Task]:
 
 def players(world: World) -> dict[str, Policy]:
     policies = {**baselines(world.spec), **blind_policies(world)}
-    return {rung.policy: policies[rung.policy] for rung in ladder_in_file(world).rungs}
+    rungs = ladder_in_file(world).rungs
+    return {rung.policy: policies[rung.policy] for rung in rungs if rung.policy}
 
 
 def played(world: World, task: Task, policy: Policy) -> PlayedEpisode:
@@ -84,19 +86,22 @@ def test_rungs_of_the_file_keep_the_rules(
     ladder, role = ladder_in_file(world), world.spec.roles[0]
     declared = ladder_of(world.spec, world.level, role)
     assert declared is not None
-    values = []
+    values = {}
     for name, policy in players(world).items():
         episodes = [played(world, task, policy) for task in tasks_of(world)]
-        values.append([declared.value(e.returns[role], e.metrics, role) for e in episodes])
+        values[name] = [declared.value(e.returns[role], e.metrics, role) for e in episodes]
         blind = name not in baselines(world.spec)
         for episode in episodes:
             answers = [turn.metrics for turn in episode.turns[1:]]
             assert min(turn.get("well_formed", 1.0) for turn in answers) == 1.0 or blind
             assert blind or not episode.metrics.get("refused")
-    for rung, lower, higher in zip(ladder.rungs, values, values[1:], strict=False):
+    for rung, above in pairwise(ladder.rungs):
+        if not (rung.policy and above.policy):
+            continue  # an entry of the hour test, which is run by `benchmarks.hour`
         assert rung.gap is not None
         assert rung.effect is not None
-        lead = float(np.mean(np.array(higher) - np.array(lower))) / ladder.gain
+        lower, higher = np.array(values[rung.policy]), np.array(values[above.policy])
+        lead = float(np.mean(higher - lower)) / ladder.gain
         error = rung.gap.value / rung.effect / math.sqrt(len(lower))
         assert abs(lead - rung.gap.value) < _SURE * error, rung.name
 

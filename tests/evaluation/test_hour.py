@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.hour.__main__ import TASKS, Entry, run_entry, write_folder
+from benchmarks.hour.__main__ import TASKS, run_entry, write_folder
+from benchmarks.hour.entry import Entry
 from tokengym.envs.core.play import play
 from tokengym.envs.registry import baselines, make_world
 

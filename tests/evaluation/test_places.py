@@ -5,10 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.agents.scale.ladder import LevelLadder, Standing, find_standing
+from tokengym.agents.check.tables import RUNGS_HEADER, rung_rows
+from tokengym.agents.scale.ladder import LevelLadder, PlayedRung, Standing, find_standing
+from tokengym.agents.scale.level_scale import ladder_of
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.ladder import Ladder, Rung
-from tokengym.envs.registry import make_world
+from tokengym.envs.core.play import play
+from tokengym.envs.registry import baselines, make_world
 from tokengym.rewards.estimates import Estimate
 
 RUNGS = {
@@ -79,3 +82,26 @@ def test_equal_rungs_are_merged_with_the_better_one() -> None:
     assert {*ladder.merged.values()} <= {*kept, *ladder.merged}
     with pytest.raises(OptionError, match="1 Tasks"):
         LevelLadder.measure(world, world.first_tasks("validation", 1))
+
+
+def test_rungs_from_outside_stand_where_they_earn_and_breaks_are_counted() -> None:
+    world = make_world("warehouse", "stock")
+    tasks = world.first_tasks("validation", 12)
+    role, ladder = world.spec.roles[0], ladder_of(world.spec, "stock", "lead")
+    assert ladder is not None
+    top = baselines("warehouse")["replan"]
+    played = [play(world, task, top, seed=(0, 0)) for task in tasks]
+    best = [ladder.value(one.returns[role], one.metrics, role) for one in played]
+    mine = PlayedRung(
+        Rung("", "planner", "an entry"),
+        tuple(value - 0.01 for value in best),
+        (1.0, *[0.0] * 11),
+        5,
+        0.1,
+    )
+    found = LevelLadder.measure(world, tasks, outside=[mine])
+    *_, below, last = found.rungs
+    assert (below.name, below.policy, below.lines, below.broken) == ("an entry", "", 5, 1 / 12)
+    assert (last.name, last.broken) == ("dynamic program", 0.0)
+    *_, row, _ = rung_rows(found)
+    assert row[RUNGS_HEADER.index("breaks")] == "8.33%"
