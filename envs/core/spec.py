@@ -20,7 +20,7 @@ def short_name(world_id: str) -> str:
 
 
 class Reachable(NamedTuple):
-    """The best policy known of those that read only what the Turns of a level say.
+    """The best baseline of those that read only what the Turns of a level say.
 
     Attributes:
         policy: the baseline that plays it; `oracle` where that reads nothing else.
@@ -63,7 +63,7 @@ class WorldSpec:
             another one, and tables leave it out.
         planners: baselines that solve, enumerate or read a constant that no Turn shows; studies of
             simple rules leave them out, as they do `oracle`.
-        reachable: by level, the best policy known that reads only what the Turns say. It holds for
+        reachable: by level, the best baseline that reads only what the Turns say. It holds for
             the Tasks that the world generates, not for a user's data.
         ladders: `module:mapping` from levels to `Ladder`, the policies by which the first role is
             placed; empty if there are none.

@@ -18,8 +18,8 @@ class _Missing(StrictUndefined):
 
 
 def figure(value: float) -> str:
-    """Write a number with all its digits: `0.5`, `3`."""
-    return f"{value:.12g}"
+    """Write a number with all its digits: `0.5`, `3`, and `0` for -0.0 too."""
+    return f"{value + 0.0:.12g}"
 
 
 def counted(count: int, noun: str) -> str:

@@ -93,6 +93,7 @@ class ForecastWorld(World[CompiledTask]):
         Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
 
     Version history:
+        v1: fewer levels; prompts and the reading of replies changed.
         v0: first.
     """
 

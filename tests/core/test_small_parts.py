@@ -245,6 +245,7 @@ def test_templates_write_figures_and_plurals(
         "2, 2 hours!",
     ]
     assert figure(0.1 + 0.2) == "0.3"
+    assert figure(-0.0) == "0"
     assert figure(1 / 3) == "0.333333333333"
     with pytest.raises(MissingError, match="absent"):
         page.wrong()
