@@ -31,12 +31,9 @@ from tokengym.envs.disruption.literature import class_posterior, posterior
 Floats = npt.NDArray[np.float64]
 
 N, M = ("n_i", "n_j", "n_k"), ("m_i", "m_j", "m_k")
-SHARES: Mapping[tuple[str, ...], float] = {N: 0.25, M: 0.5625}
-"""Of the citers of five years those of the first, and of the second to fourth."""
 FEW: Mapping[tuple[str, ...], int] = {N: 28, M: 40}
 """Counts from which on they are left out; all of those have a chance of 1e-8."""
 ORDERS = list(itertools.permutations(range(3)))
-noted = st.sampled_from([N, M])
 labels = st.integers(0, 2)
 papers = st.tuples(st.integers(0, 2**32), st.sampled_from(NOTED_LEVELS)).map(
     lambda drawn: draw_evidence(np.random.default_rng(drawn[0]), drawn[1])

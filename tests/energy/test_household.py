@@ -179,3 +179,14 @@ def test_a_later_plan_counts_the_peak_so_far() -> None:
     rest = plan(grid, 12, state)
     assert rest is not None
     assert spent + rest.cost == pytest.approx(planned.cost, abs=1e-6)
+
+
+def test_a_guarded_home_is_as_warm_now_and_warmer_later() -> None:
+    """What `mpc` plans for: forecasts of the weather err, and heat that lacks comes too late."""
+    grid = plant_of("household", 0)
+    guarded = grid.guarded(5, 0.25)
+    assert guarded.low[:6] == grid.low[:6]
+    assert guarded.low[6:] == tuple(low + 0.25 for low in grid.low[6:])
+    small = plant_of("small", 0)
+    assert isinstance(small, Microgrid)
+    assert small.guarded(5, 0.25) is small
