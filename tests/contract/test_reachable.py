@@ -2,11 +2,8 @@
 
 import pytest
 
-<<<<<<< HEAD
-from tokengym.envs.core.play import play
-=======
 from tokengym.agents.scale.ladder import shipped_ladder
->>>>>>> eeb42def (Make entries of the hour test rungs, and print how often rungs break rules)
+from tokengym.envs.core.play import play
 from tokengym.envs.registry import baselines, make_world, spec
 
 REACHABLE = {
@@ -41,7 +38,6 @@ def test_every_level_says_who_reaches_what(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["forecast", "energy", "warehouse", "disruption"])
-<<<<<<< HEAD
 def test_levels_paid_at_the_end_pay_nothing_before(name: str) -> None:
     declared = spec(name)
     assert set(declared.paid_at_end) <= set(declared.levels)
@@ -51,7 +47,8 @@ def test_levels_paid_at_the_end_pay_nothing_before(name: str) -> None:
         paid = [any(turn.rewards.values()) for turn in played.turns[1:-1]]
         assert not (any(paid) and level in declared.paid_at_end), level
         assert any(paid) or level in declared.paid_at_end or level.startswith("desk"), level
-=======
+
+
 def test_no_baseline_on_file_gains_more_than_the_one_declared(name: str) -> None:
     for level, best in spec(name).reachable.items():
         ladder = shipped_ladder(make_world(name, level), spec(name).roles[0])
@@ -59,4 +56,3 @@ def test_no_baseline_on_file_gains_more_than_the_one_declared(name: str) -> None
         known = [one.policy for one in ladder.rungs if one.kind != "bound" and one.policy]
         played = {"replan": "oracle"} if best.policy == "oracle" else {}
         assert played.get(known[-1], known[-1]) == best.policy, level
->>>>>>> eeb42def (Make entries of the hour test rungs, and print how often rungs break rules)
