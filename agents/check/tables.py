@@ -60,6 +60,9 @@ def ladder_table(title: str, ladder: LevelLadder) -> Table:
     # Names and sources share a column, or 80 columns would cut them off.
     rows = [(kind, f"{n} ({s})" if s else n, *more) for kind, n, s, *more in rung_rows(ladder)]
     header = (RUNGS_HEADER[0], "rung (source)", *RUNGS_HEADER[3:])
+    # Nor is there room for a column of a world that has no rule to break.
+    told = [n for n, name in enumerate(header) if name != "breaks" or any(row[n] for row in rows)]
+    header, rows = tuple(header[n] for n in told), [tuple(row[n] for n in told) for row in rows]
     return Table(header, rows, f"{title}, {ladder.tasks} validation Tasks", note)
 
 

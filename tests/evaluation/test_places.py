@@ -92,13 +92,9 @@ def test_rungs_from_outside_stand_where_they_earn_and_breaks_are_counted() -> No
     top = baselines("warehouse")["replan"]
     played = [play(world, task, top, seed=(0, 0)) for task in tasks]
     best = [ladder.value(one.returns[role], one.metrics, role) for one in played]
-    mine = PlayedRung(
-        Rung("", "planner", "an entry"),
-        tuple(value - 0.01 for value in best),
-        (1.0, *[0.0] * 11),
-        5,
-        0.1,
-    )
+    less = tuple(value - 0.01 * (1 + n % 2) for n, value in enumerate(best))
+    broken = (1.0, *[0.0] * 11)
+    mine = PlayedRung(Rung("", "planner", "an entry"), less, broken, 5, 0.1)
     found = LevelLadder.measure(world, tasks, outside=[mine])
     *_, below, last = found.rungs
     assert (below.name, below.policy, below.lines, below.broken) == ("an entry", "", 5, 1 / 12)
