@@ -28,6 +28,7 @@ def conform(
     from tokengym.agents.conform.bench import TrialServer
     from tokengym.agents.conform.trials import TRIALS, TrialFinding, try_server
     from tokengym.agents.execution.run_async import run_async
+    from tokengym.agents.probe.verdict import VerdictKind
     from tokengym.agents.training.connection import Connection, ServiceTarget
 
     bench = TrialServer(url, model)
@@ -36,8 +37,9 @@ def conform(
     untried = len(TRIALS) - len(findings)
     if bench.fresh and Path(bench.model).is_dir():
         replies = [(one.prompt, one.tokens, [1] * len(one.tokens)) for one in bench.fresh]
-        verdict, wrong = judge_sampling(Path(bench.model), replies)
-        lack, note = (verdict, "") if wrong else ("", verdict)
+        verdict = judge_sampling(Path(bench.model), replies)
+        wrong = verdict.kind is not VerdictKind.FOLLOWS
+        lack, note = (str(verdict), "") if wrong else ("", str(verdict))
         findings.append(TrialFinding("distribution", lack, note))
         typer.echo(str(findings[-1]))
     lacking = sum(bool(row.missing) for row in findings)

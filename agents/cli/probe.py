@@ -16,6 +16,7 @@ from tokengym.installed import require_extra
 
 if TYPE_CHECKING:
     from tokengym.agents.probe.sampled import Reply
+    from tokengym.agents.probe.verdict import ProbeVerdict
 
 probe = typer.Typer(
     help="Check from one update of a tiny model which gradient a trainer follows.",
@@ -26,6 +27,24 @@ Given = Annotated[
     list[str] | None,
     typer.Option("--set", help="NAME=VALUE of the trainer, once or more: adds a column"),
 ]
+Accepted = Annotated[
+    list[str] | None,
+    typer.Option(help="'biased by choice: NAME' that is meant, once or more; else it exits with 3"),
+]
+
+
+def _finite(value: float) -> float:
+    """Return a temperature.
+
+    Raises:
+        OptionError: if it is none.
+    """
+    if not 1e-3 <= value <= 1e3:
+        raise OptionError(f"--temperature must be from 0.001 to 1000, got {value}")
+    return value
+
+
+Temperature = Annotated[float, typer.Option(callback=_finite, help="sampling temperature")]
 
 
 @probe.command()
@@ -58,19 +77,18 @@ def read(
     model: Annotated[
         Path | None, typer.Option(help="model directory, if --before is only a file of weights")
     ] = None,
-    temperature: Annotated[float, typer.Option(min=1e-3, help="sampling temperature")] = 1.0,
-    learning_rate: Annotated[float, typer.Option(min=0.0, help="learning rate of the step")] = 0.0,
+    temperature: Temperature = 1.0,
+    accept: Accepted = None,
 ) -> None:
     """Judge an update by the checkpoints before and after it; exit with 1 if it is wrong.
 
     Give the three options twice, for updates of two seeds, to have a fault confirmed.
     """
     require_extra("probe", "the probe")
-    from tokengym.agents.probe.judge import Claims
     from tokengym.agents.probe.policy import load_checkpoint, load_model
     from tokengym.agents.probe.rollouts import read_rollouts
     from tokengym.agents.probe.steps import Training
-    from tokengym.agents.probe.verdict import VerdictKind, confirmed, worst
+    from tokengym.agents.probe.verdict import confirmed, exit_status, worst
 
     if not len(before) == len(after) == len(rollouts) <= 2:
         raise OptionError(
@@ -86,7 +104,7 @@ def read(
         checkpoints = [load_checkpoint(one, names) for one in (first, second)]
         batch = read_rollouts(rows, policy.get_input_embeddings().num_embeddings)
         training = Training(policy, batch, checkpoints, temperature)
-        verdicts.append(worst(training.verdicts(Claims(rate=learning_rate))))
+        verdicts.append(worst(training.verdicts()))
     words: list[object] = ["tokengym", "probe", "read"]
     for first, second, rows in zip(before, after, rollouts, strict=True):
         words += ["--before", first, "--after", second, "--rollouts", rows]
@@ -97,8 +115,7 @@ def read(
         command += " and the same options for an update of `tokengym probe export --seed 1`"
     verdict = confirmed(verdicts[0], verdicts[1] if len(verdicts) == 2 else None, command)
     typer.echo(str(verdict))
-    if verdict.kind is VerdictKind.WRONG:
-        raise typer.Exit(1)
+    raise typer.Exit(exit_status([verdict], accept or ()))
 
 
 @probe.command()
@@ -107,51 +124,49 @@ def sent(
     model: Annotated[
         Path | None, typer.Option(help="directory of the model that sampled: judges samples too")
     ] = None,
-    temperature: Annotated[float, typer.Option(min=1e-3, help="sampling temperature")] = 1.0,
+    temperature: Temperature = 1.0,
+    accept: Accepted = None,
 ) -> None:
     """Judge a trainer's logs alone: whether its advantages follow from its rewards.
 
-    With the model, whether replies are of its distribution, exit with 1 if they are not; rollouts
-    then need no advantages.
+    With the model also whether replies are of its distribution; rollouts then need no advantages.
     """
     require_extra("probe", "the probe")
     from tokengym.agents.probe.rollouts import read_rollouts
     from tokengym.agents.probe.sent import judge_sent
+    from tokengym.agents.probe.verdict import exit_status
 
-    read = read_rollouts(rollouts)
+    read, verdicts = read_rollouts(rollouts), []
     if model is None or any(one.advantages is not None for one in read):
-        typer.echo(str(judge_sent(read)))
+        verdicts.append(judge_sent(read))
     if model is not None:
         replies = [(one.prompt_ids, one.completion_ids, one.mask) for one in read]
-        verdict, wrong = judge_sampling(model, replies, temperature)
-        show(verdict)
-        if wrong:
-            raise typer.Exit(1)
+        verdicts.append(judge_sampling(model, replies, temperature))
+    show(*map(str, verdicts))
+    raise typer.Exit(exit_status(verdicts, accept or ()))
 
 
 def judge_sampling(
     folder: Path, replies: "Iterable[Reply]", temperature: float = 1.0
-) -> tuple[str, bool]:
-    """Return the verdict on whether replies are of a model's distribution, and if it is wrong."""
+) -> "ProbeVerdict":
+    """Return the verdict on whether replies are of a model's distribution."""
     from tokengym.agents.probe.policy import load_model
     from tokengym.agents.probe.sampled import judge_sample, sample_of
-    from tokengym.agents.probe.verdict import VerdictKind
 
-    verdict = judge_sample(sample_of(load_model(folder).float(), replies, temperature))
-    return str(verdict), verdict.kind is VerdictKind.WRONG
+    return judge_sample(sample_of(load_model(folder).float(), replies, temperature))
 
 
 def _add_command(name: str, extra: str, what: str) -> None:
     """Add the command that runs a trainer here."""
-    text = f"Run {what} on a tiny model, and judge it; exit with 1 if it is wrong or unclear."
+    text = f"Run {what} on a tiny model, and judge it; exit with 1 if it is wrong."
 
     @probe.command(name, help=text)
-    def run(seed: Seed = 0, given: Given = None) -> None:
+    def run(seed: Seed = 0, given: Given = None, accept: Accepted = None) -> None:
         require_extra(extra, f"tokengym probe {name}")
         import torch
 
         from tokengym.agents.probe.campaign import run_campaign
-        from tokengym.agents.probe.verdict import VerdictKind
+        from tokengym.agents.probe.verdict import exit_status
 
         module = import_module(f"tokengym.agents.probe.{extra}_trainers")
         torch.set_num_threads(1)  # of so small a model more would be slower
@@ -171,10 +186,7 @@ def _add_command(name: str, extra: str, what: str) -> None:
         show(f"| group | {' | '.join(weights)} |", f"|{'---|' * (1 + len(weights))}")
         for world in next(iter(weights.values())):
             show(f"| {world} | {' | '.join(column[world] for column in weights.values())} |")
-        if any(
-            result.verdict.kind in (VerdictKind.WRONG, VerdictKind.UNKNOWN) for result in results
-        ):
-            raise typer.Exit(1)
+        raise typer.Exit(exit_status((result.verdict for result in results), accept or ()))
 
 
 _add_command("trl", "trl", "TRL's GRPOTrainer")

@@ -1,7 +1,7 @@
 """A batch by columns: what every scored token belongs to, and what it was sampled with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -96,6 +96,10 @@ class ProbeBatch:
     def with_table(self, table: ScoreTable) -> "ProbeBatch":
         """Return the batch with its columns scored in another way."""
         return ProbeBatch(self.rollouts, table, table.logprob_K, None, self.seen_N)
+
+    def at(self, rows_P: Flags) -> "ProbeBatch":
+        """Return the batch with its scores at some of the coordinates."""
+        return replace(self, table=self.table.at(rows_P))
 
 
 def logged_logprobs(

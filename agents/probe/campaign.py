@@ -11,15 +11,12 @@ import numpy as np
 
 from tokengym.agents.probe.estimators import group_means
 from tokengym.agents.probe.fit import Fit
-from tokengym.agents.probe.judge import Claims
 from tokengym.agents.probe.steps import Training
 from tokengym.agents.probe.verdict import ProbeVerdict, VerdictKind, confirmed, percent, worst
 from tokengym.envs.core.errors import OptionError
 
 ALL_WORLDS, REFERENCE = "all groups", "reference"
 """Cases of every trainer: a first update on all groups, and one with a KL penalty."""
-ASKED = "centred by group", "summed over tokens"
-"""What the column `unbiased` asks a trainer for."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +25,13 @@ class ProbedTrainer:
 
     Attributes:
         title: name and version.
-        columns: its settings by the name of a column; in `unbiased` they must be `ASKED`.
-        documented: by the beginning of a part of a hypothesis, the setting that documents it.
+        columns: its settings by the name of a column.
         runs: columns and cases, each run and judged by itself.
         run: trains, given a case, settings and a seed.
     """
 
     title: str
     columns: Mapping[str, Mapping[str, Any]]
-    documented: Mapping[str, str]
     runs: Sequence[tuple[str, str]]
     run: Callable[[str, Mapping[str, Any], int], Training]
 
@@ -77,11 +72,10 @@ def run_campaign(trainer: ProbedTrainer, command: str, seed: int = 0) -> Iterato
         seed: the first one; the next one confirms what is wrong.
     """
     for column, case in trainer.runs:
-        claims = Claims(trainer.documented, ASKED if column == "unbiased" else ())
         training = _quietly(trainer, column, case, seed)
-        first, second = worst(training.verdicts(claims)), None
+        first, second = worst(training.verdicts()), None
         if first.kind is VerdictKind.WRONG:
-            second = worst(_quietly(trainer, column, case, seed + 1).verdicts(claims))
+            second = worst(_quietly(trainer, column, case, seed + 1).verdicts())
         weights = world_weights(training) if case == ALL_WORLDS else {}
         yield CaseResult(column, case, confirmed(first, second, command), weights)
 

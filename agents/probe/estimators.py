@@ -13,7 +13,7 @@ from tokengym.agents.probe.scores import COMPLETION
 from tokengym.rewards.arrays import Floats, Ints
 from tokengym.rewards.estimators import ESTIMATORS, Batch
 
-CENTRED, LOGGED = "centred by group", "advantages as logged"
+CENTRED = "centred by group"
 STANDARDISED = tuple(product((1, 0), (0.0, 1e-8, 1e-6, 1e-5, 1e-4)))
 """Known ways to standardise: degrees of freedom lost, and what is added to the deviation."""
 RARE = (0.7, 0.25, 0.05), (0.1, 0.2, 5.0)
@@ -26,14 +26,15 @@ class BatchAdvantages(NamedTuple):
     Attributes:
         name: the estimator's.
         advantages_K: of every column, whatever it holds.
-        unbiased: whether its expectation is the gradient of the expected return, up to a factor.
+        bias: short name of what keeps its expectation from being the gradient of the expected
+            return, up to a factor; empty if it is.
         noise: what it costs in variance, where it does.
         standard: its entry of `STANDARDISED`, if it has one.
     """
 
     name: str
     advantages_K: Floats
-    unbiased: bool = False
+    bias: str = ""
     noise: str = ""
     standard: tuple[int, float] | None = None
 
@@ -101,20 +102,19 @@ def independent(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterato
     rollout_K = batch.table.rollout_K
     centred_N = rewards_N - group_means(rewards_N, groups_N)
     sizes_N = np.bincount(groups_N)[groups_N]
-    yield BatchAdvantages(CENTRED, centred_N[rollout_K], True)
+    yield BatchAdvantages(CENTRED, centred_N[rollout_K])
     others_N = centred_N * sizes_N / np.maximum(sizes_N - 1, 1)
-    yield BatchAdvantages("leave-one-out", others_N[rollout_K], True)
+    yield BatchAdvantages("leave-one-out", others_N[rollout_K])
     noisier = "the baseline adds noise only"
+    by_batch_N = rewards_N - rewards_N.mean()
+    yield BatchAdvantages("centred by batch", by_batch_N[rollout_K], noise=noisier)
     yield BatchAdvantages(
-        "centred by batch", (rewards_N - rewards_N.mean())[rollout_K], True, noisier
-    )
-    yield BatchAdvantages(
-        "rewards as they are", rewards_N[rollout_K], True, "no baseline: noise only"
+        "rewards as they are", rewards_N[rollout_K], noise="no baseline: noise only"
     )
     for ddof, epsilon in STANDARDISED:
         name = f"standardised by group (ddof {ddof}, eps {epsilon:g})"
         divided_N = standardised(rewards_N, groups_N, ddof, epsilon)
-        yield BatchAdvantages(name, divided_N[rollout_K], standard=(ddof, epsilon))
+        yield BatchAdvantages(name, divided_N[rollout_K], "standardised", standard=(ddof, epsilon))
     yield from _by_batch(batch, centred_N)
 
 
@@ -132,14 +132,15 @@ def registered(batch: ProbeBatch, rewards_N: Floats, groups_N: Ints) -> Iterator
     values[groups_N, place_N], tokens[groups_N, place_N] = rewards_N, tokens_N
     counted[groups_N, place_N] = True
     asked = Batch(values, counted, tokens, np.zeros(shape[0]))
-    for entry in ESTIMATORS.values():
+    for name, entry in ESTIMATORS.items():
         if not entry.needs_greedy:
             found_N = entry.advantages(asked)[groups_N, place_N]
-            yield BatchAdvantages(entry.title, found_N[batch.table.rollout_K], entry.unbiased)
+            bias = "" if entry.unbiased else name
+            yield BatchAdvantages(entry.title, found_N[batch.table.rollout_K], bias)
 
 
 def _by_batch(batch: ProbeBatch, centred_N: Floats) -> Iterator[BatchAdvantages]:
-    """Yield estimators that look at the whole batch, at turns, or at what was logged.
+    """Yield estimators that look at the whole batch or at turns.
 
     Dividing the whole batch by one number changes nothing but the step size: it is not listed.
     """
@@ -148,16 +149,15 @@ def _by_batch(batch: ProbeBatch, centred_N: Floats) -> Iterator[BatchAdvantages]
     if batch.own_K.any():
         shifted_K = token_K - token_K[batch.own_K].mean()
         name = "centred by group, then over the tokens of the batch (REINFORCE++)"
-        yield BatchAdvantages(name, shifted_K)
+        yield BatchAdvantages(name, shifted_K, "shifted")
         live_N = group_means(np.abs(centred_N), batch.groups_N) > 1e-12
-        yield BatchAdvantages(f"{name}, ties at 0", np.where(live_N[rollout_K], shifted_K, 0.0))
+        live_K = np.where(live_N[rollout_K], shifted_K, 0.0)
+        yield BatchAdvantages(f"{name}, ties at 0", live_K, "shifted")
     if any(rollout.turn_rewards is not None for rollout in batch.rollouts):
         to_go_K = _by_turn(batch, lambda rewards_NT: rewards_NT[:, ::-1].cumsum(1)[:, ::-1])
-        yield BatchAdvantages("returns to go, centred by group and turn", to_go_K, True)
+        yield BatchAdvantages("returns to go, centred by group and turn", to_go_K)
         name = "rewards of each turn alone, centred by group and turn"
-        yield BatchAdvantages(name, _by_turn(batch, lambda rewards_NT: rewards_NT))
-    if all(rollout.advantages is not None for rollout in batch.rollouts):
-        yield BatchAdvantages(LOGGED, _logged(batch))
+        yield BatchAdvantages(name, _by_turn(batch, lambda rewards_NT: rewards_NT), "turns alone")
 
 
 def _by_turn(batch: ProbeBatch, credit: Callable[[Floats], Floats]) -> Floats:
@@ -180,7 +180,8 @@ def _by_turn(batch: ProbeBatch, credit: Callable[[Floats], Floats]) -> Floats:
     return np.asarray(credit_NT[batch.table.rollout_K, np.maximum(batch.turn_K, 0)])
 
 
-def _logged(batch: ProbeBatch) -> Floats:
+def logged_advantages(batch: ProbeBatch) -> Floats:
+    """Return the advantages that a trainer logged, of every column; 0 where there are none."""
     table, advantages_K = batch.table, np.zeros(len(batch.table.kind_K))
     for k in np.flatnonzero(table.kind_K == COMPLETION):
         logged = batch.rollouts[table.rollout_K[k]].advantages

@@ -12,10 +12,11 @@ from tokengym.agents.probe.estimators import (
     STANDARDISED,
     BatchAdvantages,
     estimators,
+    logged_advantages,
     standardised,
 )
 from tokengym.agents.probe.hypotheses import Hypothesis, Ratio, Weighting, build, ratios, weightings
-from tokengym.agents.probe.scores import COMPLETION, FIRST_PAD, LAST_PROMPT, PADS
+from tokengym.agents.probe.scores import COMPLETION, FIRST_PAD, LAST_PROMPT
 from tokengym.rewards.arrays import Flags, Floats
 
 
@@ -38,11 +39,14 @@ class Fault(NamedTuple):
 def faults(batch: ProbeBatch) -> Iterator[Fault]:
     """Yield every known fault under every estimator, averaging and ratio it can hide in."""
     plain = list(estimators(batch, batch.rewards_N, batch.groups_N))
-    of_rewards, masks = list(_of_rewards(batch, plain)), list(_of_masks(batch))
+    paid, masks = list(of_rewards(batch, plain)), list(_of_masks(batch))
+    if all(rollout.advantages is not None for rollout in batch.rollouts):
+        sentence = "the logged advantages are trained, which no estimator gives from the rewards"
+        paid.append(("advantages", sentence, BatchAdvantages("", logged_advantages(batch))))
     for ratio in ratios(batch):
         for number, weighting in enumerate(weightings(batch, batch.own_K)[:2]):
             intended = {one.name: build(batch, one, weighting, ratio, batch.own_K) for one in plain}
-            for name, sentence, one in of_rewards:
+            for name, sentence, one in paid:
                 made = build(batch, one, weighting, ratio, batch.own_K)
                 yield Fault(name, sentence, made, intended.get(one.name, intended[CENTRED]))
             masked = (
@@ -56,9 +60,10 @@ def faults(batch: ProbeBatch) -> Iterator[Fault]:
                     yield Fault(name, sentence, made, intended[one.name])
 
 
-def _of_rewards(
+def of_rewards(
     batch: ProbeBatch, plain: list[BatchAdvantages]
 ) -> Iterator[tuple[str, str, BatchAdvantages]]:
+    """Yield what faults make of the advantages of known estimators: name, sentence, advantages."""
     rewards_N, groups_N = batch.rewards_N, batch.groups_N
     changed = (
         ("next reward", "a rollout is paid the next one's reward", np.roll(rewards_N, -1)),
@@ -94,7 +99,6 @@ def _of_rewards(
 
 def _of_masks(batch: ProbeBatch) -> Iterator[tuple[str, str, Flags]]:
     kind_K, own_K = batch.table.kind_K, batch.own_K
-    last_K = batch.last_turn_N[batch.table.rollout_K]
     follows = np.zeros_like(own_K)
     precedes = np.zeros_like(own_K)
     for first, second in pairwise(range(len(kind_K))):
@@ -106,42 +110,18 @@ def _of_masks(batch: ProbeBatch) -> Iterator[tuple[str, str, Flags]]:
     # Without padding the last one falls off.
     yield "mask late", "the mask is one token late", follows & (kind_K == COMPLETION)
     yield "mask early", "the mask is one token early", precedes
-    inside_K = kind_K == COMPLETION
-    if batch.read_K.any():
-        yield "observations trained", "texts of the environment are trained", inside_K
-    final_K = own_K & ~np.append(own_K[1:] & (np.diff(batch.table.rollout_K) == 0), False)
-    very_last_K = final_K & (batch.turn_K == last_K)
-    yield "end untrained", "the last token of a reply is not trained", own_K & ~very_last_K
-    if batch.last_turn_N.any():
-        yield "end untrained", "the last token of each turn is not trained", own_K & ~final_K
-        yield (
-            "only the last turn",
-            "only the last turn is trained",
-            own_K & (batch.turn_K == last_K),
-        )
-        yield "only the first turn", "only the first turn is trained", own_K & (batch.turn_K == 0)
-    yield "prompts trained", "prompts are trained", own_K | (kind_K <= LAST_PROMPT)
-    padding_K = (kind_K == FIRST_PAD) | (kind_K == PADS)
-    yield "padding trained", "padding is trained", own_K | padding_K
-    yield "padding trained", "everything after the prompt is trained", inside_K | padding_K
 
 
 def _of_tokens(
     batch: ProbeBatch, weighting: Weighting, ratio: Ratio
 ) -> Iterator[tuple[str, str, Weighting, Ratio, Flags]]:
     """Yield what a fault makes of the averaging and the ratio."""
-    own_K, read_K = batch.own_K, batch.read_K
+    own_K = batch.own_K
     counts_N = np.maximum(batch.counts_N(own_K), 1.0)
     twice, times = Weighting("", 1.0 / counts_N**2), Weighting("", counts_N)
     name = "double normalisation"
     yield name, "a rollout is divided by its length twice", twice, ratio, own_K
     yield name, "a rollout is multiplied by its length", times, ratio, own_K
-    if read_K.any():
-        # Log-probability 0 in the data makes the probability the ratio.
-        value_K = np.where(read_K, np.exp(batch.table.logprob_K), ratio.value_K)
-        sentence = "texts of the environment are trained, weighted by their probability"
-        of_all = ratio._replace(value_K=value_K)
-        yield "observations trained", sentence, weighting, of_all, own_K | read_K
     if batch.off_policy:
         ones_K: Floats = np.ones_like(batch.log_ratio_K)
         sentence = "rollouts of older weights are trained without the importance ratio"

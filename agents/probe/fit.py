@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tokengym.agents.probe.scores import ScoreTable
-from tokengym.rewards.arrays import Floats
+from tokengym.rewards.arrays import Flags, Floats
 
 FITS = 0.002
 """Share of an update that a hypothesis that holds may leave."""
@@ -34,6 +34,13 @@ class Fit:
         rest_P = self.change_P - self.table.scores_PK @ self.weights_K()
         return float(np.linalg.norm(rest_P))
 
+    def misfit(self, direction_P: Floats) -> float:
+        """Return the share of the update that a direction leaves; 1 if it points away or is 0."""
+        size, along = float(np.linalg.norm(direction_P)), float(self.change_P @ direction_P)
+        if size == 0.0 or along <= 0.0:
+            return 1.0
+        return float(np.linalg.norm(self.change_P - along / size**2 * direction_P))
+
     def misfits(self, weights: Sequence[Floats]) -> Floats:
         """Return the share of the update that each vector of weights, times a factor, leaves.
 
@@ -45,6 +52,26 @@ class Fit:
         safe_H = np.where(sizes_H > 0, sizes_H, 1.0)
         left_H = np.where((sizes_H > 0) & (along_H > 0), 1.0 - along_H**2 / safe_H, 1.0)
         return np.asarray(np.sqrt(np.maximum(left_H, 0.0)))
+
+    def outside(self, weights_K: Floats, free_K: Flags) -> tuple[float, float, float]:
+        """Fit a factor of given weights where those of some columns may be anything.
+
+        Returns:
+            The factor, the share of the update that is left, and the share that the factor's part
+            carries, apart from what the free columns could have made.
+        """
+        gram_KK, held_K = self.table.gram_KK, ~free_K
+        inside_CC = np.linalg.pinv(gram_KK[np.ix_(free_K, free_K)], rcond=1e-13, hermitian=True)
+        image_K = gram_KK[:, held_K] @ weights_K[held_K]
+        along = float(self.product_K[held_K] @ weights_K[held_K])
+        along -= float(self.product_K[free_K] @ inside_CC @ image_K[free_K])
+        size = float(image_K[held_K] @ weights_K[held_K])
+        size -= float(image_K[free_K] @ inside_CC @ image_K[free_K])
+        rest = 1.0 - float(self.product_K[free_K] @ inside_CC @ self.product_K[free_K])
+        if size <= 0.0:
+            return 0.0, 1.0, 0.0
+        left = float(np.sqrt(max(rest - along**2 / size, 0.0)))
+        return along / size, left, float(np.sqrt(along**2 / size))
 
     def misfits_beside(
         self, weights: Sequence[Floats], extra_P: Floats

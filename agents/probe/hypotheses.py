@@ -24,13 +24,14 @@ class Hypothesis:
     Attributes:
         parts: what it is made of: estimator, weighting, ratio and rows, where they are not plain.
         weights_K: of every column, up to one factor.
-        unbiased: whether its expectation is the gradient of the expected return, up to a factor.
+        biases: short names of what keeps its expectation from being the gradient of the expected
+            return, up to a factor.
         estimator: the one that it is made of.
     """
 
     parts: tuple[str, ...]
     weights_K: Floats
-    unbiased: bool
+    biases: tuple[str, ...]
     estimator: BatchAdvantages
 
     @property
@@ -40,10 +41,11 @@ class Hypothesis:
 
 
 class Weighting(NamedTuple):
-    """A weight for each rollout's tokens."""
+    """A weight for each rollout's tokens, and the short name of its bias."""
 
     name: str
     weights_N: Floats
+    bias: str = ""
 
 
 class Ratio(NamedTuple):
@@ -63,11 +65,12 @@ def weightings(batch: ProbeBatch, mask_K: Flags) -> list[Weighting]:
     """Return how the tokens of rollouts can be averaged."""
     counts_N = np.maximum(batch.counts_N(mask_K), 1.0)
     count = len(counts_N)
-    known = [Weighting(SUMMED, np.ones(count)), Weighting(OWN_MEAN, 1.0 / counts_N)]
+    known = [Weighting(SUMMED, np.ones(count)), Weighting(OWN_MEAN, 1.0 / counts_N, "length")]
     for size in range(2, count):
         if count % size == 0 and count // size <= _MOST_MICRO_BATCHES:
             totals = counts_N.reshape(-1, size).sum(axis=1)
-            known.append(Weighting(_MICRO.format(size), np.repeat(1.0 / totals, size)))
+            shares_N = np.repeat(1.0 / totals, size)
+            known.append(Weighting(_MICRO.format(size), shares_N, "micro-batches"))
     return known
 
 
@@ -116,11 +119,11 @@ def build(
     if batch.seen_N is not None:
         rows_N = rows_N & batch.seen_N
     parts = (estimator.name, weighting.name, ratio.name, name)
-    unbiased = estimator.unbiased and weighting.name == SUMMED and not name
+    biases = (estimator.bias, weighting.bias, "cut replies" if name else "")
     return Hypothesis(
         tuple(part for part in parts if part),
         np.where(rows_N[rollout_K], weights_K, 0.0),
-        unbiased,
+        tuple(bias for bias in biases if bias),
         estimator,
     )
 

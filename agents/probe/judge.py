@@ -1,12 +1,13 @@
 """From an update to a verdict: the known ways of training first, then the known faults."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tokengym.agents.probe.batch import ProbeBatch
-from tokengym.agents.probe.describe import described
+from tokengym.agents.probe.describe import described, differing
+from tokengym.agents.probe.documented import DocumentedUpdate
 from tokengym.agents.probe.estimators import CENTRED, expected_cosine
 from tokengym.agents.probe.faults import Fault, faults
 from tokengym.agents.probe.fit import FITS, Fit
@@ -20,42 +21,17 @@ ROUNDINGS = 1.5
 """What the share that rounding explains is multiplied by before anything is held against it."""
 COARSE = 0.005
 """Share of an update, lost to rounding, from which on hypotheses cannot be told apart."""
-NEAR = 0.1
-_MICRO = "token mean of micro-batches"
 _KL = "with a KL penalty to the reference"
 
-Rescore = Callable[[float | None, bool], ScoreTable]
-"""Scores the batch again, at a temperature (its own if `None`), left padding attended or not."""
-
-
-@dataclass(frozen=True)
-class Claims:
-    """What a trainer says of itself.
-
-    Attributes:
-        documented: by the beginning of a part of a hypothesis, the setting that documents it.
-        asked: parts of which the hypothesis must have one each, such as `centred by group`; empty
-            where nothing particular was asked for.
-        rate: learning rate, for advice; 0 if unknown.
-    """
-
-    documented: Mapping[str, str] = field(default_factory=dict)
-    asked: tuple[str, ...] = ()
-    rate: float = 0.0
-
-    def setting(self, parts: Sequence[str]) -> list[str]:
-        """Return the settings that document parts of a hypothesis."""
-        return [
-            setting
-            for start, setting in self.documented.items()
-            if any(part.startswith(start) for part in parts)
-        ]
+Rescore = Callable[..., ScoreTable]
+"""Scores the batch again, at a temperature (its own if `None`), with padding attended or not: that
+before prompts, that after the end."""
 
 
 def judge(
     batch: ProbeBatch,
     update: ProbedUpdate,
-    claims: Claims | None = None,
+    said: Sequence[DocumentedUpdate] = (),
     rescore: Rescore | None = None,
 ) -> ProbeVerdict:
     """Say which gradient an update follows.
@@ -63,26 +39,33 @@ def judge(
     Args:
         batch: what the trainer was given, scored at the weights before.
         update: what it did.
-        claims: what the trainer says of itself.
+        said: updates that the settings document, any of which will do; empty if they do not say.
         rescore: scores the batch in other ways, for two faults that need it.
     """
-    claims = claims or Claims()
+    if update.size and not update.moving_P.all():
+        rows_P = update.moving_P
+        said = [one.at(rows_P) for one in said]
+        of_moving = rescore and (lambda *asked: rescore(*asked).at(rows_P))
+        verdict = judge(batch.at(rows_P), update.at(rows_P), said, of_moving)
+        return _beside_still(batch, update, verdict)
     known = list(hypotheses(batch))
     if update.size == 0.0:
-        return _unmoved(known, update)
+        return _unmoved(batch, known, update, said)
     fit = Fit(batch.table, update.change_P)
     allowed = max(FITS, ROUNDINGS * update.rounding)
     if allowed > COARSE:
-        return _coarse(fit, known, update, claims)
+        return _coarse(update)
     if update.source == WEIGHTS and np.median(moved_P := _moved(update)) > moved_P.max() / 2:
         advice = "use SGD, or save the optimizer's state as optimizer.pt beside the checkpoint"
         sentence = "most weights moved as far as any, as by Adam: that is not the gradient"
         return ProbeVerdict(VerdictKind.UNKNOWN, sentence, notes=(advice,))
+    if said and (verdict := _as_documented(batch, fit, known, allowed, said)):
+        return verdict
     matching = _matching(fit, known, allowed)
     if matching:
-        return _recognised(batch, fit, known, matching, claims)
-    found = next(_faulty(batch, fit, known, allowed, rescore, update, claims), None)
-    verdict = found or _unrecognised(batch, fit, known, allowed)
+        return _recognised(batch, fit, known, matching, said)
+    found = next(_faulty(batch, fit, known, allowed, rescore, update, said), None)
+    verdict = found or _unrecognised(batch, fit, known, allowed, said, rescore)
     if update.exact:
         return verdict
     notes = (*verdict.notes, "save float32 checkpoints")
@@ -108,7 +91,50 @@ def _moved(update: ProbedUpdate) -> Floats:
     return np.asarray(np.abs(update.change_P[update.change_P != 0.0]))
 
 
-def _unmoved(known: Sequence[Hypothesis], update: ProbedUpdate) -> ProbeVerdict:
+def _as_documented(
+    batch: ProbeBatch,
+    fit: Fit,
+    known: Sequence[Hypothesis],
+    allowed: float,
+    said: Sequence[DocumentedUpdate],
+) -> ProbeVerdict | None:
+    """Return the verdict if the update is what the settings document."""
+    left, one = _nearest(batch, fit, said)
+    if left > allowed:
+        return None
+    text = f"{one.formula}, as {one.settings} (off by {percent(left)})"
+    if not one.biases:
+        return ProbeVerdict(VerdictKind.FOLLOWS, text, one.formula, left)
+    notes = [f"cosine to the unbiased update {_cosine_due(fit, known):.2g} on this batch"]
+    if "standardised" in one.biases:
+        notes.append(_where_rare(batch, 1, 1e-4))
+    return ProbeVerdict(VerdictKind.CHOICE, text, one.formula, left, tuple(notes), one.biases)
+
+
+def _nearest(
+    batch: ProbeBatch, fit: Fit, said: Sequence[DocumentedUpdate]
+) -> tuple[float, DocumentedUpdate]:
+    """Return how far the nearest documented update is, and that."""
+    left, number = min((fit.misfit(one.direction(batch)), n) for n, one in enumerate(said))
+    return left, said[number]
+
+
+def _where_rare(batch: ProbeBatch, ddof: int, epsilon: float) -> str:
+    expected = expected_cosine(batch.group_size, ddof, epsilon)
+    return f"expected cosine {expected:.2g} where a great reply is rare"
+
+
+def _unmoved(
+    batch: ProbeBatch,
+    known: Sequence[Hypothesis],
+    update: ProbedUpdate,
+    said: Sequence[DocumentedUpdate],
+) -> ProbeVerdict:
+    for one in said:
+        if not one.direction(batch).any():
+            text = f"no weight moved, for {one.formula}, as {one.settings}"
+            kind = VerdictKind.CHOICE if one.biases else VerdictKind.FOLLOWS
+            return ProbeVerdict(kind, text, one.formula, biases=one.biases)
     due = next(one for one in known if one.parts[0] == CENTRED)
     if np.any(due.weights_K):
         if update.source == MOMENTS:
@@ -119,23 +145,39 @@ def _unmoved(known: Sequence[Hypothesis], update: ProbedUpdate) -> ProbeVerdict:
     return ProbeVerdict(VerdictKind.FOLLOWS, "nothing to learn, and no weight moved", CENTRED)
 
 
-def _coarse(
-    fit: Fit, known: Sequence[Hypothesis], update: ProbedUpdate, claims: Claims
-) -> ProbeVerdict:
+def _beside_still(batch: ProbeBatch, update: ProbedUpdate, verdict: ProbeVerdict) -> ProbeVerdict:
+    """Add the parameters that did not move to a verdict on those that did.
+
+    They ought to have moved if the gradient there, of the weights of tokens that the others give,
+    exceeds the spacing of what is stored.
+    """
+    moving_P, table = update.moving_P, batch.table
+    fit = Fit(table.at(moving_P), update.change_P[moving_P])
+    due_P = table.scores_PK @ fit.weights_K()
+    late_P = ~moving_P & (np.abs(due_P) * update.size > update.spacing_P)
+    names = [table.names[layer] for layer in np.unique(table.layer_P[late_P])]
+    share = float(np.linalg.norm(due_P[late_P]) / np.linalg.norm(due_P[late_P | moving_P]))
+    if share <= COARSE or verdict.kind is VerdictKind.UNKNOWN:
+        return verdict
+    text = (
+        f"{len(names)} of {len(table.names)} parameters did not move, {', '.join(names[:3])}"
+        f"{', ...' if len(names) > 3 else ''}; off by {percent(share)} from moving all"
+    )
+    if verdict.kind is VerdictKind.WRONG:
+        return replace(verdict, notes=(*verdict.notes, text))
+    notes = (f"the others: {verdict}",)
+    return ProbeVerdict(VerdictKind.WRONG, text, "frozen layers", share, notes)
+
+
+def _coarse(update: ProbedUpdate) -> ProbeVerdict:
     """Say what keeps the update from being read, and what would help."""
-    left_H = fit.misfits([one.weights_K for one in known])
-    nearest = int(left_H.argmin())
     sentence = f"rounding of what was stored explains {percent(update.rounding)} of the update"
     if not update.exact:
         advice = "save float32 checkpoints"
     else:
         times = ROUNDINGS * update.rounding / FITS
-        rate = (
-            f"at least {claims.rate * times:.1g}" if claims.rate else f"{times:.1g} times as large"
-        )
-        advice = f"use a learning rate of {rate}"
-    near = f"nearest: {known[nearest].name}, off by {percent(float(left_H[nearest]))}"
-    return ProbeVerdict(VerdictKind.UNKNOWN, sentence, off=update.rounding, notes=(advice, near))
+        advice = f"raise the learning rate of this step at least {np.ceil(times):.0f}-fold"
+    return ProbeVerdict(VerdictKind.UNKNOWN, sentence, off=update.rounding, notes=(advice,))
 
 
 def _recognised(
@@ -143,42 +185,31 @@ def _recognised(
     fit: Fit,
     known: Sequence[Hypothesis],
     matching: Sequence[tuple[Hypothesis, float]],
-    claims: Claims,
+    said: Sequence[DocumentedUpdate],
 ) -> ProbeVerdict:
-    unbiased = [pair for pair in matching if pair[0].unbiased]
+    unbiased = [pair for pair in matching if not pair[0].biases]
     # The plainest name of those that cannot be told apart.
     best, left = (unbiased or matching)[0]
     others = [one.name for one, _ in matching if one is not best]
     same = (f"here the same as {others[0]}",) if others and not unbiased else ()
-    names = [one.parts for one, _ in matching]
-    if missing := [
-        part for part in claims.asked if not any(p.startswith(part) for ps in names for p in ps)
-    ]:
-        asked, off = ", ".join(missing), _off_due(fit, known)
-        sentence = f"a setting is ignored: asked for {asked}, trained {best.name}"
-        text = f"{sentence}; off by {percent(off)} from {CENTRED}"
+    if said:
+        off, one = _nearest(batch, fit, said)
+        sentence = f"a setting is ignored: {one.formula} is documented, trained is {best.name}"
+        text = f"{sentence}; off by {percent(off)}"
         return ProbeVerdict(VerdictKind.WRONG, text, "ignored setting", off, same)
     if unbiased:
         noise = (best.estimator.noise,) if best.estimator.noise else ()
         text = f"{best.name} (off by {percent(left)})"
         return ProbeVerdict(VerdictKind.FOLLOWS, text, best.name, left, noise)
-    settings = claims.setting(best.parts)
-    if any(part.startswith(_MICRO) for part in best.parts) and not settings:
-        sentence = f"averaged by micro-batch, which no setting documents: {best.name}"
-        return ProbeVerdict(
-            VerdictKind.WRONG, sentence, "micro-batches", _off_due(fit, known), same
-        )
-    documented = f", as {' and '.join(settings)} documents" if settings else ""
     notes = [f"cosine to the unbiased update {_cosine_due(fit, known):.2g} on this batch"]
     if best.estimator.standard is not None:
-        expected = expected_cosine(batch.group_size, *best.estimator.standard)
-        notes.append(f"expected cosine {expected:.2g} where a great reply is rare")
-    sentence = f"{best.name}{documented} (off by {percent(left)})"
-    return ProbeVerdict(VerdictKind.CHOICE, sentence, best.name, left, (*notes, *same))
+        notes.append(_where_rare(batch, *best.estimator.standard))
+    text, notes = f"{best.name} (off by {percent(left)})", [*notes, *same]
+    return ProbeVerdict(VerdictKind.CHOICE, text, best.name, left, tuple(notes), best.biases)
 
 
 def _due(known: Sequence[Hypothesis]) -> list[Hypothesis]:
-    return [one for one in known if one.parts[0] == CENTRED and one.unbiased]
+    return [one for one in known if one.parts[0] == CENTRED and not one.biases]
 
 
 def _off_due(fit: Fit, known: Sequence[Hypothesis]) -> float:
@@ -196,12 +227,12 @@ def _faulty(
     allowed: float,
     rescore: Rescore | None,
     update: ProbedUpdate,
-    claims: Claims,
+    said: Sequence[DocumentedUpdate],
 ) -> Iterator[ProbeVerdict]:
     """Yield verdicts by known faults, the simplest explanation first."""
     if (named := _by_weights(fit, list(faults(batch)), allowed)) is not None:
         yield named
-    yield from _by_directions(batch, fit, known, allowed, claims)
+    yield from _by_directions(batch, fit, known, allowed, bool(said))
     if rescore is not None:
         yield from _by_rescoring(batch, update, known, allowed, rescore)
 
@@ -217,7 +248,7 @@ def _by_weights(fit: Fit, found: Sequence[Fault], allowed: float) -> ProbeVerdic
 
 
 def _by_directions(
-    batch: ProbeBatch, fit: Fit, known: Sequence[Hypothesis], allowed: float, claims: Claims
+    batch: ProbeBatch, fit: Fit, known: Sequence[Hypothesis], allowed: float, documented: bool
 ) -> Iterator[ProbeVerdict]:
     """Yield verdicts by one further term beside a known way of training, where one fits best."""
     candidates = [one for one in known if one.parts[1] in (SUMMED, OWN_MEAN)]
@@ -230,17 +261,17 @@ def _by_directions(
             found.append((float(left_H[best]), candidates[best], name, carried, sign))
     for number in _alike(np.array([left for left, *_ in found])) if found else ():
         left, base, name, carried, sign = found[number]
-        share, settings = abs(carried), claims.setting([name])
+        share = abs(carried)
         carries = f"{name}, carrying {percent(share)} of the update, beside {base.name}"
         if left > allowed:
             continue
         if carried * sign < 0:
             sentence = f"the sign of the term is wrong: {carries}"
             yield ProbeVerdict(VerdictKind.WRONG, sentence, f"sign of: {name}", share)
-        elif name.startswith(_KL) or settings:
-            text = f"{carries}{f', as {settings[0]} documents' if settings else ''}"
-            kind = VerdictKind.FOLLOWS if base.unbiased else VerdictKind.CHOICE
-            yield ProbeVerdict(kind, f"{text} (off by {percent(left)})", name, share)
+        elif name == _KL and not documented:
+            text = f"{carries} (off by {percent(left)})"
+            kind = VerdictKind.CHOICE if base.biases else VerdictKind.FOLLOWS
+            yield ProbeVerdict(kind, text, name, share, biases=base.biases)
         else:
             yield ProbeVerdict(VerdictKind.WRONG, f"an undocumented term: {carries}", name, share)
 
@@ -261,8 +292,8 @@ def _directions(batch: ProbeBatch) -> Iterator[tuple[str, Floats, int]]:
     if batch.read_K.any():
         direction_P = table.scores_PK @ (batch.read_K * 1.0)
         yield "the likelihood of the environment's texts", direction_P, 0
-    yield "an entropy bonus", table.entropy_P, 0
-    yield "an entropy bonus", table.mean_entropy_P, 0
+    yield "an entropy bonus", table.entropies_NP.sum(axis=0), 0
+    yield "an entropy bonus", (1.0 / lengths_N) @ table.entropies_NP, 0
     yield "weight decay", -table.weights_P, 0
 
 
@@ -289,13 +320,28 @@ def _by_rescoring(
 
 
 def _unrecognised(
-    batch: ProbeBatch, fit: Fit, known: Sequence[Hypothesis], allowed: float
+    batch: ProbeBatch,
+    fit: Fit,
+    known: Sequence[Hypothesis],
+    allowed: float,
+    said: Sequence[DocumentedUpdate],
+    rescore: Rescore | None,
 ) -> ProbeVerdict:
-    left_H = fit.misfits([one.weights_K for one in known])
-    nearest = int(left_H.argmin())
-    notes = list(described(batch, fit, allowed))
-    if left_H[nearest] < NEAR:
-        off = percent(float(left_H[nearest]))
-        notes.append(f"nearest: {known[nearest].name}, off by {off}")
-    text = f"no known way of training; off by {percent(_off_due(fit, known))} from {CENTRED}"
-    return ProbeVerdict(VerdictKind.WRONG, text, off=_off_due(fit, known), notes=tuple(notes))
+    """Say where the weights of tokens differ from what is documented, or else from what is due."""
+    if said:
+        off, one = _nearest(batch, fit, said)
+        bases = {one.formula: one.policy_K + one.penalty_K}
+    else:
+        near = [one for one in known if one.parts[1] in (SUMMED, OWN_MEAN)]
+        bases, off = {one.name: one.weights_K for one in near}, _off_due(fit, known)
+    kind = VerdictKind.WRONG
+    found = differing(batch, fit, bases, allowed)
+    if found is None and rescore is not None and not batch.off_policy:
+        table = rescore(None, False, True)
+        found = differing(batch.with_table(table), Fit(table, fit.change_P), bases, allowed)
+    if found is not None:
+        text = f"{found.sentence}; off by {percent(found.share)} from {found.base}"
+        return ProbeVerdict(kind, text, found.name, found.share)
+    base = min(bases, key=lambda name: fit.misfits([bases[name]])[0])
+    notes = tuple(described(batch, fit, bases[base], allowed))
+    return ProbeVerdict(kind, f"off by {percent(off)} from {base}", off=off, notes=notes)

@@ -1,7 +1,8 @@
 """The tiny language model that is trained, and weights in the formats in which trainers save."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from transformers.utils import logging
 
+from tokengym.agents.probe.rollouts import LARGEST
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs.core.errors import DataError
 
@@ -63,9 +65,24 @@ def load_model(folder: Path) -> Any:
         raise DataError(f"{folder} must be a model directory, there is no config.json in it")
     # A bar would stand before the verdict.
     logging.disable_progress_bar()
-    return AutoModelForCausalLM.from_pretrained(
-        folder, attn_implementation="eager", local_files_only=True
-    ).eval()
+    with _naming(folder, "a model of transformers"):
+        return AutoModelForCausalLM.from_pretrained(
+            folder, attn_implementation="eager", local_files_only=True
+        ).eval()
+
+
+@contextmanager
+def _naming(path: Path, what: str) -> Iterator[None]:
+    """Turn whatever damaged bytes make their reader raise into a sentence that names the file.
+
+    Raises:
+        DataError: if the block raises anything.
+    """
+    try:
+        yield
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise DataError(f"{path} must hold {what}, and cannot be read: {lines[0]}") from error
 
 
 @dataclass(frozen=True)
@@ -74,8 +91,9 @@ class Checkpoint:
 
     Attributes:
         weights: by name.
-        moments: Adam's first moments by the name of the weight; empty if they were not saved.
-        beta: Adam's decay of the first moments.
+        moments: Adam's first moments, or the buffers of momentum, by the name of the weight; empty
+            if they were not saved.
+        beta: their decay from step to step.
     """
 
     weights: Weights
@@ -93,7 +111,7 @@ def load_checkpoint(path: Path, names: Sequence[str]) -> Checkpoint:
         names: of the model's parameters, in its order, which is that of the optimizer.
 
     Raises:
-        DataError: if nothing there is a checkpoint.
+        DataError: if nothing there is a checkpoint, or a tensor is not of finite numbers.
     """
     if path.is_dir():
         files = sorted(path.glob("*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
@@ -107,25 +125,46 @@ def load_checkpoint(path: Path, names: Sequence[str]) -> Checkpoint:
     optimizer = (path if path.is_dir() else path.parent) / "optimizer.pt"
     if not optimizer.is_file():
         return Checkpoint(weights, {})
-    state = torch.load(optimizer, map_location="cpu", weights_only=True)
-    return _with_optimizer(weights, state, [name for name in names if name in weights])
+    with _naming(optimizer, "the state of an optimizer of torch"):
+        state = torch.load(optimizer, map_location="cpu", weights_only=True)
+        found = _with_optimizer(weights, state, [name for name in names if name in weights])
+    _require_finite(found.moments, optimizer)
+    return found
 
 
 def _read(file: Path) -> Weights:
-    if file.suffix == ".safetensors":
-        return dict(load_file(file))
-    loaded = torch.load(file, map_location="cpu", weights_only=True)
-    weights = loaded.get("state_dict", loaded)
-    return {name: value for name, value in weights.items() if isinstance(value, torch.Tensor)}
+    with _naming(file, "weights by name"):
+        if file.suffix == ".safetensors":
+            weights: Weights = load_file(file)
+        else:
+            loaded = torch.load(file, map_location="cpu", weights_only=True)
+            loaded = loaded.get("state_dict", loaded)
+            weights = {n: value for n, value in loaded.items() if isinstance(value, torch.Tensor)}
+    _require_finite(weights, file)
+    return weights
+
+
+def _require_finite(tensors: Mapping[str, torch.Tensor], file: Path) -> None:
+    """Refuse tensors in which no update can be read.
+
+    Raises:
+        DataError: naming the file and the first of them.
+    """
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point():
+            raise DataError(f"{file}: {name} must hold floating-point numbers, got {tensor.dtype}")
+        if not (tensor.double().abs() <= LARGEST).all():
+            raise DataError(f"{file}: {name} must hold finite numbers, within {LARGEST:g} of 0")
 
 
 def _with_optimizer(weights: Weights, state: dict[str, Any], given: list[str]) -> Checkpoint:
-    """Attach first moments, which torch numbers in the order of its parameter groups.
+    """Attach moments or buffers of momentum, numbered in the order of the parameter groups.
 
     Transformers puts parameters with weight decay first; the shapes tell which order was used.
     """
     numbers = [number for group in state["param_groups"] for number in group["params"]]
-    moments = [state["state"].get(number, {}).get("exp_avg") for number in numbers]
+    kept = [state["state"].get(number, {}) for number in numbers]
+    moments = [one.get("exp_avg", one.get("momentum_buffer")) for one in kept]
     if any(moment is None for moment in moments):
         return Checkpoint(weights, {})
     decayed = [n for n in given if not n.endswith("bias") and "norm" not in n.lower()]
@@ -133,6 +172,7 @@ def _with_optimizer(weights: Weights, state: dict[str, Any], given: list[str]) -
     for names in orders:
         shapes = [weights[name].shape for name in names]
         if shapes == [moment.shape for moment in moments]:
-            beta = float(state["param_groups"][0]["betas"][0])
-            return Checkpoint(weights, dict(zip(names, moments, strict=True)), beta)
+            group = state["param_groups"][0]
+            beta = group["betas"][0] if "betas" in group else group["momentum"]
+            return Checkpoint(weights, dict(zip(names, moments, strict=True)), float(beta))
     return Checkpoint(weights, {})

@@ -11,6 +11,11 @@ from tokengym.agents.settings import read_plain
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.intake.rows import rows_of
 
+LARGEST = 1e30
+"""Its square is finite."""
+_ROUNDED = 1e-3
+"""What 16 bits make of a log-probability of 0."""
+
 
 @dataclass(frozen=True)
 class ProbeRollout:
@@ -56,12 +61,13 @@ class ProbeRollout:
                     f"{name} must have one entry for each of {length} completion_ids, "
                     f"got {len(values)}"
                 )
-        for name in ("advantages", "logprobs", "turn_rewards"):
-            for value in getattr(self, name) or ():
-                if not math.isfinite(value):
-                    raise DataError(f"{name} must be finite, got {value}")
-        if not math.isfinite(self.reward):
-            raise DataError(f"reward must be finite, got {self.reward}")
+        for name in ("reward", "advantages", "logprobs", "turn_rewards"):
+            values = getattr(self, name)
+            for value in (values,) if name == "reward" else values or ():
+                if not abs(value) <= LARGEST:
+                    raise DataError(f"{name} must lie within {LARGEST:g} of 0, got {value}")
+        if max(self.logprobs or (0.0,)) > _ROUNDED:
+            raise DataError(f"logprobs must be at most 0, got {max(self.logprobs or ())}")
         if self.turn_rewards is not None and len(self.turn_rewards) != len(self.turns):
             raise DataError(
                 f"turn_rewards must have one entry for each of {len(self.turns)} turns, "

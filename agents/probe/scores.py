@@ -1,7 +1,7 @@
 """The score of every token: the gradient of its log-probability, by automatic differentiation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,7 @@ from torch.func import functional_call
 
 from tokengym.agents.probe.policy import PAD
 from tokengym.agents.probe.rollouts import ProbeRollout
-from tokengym.rewards.arrays import Floats, Ints
+from tokengym.rewards.arrays import Flags, Floats, Ints
 
 COORDINATES = 50_000
 """Weights that are looked at, drawn at random; far more than there are tokens."""
@@ -42,8 +42,8 @@ class ScoreTable:
         kind_K: what it is.
         size_K: its tokens.
         logprob_K: log-probability of its tokens, in nats.
-        entropy_P: gradient of the summed entropies at the policy's tokens.
-        mean_entropy_P: the same, of the sum over rollouts of their mean over tokens.
+        entropy_K: entropy of the distribution that each was chosen from, in nats, summed.
+        entropies_NP: gradient of each rollout's summed entropies at the policy's tokens.
         layer_P: number of the parameter that each coordinate belongs to.
         names: of the parameters.
         weights_P: the weights there.
@@ -55,11 +55,16 @@ class ScoreTable:
     kind_K: Ints
     size_K: Floats
     logprob_K: Floats
-    entropy_P: Floats
-    mean_entropy_P: Floats
+    entropy_K: Floats
+    entropies_NP: Floats
     layer_P: Ints
     names: tuple[str, ...]
     weights_P: Floats
+
+    def at(self, rows_P: Flags) -> "ScoreTable":
+        """Return the table at some of the coordinates."""
+        some = {name: getattr(self, name)[rows_P] for name in ("scores_PK", "layer_P", "weights_P")}
+        return replace(self, **some, entropies_NP=self.entropies_NP[:, rows_P])
 
     @cached_property
     def gram_KK(self) -> Floats:
@@ -82,6 +87,7 @@ def score_table(
     *,
     temperature: float = 1.0,
     left_padding: bool = False,
+    padding: bool = False,
 ) -> ScoreTable:
     """Score every token of a batch, in double precision.
 
@@ -93,6 +99,7 @@ def score_table(
             are wanted.
         temperature: which logits are divided by.
         left_padding: whether prompts are filled up on the left with tokens that are attended.
+        padding: whether what follows the end is attended.
     """
     fixed = {name: value.detach().double() for name, value in at.items()}
     parameters = {name: fixed[name].clone().requires_grad_() for name in places}
@@ -103,20 +110,19 @@ def score_table(
     parts = []
     for rollout in rollouts:
         fill = longest - len(rollout.prompt_ids) if left_padding else 0
-        layout = _layout(rollout, widest, fill)
+        layout = _layout(rollout, widest, fill, padding)
         parts.append(_score(model, weights, parameters, rollout, layout, places, temperature))
-    per_rollout = [matrix.shape[1] for _, matrix, _, _ in parts]
-    lengths = [max(1, sum(rollout.mask)) for rollout in rollouts]
-    entropies = [entropy for _, _, _, entropy in parts]
+    layouts, matrices, logprobs, entropies, gradients = zip(*parts, strict=True)
+    per_rollout = [matrix.shape[1] for matrix in matrices]
     return ScoreTable(
-        np.concatenate([matrix for _, matrix, _, _ in parts], axis=1),
+        np.concatenate(matrices, axis=1),
         np.repeat(np.arange(len(rollouts)), per_rollout),
-        np.concatenate([layout.place_K for layout, *_ in parts]),
-        np.concatenate([layout.kind_K for layout, *_ in parts]),
-        np.concatenate([layout.columns_KT.sum(axis=1) for layout, *_ in parts]),
-        np.concatenate([logprobs for _, _, logprobs, _ in parts]),
-        np.sum(entropies, axis=0),
-        np.sum([one / length for one, length in zip(entropies, lengths, strict=True)], axis=0),
+        np.concatenate([layout.place_K for layout in layouts]),
+        np.concatenate([layout.kind_K for layout in layouts]),
+        np.concatenate([layout.columns_KT.sum(axis=1) for layout in layouts]),
+        np.concatenate(logprobs),
+        np.concatenate(entropies),
+        np.stack(gradients),
         np.repeat(np.arange(len(places)), [len(places[name]) for name in places]),
         tuple(places),
         np.concatenate([np.zeros(0), *(_at(fixed[name], places[name]) for name in places)]),
@@ -140,11 +146,11 @@ class _Layout:
     place_K: Ints
 
 
-def _layout(rollout: ProbeRollout, widest: int, fill: int) -> _Layout:
+def _layout(rollout: ProbeRollout, widest: int, fill: int, padding: bool) -> _Layout:
     start, length = fill + len(rollout.prompt_ids), len(rollout.completion_ids)
     pads = widest - length
     ids = [PAD] * fill + [*rollout.prompt_ids, *rollout.completion_ids] + [PAD] * pads
-    read = [1] * (start + length) + [0] * pads
+    read = [1] * (start + length) + [int(padding)] * pads
     end = start + length
     spans = [
         (PROMPT, 0, range(fill + 1, start - 1)),
@@ -169,8 +175,8 @@ def _score(
     layout: _Layout,
     places: Mapping[str, Ints],
     temperature: float,
-) -> tuple[_Layout, Floats, Floats, Floats]:
-    """Return the layout, scores [P, K], log-probabilities [K] and the entropy's gradient [P]."""
+) -> tuple[_Layout, Floats, Floats, Floats, Floats]:
+    """Return the layout, scores [P, K], log-probabilities and entropies [K], their gradient [P]."""
     ids_1T = torch.tensor([layout.ids_T])
     made = functional_call(
         model,
@@ -179,19 +185,18 @@ def _score(
     )
     logps_TV = (made.logits[0, :-1] / temperature).log_softmax(-1)
     chosen_T = logps_TV.gather(-1, ids_1T[0, 1:, None])[:, 0]
-    logprobs_K = torch.from_numpy(layout.columns_KT) @ chosen_T
+    entropy_T = -(logps_TV.exp() * logps_TV).sum(-1)
+    logprobs_K, entropy_K = (torch.from_numpy(layout.columns_KT) @ x for x in (chosen_T, entropy_T))
+    values = logprobs_K.detach().numpy(), entropy_K.detach().numpy()
     if not parameters:
-        nothing = np.zeros((0, len(layout.kind_K)))
-        return layout, nothing, logprobs_K.detach().numpy(), np.zeros(0)
+        return layout, np.zeros((0, len(layout.kind_K))), *values, np.zeros(0)
     own_K = torch.tensor(
         [
             kind == COMPLETION and bool(rollout.mask[at])
             for kind, at in zip(layout.kind_K, layout.place_K, strict=True)
         ]
     )
-    own_T = own_K.double() @ torch.from_numpy(layout.columns_KT)
-    entropy = -(own_T * (logps_TV.exp() * logps_TV).sum(-1)).sum()
-    outputs = torch.cat([logprobs_K, entropy[None]])
+    outputs = torch.cat([logprobs_K, (own_K * entropy_K).sum()[None]])
     gradients = torch.autograd.grad(
         outputs,
         list(parameters.values()),
@@ -205,7 +210,7 @@ def _score(
         for name, gradient in zip(parameters, gradients, strict=True)
     ]
     scores_KP = np.concatenate(rows, axis=1)
-    return layout, scores_KP[:-1].T, logprobs_K.detach().numpy(), scores_KP[-1]
+    return layout, scores_KP[:-1].T, *values, scores_KP[-1]
 
 
 def _at(tensor: torch.Tensor, places: Ints) -> Floats:

@@ -3,12 +3,13 @@
 It takes milliseconds, and is blind to loss, padding, averaging and penalties.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tokengym.agents.probe.batch import ProbeBatch
-from tokengym.agents.probe.estimators import LOGGED, estimators
+from tokengym.agents.probe.estimators import BatchAdvantages, estimators, logged_advantages
+from tokengym.agents.probe.faults import of_rewards
 from tokengym.agents.probe.fit import FITS
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.scores import COMPLETION, ScoreTable
@@ -29,36 +30,47 @@ def judge_sent(rollouts: Sequence[ProbeRollout]) -> ProbeVerdict:
         raise DataError(f"rollouts must be of one step, got steps {sorted(steps)}")
     batch = _unscored(rollouts)
     known = list(estimators(batch, batch.rewards_N, batch.groups_N))
-    (logged,) = (one for one in known if one.name == LOGGED)
-    sent_K = np.where(batch.own_K, logged.advantages_K, 0.0)
+    sent_K = np.where(batch.own_K, logged_advantages(batch), 0.0)
     size = float(np.linalg.norm(sent_K))
-    due_K = np.where(batch.own_K, known[0].advantages_K, 0.0)
     if not size:
-        if due_K.any():
-            return ProbeVerdict(
-                VerdictKind.SUSPECT, "all advantages are 0, though rewards differ", "zeros", 1.0
-            )
-        return ProbeVerdict(
-            VerdictKind.FOLLOWS, "rewards tie in every group, and all advantages are 0"
-        )
-    found = [
-        (one, _misfit(sent_K / size, np.where(batch.own_K, one.advantages_K, 0.0)))
-        for one in known
-        if one.name != LOGGED
-    ]
-    off = min(left for one, left in found if one.unbiased)
+        if np.where(batch.own_K, known[0].advantages_K, 0.0).any():
+            text = "all advantages are 0, though rewards differ"
+            return ProbeVerdict(VerdictKind.WRONG, text, "zeros", 1.0)
+        text = "rewards tie in every group, and all advantages are 0"
+        return ProbeVerdict(VerdictKind.FOLLOWS, text, known[0].name)
+
+    def misfit(one: BatchAdvantages) -> float:
+        return _misfit(sent_K / size, np.where(batch.own_K, one.advantages_K, 0.0))
+
+    found = [(one, misfit(one)) for one in known]
+    off = min(left for one, left in found if not one.bias)
     fitting = [(one, left) for one, left in found if left <= FITS]
     if not fitting:
-        nearest, left = min(found, key=lambda pair: pair[1])
-        text = f"no estimator known here gives these advantages; nearest: {nearest.name}"
-        return ProbeVerdict(VerdictKind.SUSPECT, f"{text}, off by {percent(left)}", off=left)
-    best, left = next((pair for pair in fitting if pair[0].unbiased), fitting[0])
-    if best.unbiased:
+        return _not_estimated(batch, known, misfit, off)
+    best, left = next((pair for pair in fitting if not pair[0].bias), fitting[0])
+    if not best.bias:
         notes = (best.noise,) if best.noise else ()
         text = f"{best.name} (off by {percent(left)})"
         return ProbeVerdict(VerdictKind.FOLLOWS, text, best.name, left, notes)
     text = f"{best.name}; off by {percent(off)} from an unbiased estimator"
-    return ProbeVerdict(VerdictKind.CHOICE, text, best.name, off)
+    return ProbeVerdict(VerdictKind.CHOICE, text, best.name, off, biases=(best.bias,))
+
+
+def _not_estimated(
+    batch: ProbeBatch,
+    known: list[BatchAdvantages],
+    misfit: Callable[[BatchAdvantages], float],
+    off: float,
+) -> ProbeVerdict:
+    """Return the fault that makes advantages what they are, or the estimator that comes nearest."""
+    for name, sentence, one in of_rewards(batch, known):
+        if misfit(one) <= FITS:
+            text = f"{sentence}; off by {percent(off)} from an unbiased estimator"
+            return ProbeVerdict(VerdictKind.WRONG, text, name, off)
+    nearest = min(known, key=misfit)
+    text = "no estimator known here gives these advantages from the logged rewards"
+    note = f"nearest: {nearest.name}, off by {percent(misfit(nearest))}"
+    return ProbeVerdict(VerdictKind.WRONG, text, "advantages", off, (note,))
 
 
 def _misfit(sent_K: Floats, due_K: Floats) -> float:
@@ -80,8 +92,8 @@ def _unscored(rollouts: Sequence[ProbeRollout]) -> ProbeBatch:
         np.full(count, COMPLETION),
         np.ones(count),
         np.zeros(count),
-        np.zeros(0),
-        np.zeros(0),
+        np.zeros(count),
+        np.zeros((len(rollouts), 0)),
         np.zeros(0, np.int64),
         (),
         np.zeros(0),

@@ -56,14 +56,6 @@ OWN: Mapping[str, Mapping[str, str]] = {
     "ties dropped": {"filter": "drop", "denominator": "live"},
 }
 """Settings of our loop; an estimator that needs a greedy rollout plays Tasks of worlds."""
-_DOCUMENTED = {
-    **{
-        estimator.title.partition(" (")[0]: f"--estimator {name}"
-        for name, estimator in ESTIMATORS.items()
-        if not estimator.unbiased
-    },
-    "with a KL penalty": "--kl",
-}
 _GROUP, _RANK, _MAX_TOKENS = 4, 4, 6
 _STOP = list(range(3, VOCABULARY, 4))
 """So many that replies differ in length."""
@@ -92,25 +84,23 @@ def open_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iterat
     Args:
         name: `cookbook` or `own`.
         folder: for the model, the service and what the loop writes.
-        settings: of the cookbook's `Config` or our `Algorithm`, for a column of their own; none if
-            empty.
+        settings: of the cookbook's `Config` or our `Algorithm`, to be run in place of the others;
+            none if empty.
     """
-    columns: dict[str, Mapping[str, Any]] = {"default": {}}
-    loop, title, documented = _own, "tokengym train", _DOCUMENTED
+    columns: dict[str, Mapping[str, Any]] = {"yours": settings} if settings else {"default": {}}
+    loop, title = _own, "tokengym train"
     if name == "cookbook":
-        loop, documented = _cookbook, {"with a KL penalty": "kl_penalty_coef"}
-        title = f"tinker_cookbook.rl.train.main {version('tinker-cookbook')}"
-    else:
+        loop, title = _cookbook, f"tinker_cookbook.rl.train.main {version('tinker-cookbook')}"
+    elif not settings:
         columns |= OWN
     owner = cookbook.Config if name == "cookbook" else Algorithm
     require_known(settings, inspect.signature(owner).parameters, owner.__qualname__)
-    columns |= {"yours": settings} if settings else {}
-    runs = [("default", REFERENCE), *((column, ALL_WORLDS) for column in columns)]
+    runs = [(next(iter(columns)), REFERENCE), *((column, ALL_WORLDS) for column in columns)]
     write_tiny_model(folder / "model")
     options = {"threads": 1}
     target = ServiceTarget(str(folder / "model"), None, local=True, options=options)
     with Connection.open(target, folder / "service", seed=0) as connection:
-        yield ProbedTrainer(title, columns, documented, runs, _Runs(folder, connection, loop).run)
+        yield ProbedTrainer(title, columns, runs, _Runs(folder, connection, loop).run)
 
 
 class _Episode(rl.Env):

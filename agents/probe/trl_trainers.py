@@ -3,38 +3,38 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from importlib.metadata import version
-from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from datasets import Dataset
+from peft import get_peft_model
 from transformers import AutoTokenizer, TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from tokengym.agents.probe.campaign import ALL_WORLDS, REFERENCE, ProbedTrainer, require_known
-from tokengym.agents.probe.policy import Checkpoint, load_model, write_tiny_model
+from tokengym.agents.probe.batch import ProbeBatch
+from tokengym.agents.probe.campaign import ALL_WORLDS, REFERENCE, ProbedTrainer
+from tokengym.agents.probe.documented import DocumentedUpdate
+from tokengym.agents.probe.policy import PAD, Checkpoint, load_model, write_tiny_model
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.steps import Training
-from tokengym.agents.probe.worlds import FEW, TEXT, WORLDS, designed_rollouts, text_reward
+from tokengym.agents.probe.trl_loss import documented_update
+from tokengym.agents.probe.trl_settings import (
+    TrlSettings,
+    batch_sizes,
+    read_settings,
+    refusals_named,
+)
+from tokengym.agents.probe.worlds import FEW, WORLDS, designed_rollouts, text_reward
+from tokengym.rewards.arrays import Ints
 
-DOCUMENTED = {
-    "standardised by group": 'scale_rewards="group"',
-    "mean over its tokens": 'loss_type="grpo"',
-    "token mean of micro-batches": 'loss_type="bnpo"',
-    "cut replies left out": "mask_truncated_completions=True",
-    "with a KL penalty": "beta",
-    "an entropy bonus": "entropy_coef",
-    "weight decay": "weight_decay",
-}
 UNBIASED = {"scale_rewards": "none", "loss_type": "dr_grpo"}
 _TWICE, _SAMPLED = "second update", "own sampling"
-_GROUP = 4
+_GROUP, _MOST_STEPS, _SAMPLED_TOKENS = 4, 3, 6
 _SETTINGS = {
-    "per_device_train_batch_size": 8,
-    "num_generations": _GROUP,
     # The gradient is read off Adam's moments: this one only has to move the ratios.
     "learning_rate": 1e-3,
     "max_completion_length": 16,
@@ -55,31 +55,71 @@ def open_trainer(name: str, folder: Path, settings: Mapping[str, Any]) -> Iterat
     Args:
         name: `trl`.
         folder: for models and what the trainer writes.
-        settings: of `GRPOConfig`, for a column of their own; none if empty.
+        settings: of `GRPOConfig`, and of LoRA in `ModelConfig`, to be run in place of the defaults
+            and the unbiased setting; none if empty.
+
+    Raises:
+        OptionError: if a setting is not one that can be judged.
     """
-    require_known(settings, (one.name for one in fields(GRPOConfig)), "GRPOConfig")
-    columns = {"default": {}, "unbiased": UNBIASED} | ({"yours": settings} if settings else {})
-    yield ProbedTrainer(
-        f"TRL {version(name)}, GRPOTrainer",
-        columns,
-        DOCUMENTED,
-        list(product(columns, (ALL_WORLDS, _TWICE, REFERENCE, _SAMPLED))),
-        lambda case, given, seed: _Run(folder, given, seed).case(case),
-    )
+    columns = {"yours": settings} if settings else {"default": {}, "unbiased": UNBIASED}
+    runs, title = [], f"TRL {version(name)}, GRPOTrainer"
+    for column, given in columns.items():
+        asked = read_settings(given)
+        # With a penalty of theirs the second update has it.
+        cases = (ALL_WORLDS, _TWICE, *(() if given.get("beta") else (REFERENCE,)), _SAMPLED)
+        for case in cases:
+            args = _arguments(case, asked, folder, 0)
+            runs.append((column, case))
+        changed = [one for one in asked.given if getattr(args, one) != asked.given[one]]
+        own = {"max_completion_length", "scale_rewards", "num_iterations", "generation_batch_size"}
+        if replaced := sorted({*asked.replaced, *changed} - own):
+            title += f"; replaced here: {', '.join(replaced)}"
+
+    def run(case: str, given: Mapping[str, Any], seed: int) -> Training:
+        asked = read_settings(given)
+        return _Run(folder, case, _arguments(case, asked, folder, seed), asked.lora).training()
+
+    yield ProbedTrainer(title, columns, runs, run)
+
+
+def _arguments(case: str, asked: TrlSettings, folder: Path, seed: int) -> GRPOConfig:
+    """Return the configuration of a case, whose batches have the sizes that are asked for."""
+    group = asked.given.get("num_generations", _GROUP)
+    sizes = batch_sizes(asked.given, group, len(WORLDS if case == ALL_WORLDS else FEW))
+    _, accumulated, parts = sizes.values()
+    iterations = asked.given.get("num_iterations", 1)
+    if case in (_TWICE, REFERENCE):
+        # So often that there are two optimizer steps on a generation.
+        iterations = max(iterations, -(-2 * accumulated // parts))
+    steps = 1 if case == _SAMPLED else min(_MOST_STEPS, parts * iterations // accumulated)
+    given = {**_SETTINGS, "num_generations": group, **asked.given, **sizes}
+    given |= {"num_iterations": iterations, "max_steps": steps, "seed": seed}
+    given |= {"beta": 0.1} if case == REFERENCE else {}
+    given |= {"max_completion_length": _SAMPLED_TOKENS} if case == _SAMPLED else {}
+    given.pop("generation_batch_size", None)
+    with refusals_named():
+        return GRPOConfig(str(folder / "out"), **given)
 
 
 class _Recorder(TrainerCallback):
-    """Keeps weights and Adam's moments before the first and after every optimizer step."""
+    """Keeps weights and moments around every optimizer step, and what each backward pass read."""
 
-    def __init__(self) -> None:
+    def __init__(self, beta: float) -> None:
+        self.beta = beta
         self.checkpoints: list[Checkpoint] = []
+        self.passes: list[list[tuple[int, ...]]] = []
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self._keep(given["model"], None)
+        given["model"].register_forward_pre_hook(self._note, with_kwargs=True)
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         optimizer = given["optimizer"]
         self._keep(given["model"], getattr(optimizer, "optimizer", optimizer))
+
+    def _note(self, model: Any, args: Any, given: Mapping[str, Any]) -> None:
+        if torch.is_grad_enabled():
+            self.passes.append([_key(row) for row in given["input_ids"].tolist()])
 
     def _keep(self, model: Any, optimizer: Any) -> None:
         named = dict(model.named_parameters())
@@ -87,33 +127,86 @@ class _Recorder(TrainerCallback):
         states = optimizer.state if optimizer is not None else {}
         first = {name: states.get(value, {}).get("exp_avg") for name, value in named.items()}
         moments = {name: value.clone() for name, value in first.items() if value is not None}
-        self.checkpoints.append(Checkpoint(weights, moments))
+        self.checkpoints.append(Checkpoint(weights, moments, self.beta))
+
+
+def _key(token_ids: Sequence[int]) -> tuple[int, ...]:
+    """Return what a row is recognised by, wherever it is padded."""
+    return tuple(token for token in token_ids if token != PAD)
 
 
 class _Run:
-    """Runs of the trainer with one seed."""
+    """A run of the trainer.
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any], seed: int) -> None:
-        self.folder, self.settings, self.seed = folder, settings, seed
-        self.model = folder / f"model-{seed}"
+    Args:
+        folder: for models.
+        case: name of the case.
+        args: its configuration.
+        lora: PEFT's configuration; `None` for full weights.
+    """
+
+    def __init__(self, folder: Path, case: str, args: GRPOConfig, lora: Any) -> None:
+        self.case, self.args, self.lora = case, args, lora
+        self.rollouts: list[ProbeRollout] = []
+        self.model = folder / f"model-{args.seed}"
         if not self.model.is_dir():
-            write_tiny_model(self.model, seed)
+            write_tiny_model(self.model, args.seed)
 
-    def case(self, name: str) -> Training:
-        """Run a case."""
-        if name == ALL_WORLDS:
-            return self._designed(designed_rollouts(self.seed, _GROUP, WORLDS))
-        if name == _SAMPLED:
-            return self._sampled()
-        few = designed_rollouts(self.seed, _GROUP, FEW)
-        return self._designed(few, 2, 0.1 if name == REFERENCE else 0.0)
+    def training(self) -> Training:
+        """Train, and return what came of it."""
+        recorder = self._sampled() if self.case == _SAMPLED else self._designed()
+        # Which of two equal rollouts is in which micro-batch cannot be seen: either will do.
+        micro = [self._micro_batches(recorder.passes, last) for last in (False, True)]
+        step = self.args.gradient_accumulation_steps
 
-    def _designed(
-        self, rollouts: Sequence[ProbeRollout], steps: int = 1, beta: float = 0.0
-    ) -> Training:
+        def documents(batch: ProbeBatch, number: int) -> list[DocumentedUpdate]:
+            here = slice(number * step, (number + 1) * step)
+            return [documented_update(self.args, batch, rows[here]) for rows in micro]
+
+        model, start = load_model(self.model), recorder.checkpoints[0]
+        return Training(
+            model if self.lora is None else get_peft_model(model, self.lora),
+            self.rollouts,
+            recorder.checkpoints,
+            self.args.temperature,
+            start if self.args.beta else None,
+            documents,
+        )
+
+    def _micro_batches(self, passes: Sequence[Sequence[tuple[int, ...]]], last: bool) -> list[Ints]:
+        """Return the rollouts of each backward pass, as they must be by what the model read.
+
+        Args:
+            passes: the rows of each backward pass.
+            last: whether of equal rollouts the last one is taken first.
+        """
+        parts, found = self.args.steps_per_generation, []
+        for start in range(0, len(passes), parts):
+            waiting = defaultdict(list)
+            for number, one in enumerate(self.rollouts):
+                waiting[_key((*one.prompt_ids, *one.completion_ids))].append(number)
+            here = passes[start : start + parts]
+            taken = [[waiting[row].pop(-last) for row in one if waiting[row]] for one in here]
+            if len(here) == parts and any(waiting.values()):
+                # Some were read twice, others not at all: those ought to have been.
+                found += np.split(np.arange(len(self.rollouts)), parts)
+            else:
+                found += [np.array(one, np.int64) for one in taken]
+        return found
+
+    def _designed(self) -> _Recorder:
+        """Train on designed groups, as many as a generation has."""
+        args, known = self.args, WORLDS if self.case == ALL_WORLDS else FEW
+        count = args.generation_batch_size // args.num_generations
+        worlds = list(known[:count])
+        for n in range(len(known), count):
+            again = known[n % len(known)]
+            worlds.append(again._replace(name=f"{again.name} {n}"))
+        self.rollouts = designed_rollouts(args.seed, args.num_generations, worlds)
         waiting: defaultdict[str, list[ProbeRollout]] = defaultdict(list)
-        for rollout in rollouts:
+        for rollout in self.rollouts:
             waiting[rollout.group].append(rollout)
+        by_text = {world.name for world in worlds if not world.rewards}
 
         def roll_out(prompts: Sequence[str], trainer: Any) -> dict[str, list[Any]]:
             played = [waiting[prompt].pop(0) for prompt in prompts]
@@ -125,44 +218,38 @@ class _Run:
                 "designed": [one.reward for one in played],
             }
 
-        def paid(completion_ids: Any, **fields: Any) -> list[float | None]:
-            every = zip(fields["prompts"], completion_ids, fields["designed"], strict=True)
-            return [text_reward(ids) if name in TEXT else reward for name, ids, reward in every]
+        def paid(completion_ids: Any, **given: Any) -> list[float | None]:
+            every = zip(given["prompts"], completion_ids, given["designed"], strict=True)
+            return [text_reward(ids) if name in by_text else reward for name, ids, reward in every]
 
-        more = {"num_iterations": steps, "beta": beta, "max_steps": steps}
-        checkpoints = self._train(list(waiting), paid, more, roll_out)
-        reference = checkpoints[0] if beta else None
-        return Training(load_model(self.model), rollouts, checkpoints, reference=reference)
+        return self._train(list(waiting), paid, roll_out)
 
-    def _sampled(self) -> Training:
+    def _sampled(self) -> _Recorder:
         """Let the trainer sample, and pay for what it wrote."""
-        tokenizer = AutoTokenizer.from_pretrained(self.model)
-        rollouts: list[ProbeRollout] = []
+        tokenizer, args = AutoTokenizer.from_pretrained(self.model), self.args
 
         def paid(prompts: Sequence[str], completion_ids: Any, **_: Any) -> list[float | None]:
             for prompt, ids in zip(prompts, completion_ids, strict=True):
                 read, reward = tuple(tokenizer(prompt)["input_ids"]), text_reward(ids)
-                rollouts.append(ProbeRollout(read, tuple(ids), (1,) * len(ids), reward, prompt))
-            return [one.reward for one in rollouts[-len(prompts) :]]
+                one = ProbeRollout(read, tuple(ids), (1,) * len(ids), reward, prompt)
+                self.rollouts.append(one)
+            return [one.reward for one in self.rollouts[-len(prompts) :]]
 
-        prompts = [f"Question {number}:" for number in range(4)]
-        checkpoints = self._train(prompts, paid, {"max_completion_length": 6, "max_steps": 1})
-        return Training(load_model(self.model), rollouts, checkpoints)
+        count = args.generation_batch_size // args.num_generations
+        return self._train([f"Question {number}:" for number in range(count)], paid)
 
-    def _train(
-        self, prompts: Sequence[str], paid: Rewards, more: dict[str, Any], roll_out: Any = None
-    ) -> list[Checkpoint]:
-        recorder, model = _Recorder(), str(self.model)
-        batch = {"gradient_accumulation_steps": len(prompts) * _GROUP // 8, "seed": self.seed}
-        given = {**_SETTINGS, **batch, **more, **self.settings}
-        trainer = GRPOTrainer(
-            model=model,
-            reward_funcs=paid,
-            args=GRPOConfig(str(self.folder / "out"), **given),
-            train_dataset=Dataset.from_dict({"prompt": list(prompts)}),
-            processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
-            rollout_func=roll_out,
-            callbacks=[recorder],
-        )
+    def _train(self, prompts: Sequence[str], paid: Rewards, roll_out: Any = None) -> _Recorder:
+        recorder, model = _Recorder(self.args.adam_beta1), str(self.model)
+        with refusals_named():
+            trainer = GRPOTrainer(
+                model=model,
+                reward_funcs=paid,
+                args=self.args,
+                train_dataset=Dataset.from_dict({"prompt": list(prompts)}),
+                processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
+                rollout_func=roll_out,
+                callbacks=[recorder],
+                peft_config=self.lora,
+            )
         trainer.train()
-        return recorder.checkpoints
+        return recorder

@@ -1,8 +1,10 @@
 """Verdicts: what a trainer was found to do, in a sentence, with the size of the harm."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from tokengym.envs.core.errors import OptionError
 
 
 class VerdictKind(StrEnum):
@@ -25,6 +27,7 @@ class ProbeVerdict:
         name: the fault's or the hypothesis's short name; empty where none was found.
         off: share of the update that is not as it should be.
         notes: what else is worth knowing.
+        biases: short names of what was chosen, for `--accept`; only of `CHOICE`.
     """
 
     kind: VerdictKind
@@ -32,10 +35,17 @@ class ProbeVerdict:
     name: str = ""
     off: float = 0.0
     notes: tuple[str, ...] = ()
+    biases: tuple[str, ...] = ()
+
+    @property
+    def accepted_as(self) -> set[str]:
+        """What an acceptance must name: the biases, or the fault."""
+        return {*self.biases} or {self.name}
 
     def __str__(self) -> str:
         """The verdict as a sentence."""
-        return "; ".join((f"{self.kind}: {self.sentence}", *self.notes))
+        chosen = f"{', '.join(self.biases)}: " if self.biases else ""
+        return "; ".join((f"{self.kind}: {chosen}{self.sentence}", *self.notes))
 
 
 def percent(share: float) -> str:
@@ -76,3 +86,30 @@ def worst(verdicts: Sequence[ProbeVerdict]) -> ProbeVerdict:
         VerdictKind.FOLLOWS,
     )
     return min(verdicts, key=lambda verdict: (order.index(verdict.kind), -verdict.off))
+
+
+def exit_status(verdicts: Iterable[ProbeVerdict], accept: Sequence[str] = ()) -> int:
+    """Return 0 if all follow or are accepted, 1 if one is wrong, 3 if one is none of these.
+
+    Args:
+        verdicts: of one command.
+        accept: each a kind and the names that it may have, as `biased by choice: length`.
+
+    Raises:
+        OptionError: if one of `accept` names nothing.
+    """
+    allowed: dict[str, set[str]] = {VerdictKind.CHOICE: set(), VerdictKind.WRONG: set()}
+    for text in accept:
+        kind, _, names = text.partition(": ")
+        if kind not in allowed or not names.strip():
+            raise OptionError(
+                f"--accept takes 'biased by choice: NAME' or 'wrong: NAME', got {text!r}"
+            )
+        allowed[kind] |= {name.strip() for name in names.split(",")}
+    open_kinds = {
+        one.kind
+        for one in verdicts
+        if one.kind is not VerdictKind.FOLLOWS
+        and not one.accepted_as <= allowed.get(one.kind, set())
+    }
+    return 1 if VerdictKind.WRONG in open_kinds else 3 if open_kinds else 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from tokengym.agents.probe.policy import PAD, Checkpoint
+from tokengym.agents.probe.policy import END, PAD, Checkpoint
 from tokengym.agents.probe.rollouts import ProbeRollout
 
 
@@ -27,7 +27,7 @@ class Settings:
     fault: str = ""
 
 
-def _advantages(rollouts: Sequence[ProbeRollout], s: Settings) -> torch.Tensor:
+def advantages_of(rollouts: Sequence[ProbeRollout], s: Settings) -> torch.Tensor:
     rewards = torch.tensor([r.reward for r in rollouts], dtype=torch.float64)
     n, count = len(rollouts), len({r.group for r in rollouts})
     size = n // count
@@ -55,6 +55,8 @@ def _advantages(rollouts: Sequence[ProbeRollout], s: Settings) -> torch.Tensor:
         advantages = -advantages
     if s.fault == "negatives dropped":
         advantages = advantages.clamp(min=0)
+    if s.fault == "clipped advantages":
+        advantages = advantages.clamp(-0.7, 0.7)
     if s.fault == "absolute advantages":
         advantages = advantages.abs()
     return advantages.float()
@@ -83,7 +85,13 @@ def _batch(
         mask[n, before:end] = torch.tensor(own)
         if s.fault == "padding trained":
             mask[n, end:] = 1
-    if s.fault == "mask late":
+        if s.fault == "first token":
+            mask[n, before] = 0
+        if s.fault == "every third rollout" and n % 3 == 2:
+            mask[n] = 0
+        if s.fault == "half batch" and n >= len(rollouts) // 2:
+            mask[n] = 0
+    if s.fault in ("mask late", "frozen late mask"):
         mask = mask.roll(1, 1)
         mask[:, 0] = 0
     if s.fault == "mask early":
@@ -114,6 +122,8 @@ class PlainTrainer:
 
     def __init__(self, model: torch.nn.Module, settings: Settings) -> None:
         self.model, self.settings = model, settings
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(not ("frozen" in settings.fault and "layers.0" in name))
         kinds = {"sgd": torch.optim.SGD, "momentum": torch.optim.SGD, "adamw": torch.optim.AdamW}
         options = {"momentum": 0.9} if settings.optimizer == "momentum" else {}
         decay = 0.05 if settings.fault == "weight decay" else 0.0
@@ -148,7 +158,7 @@ class PlainTrainer:
         """
         s = self.settings
         rows = list(range(len(rollouts))) if rows is None else list(rows)
-        advantages = _advantages(rollouts, s)
+        advantages = advantages_of(rollouts, s)
         size = s.micro_batch or len(rows)
         self.optimizer.zero_grad()
         for start in range(0, len(rows), size):
@@ -182,6 +192,12 @@ class PlainTrainer:
         if s.fault == "entropy bonus":
             each = each + 0.05 * entropy
         each = each * mask
+        if s.fault == "end twice":
+            final = torch.tensor([rollouts[n].completion_ids[-1] == END for n in rows])
+            last = mask.flip(1).cumsum(1).flip(1) == 1
+            each = each * (1 + (last * mask * final[:, None]))
+        if s.fault == "discounted":
+            each = each * 0.5 ** (mask.cumsum(1) - 1).clamp(min=0)
         if s.weighting == "own mean":
             total = (each.sum(1) / mask.sum(1)).sum()
         elif s.weighting == "micro mean":

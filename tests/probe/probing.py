@@ -8,7 +8,8 @@ import torch
 
 from tests.probe.plain_trainer import PlainTrainer, Settings, logprobs
 from tokengym.agents.probe.batch import ProbeBatch
-from tokengym.agents.probe.judge import Claims, judge
+from tokengym.agents.probe.documented import DocumentedUpdate
+from tokengym.agents.probe.judge import judge
 from tokengym.agents.probe.policy import Checkpoint, tiny_model
 from tokengym.agents.probe.rollouts import ProbeRollout
 from tokengym.agents.probe.scores import ScoreTable, draw_coordinates, score_table
@@ -23,11 +24,14 @@ FEW = tuple(one for one in WORLDS if one.name in {"spread", "lengths", "two turn
 
 
 @lru_cache(maxsize=4)
-def first_table(seed: int, few: bool, temperature: float, left: bool) -> ScoreTable:
+def first_table(
+    seed: int, few: bool, temperature: float, left: bool, padding: bool = False
+) -> ScoreTable:
     """Score a batch of designed rollouts at the first weights, for trainers that start there."""
     model = tiny_model(seed)
     rollouts, at = batch_of(seed, few), dict(model.named_parameters())
-    return score_table(model, at, rollouts, places(), temperature=temperature, left_padding=left)
+    of_padding = {"left_padding": left, "padding": padding}
+    return score_table(model, at, rollouts, places(), temperature=temperature, **of_padding)
 
 
 def batch_of(seed: int, few: bool = False) -> list[ProbeRollout]:
@@ -39,7 +43,10 @@ def places() -> dict[str, Ints]:
 
 
 def probe(
-    settings: Settings, seed: int = 0, claims: Claims | None = None, few: bool = False
+    settings: Settings,
+    seed: int = 0,
+    said: Sequence[DocumentedUpdate] = (),
+    few: bool = False,
 ) -> ProbeVerdict:
     """Judge the first update of a trainer."""
     rollouts, own = batch_of(seed, few), settings.temperature
@@ -48,8 +55,8 @@ def probe(
     return judge(
         ProbeBatch(rollouts, table, table.logprob_K),
         update(before, after, places()),
-        claims,
-        lambda temperature, left: first_table(seed, few, temperature or own, left),
+        said,
+        lambda temperature, *padded: first_table(seed, few, temperature or own, *padded),
     )
 
 

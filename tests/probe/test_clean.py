@@ -40,7 +40,7 @@ def test_groups_of_two_and_eight_follow(seed: int) -> None:
 def test_a_small_learning_rate_cannot_be_judged(seed: int) -> None:
     verdict = probe(Settings(rate=1e-6), seed, few=True)
     assert verdict.kind is VerdictKind.UNKNOWN
-    assert "use a learning rate" in str(verdict)
+    assert "raise the learning rate of this step at least" in str(verdict)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -49,12 +49,3 @@ def test_second_updates_of_a_batch_follow(seed: int) -> None:
     for clip in (None, 0.2):
         verdicts = probe_steps(Settings(rate=0.1, clip=clip), rollouts, seed)
         assert {one.kind for one in verdicts} == {VerdictKind.FOLLOWS}, verdicts
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_two_steps_on_halves_of_a_batch_follow(seed: int) -> None:
-    rollouts = batch_of(seed, few=True)
-    half = len(rollouts) // 2
-    rows = [range(half), range(half, 2 * half)]
-    verdicts = probe_steps(Settings(rate=0.1), rollouts, seed, rows)
-    assert {one.kind for one in verdicts} == {VerdictKind.FOLLOWS}, verdicts

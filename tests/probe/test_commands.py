@@ -1,17 +1,21 @@
 """The commands, on files as trainers elsewhere write them."""
 
 import json
+import pickle
 import re
 import shlex
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 from typer.testing import CliRunner
 
+from tests.probe import plain_trainer
 from tests.probe.plain_trainer import PlainTrainer, Settings
 from tokengym.agents.cli.probe import probe
 from tokengym.agents.probe.policy import load_model
@@ -78,12 +82,14 @@ def test_a_fault_of_one_seed_is_suspect(exported: Path, second: Path) -> None:
     one, other = (
         options(folder, trained(folder, late, "late.safetensors")) for folder in (exported, second)
     )
-    assert said("read", *one).startswith("suspect: the mask is one token late")
+    assert said("read", *one, status=3).startswith("suspect: the mask is one token late")
     with pytest.raises(OptionError, match="must be of two seeds"):
         said("read", *one, *one)
     both = said("read", *one, *other, status=1)
     assert both.startswith("wrong: the mask is one token late")
     assert "tokengym probe read --before" in both
+    said("read", *one, *other, "--accept", "wrong: mask late")
+    said("read", *one, *other, "--accept", "wrong: sign", status=1)
 
 
 @pytest.mark.nightly
@@ -92,7 +98,7 @@ def test_what_reproduces_a_verdict_has_every_option_and_is_quoted(exported: Path
     shutil.copytree(exported, named)
     late = trained(named, Settings(fault="mask late", temperature=0.9), "late.safetensors")
     asked = ["read", *options(named, late), "--model", named / "model", "--temperature", 0.9]
-    (_, _, line) = said(*asked).partition("to confirm it: ")
+    (_, _, line) = said(*asked, status=3).partition("to confirm it: ")
     again = shlex.split(line.partition(" and the same options")[0])
     assert again == ["tokengym", "probe", *map(str, asked)]
 
@@ -100,16 +106,37 @@ def test_what_reproduces_a_verdict_has_every_option_and_is_quoted(exported: Path
 @pytest.mark.nightly
 def test_adam_is_read_off_its_moments_or_not_at_all(second: Path) -> None:
     adam = Settings(optimizer="adamw", rate=1e-3)
-    output = said("read", *options(second, trained(second, adam, "bare.safetensors")))
+    bare = trained(second, adam, "bare.safetensors")
+    output = said("read", *options(second, bare), status=3)
     assert output.startswith("cannot say: most weights moved as far as any, as by Adam")
     output = said("read", *options(second, trained(second, adam, "kept.safetensors")))
     assert output.startswith("follows: centred by group, summed over tokens")
 
 
 @pytest.mark.nightly
+def test_momentum_is_read_off_its_buffers(second: Path, tmp_path: Path) -> None:
+    model = load_model(second / "model").float()
+    trainer = PlainTrainer(model, Settings(optimizer="momentum", rate=0.05))
+    rollouts = read_rollouts(second / "rollouts.jsonl")
+    for name in ("first", "second"):
+        trainer.step(rollouts)
+        (tmp_path / name).mkdir()
+        save_file(trainer.checkpoint().weights, tmp_path / name / "model.safetensors")
+        torch.save(trainer.optimizer.state_dict(), tmp_path / name / "optimizer.pt")
+        if name == "first":
+            rows = [replace(one, logprobs=None) for one in rollouts]
+            write_rollouts(tmp_path / "rollouts.jsonl", rows)
+    asked = ["read", "--before", tmp_path / "first", "--after", tmp_path / "second"]
+    asked += ["--rollouts", tmp_path / "rollouts.jsonl", "--model", second / "model"]
+    assert said(*asked).startswith("follows: centred by group, summed over tokens")
+    (tmp_path / "second" / "optimizer.pt").unlink()
+    assert "momentum of earlier steps" in said(*asked, status=3)
+
+
+@pytest.mark.nightly
 def test_bfloat16_is_never_called_wrong(exported: Path) -> None:
     after = trained(exported, Settings(rate=0.01, fault="sign"), "bf16.safetensors")
-    output = said("read", *options(exported, after))
+    output = said("read", *options(exported, after), status=3)
     assert re.match(r"cannot say: rounding .*; save float32 checkpoints", output)
 
 
@@ -123,10 +150,89 @@ def test_logs_alone_tell_the_estimator(tmp_path: Path) -> None:
     assert said("sent", tmp_path / "r.jsonl").startswith("follows: centred by group")
     zeros = [replace(row, advantages=(0.0, 0.0)) for row in rows]
     write_rollouts(tmp_path / "r.jsonl", zeros)
-    assert "all advantages are 0, though rewards differ" in said("sent", tmp_path / "r.jsonl")
+    output = said("sent", tmp_path / "r.jsonl", status=1)
+    assert output.startswith("wrong: all advantages are 0, though rewards differ")
     other = [replace(row, advantages=(n**3, n**3)) for n, row in enumerate(rows)]
     write_rollouts(tmp_path / "r.jsonl", other)
-    assert said("sent", tmp_path / "r.jsonl").startswith("suspect: no estimator known here")
+    output = said("sent", tmp_path / "r.jsonl", status=1)
+    assert output.startswith("wrong: no estimator known here gives these advantages")
+    assert "nearest: " in output
+
+
+SHORT, LONG = (1, 1), (1, 1, 1, 1)
+
+
+def logged(change: Callable[[float], float], rewards: Sequence[float]) -> list[ProbeRollout]:
+    """Return a group that logs what is made of its centred rewards."""
+    mean = sum(rewards) / len(rewards)
+    return [
+        ProbeRollout((1,), (5, 6), SHORT, reward, "a", (change(reward - mean),) * 2)
+        for reward in rewards
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda centred: -centred, "the sign is wrong: rewards are minimised"),
+        (lambda centred: max(centred, 0.0), "negative advantages are dropped"),
+        (abs, "advantages lose their sign"),
+    ],
+)
+def test_logged_advantages_are_wrong_by_name(
+    change: Callable[[float], float], named: str, tmp_path: Path
+) -> None:
+    write_rollouts(tmp_path / "r.jsonl", logged(change, (0.0, 0.5, 1.0, 0.2)))
+    assert said("sent", tmp_path / "r.jsonl", status=1).startswith(f"wrong: {named}")
+
+
+def test_choices_end_with_three_unless_accepted(tmp_path: Path) -> None:
+    rewards = (0.0, 0.5, 1.0, 0.2)
+    deviation = float(np.std(rewards, ddof=1))
+    write_rollouts(tmp_path / "r.jsonl", logged(lambda centred: centred / deviation, rewards * 2))
+    rows = [
+        replace(one, group=str(n // 4)) for n, one in enumerate(read_rollouts(tmp_path / "r.jsonl"))
+    ]
+    rows[4:] = [replace(one, reward=3 * one.reward) for one in rows[4:]]
+    write_rollouts(tmp_path / "r.jsonl", rows)
+    command = ["sent", tmp_path / "r.jsonl"]
+    assert said(*command, status=3).startswith("biased by choice: standardised: ")
+    said(*command, "--accept", "biased by choice: length, standardised")
+    said(*command, "--accept", "biased by choice: length", status=3)
+    for text in ("standardised", "suspect: standardised", "wrong: ", "follows: it"):
+        with pytest.raises(OptionError, match="--accept takes 'biased by choice: NAME'"):
+            said(*command, "--accept", text)
+
+
+@pytest.mark.nightly
+def test_an_update_by_advantages_that_turned_is_wrong(exported: Path, second: Path) -> None:
+    asked: list[object] = []
+    for folder in (exported, second):
+        after = trained(folder, Settings(fault="sign"), "turned.safetensors")
+        rows = read_rollouts(folder / "rollouts.jsonl")
+        groups = {row.group: [one.reward for one in rows if one.group == row.group] for row in rows}
+        turned = [
+            replace(row, advantages=(np.mean(groups[row.group]) - row.reward,) * len(row.mask))
+            for row in rows
+        ]
+        write_rollouts(folder / "turned.jsonl", turned)
+        asked += ["--before", folder / "model", "--after", after]
+        asked += ["--rollouts", folder / "turned.jsonl"]
+    assert said("read", *asked, status=1).startswith("wrong: the sign is wrong")
+
+
+@pytest.mark.nightly
+def test_an_unknown_estimator_that_is_logged_is_what_is_wrong(exported: Path) -> None:
+    after = trained(exported, Settings(fault="shuffled"), "shuffled.safetensors")
+    rows = read_rollouts(exported / "rollouts.jsonl")
+    values = plain_trainer.advantages_of(rows, Settings(fault="shuffled")).tolist()
+    pairs = zip(rows, values, strict=True)
+    logs = [replace(row, advantages=(value,) * len(row.mask)) for row, value in pairs]
+    write_rollouts(exported / "logged.jsonl", logs)
+    command = ["--before", exported / "model", "--after", after]
+    output = said("read", *command, "--rollouts", exported / "logged.jsonl", status=3)
+    text = "suspect: the logged advantages are trained, which no estimator gives from the rewards"
+    assert output.startswith(text)
 
 
 def test_bad_input_names_the_rule(exported: Path, tmp_path: Path) -> None:
@@ -149,8 +255,11 @@ ROW = {"prompt_ids": [1], "completion_ids": [2, 3], "mask": [1, 0], "reward": 0,
         ({"mask": None}, "a rollout needs .* mask is missing"),
         ({"mask": [2, 0]}, r"line 1: mask must hold 0 and 1, got \[0, 2\]"),
         ({"mask": [0.5, 0]}, r"mask\.0: "),
-        ({"advantages": [float("nan"), 0]}, "advantages must be finite, got nan"),
+        ({"advantages": [float("nan"), 0]}, r"advantages must lie within 1e\+30 of 0, got nan"),
         ({"logprobs": [-1, None]}, r"logprobs\.1: "),
+        ({"logprobs": [-1, 0.2]}, "logprobs must be at most 0, got 0.2"),
+        ({"reward": 1e308}, r"reward must lie within 1e\+30 of 0, got 1e\+308"),
+        ({"turn_rewards": [float("inf")]}, r"turn_rewards must lie within 1e\+30 of 0, got inf"),
         ({"prompt_ids": "abc"}, "prompt_ids: "),
         ({"prompt_ids": [-1]}, "token ids must be at least 0, got -1"),
     ],
@@ -162,6 +271,82 @@ def test_a_damaged_rollout_is_refused_by_line_and_field(
     rows.write_text(json.dumps({**ROW, **changed}) + "\n")
     with pytest.raises(DataError, match=reason):
         read_rollouts(rows)
+
+
+def damaged(name: str, weights: dict[str, torch.Tensor], folder: Path) -> Path:
+    """Write a checkpoint with a fault, and return what to read."""
+    one = next(iter(weights))
+    if name == "integers.pt":
+        weights[one] = weights[one].long()
+    if name == "nan.pt":
+        weights[one][0, 0] = float("nan")
+    if name == "infinite.safetensors":
+        weights[one][0, 0] = float("inf")
+    if name == "shape.pt":
+        weights[one] = weights[one][1:]
+    file = folder / name
+    if name.endswith(".safetensors"):
+        save_file(weights, file)
+    else:
+        torch.save(weights, file)
+    if name.startswith("truncated"):
+        file.write_bytes(file.read_bytes()[:1000])
+    if name == "pickled.pt":
+        file.write_bytes(pickle.dumps({"weights": Path("x")}))
+    if name == "empty.safetensors":
+        file.write_bytes(b"")
+    if name == "list.pt":
+        torch.save([1, 2], file)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("integers.pt", r"integers\.pt: model.* must hold floating-point numbers, got torch.int64"),
+        ("nan.pt", r"nan\.pt: model.* must hold finite numbers"),
+        ("infinite.safetensors", r"infinite\.safetensors: model.* must hold finite numbers"),
+        ("truncated.pt", r"truncated\.pt must hold weights by name, and cannot be read: "),
+        ("truncated.safetensors", r"truncated\.safetensors must hold weights by name, and "),
+        ("empty.safetensors", r"empty\.safetensors must hold weights by name, and cannot"),
+        ("pickled.pt", r"pickled\.pt must hold weights by name, and cannot be read: "),
+        ("list.pt", r"list\.pt must hold weights by name, and cannot be read: "),
+        ("shape.pt", r"must keep its shape, got \(1024, 32\) and \(1023, 32\)"),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused_by_name(
+    name: str, reason: str, exported: Path, tmp_path: Path
+) -> None:
+    weights = load_model(exported / "model").state_dict()
+    weights = {n: value.clone() for n, value in weights.items() if n != "lm_head.weight"}
+    with pytest.raises(DataError, match=reason):
+        said("read", *options(exported, damaged(name, weights, tmp_path)))
+
+
+@pytest.mark.parametrize("damage", [b"junk", pickle.dumps([1]), b""])
+def test_a_damaged_optimizer_is_refused_by_name(
+    damage: bytes, exported: Path, tmp_path: Path
+) -> None:
+    after = tmp_path / "after"
+    shutil.copytree(exported / "model", after)
+    (after / "optimizer.pt").write_bytes(damage)
+    with pytest.raises(DataError, match=r"optimizer\.pt must hold the state of an optimizer"):
+        said("read", *options(exported, after))
+
+
+def test_a_damaged_model_is_refused_by_name(exported: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(exported / "model", model)
+    (model / "config.json").write_text("{")
+    with pytest.raises(DataError, match=r"model must hold a model of transformers, and cannot"):
+        said("read", *options(exported, model), "--model", model)
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "0", "-1"])
+def test_a_temperature_is_a_finite_number(value: str, exported: Path) -> None:
+    command = ["read", *options(exported, exported / "model"), "--temperature", value]
+    with pytest.raises(OptionError, match="--temperature must be from"):
+        said(*command)
 
 
 def test_rollouts_are_read_as_trainers_write_them(tmp_path: Path) -> None:

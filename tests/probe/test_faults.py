@@ -8,9 +8,9 @@ import pytest
 from tests.probe.plain_trainer import Settings
 from tests.probe.probing import batch_of, first_table, places, probe, probe_steps, trained
 from tokengym.agents.probe.batch import ProbeBatch
-from tokengym.agents.probe.estimators import RARE, expected_cosine
+from tokengym.agents.probe.documented import DocumentedUpdate, Part
+from tokengym.agents.probe.estimators import RARE, expected_cosine, independent
 from tokengym.agents.probe.fit import Fit
-from tokengym.agents.probe.judge import Claims
 from tokengym.agents.probe.update import update
 from tokengym.agents.probe.verdict import ProbeVerdict, VerdictKind
 
@@ -35,6 +35,17 @@ BY_NAME = {
     "shuffled": "",
 }
 """Faults of a first update, and the names they are found under; empty if found without a name."""
+
+
+def documented(seed: int, bias: str = "") -> DocumentedUpdate:
+    """Return an update that is documented to be centred and summed."""
+    rollouts = batch_of(seed)
+    table = first_table(seed, False, 1.0, False)
+    batch = ProbeBatch(rollouts, table, table.logprob_K)
+    due_K = next(independent(batch, batch.rewards_N, batch.groups_N)).advantages_K * batch.own_K
+    nothing_P = np.zeros(len(table.layer_P))
+    parts = [Part("centred", "scale"), Part("summed", "loss", bias)]
+    return DocumentedUpdate(parts, due_K, 0 * due_K, nothing_P)
 
 
 def judged(fault: str, seed: int) -> ProbeVerdict:
@@ -64,21 +75,60 @@ def test_a_temperature_that_the_gradient_forgets_is_found() -> None:
 
 
 def test_a_setting_that_is_ignored_is_found() -> None:
-    claims = Claims(asked=("centred by group",))
-    verdict = probe(Settings(fault="ignored setting"), claims=claims)
+    said = [documented(0)]
+    verdict = probe(Settings(), said=said)
+    assert (verdict.kind, verdict.biases) == (VerdictKind.FOLLOWS, ())
+    assert verdict.sentence.startswith("centred, summed, as scale and loss document")
+    verdict = probe(Settings(fault="ignored setting"), said=said)
     assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, "ignored setting")
-    assert "trained standardised by group (ddof 1, eps 0.0001)" in verdict.sentence
+    assert "centred, summed is documented, trained is standardised by group" in verdict.sentence
+
+
+def test_documented_biases_are_choices_that_can_be_accepted() -> None:
+    verdict = probe(Settings(), said=[documented(0, "length")])
+    assert (verdict.kind, verdict.biases) == (VerdictKind.CHOICE, ("length",))
+    assert str(verdict).startswith("biased by choice: length: centred, summed, as loss documents")
 
 
 @pytest.mark.nightly
-def test_averages_by_micro_batch_are_a_choice_only_where_documented() -> None:
-    settings = Settings(weighting="micro mean", micro_batch=8)
-    verdict = probe(settings)
-    assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, "micro-batches")
-    documented = Claims({"token mean of micro-batches": "loss_type='bnpo'"})
-    verdict = probe(settings, claims=documented)
-    assert verdict.kind is VerdictKind.CHOICE
-    assert "as loss_type='bnpo' documents" in str(verdict)
+def test_layers_that_did_not_move_are_named() -> None:
+    rollouts = batch_of(0, few=True)
+    (verdict,) = probe_steps(Settings(fault="frozen"), rollouts, rows=[None])
+    assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, "frozen layers")
+    assert verdict.sentence.startswith("11 of 24 parameters did not move, model.layers.0.self_attn")
+    assert "the others: follows: centred by group" in str(verdict)
+    (verdict,) = probe_steps(Settings(fault="frozen late mask"), rollouts, rows=[None])
+    assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, "mask late")
+    assert "11 of 24 parameters did not move" in str(verdict)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("fault", "name", "said"),
+    [
+        ("half batch", "rollouts left out", "only one micro-batch of two counts: the second half"),
+        (
+            "every third rollout",
+            "rollouts left out",
+            "rollouts, numbers 3, 6, 18, 21, 24, 27, ...: each of them is not",
+        ),
+        ("first token", "first token", "the first token of a reply is not trained"),
+        ("end twice", "token weights", "the end token counts 2 times"),
+        ("clipped advantages", "", "rollout 44 (group 'rare', reward 5) counts 0.19 times"),
+        ("discounted", "", "weight by place in the completion, relative to what is due: 1, 0.5, "),
+    ],
+)
+def test_differences_are_described_in_a_trainer_s_terms(fault: str, name: str, said: str) -> None:
+    verdict = probe(Settings(fault=fault))
+    assert (verdict.kind, verdict.name) == (VerdictKind.WRONG, name), verdict
+    assert said in str(verdict)
+
+
+@pytest.mark.nightly
+def test_averages_by_micro_batch_are_a_choice() -> None:
+    verdict = probe(Settings(weighting="micro mean", micro_batch=8))
+    assert (verdict.kind, verdict.biases) == (VerdictKind.CHOICE, ("micro-batches",))
+    assert "token mean of micro-batches of 8" in verdict.sentence
 
 
 @pytest.mark.nightly
@@ -96,15 +146,6 @@ def test_the_sign_of_a_kl_penalty_is_found() -> None:
     _, second = probe_steps(settings, batch_of(0, few=True))
     assert second.kind is VerdictKind.WRONG
     assert second.name == "sign of: with a KL penalty to the reference"
-
-
-@pytest.mark.nightly
-def test_rollouts_that_no_step_sees_are_found() -> None:
-    rollouts = batch_of(0, few=True)
-    rows = [range(4), range(4, 8)]
-    *steps, missing = probe_steps(Settings(rate=0.3), rollouts, rows=rows)
-    assert {step.kind for step in steps} == {VerdictKind.FOLLOWS}
-    assert missing.sentence == "4 of 12 rollouts are in no step of the batch"
 
 
 def test_choices_are_named_with_their_constants() -> None:

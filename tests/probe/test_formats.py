@@ -57,6 +57,14 @@ def test_nemo_rl_s_lines_are_read_as_they_are(tmp_path: Path) -> None:
         read_rollouts(file)
 
 
+def test_a_batch_that_verl_s_code_made_is_judged() -> None:
+    """`tests/neighbours/test_verl.py` writes the file, and compares it with verl's."""
+    verdict = judge_sent(rollouts := read_rollouts(Path(__file__).with_name("verl.jsonl")))
+    assert len(rollouts) == 8
+    assert (verdict.kind, verdict.biases) == (VerdictKind.CHOICE, ("standardised",))
+    assert verdict.name.startswith("standardised by group (ddof 1, eps ")
+
+
 def test_the_hook_for_verl_writes_what_is_read(tmp_path: Path) -> None:
     (hook,) = (block for block in blocks(PAGE) if block.name == "verl_hook.py")
     (tmp_path / "verl_hook.py").write_text(hook.text)
