@@ -1,6 +1,7 @@
 """Worlds as agent loops of verl: the same episodes, token for token, without a GPU or a server."""
 
 import asyncio
+import runpy
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -11,15 +12,22 @@ import pytest
 pytest.importorskip("verl", reason="needs the extra `verl`")
 
 import hydra
+import numpy as np
+import torch
 from omegaconf import OmegaConf
 from transformers import AutoTokenizer
+from verl import DataProto
 from verl.experimental.agent_loop.agent_loop import DictConfigWrap, ToolListWrap
+from verl.trainer.ppo.core_algos import AdvantageEstimator
+from verl.trainer.ppo.ray_trainer import compute_advantage
 from verl.utils.dataset.rl_dataset import RLHFDataset
 from verl.workers.rollout.replica import TokenOutput
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, blocks
 from tests.neighbours.reference import WORLDS, play_own, task_of
 from tokengym.agents.adapters.rows import task_rows
+from tokengym.agents.probe.rollouts import read_rollouts
+from tokengym.agents.probe.sent import judge_sent
 from tokengym.agents.rollouts.formats import write_rows
 from tokengym.agents.tinker.codec import codec_named
 from tokengym.agents.toy_model import MODEL_DIR
@@ -150,3 +158,48 @@ def test_rows_are_read_by_verls_data_set(tmp_path: Path) -> None:
     data = RLHFDataset(str(path), tokenizer, config)
     assert len(data) == 3
     assert (data[1]["agent_name"], data[1]["extra_info"]["index"]) == ("tokengym", 1)
+
+
+def exported(folder: Path, normed: bool) -> Path:
+    """Write a batch whose advantages verl's trainer computes, by the exporter of docs/probe.md."""
+    (hook,) = (
+        block for block in blocks(ROOT / "docs" / "probe.md") if block.name == "verl_hook.py"
+    )
+    (folder / "verl_hook.py").write_text(hook.text)
+    own = torch.tensor([[1, 0, 1, 0], [1, 1, 1, 1], [1, 1, 0, 0], [1, 1, 1, 0]] * 2)
+    prompts = torch.tensor([[0, 5, 6]] * 4 + [[7, 8, 9]] * 4)
+    there = torch.cat([(prompts > 0).long(), own.clone().index_fill_(1, torch.tensor([1]), 1)], 1)
+    rewards = torch.zeros(own.shape).index_put_(
+        (torch.arange(8), own.shape[1] - 1 - own.flip(1).argmax(1)),
+        torch.tensor([0.0, 0.2, 0.7, 1.0, 5.0, 5.6, 7.1, 8.0]),
+    )
+    made = {
+        "prompts": prompts,
+        "responses": torch.arange(10, 42).reshape(8, 4),
+        "attention_mask": there,
+        "response_mask": own,
+        "token_level_scores": rewards,
+        "token_level_rewards": rewards,
+        "old_log_probs": own * -2.0,
+    }
+    groups = np.array(["a"] * 4 + ["b"] * 4, dtype=object)
+    data = DataProto.from_dict(tensors=made, non_tensors={"uid": groups})
+    data = compute_advantage(
+        data, AdvantageEstimator.GRPO, norm_adv_by_std_in_grpo=normed, num_repeat=4
+    )
+    runpy.run_path(str(folder / "verl_hook.py"))["write_batch"](folder / "verl.jsonl", data)
+    return folder / "verl.jsonl"
+
+
+def test_a_batch_of_verl_is_judged_by_its_own_advantages(tmp_path: Path) -> None:
+    for normed, kind, name in (
+        (True, "biased by choice", "standardised by group (ddof 1, eps 0)"),
+        (False, "follows", "centred by group"),
+    ):
+        folder = tmp_path / str(normed)
+        folder.mkdir()
+        file = exported(folder, normed)
+        verdict = judge_sent(read_rollouts(file))
+        assert (verdict.kind, verdict.name) == (kind, name)
+    kept = ROOT / "tests" / "probe" / "verl.jsonl"
+    assert kept.read_text() == (tmp_path / "True" / "verl.jsonl").read_text()
