@@ -103,7 +103,7 @@ class Predictor:
         (argued,) = re.findall(r"argues for (\w+)", text)
         stated = {"ijk".index(k): int(v) for k, v in re.findall(r"[nm]_([ijk]) = (\d+)", text)}
         found = self.spoken(LABELS.index(argued), stated)
-        return found / found.sum()
+        return np.asarray(found / found.sum())
 
     def spoken(self, argued: int, stated: Mapping[int, int]) -> Floats:
         """Return P(a challenger argues for a label and states two counts, label of the paper)."""
