@@ -62,8 +62,9 @@ def ladder_table(title: str, ladder: LevelLadder) -> Table:
     header = (RUNGS_HEADER[0], "rung (source)", *RUNGS_HEADER[3:])
     # Nor is there room for a column of a world that has no rule to break.
     told = [n for n, name in enumerate(header) if name != "breaks" or any(row[n] for row in rows)]
-    header, rows = tuple(header[n] for n in told), [tuple(row[n] for n in told) for row in rows]
-    return Table(header, rows, f"{title}, {ladder.tasks} validation Tasks", note)
+    shown = [tuple(row[n] for n in told) for row in rows]
+    names = tuple(header[n] for n in told)
+    return Table(names, shown, f"{title}, {ladder.tasks} validation Tasks", note)
 
 
 def rung_rows(ladder: LevelLadder) -> list[list[str]]:
