@@ -1,6 +1,6 @@
 """What listening to a challenger is worth where it has notes that the predictor does not see.
 
-    python -m benchmarks.hidden_notes --tasks 650 --markdown docs/worlds/disruption.md
+    python -m benchmarks.hidden_notes --tasks 200 --markdown docs/worlds/disruption.md
 
 Predictors that take different things from the challenge play test Tasks, and are scored against
 the exact posterior. `off script` is a challenger that argues for a random label and
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--tasks", type=int, default=650, help="test Tasks of each level")
+    parser.add_argument("--tasks", type=int, default=200, help="test Tasks of each level")
     parser.add_argument("--markdown", type=Path, help="a page with a block for the table")
     chosen = parser.parse_args(arguments)
     found = {level: measure(level, chosen.tasks) for level in LEVELS}
