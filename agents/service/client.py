@@ -16,7 +16,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Protocol, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 from tokengym.agents.service.config import KEY_VARIABLE, ServiceConfig
 from tokengym.agents.service.errors import ServiceDiedError, StartupError
@@ -32,29 +32,9 @@ STOP_S = 15.0
 LOG_TAIL = 2000
 
 
-class ServiceProcess(Protocol):
-    """The part of `subprocess.Popen` that a `LocalService` uses."""
-
-    pid: int
-    stdout: IO[bytes] | None
-
-    def poll(self) -> int | None:
-        """Return the exit status, negative for a signal, or None while it runs."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for the exit status; `subprocess.TimeoutExpired` after `timeout` seconds."""
-        ...
-
-    def terminate(self) -> None:
-        """Send SIGTERM."""
-
-    def kill(self) -> None:
-        """Send SIGKILL."""
-
-
 def spawn(
     arguments: Sequence[str], environment: Mapping[str, str], log: IO[bytes]
-) -> ServiceProcess:
+) -> subprocess.Popen[bytes]:
     """Start `python -m tokengym.agents.service` as a child in its own session.
 
     Args:
@@ -88,7 +68,7 @@ class LocalService:
         StartupError: from `start`, if it does not become ready; gives the reason.
     """
 
-    spawn = staticmethod(spawn)
+    spawn: Any = staticmethod(spawn)
     """Starts the child; another function, such as a fork, can take its place."""
 
     def __init__(
@@ -111,7 +91,7 @@ class LocalService:
         self.precision = ""
         self.threads = 0
         self._startup_s = startup_s
-        self._process: ServiceProcess | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
         self._tombstone: Tombstone | None = None
         self._watcher: threading.Thread | None = None
@@ -187,12 +167,12 @@ class LocalService:
             return
         raise ServiceDiedError(self._death_notice())
 
-    def _running(self) -> ServiceProcess:
+    def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             raise StartupError("the service must be started first")
         return self._process
 
-    def _ready_line(self, process: ServiceProcess) -> dict[str, Any]:
+    def _ready_line(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
         assert process.stdout is not None
         deadline = time.monotonic() + self._startup_s
         # A pipe cannot be read with a time limit on Windows: the end of the child ends the read.

@@ -12,14 +12,8 @@ import pydantic
 from aiohttp import web
 
 from tokengym.agents.service.errors import ForbiddenError, ServiceError, UnauthorizedError
-from tokengym.agents.service.http import (
-    openai_routes,
-    rest_routes,
-    sampling_routes,
-    training_routes,
-)
+from tokengym.agents.service.http import openai_routes, tinker_routes
 from tokengym.agents.service.http.chat_format import ChatFormat
-from tokengym.agents.service.http.connections import Connections
 from tokengym.agents.service.http.json_api import SERVICE, error_response, respond, unknown_route
 from tokengym.agents.service.state.service import Service
 from tokengym.loopback import foreign_site
@@ -29,22 +23,19 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 SESSION_CHECK_S = 10.0
 MAX_FAULTS = 1000
 KEY_HEADER = "X-API-Key"
-CONNECTIONS: web.AppKey[Connections] = web.AppKey("connections", Connections)
 
 log = logging.getLogger(__name__)
 
 
 def build_app(service: Service) -> web.Application:
     """Build the application; it starts and stops the service's compute thread."""
-    app = web.Application(middlewares=[_handle_errors, _check_site, _authenticate])
+    app = web.Application(middlewares=[_handle_errors, _check_access])
     app[SERVICE] = service
-    app[CONNECTIONS] = Connections()
     app[openai_routes.FORMATS] = {
         model.name: ChatFormat(model.base_model.tokenizer) for model in service.models
     }
-    for routes in (rest_routes.ROUTES, sampling_routes.ROUTES, training_routes.ROUTES):
-        for method, path, handler in routes:
-            app.router.add_route(method, f"/api/v1/{path}", partial(respond, handler))
+    for method, path, handler in tinker_routes.ROUTES:
+        app.router.add_route(method, f"/api/v1/{path}", partial(respond, handler))
     for method, path, handler in openai_routes.ROUTES:
         app.router.add_route(method, f"/v1/{path}", partial(respond, handler))
     app.router.add_route("*", "/{tail:.*}", unknown_route)
@@ -97,30 +88,18 @@ async def _handle_errors(request: web.Request, handler: Handler) -> web.StreamRe
 
 
 @web.middleware
-async def _check_site(request: web.Request, handler: Handler) -> web.StreamResponse:
-    headers, listening = request.headers, request.app[SERVICE].config.host
-    reason = foreign_site(listening, headers.get("Host"), headers.get("Origin"))
+async def _check_access(request: web.Request, handler: Handler) -> web.StreamResponse:
+    headers, config = request.headers, request.app[SERVICE].config
+    reason = foreign_site(config.host, headers.get("Host"), headers.get("Origin"))
     if reason is not None:
         raise ForbiddenError(reason)
-    return await handler(request)
-
-
-def _bearer(request: web.Request) -> str:
-    # OpenAI's clients send the key so.
-    kind, _, key = request.headers.get("Authorization", "").partition(" ")
-    return key.strip() if kind.lower() == "bearer" else ""
-
-
-@web.middleware
-async def _authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
-    expected = request.app[SERVICE].config.api_key
-    key = request.headers.get(KEY_HEADER) or _bearer(request)
+    # OpenAI's clients send the key as a bearer's.
+    kind, _, bearer = headers.get("Authorization", "").partition(" ")
+    key = headers.get(KEY_HEADER) or (bearer.strip() if kind.lower() == "bearer" else "")
     # aiohttp keeps bytes that are not UTF-8 as surrogates.
-    authentic = hmac.compare_digest(key.encode(errors="surrogateescape"), expected.encode())
-    if not authentic:
+    if not hmac.compare_digest(key.encode(errors="surrogateescape"), config.api_key.encode()):
         raise UnauthorizedError(
             f"{KEY_HEADER} must be the key this service was started with, got "
             f"{'another one' if key else 'none'}"
         )
-    with request.app[CONNECTIONS].serving(request.transport):
-        return await handler(request)
+    return await handler(request)

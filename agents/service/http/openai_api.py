@@ -61,7 +61,7 @@ class Sampling(_Part):
     stream: bool = False
     stream_options: StreamOptions | None = None
     # Time is shared among users.
-    user: str | None = None
+    user: Annotated[str | None, pydantic.Field(max_length=256)] = None
     # They change nothing here, or have to be neutral.
     store: bool | None = None
     metadata: dict[str, str] | None = None
@@ -268,78 +268,58 @@ def sampling_requests(
     return requests
 
 
-class ReplyStream:
-    """The text of one sampled sequence as it grows."""
-
-    def __init__(self, model: BaseModel, request: SampleRequest) -> None:
-        self._model = model
-        self._request = request
-        self._text = ""
-        # Tokens from `_start` on are decoded together: one alone may be half a character.
-        self._start = self._read = 0
-        self._sent = 0
-        self.tokens = 0
-
-    def grow(self, sequence: Sequence, *, ended: bool) -> str:
-        """Add new tokens; returns the text that has become certain."""
-        self.tokens = len(sequence.logprobs)
-        ids = sequence.tokens[: self.tokens].tolist()
-        if ids and ids[-1] in self._request.stop_tokens:
-            ids = ids[:-1]
-        read, whole = (
-            self._model.decode(part, special=False)
-            for part in (ids[self._start : self._read], ids[self._start :])
-        )
-        if ended or not whole.endswith("\ufffd"):
-            self._text += whole[len(read) :]
-            self._start, self._read = self._read, len(ids)
-        return self._certain(ended)
-
-    def _certain(self, ended: bool) -> str:
-        text, stops = self._text, self._request.stop_strings
-        ends = [text.find(stop) for stop in stops if stop in text]
-        # Text that may be the beginning of a stop string waits.
-        held = 0 if ended else max((len(stop) - 1 for stop in stops), default=0)
-        end = min(ends) if ends else len(text) - held
-        fresh = text[self._sent : end]
-        self._sent = max(self._sent, end)
-        return fresh
+def choice_of(
+    body: Body, model: BaseModel, request: SampleRequest, sequence: Sequence
+) -> dict[str, Any]:
+    """Return a sampled sequence as a choice of an answer."""
+    ids = sequence.tokens.tolist()
+    ended = bool(ids) and ids[-1] in request.stop_tokens
+    text = model.decode(ids[:-1] if ended else ids, special=False)
+    ends = [at for stop in request.stop_strings if (at := text.find(stop)) >= 0]
+    text = text[: min(ends, default=len(text))]
+    choice: dict[str, Any] = {
+        "finish_reason": "stop" if sequence.stopped else "length",
+        "logprobs": None,
+        "token_ids": ids,
+    }
+    if isinstance(body, ChatRequest):
+        choice["message"] = {"role": "assistant", "content": text}
+    else:
+        choice |= {"text": text, "prompt_token_ids": request.prompt.tolist()}
+    if body.logprobs is not None and body.logprobs is not False:
+        chat = isinstance(body, ChatRequest)
+        choice["logprobs"] = (_chat_logprobs if chat else _completion_logprobs)(model, sequence)
+    return choice
 
 
-def chat_logprobs(model: BaseModel, sequence: Sequence, start: int, end: int) -> dict[str, Any]:
-    """Return the log-probabilities of tokens `start` to `end` as a chat's choice has them."""
-
+def _chat_logprobs(model: BaseModel, sequence: Sequence) -> dict[str, Any]:
     def entry(token: int, logprob: float) -> dict[str, Any]:
         text = model.decode([token])
         return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
 
-    content = []
-    for place in range(start, end):
-        best = [entry(token, value) for token, value in _best(sequence, place)]
-        own = entry(sequence.tokens[place], sequence.logprobs[place])
-        content.append({**own, "top_logprobs": best})
+    own = zip(sequence.tokens, sequence.logprobs, _best(sequence), strict=True)
+    content = [
+        {**entry(token, logprob), "top_logprobs": [entry(*one) for one in best]}
+        for token, logprob, best in own
+    ]
     return {"content": content, "refusal": None}
 
 
-def completion_logprobs(
-    model: BaseModel, sequence: Sequence, start: int, end: int
-) -> dict[str, Any]:
-    """Return the log-probabilities of tokens `start` to `end` as a completion's choice has them."""
-    texts = [model.decode([token]) for token in sequence.tokens[:end]]
+def _completion_logprobs(model: BaseModel, sequence: Sequence) -> dict[str, Any]:
+    texts = [model.decode([token]) for token in sequence.tokens]
     return {
-        "tokens": texts[start:],
-        "token_logprobs": sequence.logprobs[start:end].tolist(),
+        "tokens": texts,
+        "token_logprobs": sequence.logprobs.tolist(),
         "top_logprobs": [
-            {model.decode([token]): value for token, value in _best(sequence, place)}
-            for place in range(start, end)
+            {model.decode([token]): value for token, value in best} for best in _best(sequence)
         ],
-        "text_offset": list(accumulate(map(len, texts), initial=0))[start:end],
+        "text_offset": list(accumulate(map(len, texts), initial=0))[:-1],
     }
 
 
-def _best(sequence: Sequence, place: int) -> list[tuple[int, float]]:
-    """Return the likeliest tokens at a place with their log-probabilities, if asked for."""
+def _best(sequence: Sequence) -> list[list[tuple[int, float]]]:
+    """Return the likeliest tokens at each place with their log-probabilities, if asked for."""
     if not sequence.topk_ids:
-        return []
-    ids, values = sequence.topk_ids[place], sequence.topk_logprobs[place]
-    return list(zip(ids.tolist(), values.tolist(), strict=True))
+        return [[] for _ in sequence.tokens]
+    places = zip(sequence.topk_ids, sequence.topk_logprobs, strict=True)
+    return [list(zip(ids.tolist(), values.tolist(), strict=True)) for ids, values in places]

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import sys
-from datetime import UTC, datetime
 from typing import Any, TextIO
 
 import torch
@@ -15,13 +14,15 @@ from aiohttp import web
 
 from tokengym.agents.service.config import KEY_VARIABLE, ServiceConfig
 from tokengym.agents.service.errors import StartupError
-from tokengym.agents.service.http.app import CONNECTIONS, build_app
+from tokengym.agents.service.http.app import build_app
 from tokengym.agents.service.state.folder import own
 from tokengym.agents.service.state.service import Service
 from tokengym.loopback import is_loopback, local_address
 
 PARENT_CHECK_S = 0.5
 SHUTDOWN_S = 5.0
+IDLE_S = 90.0
+"""How long a connection without a request stays."""
 NO_MEMORY = 3
 """Exit code of a service that ran out of memory."""
 
@@ -59,10 +60,9 @@ def serve(
     key = {"api_key": config.api_key} if show_key else {}
     # Both are taken before anything in the directory is read or cleared away.
     with (
-        own(config.state_dir) as note,
+        own(config.state_dir),
         _listen(local_address(config.host), config.port) as listener,
     ):
-        note(_url(listener), parent)
         asyncio.run(_run(Service(config), listener, parent, ready or sys.stdout, key))
 
 
@@ -93,17 +93,17 @@ async def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         # Not the loop's own handlers, which Windows lacks.
         signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
-    app = build_app(service)
     runner = web.AppRunner(
-        app,
+        build_app(service),
         access_log=None,
         handle_signals=False,
         shutdown_timeout=SHUTDOWN_S,
+        keepalive_timeout=IDLE_S,
+        handler_cancellation=True,
         # A small body may become a large one, which even a stranger's request would wait for.
         auto_decompress=False,
     )
     await runner.setup()
-    assert runner.server is not None, "a runner that is set up has a server"
     await web.SockSite(runner, listener).start()
     url, names = _url(listener), [model.name for model in service.models]
     line = {
@@ -123,14 +123,10 @@ async def _run(
     log.info("serving %s at %s", ", ".join(names), url)
     if not is_loopback(service.config.host):
         log.warning("it listens to the network: whoever has the key can use it")
-    tasks = [
-        asyncio.create_task(_stop_with_parent(parent, stop)),
-        asyncio.create_task(app[CONNECTIONS].end_overdue(runner.server)),
-    ]
+    watch = asyncio.create_task(_stop_with_parent(parent, stop))
     await stop.wait()
     log.info("stopping")
-    for task in tasks:
-        task.cancel()
+    watch.cancel()
     await runner.cleanup()
     log.info("stopped")
 
@@ -154,25 +150,10 @@ async def _stop_with_parent(parent: int | None, stop: asyncio.Event) -> None:
         await asyncio.sleep(PARENT_CHECK_S)
 
 
-class _JsonLines(logging.Formatter):
-    """Format a record as one JSON object: time, level, logger, message and any error."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        entry = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            entry["error"] = self.formatException(record.exc_info)
-        return json.dumps(entry)
-
-
 def set_up_logging(level: str) -> None:
-    """Log to standard error as lines of JSON."""
+    """Log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonLines())
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("tokengym.agents.service")
     logger.handlers = [handler]
     logger.setLevel(level.upper())

@@ -1,16 +1,19 @@
 """Convert between the SDK's messages (protobuf and JSON) and the service's types."""
 
 import math
+from collections.abc import Iterator
 from collections.abc import Sequence as Many
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from tinker import types
 from tinker.proto import tinker_public_pb2 as pb
+from tinker.proto.request_conv import _tensor_data_to_proto as write_tensor
+from tinker.proto.response_conv import _tensor_data_from_proto as read_tensor
 from tinker.types._pydantic_types.tensor_data import TensorData
 
 from tokengym.agents.service.engine.base_model import BaseModel
@@ -21,7 +24,6 @@ from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 
-_DTYPES: dict[int, type[np.generic]] = {pb.DTYPE_FLOAT32: np.float32, pb.DTYPE_INT64: np.int64}
 MAX_SAMPLES = 1024
 MAX_TOPK = 1024
 # Places of one sparse tensor: more than the targets of a long sequence have.
@@ -178,7 +180,8 @@ def sample_response(result: SampleResult, sent: types.SampleRequest) -> bytes:
         best[:skipped], values[:skipped] = 0, -99999.0
         message.topk_prompt_logprobs.CopyFrom(_topk(best, values))
     if scores.targets is not None and sent.target_prompt_logprobs is not None:
-        _write_targets(message.target_prompt_logprobs, sent.target_prompt_logprobs, scores.targets)
+        told = _target_response(sent.target_prompt_logprobs, scores.targets)
+        message.target_prompt_logprobs.CopyFrom(told)
     return message.SerializeToString()
 
 
@@ -186,48 +189,28 @@ def _targets(tensor: TensorData | None, length: int, vocabulary: int) -> NDArray
     """Read the ids to score at each place of a prompt, -1 for none, [length - 1, K]."""
     if tensor is None:
         return None
-    what = "target_prompt_logprobs"
-    shape = tuple(tensor.shape or ())
-    if tensor.dtype != "int64" or len(shape) != 2 or shape[0] != length - 1:
+    what, shape = "target_prompt_logprobs", tuple(tensor.shape or ())
+    if tensor.dtype != "int64" or shape[:1] != (length - 1,) or not 1 <= shape[-1] <= MAX_TOPK:
         raise BadRequestError(
-            f"{what} must be int64 of shape [{length - 1}, K], got {tensor.dtype} of shape {shape}"
+            f"{what} must be int64 of shape [{length - 1}, K], K from 1 to {MAX_TOPK}, got "
+            f"{tensor.dtype} of shape {shape}"
         )
-    if not 1 <= shape[1] <= MAX_TOPK:
-        raise BadRequestError(f"{what} must have 1 to {MAX_TOPK} ids a place, got {shape[1]}")
-    data = np.array([min(max(int(token), -2), 2**31) for token in tensor.data], np.int64)
-    if len(data) and (data.min() < -1 or data.max() >= vocabulary):
+    with _sound(what):
+        ids: NDArray[np.int64] = tensor.to_numpy(pad_value=-1)
+    if ids.ndim != 2 or ids.min() < -1 or ids.max() >= vocabulary:
         raise BadRequestError(
-            f"{what} must be token ids below {vocabulary}, or -1, got {min(tensor.data)} to "
-            f"{max(tensor.data)}"
+            f"{what} must be token ids below {vocabulary}, or -1, got {ids.min()} to {ids.max()}"
         )
-    if tensor.sparse_crow_indices is None:
-        if len(data) != math.prod(shape):
-            raise BadRequestError(f"{what} must have {math.prod(shape)} values, got {len(data)}")
-        return data.reshape(shape)
-    dense = np.full(shape, -1, np.int64)
-    dense[_cells(tensor, data, shape)] = data
-    return dense
+    return ids
 
 
-def _cells(
-    tensor: TensorData, values: NDArray[Any], shape: tuple[int, ...]
-) -> tuple[NDArray[np.integer[Any]], ...]:
-    """Return the rows and columns of the values of a sparse tensor."""
-    columns, ends = tensor.sparse_col_indices, tensor.sparse_crow_indices
-    return _csr(values, columns, ends, shape, "target_prompt_logprobs").tocoo().coords
-
-
-def _write_targets(message: pb.Tensor, asked: TensorData, values: NDArray[np.float32]) -> None:
-    """Encode the log-probabilities of the ids asked about, in the layout of the request."""
-    message.dtype = pb.DTYPE_FLOAT32
-    message.shape.extend(values.shape)
-    if asked.sparse_crow_indices is None:
-        message.dense = values.astype(np.float32).tobytes()
-        return
-    cells = _cells(asked, np.array(asked.data), values.shape)
-    message.sparse_csr.values = values[cells].astype(np.float32).tobytes()
-    message.sparse_csr.crow_indices = np.array(asked.sparse_crow_indices, np.int64).tobytes()
-    message.sparse_csr.col_indices = np.array(asked.sparse_col_indices, np.int64).tobytes()
+def _target_response(asked: TensorData, values: NDArray[np.float32]) -> pb.Tensor:
+    """Encode the log-probabilities [n, K] of the ids asked about, in the layout of the request."""
+    data, ends, columns = values, asked.sparse_crow_indices, asked.sparse_col_indices
+    if ends is not None:
+        data = values[np.repeat(np.arange(len(values)), np.diff(ends)), columns]
+    shape = list(values.shape)
+    return write_tensor(types.TensorData(data.ravel(), "float32", shape, ends, columns))
 
 
 def _stops(stop: Any, eos: frozenset[int]) -> tuple[frozenset[int], tuple[str, ...]]:
@@ -260,57 +243,30 @@ def _proto_tokens(datum: pb.Datum, index: int) -> Tokens:
                 f"datum {index}: model_input chunks must be encoded_text on the local service, "
                 f"got {chunk.WhichOneof('chunk')}"
             )
-        parts.append(_frombuffer(chunk.encoded_text.tokens, np.int32, f"datum {index}: tokens"))
+        with _sound(f"datum {index}: tokens"):
+            parts.append(np.frombuffer(chunk.encoded_text.tokens, np.int32))
     return np.concatenate(parts) if parts else np.empty(0, np.int32)
 
 
 def _proto_array(tensor: pb.Tensor, what: str) -> NDArray[Any]:
-    if tensor.dtype not in _DTYPES:
-        raise BadRequestError(f"{what} must be float32 or int64, got dtype {tensor.dtype}")
-    kind = _DTYPES[tensor.dtype]
     shape = tuple(tensor.shape)
-    if any(size < 0 for size in shape):
-        raise BadRequestError(f"{what} must have a shape of sizes of at least 0, got {shape}")
-    if tensor.WhichOneof("encoding") == "sparse_csr":
-        return _from_csr(tensor.sparse_csr, kind, shape, what)
-    array = _frombuffer(tensor.dense, kind, what)
-    if shape and math.prod(shape) != array.size:
-        raise BadRequestError(f"{what} must have {shape} values, got {array.size}")
-    return array.reshape(shape) if shape else array
-
-
-def _from_csr(
-    csr: pb.SparseCsr, kind: type[np.generic], shape: tuple[int, ...], what: str
-) -> NDArray[Any]:
     # The shape alone would have any amount of memory allocated.
-    if math.prod(shape) > MAX_SPARSE:
+    if any(size < 0 for size in shape) or (
+        tensor.HasField("sparse_csr") and math.prod(shape) > MAX_SPARSE
+    ):
         raise BadRequestError(f"{what} must have at most {MAX_SPARSE} places, its shape is {shape}")
-    values = _frombuffer(csr.values, kind, what)
-    ends = _frombuffer(csr.crow_indices, np.int64, what)
-    columns = _frombuffer(csr.col_indices, np.int64, what)
-    return np.asarray(_csr(values, columns, ends, shape, what).toarray())
+    with _sound(what):
+        array: NDArray[Any] = read_tensor(tensor).to_numpy()
+    return array
 
 
-def _csr(
-    values: NDArray[Any], columns: Any, ends: Any, shape: tuple[int, ...], what: str
-) -> csr_array:
-    """Return a sparse matrix after checking it."""
+@contextmanager
+def _sound(what: str) -> Iterator[None]:
+    """Refuse a tensor that the SDK cannot read."""
     try:
-        rows, width = shape
-        places = (np.array(columns, np.int64), np.array(ends, np.int64))
-        matrix = csr_array((values, *places), shape=(rows, width))
-        matrix.check_format()
-    except (ValueError, TypeError, OverflowError) as error:
-        raise BadRequestError(
-            f"{what} must be a sound CSR matrix of shape {shape}: {error}"
-        ) from error
-    return matrix
-
-
-def _frombuffer(data: bytes, kind: type[np.generic], what: str) -> NDArray[Any]:
-    if len(data) % np.dtype(kind).itemsize:
-        raise BadRequestError(f"{what} must be whole {kind.__name__} values, got {len(data)} bytes")
-    return np.frombuffer(data, kind)
+        yield
+    except (ValueError, TypeError, RuntimeError, OverflowError, AssertionError) as error:
+        raise BadRequestError(f"{what} must be a sound tensor: {error}") from error
 
 
 def _batched(arrays: Many[NDArray[np.float32]], trailing: tuple[int, ...]) -> pb.BatchedTensor:

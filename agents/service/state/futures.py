@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import Any
 
-from tokengym.agents.service.errors import GoneError, ServiceError, UnknownResourceError
+from tokengym.agents.service.errors import ServiceError, UnknownResourceError
 
 # Finished results stay for a client that lost the connection and asks again.
 KEPT = 4096
@@ -24,7 +24,7 @@ class FutureStore:
 
     def __init__(self, kept_bytes: int = 1 << 28) -> None:
         self._kept_bytes = kept_bytes
-        # The service's own tag tells a request of an earlier process from one that never was.
+        # No request of an earlier process has the same id.
         self._tag = secrets.token_hex(4)
         self._issued = 0
         self._futures: dict[str, asyncio.Future[Any]] = {}
@@ -43,18 +43,14 @@ class FutureStore:
         """Return the future of a request.
 
         Raises:
-            GoneError: if its result was dropped or belongs to an earlier service process.
-            UnknownResourceError: if there was never such a request.
+            UnknownResourceError: if there is none, as after a restart or many later requests.
         """
-        if request_id in self._futures:
-            return self._futures[request_id]
-        tag, _, number = request_id.partition("-")
-        formed = len(tag) == len(self._tag) and number.isdigit()
-        if formed and tag != self._tag:
-            raise GoneError(f"request {request_id!r} belongs to an earlier run of this service")
-        if formed and int(number) < self._issued:
-            raise GoneError(f"the result of request {request_id!r} is no longer held")
-        raise UnknownResourceError(f"request {request_id!r} is unknown")
+        if request_id not in self._futures:
+            raise UnknownResourceError(
+                f"request {request_id!r} is unknown: its result is no longer held, or the service "
+                "was restarted"
+            )
+        return self._futures[request_id]
 
     def _finish(self, request_id: str) -> None:
         self._done.append(request_id)

@@ -9,7 +9,6 @@ from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.compute_thread import client_of
 from tokengym.agents.service.errors import BadRequestError, GoneError, UnknownResourceError
 from tokengym.agents.service.served_model import ServedModel
-from tokengym.agents.service.state.ordering import RequestOrder
 
 # The SDK sends a heartbeat every ten seconds. Who is silent for a few gives way to others; who is
 # silent for so long that even a laptop has not slept is ended.
@@ -45,15 +44,15 @@ class RunRecord:
         id: of the run.
         model: that holds it.
         spec: of its adapter.
-        requests: for it, in their order.
         creation: request id of the result of its creation.
+        requests: ids of the results of its requests, by their numbers.
     """
 
     id: str
     model: ServedModel
     spec: LoraSpec
-    requests: RequestOrder
     creation: str
+    requests: dict[int, str] = field(default_factory=dict)
 
 
 class Registry:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from tokengym.agents.service.engine.adapters import random_seed
-from tokengym.agents.service.engine.durable_write import write_atomically
+from tokengym.agents.service.engine.checkpoints import write_atomically
 from tokengym.agents.service.generation.jobs import SampleRequest
 
 # Requests that are remembered to have come before; one takes about 200 bytes.

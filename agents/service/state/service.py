@@ -22,11 +22,13 @@ from tokengym.agents.service.generation.sampled_weights import BASE
 from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.service.state.futures import FutureStore
 from tokengym.agents.service.state.ledger import Ledger
-from tokengym.agents.service.state.ordering import RequestOrder
 from tokengym.agents.service.state.registry import SILENCE_S, Registry, RunRecord, SamplerRecord
 from tokengym.agents.service.state.seeds import SeedSource
 
 T = TypeVar("T")
+
+REMEMBERED = 1024
+"""Requests of a training run that are known when they are sent again."""
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +51,7 @@ class Service:
         capacity = clients_bytes(self.models[0].base_model.device, config.memory_bytes)
         self.ledger = Ledger(capacity)
         folder = clear_spill(config.state_dir / "parked")
-        self.parking = Parking(folder, lambda: self.ledger.for_runs, self.registry.is_silent)
+        self.parking = Parking(folder, lambda: self.ledger.for_runs)
         for model in self.models:
             model.trainer.parking = self.parking
         self.futures = FutureStore(capacity // 4)
@@ -115,7 +117,7 @@ class Service:
 
         Args:
             run_id: the run.
-            seq_id: its request's number.
+            seq_id: its request's number: one sent again gets the first one's result.
             work: see `ComputeThread.call`.
             nbytes: that it holds until it is done.
 
@@ -123,17 +125,21 @@ class Service:
             OverloadedError: if there is no room for it.
         """
         run = self.registry.run(run_id)
-        started = partial(work, run.model)
+        if seq_id in run.requests:
+            return run.requests[seq_id]
         give_back = self.ledger.take(nbytes, "a training request")
-        request_id = run.requests.admit(seq_id, lambda: self.call(client_of(run_id), started))
-        self.futures.get(request_id).add_done_callback(lambda _: give_back())
-        return request_id
+        result = self.call(client_of(run_id), partial(work, run.model))
+        result.add_done_callback(lambda _: give_back())
+        return self._add_numbered(run, seq_id, result)
 
-    def pass_over(self, run_id: Any, seq_id: Any) -> None:
-        """Let a run's requests go on that follow one which is refused, if that has a number."""
-        run = self.registry.runs.get(run_id) if isinstance(run_id, str) else None
-        if run is not None and isinstance(seq_id, int) and seq_id > 0:
-            run.requests.admit(seq_id, lambda: asyncio.sleep(0))
+    def _add_numbered(self, run: RunRecord, seq_id: int | None, work: Awaitable[Any]) -> str:
+        """Schedule a run's request under its number, if it has one."""
+        request_id = self.futures.add(work)
+        if seq_id:
+            run.requests[seq_id] = request_id
+            while len(run.requests) > REMEMBERED:
+                del run.requests[next(iter(run.requests))]
+        return request_id
 
     def open_sampler(
         self, session_id: str, seq_id: int, name: str | None, model_path: str | None
@@ -148,7 +154,7 @@ class Service:
         """Copy a run's weights for a new sampling session; returns the request id of its id."""
         session_id = client_of(run_id)
         sampler_id = f"{session_id}:sample:{sampler_seq_id}"
-
+        self._check_spilled()
         run = self.registry.run(run_id)
 
         async def start() -> dict[str, Any]:
@@ -157,21 +163,13 @@ class Service:
             self.registry.add_sampler(session_id, SamplerRecord(sampler_id, run.model, sampler_id))
             return {"sampling_session_id": sampler_id, "type": "save_weights_for_sampler"}
 
-        return run.requests.admit(seq_id, lambda: asyncio.ensure_future(start()))
+        return run.requests.get(seq_id or 0) or self._add_numbered(run, seq_id, start())
 
     @contextmanager
     def sampling(
-        self,
-        model: ServedModel,
-        request: SampleRequest,
-        on_tokens: Callable[[SampleResult], None] | None = None,
+        self, model: ServedModel, request: SampleRequest
     ) -> Iterator[Future[SampleResult]]:
         """Sample within the block; what is unfinished at its end is cancelled.
-
-        Args:
-            model: the model to sample from.
-            request: what to sample.
-            on_tokens: called on the compute thread with the growing result, after each step.
 
         Raises:
             NoRoomError: if the result may be too large.
@@ -192,7 +190,7 @@ class Service:
             future.add_done_callback(
                 lambda _: self.compute.post(partial(model.sampled_weights.release, request.weights))
             )
-            model.sampler.submit(seeded, future, on_tokens)
+            model.sampler.submit(seeded, future)
 
         self.compute.post(submit)
         try:
@@ -247,9 +245,7 @@ class Service:
     async def end_silent_sessions(self) -> None:
         """End sessions silent for a day, and other silent ones while there are too many files."""
         for session_id in self.registry.silent_sessions():
-            spilled = sum(model.sampled_weights.written for model in self.models)
-            full = spilled + self.parking.written > self._most_spilled
-            if full or self.registry.is_silent(session_id, SILENCE_S):
+            if self._spilled > self._most_spilled or self.registry.is_silent(session_id, SILENCE_S):
                 log.info("session %s has been silent and is ended", session_id)
                 self.finish_session(session_id, "no heartbeat")
                 # Its files are gone before the next one is looked at.
@@ -259,7 +255,6 @@ class Service:
         """Free a training run; its checkpoints stay on disk."""
         run = self.registry.runs.pop(run_id, None)
         if run is not None:
-            run.requests.end(f"training run {run_id!r} has ended")
             self.ledger.runs.pop(run_id, None)
             self.call(client_of(run_id), partial(run.model.trainer.delete, run_id))
 
@@ -276,6 +271,17 @@ class Service:
             "parked_bytes": self.parking.written,
             "models": [model.status() for model in self.models],
         }
+
+    @property
+    def _spilled(self) -> int:
+        unnamed = sum(model.sampled_weights.written for model in self.models)
+        return unnamed + self.parking.written
+
+    def _check_spilled(self) -> None:
+        if self._spilled > self._most_spilled:
+            raise OverloadedError(
+                "files of runs and unnamed weights leave no room for more for now"
+            )
 
     @property
     def _names(self) -> str:
@@ -333,13 +339,11 @@ class Service:
         # The SDK sends a request again when its answer was lost.
         if run_id not in self.registry.runs:
             size = STATES * adapter_bytes(model.base_model.trained, spec)
-            if self.parking.written > self._most_spilled:
-                raise OverloadedError("the files of training runs leave no room for more for now")
+            self._check_spilled()
             self.ledger.check(size, f"a training run of rank {spec.rank}")
             self.ledger.runs[run_id] = size
             work_done = self._forget_on_failure(run_id, self.call(session_id, work))
-            creation, requests = self.futures.add(work_done), RequestOrder(run_id, self.futures)
-            run = RunRecord(run_id, model, spec, requests, creation)
+            run = RunRecord(run_id, model, spec, self.futures.add(work_done))
             self.registry.add_run(session_id, run)
         return self.registry.runs[run_id].creation
 
