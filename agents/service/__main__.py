@@ -10,7 +10,6 @@ import typer
 from tokengym.agents.execution.memory import use_one_heap
 from tokengym.agents.service.config import (
     KEY_VARIABLE,
-    ROWS_ROUND_ALIKE,
     ServiceConfig,
     check_model_directory,
     make_api_key,
@@ -48,8 +47,6 @@ def serve(
     key = os.environ.get(KEY_VARIABLE)
     try:
         config = ServiceConfig(**said, api_key=key or make_api_key())
-        if config.deterministic:
-            os.environ.setdefault(*ROWS_ROUND_ALIKE)
         for directory in config.models:
             check_model_directory(directory, trust_remote_code=config.trust_remote_code)
         # Imported here because torch takes seconds, and neither --help nor a typo should wait. What

@@ -12,8 +12,6 @@ from tokengym.agents.settings import OptionError, Settings, option
 CHECKPOINT_SCHEME = "tinker://"
 KEY_PREFIX = "tml-"
 KEY_VARIABLE = "TOKENGYM_SERVICE_KEY"
-ROWS_ROUND_ALIKE = ("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
-"""Variable and value that keep torch from a matrix unit, whose sums depend on the shape."""
 Precision = Literal["auto", "float32", "bfloat16"]
 
 
@@ -40,7 +38,7 @@ class ComputeSettings(Settings):
     deterministic: bool = option(
         False,
         "results do not depend on what shares a batch, so equal runs are equal to the bit; "
-        "sampling in float32 takes two to three times as long",
+        "sampling takes two to three times as long",
     )
 
 

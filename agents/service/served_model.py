@@ -12,7 +12,6 @@ import torch
 
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
-from tokengym.agents.service.engine.attention_dtype import rows_round_alike
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
@@ -29,7 +28,6 @@ from tokengym.agents.service.engine.memory import (
     cache_bytes,
     memory_of,
     resident_bytes,
-    spill_bytes,
 )
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
@@ -69,8 +67,7 @@ class ServedModel:
         forward = partial(packed_forward, device=device, share=self.shares, memory=budget.batch)
         scoring = forward(base.sampled)
         self.trainer = Trainer(forward(base.trained), base.vocabulary, base.context, new_seed)
-        # In bfloat16 no row depends on another in any case: see `attention_dtype`.
-        exact = config.deterministic and not rows_round_alike(base.dtype, device)
+        exact = config.deterministic
         decoder = partial(KeptDecoder, exact=exact) if self.shares else PlainDecoder
         if exact:
             scoring = dataclasses.replace(scoring, most=1)  # each sequence in a batch of its own
@@ -88,7 +85,6 @@ class ServedModel:
             config.state_dir / "unnamed" / base.fingerprint,
             int(ADAPTERS * spare),
             UNNAMED_ADAPTERS,
-            spill_bytes(config.state_dir),
             self.sampler.forget,
         )
 

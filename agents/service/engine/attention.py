@@ -21,13 +21,9 @@ from numpy.typing import NDArray
 from torch import nn
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from tokengym.agents.service.engine.attention_dtype import in_order, rows_round_alike
-
 NAME = "tokengym_kept_keys"
 DENSE = 0.75
 """Share of slots in use from which on all are computed side by side, idle ones too."""
-BLOCK = 256
-"""Queries of one sequence that are computed at a time where sums have one order."""
 
 
 class Group(NamedTuple):
@@ -83,7 +79,6 @@ class KeptPass:
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
         """One layer: [1, heads, N, head_dim] out."""
-        alike = rows_round_alike(query.dtype, query.device)
         each = (part[0].split(list(self.counts), 1) for part in (query, key, value))
         new = zip(*each, strict=True)
         parts: list[torch.Tensor] = []
@@ -91,20 +86,13 @@ class KeptPass:
             kept = self.states[layer][:, slot, :, : start + k.shape[1]]
             kept[:, :, start:] = torch.stack([k, v])
             keys, values = (_for_each_head(part[None], len(q))[0] for part in kept)
-            if alike:
-                out = torch.cat([out for out, _ in causal_in_order(q, keys, values, scale)], 1)
-            else:
-                # Without keys before them the mask is what the function makes by itself, faster.
-                mask = None if start == 0 else _later_hidden(q.shape[1], keys.shape[1], q)
-                out = F.scaled_dot_product_attention(
-                    q[None],
-                    keys[None],
-                    values[None],
-                    attn_mask=mask,
-                    is_causal=start == 0 and q.shape[1] > 1,
-                    scale=scale,
-                )[0]
-            parts.append(out)
+            # Without keys before them the mask is what the function makes by itself, faster.
+            mask = None if start == 0 else _later_hidden(q.shape[1], keys.shape[1], q)
+            causal = start == 0 and q.shape[1] > 1
+            out = F.scaled_dot_product_attention(
+                q[None], keys[None], values[None], attn_mask=mask, is_causal=causal, scale=scale
+            )
+            parts.append(out[0])
         return torch.cat(parts, 1)[None]
 
 
@@ -138,32 +126,14 @@ class Decoding:
         queries = query[:rows].reshape(rows, states.shape[2], -1, query.shape[-1])
         spread = int(self.slots.max()) + 1 - int(self.slots.min())
         if self.apart or rows < DENSE * spread:
+            each = zip(queries[:, None], self.slots, self.starts, strict=True)
+            seen = ((q, states[:, slot, None, :, : start + 1]) for q, slot, start in each)
             mixed = torch.cat(
-                [
-                    self._attended(
-                        queries[row : row + 1], states[:, slot : slot + 1, :, : start + 1], scale
-                    )
-                    for row, (slot, start) in enumerate(zip(self.slots, self.starts, strict=True))
-                ]
+                [F.scaled_dot_product_attention(q, *kv, scale=scale) for q, kv in seen]
             )
         else:
             mixed = self._together(queries, states, scale)
         return F.pad(mixed.view(rows, *query.shape[1:]), (0, 0, 0, 0, 0, 0, 0, len(query) - rows))
-
-    def _attended(
-        self,
-        queries: torch.Tensor,
-        states: torch.Tensor,
-        scale: float,
-        mask: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Attend to keys and values [2, R, kv_heads, n, head_dim]; mask [R, 1, 1, n]."""
-        keys, values = states
-        if rows_round_alike(queries.dtype, queries.device):
-            seen = queries.new_zeros(1, dtype=torch.float32) if mask is None else mask
-            return in_order(queries, keys, values, seen, scale)[0]
-        mask = None if mask is None else mask.to(queries.dtype)
-        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
 
     def _together(self, queries: torch.Tensor, states: torch.Tensor, scale: float) -> torch.Tensor:
         """Attend in all slots from the first to the last one: idle ones cost less than a copy."""
@@ -173,9 +143,10 @@ class Decoding:
         ends[self.slots - first] = self.starts + 1
         at = torch.from_numpy(self.slots - first).to(queries.device)
         spread = queries.new_zeros(len(ends), *queries.shape[1:]).index_copy_(0, at, queries)
-        hidden = torch.arange(longest) >= torch.from_numpy(ends)[:, None, None, None]
-        mask = torch.zeros(hidden.shape).masked_fill_(hidden, -torch.inf).to(queries.device)
-        mixed = self._attended(spread, states[:, first:last, :, :longest], scale, mask)
+        seen = torch.arange(longest) < torch.from_numpy(ends)[:, None, None, None]
+        mask = spread.new_zeros(seen.shape).masked_fill_(~seen.to(spread.device), -torch.inf)
+        keys, values = states[:, first:last, :, :longest]
+        mixed = F.scaled_dot_product_attention(spread, keys, values, attn_mask=mask, scale=scale)
         return mixed.index_select(0, at)
 
 
@@ -195,29 +166,15 @@ class _Attention(torch.autograd.Function):
         output = torch.empty_like(query.transpose(1, 2), memory_format=torch.contiguous_format)
         output = output.transpose(1, 2)
         total = query.new_empty(query.shape[:3], dtype=torch.float32)
-        if rows_round_alike(query.dtype, query.device):
-            for prompt, rests in groups:
-                # Keys in the order of their positions: those of the prompt, then a rest's own.
-                sequences = [([prompt, rest], rest) for rest in rests]
-                if prompt.stop > prompt.start:
-                    sequences.append(([prompt], prompt))
-                for places, at in sequences:
-                    keys, values = (
-                        torch.cat([part[0, :, one] for one in places], 1) for part in (key, value)
-                    )
-                    blocks = causal_in_order(query[0, :, at], keys, values, scale)
-                    output[0, :, at] = torch.cat([out for out, _ in blocks], 1)
-                    total[0, :, at] = torch.cat([scores.logsumexp(-1) for _, scores in blocks], 1)
-        else:
-            for at, seen, causal, first in _parts(groups):
-                operands = query[:, :, at], key[:, :, seen], value[:, :, seen]
-                out, sums = _part(*operands, causal, scale)
-                if not first:
-                    both = torch.logaddexp(total[:, :, at], sums)
-                    former, added = (total[:, :, at] - both).exp(), (sums - both).exp()
-                    out = output[:, :, at] * former[..., None] + out * added[..., None]
-                    sums = both
-                output[:, :, at], total[:, :, at] = out, sums
+        for at, seen, causal, first in _parts(groups):
+            operands = query[:, :, at], key[:, :, seen], value[:, :, seen]
+            out, sums = _part(*operands, causal, scale)
+            if not first:
+                both = torch.logaddexp(total[:, :, at], sums)
+                former, added = (total[:, :, at] - both).exp(), (sums - both).exp()
+                out = output[:, :, at] * former[..., None] + out * added[..., None]
+                sums = both
+            output[:, :, at], total[:, :, at] = out, sums
         ctx.save_for_backward(query, key, value, output, total)
         ctx.groups, ctx.scale = groups, scale
         return output
@@ -286,30 +243,6 @@ def _part_backward(
 def _scores(q: torch.Tensor, k: torch.Tensor, causal: bool, scale: float) -> torch.Tensor:
     scores = (q @ k.transpose(-1, -2)).float() * scale
     return scores + _later_hidden(q.shape[2], k.shape[2], scores) if causal else scores
-
-
-def causal_in_order(
-    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Attend from the last m of n positions to those not later, each sum in one order.
-
-    Args:
-        q: [heads, m, head_dim].
-        keys: [heads, n, head_dim].
-        values: [heads, n, head_dim].
-        scale: factor of the scores.
-
-    Returns:
-        for each block of queries the output [heads, b, head_dim] and its scores.
-    """
-    blocks = []
-    before = keys.shape[1] - q.shape[1]
-    for start in range(0, q.shape[1], BLOCK):
-        own = q[:, start : start + BLOCK]
-        end = before + start + own.shape[1]
-        mask = _later_hidden(own.shape[1], end, torch.empty(0, device=q.device))
-        blocks.append(in_order(own, keys[:, :end], values[:, :end], mask, scale))
-    return blocks
 
 
 def _later_hidden(queries: int, keys: int, like: torch.Tensor) -> torch.Tensor:

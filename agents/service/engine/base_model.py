@@ -7,8 +7,6 @@ that is sampled from.
 import copy
 import hashlib
 import inspect
-import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +14,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import safe_open
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from tokengym.agents.models.files import read_object
 from tokengym.agents.service.config import check_model_directory
 from tokengym.agents.service.engine.linear import replace_linear_layers
 from tokengym.agents.service.engine.norm import replace_norms
@@ -30,15 +26,8 @@ DEFAULT_CONTEXT = 4096
 LARGE = 1 << 25
 """Parameters from which on products take most of the time."""
 FINGERPRINT_BYTES = 1 << 16
-SIZES = re.compile(
-    r"^(?:num_hidden_|n_)(layer)s?$|^(?:max_|n_)(position)|^(?:hidden|intermediate|vocab)_size$"
-    "|^num_(?:attention|key_value)_heads$|^head_dim$|^n_(?:embd|head)$"
-)
-"""Fields of a configuration that say how large a model is."""
 FIXED_ROPE = frozenset({"default", "linear", "llama3", "yarn"})
 """Kinds of rotary embeddings whose angles do not depend on the length of a sequence."""
-LONGEST = 1 << 30
-"""Tokens; above all contexts that there are."""
 
 
 @dataclass
@@ -96,7 +85,6 @@ def load_base_model(
         ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     )
     try:
-        _check_sizes(directory)
         tokenizer = AutoTokenizer.from_pretrained(
             directory, local_files_only=True, trust_remote_code=trust_remote_code
         )
@@ -174,24 +162,6 @@ class _LayersOutput:
 
     def __getattr__(self, _name: str) -> None:
         return None
-
-
-def _check_sizes(directory: Path) -> None:
-    """Check the sizes of a configuration against the weights, before anything so large is made."""
-    shapes = [
-        tuple(weights.get_slice(name).get_shape())
-        for file in directory.glob("*.safetensors")
-        for weights in [safe_open(file, framework="pt")]
-        for name in weights.keys()  # noqa: SIM118
-    ]
-    if not shapes:
-        raise ValueError("it has no weights in safetensors")
-    numbers = sum(map(math.prod, shapes))
-    for name, size in read_object(directory / "config.json").items():
-        if isinstance(size, int) and (kind := SIZES.search(name)):
-            most = {"layer": len(shapes), "position": LONGEST}.get(kind[1] or kind[2], numbers)
-            if not 1 <= size <= most:
-                raise ValueError(f"{name} must be 1 to {most}, got {size}")
 
 
 def _read_model(directory: Path, trust_remote_code: bool) -> Any:

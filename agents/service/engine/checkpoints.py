@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import re
+import secrets
 import shutil
 import time
 import uuid
@@ -25,26 +26,23 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
-from tokengym.agents.service.engine.durable_write import (
-    LEFTOVER,
-    PART,
-    sync_directory,
-    write_atomically,
-)
 from tokengym.agents.service.errors import (
     BadRequestError,
     ConflictingNameError,
     DamagedFileError,
     UnknownResourceError,
 )
+from tokengym.atomic_write import write_whole
 
-DAMAGED = "damaged"
 KINDS = {"weights": "training", "sampler_weights": "sampler"}
 NAME_RULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\Z")
 RUN_RULE = re.compile(r"[A-Za-z0-9-]{1,64}:train:[0-9]{1,9}\Z")
 MIN_TTL, MAX_TTL = 3600, 10 * 366 * 86400
 SUFFIX = ".safetensors"
 RECORD = "run.json"
+# Ends the name of a file while it is written; a dot begins it, which no checkpoint's name does.
+PART = ".part"
+LEFTOVER = re.compile(r"\..+\.[0-9a-f]{8}\.part\Z")
 # How many copies of a checkpoint's tensors are in memory while safetensors writes them.
 _COPIES = 3
 
@@ -137,11 +135,6 @@ class CheckpointInfo:
         return None if self.ttl_seconds is None else _text(self.created_at + self.ttl_seconds)
 
     @property
-    def damaged(self) -> bool:
-        """Whether it represents a checkpoint that cannot be read."""
-        return DAMAGED in (self.user_metadata or {}) and not self.lora
-
-    @property
     def expired(self) -> bool:
         """Whether its time to live is over."""
         ttl = self.ttl_seconds
@@ -222,23 +215,17 @@ class CheckpointStore:
         Raises:
             UnknownResourceError: if there is none.
         """
-        file = path.existing(self._root)
-        file.unlink()
-        sync_directory(file.parent)
+        path.existing(self._root).unlink()
 
     def listing(self, run_id: str | None = None) -> list[tuple[CheckpointPath, CheckpointInfo]]:
-        """List the checkpoints of a run, or of all, newest first; removes expired ones.
-
-        A damaged one is listed with the reason in its user metadata, so that it can be deleted.
-        """
+        """List the sound checkpoints of a run, or of all, newest first; removes expired ones."""
         checkpoints: list[tuple[CheckpointPath, CheckpointInfo]] = []
         for path in self._paths(run_id):
             try:
                 info = self.info(path, allow_expired=True)
             except DamagedFileError as error:
-                damage = {DAMAGED: str(error)}
-                written = path.file(self._root).stat().st_mtime
-                info = CheckpointInfo("", "", {}, False, user_metadata=damage, created_at=written)
+                log.warning("skipped: %s", error)
+                continue
             if info.expired:
                 self.delete(path)
             else:
@@ -323,6 +310,13 @@ def copy_checkpoint(uri: str, source: Path, target: Path) -> str:
         write_atomically(new, data)
         shutil.copystat(old, new)
     return copy.uri
+
+
+def write_atomically(target: Path, content: bytes) -> None:
+    """Write a file with `write_whole`, creating its folder if necessary."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PART}")
+    write_whole(target, content, part)
 
 
 def _run_folder(root: Path, run_id: str) -> Path:

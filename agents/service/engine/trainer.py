@@ -22,8 +22,8 @@ from tokengym.agents.service.engine.losses import Loss, loss_named
 from tokengym.agents.service.engine.training_runs import AdapterTraining, Parking
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
-# Within them a step with finite gradients is finite: Adam divides by eps where a gradient is zero,
-# and by 1 - beta in its first step.
+# Within them, and if a step decays weights by no more than themselves, weights stay finite: Adam
+# divides by eps where a gradient is zero, and by 1 - beta in its first step.
 ADAM_RANGES = {
     "learning_rate": (0.0, 1e3),
     "beta1": (0.0, 1 - 1e-6),
@@ -144,36 +144,32 @@ class Trainer:
         """
         run = self.run(run_id)
         self._check(request)
-        run.former = {name: parameter.grad for name, parameter in run.parameters.items()}
-        for parameter in run.parameters.values():
-            parameter.grad = None
+        held = run.parameters.items()
+        run.former = {n: None if p.grad is None else p.grad.clone() for n, p in held}
         try:
-            result = yield from self._compute(run_id, run, request)
+            return (yield from self._compute(run_id, run, request))
         except BaseException:
-            for name, parameter in run.parameters.items():
+            for name, parameter in held:
                 parameter.grad = run.former[name]
             raise
-        else:
-            for name, parameter in run.parameters.items():
-                if parameter.grad is None:
-                    parameter.grad = run.former[name]
-                elif (gradient := run.former[name]) is not None:
-                    parameter.grad.add_(gradient)
         finally:
             run.former = {}
-        return result
 
     def optim_step(self, run_id: str, step: AdamParams) -> dict[str, float]:
         """Take one AdamW step with the accumulated gradients, then clear them.
 
         Raises:
-            BadRequestError: if a setting is out of range, the gradient is not finite, or the
-                weights would not be; weights and optimizer stay as they were.
+            BadRequestError: if a setting is out of range or the gradient is not finite; weights
+                and optimizer stay as they were.
         """
         # One bad step would ruin the weights for good.
         for name, (low, high) in ADAM_RANGES.items():
             if not low <= (value := getattr(step, name)) <= high:
                 raise BadRequestError(f"{name} must be from {low:g} to {high:g}, got {value}")
+        if (decay := step.learning_rate * step.weight_decay) > 1:
+            raise BadRequestError(
+                f"learning_rate times weight_decay must be at most 1, got {decay:g}"
+            )
         run = self.run(run_id)
         gradients = [p.grad for p in run.parameters.values() if p.grad is not None]
         norm = float(torch.nn.utils.get_total_norm(gradients)) if gradients else 0.0
@@ -193,9 +189,8 @@ class Trainer:
                 eps=step.eps,
                 weight_decay=step.weight_decay,
             )
-        with self.parking.using(run_id, run):
-            _step_or_undo(run)
-            run.optimizer.zero_grad(set_to_none=True)
+        run.optimizer.step()
+        run.optimizer.zero_grad(set_to_none=True)
         return {"optim/grad_norm": norm}
 
     def _check(self, request: LossRequest) -> None:
@@ -229,7 +224,8 @@ class Trainer:
             batches = self._forward.plan(sequences)
         for groups in batches:
             yield
-            with self.parking.using(run_id, run), learning():
+            self.parking.use(run_id, run)
+            with learning():
                 run.attach()
                 with self._forward.running(groups, sequences) as (batch, hidden):
                     targets = _targets(request, batch)
@@ -288,28 +284,6 @@ class Trainer:
             for at, rows, logits in self._forward.logits(hidden, targets.nodes):
                 picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
                 targets.logprobs[at] = picked.cpu().numpy()
-
-
-def _step_or_undo(run: AdapterTraining) -> None:
-    """Take an optimizer step; undo it if it fails or makes weights that are not finite."""
-    state = run.optimizer.state
-    parameters = list(run.parameters.values())
-    weights = [parameter.detach().clone() for parameter in parameters]
-    moments = [{k: v.clone() for k, v in state.get(p, {}).items()} for p in parameters]
-    try:
-        run.optimizer.step()
-        norm = torch.nn.utils.get_total_norm([parameter.detach() for parameter in parameters])
-        if not torch.isfinite(norm):
-            raise BadRequestError(
-                "optim_step must leave finite weights, these settings do not; the gradient was "
-                "cleared and the weights were left as they were"
-            )
-    except BaseException:
-        run.optimizer.zero_grad(set_to_none=True)
-        for parameter, weight, moment in zip(parameters, weights, moments, strict=True):
-            parameter.detach().copy_(weight)
-            state[parameter] = moment
-        raise
 
 
 def _targets(request: LossRequest, batch: PackedBatch) -> _Targets:

@@ -7,8 +7,7 @@ import re
 import secrets
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -40,11 +39,6 @@ class AdapterTraining(LoraAdapter):
         self.former: dict[str, torch.Tensor | None] = {}
         self.most = STATES * sum(parameter.nbytes for parameter in self.parameters.values())
         self.reset_optimizer()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
-        return sum(tensor.nbytes for tensor in self.held().values())
 
     def held(self) -> dict[str, torch.Tensor]:
         """Return all tensors that it holds, by parameter and part."""
@@ -82,92 +76,63 @@ class AdapterTraining(LoraAdapter):
 class Parking:
     """Keeps what training runs hold in memory within a limit; the others are in files.
 
-    Those of silent clients give way first, then those that were used longest ago. A run that comes
-    back is the same to the bit: weights, accumulated gradients and moments.
+    Those that were used longest ago give way first. A run that comes back is the same to the bit:
+    weights, accumulated gradients and moments.
 
     Args:
         folder: of the files.
         limit: returns the bytes that runs may hold now; the one in use is there whatever its size.
-        silent: whether the client of a run is silent.
-
-    Attributes:
-        written: bytes of the files.
     """
 
     def __init__(
-        self,
-        folder: Path = Path(),
-        limit: Callable[[], int] = lambda: sys.maxsize,
-        silent: Callable[[str], bool] = lambda _: False,
+        self, folder: Path = Path(), limit: Callable[[], int] = lambda: sys.maxsize
     ) -> None:
-        self._folder, self._limit, self._silent = folder, limit, silent
+        self._folder, self._limit = folder, limit
         # The least recently used first.
         self._runs: OrderedDict[str, AdapterTraining] = OrderedDict()
         # The file, the tensors that are empty meanwhile, and their bytes.
         self._parked: dict[str, tuple[Path, dict[str, torch.Tensor], int]] = {}
-        self._sizes: dict[str, int] = {}
-        self.written = 0
 
     @property
     def held(self) -> int:
-        """Bytes that runs hold in memory."""
-        return sum(self._sizes.values())
+        """Bytes that runs in memory may come to hold."""
+        return sum(run.most for run in list(self._runs.values()))
+
+    @property
+    def written(self) -> int:
+        """Bytes of the files."""
+        return sum(size for _, _, size in list(self._parked.values()))
 
     def use(self, run_id: str, run: AdapterTraining) -> None:
         """Have a run in memory, with room to grow; it may give way again in the next operation."""
-        self.make_room(run_id, run.most)
+        self._runs.pop(run_id, None)
+        self.make_room(run.most)
         self._runs[run_id] = run
-        self._runs.move_to_end(run_id)
         if run_id in self._parked:
-            file, tensors, _ = self._parked[run_id]
+            file, tensors, _ = self._parked.pop(run_id)
             for name, saved in torch.load(file, weights_only=True).items():
                 tensors[name].data = saved
-            self._forget_file(run_id)
-        self._sizes[run_id] = run.nbytes
+            file.unlink()
 
-    @contextmanager
-    def using(self, run_id: str, run: AdapterTraining) -> Iterator[None]:
-        """Keep a run in memory within the block, in which it may grow."""
-        self.use(run_id, run)
-        try:
-            yield
-        finally:
-            self._sizes[run_id] = run.nbytes
-
-    def make_room(self, run_id: str = "", most: int = 0) -> None:
-        """Let runs give way until the others and `most` bytes for `run_id` fit in the limit."""
-        over = most + self.held - self._sizes.get(run_id, 0) - self._limit()
-        if over <= 0:
-            return
-        spare = self._runs.keys() - self._parked.keys() - {run_id}
-        used = [name for name in self._runs if name in spare]
-        for name in sorted(used, key=lambda name: not self._silent(name)):
-            if over > 0:
-                over -= self._sizes[name]
-                self._park(name)
+    def make_room(self, more: int = 0) -> None:
+        """Let runs give way until the others and `more` bytes fit in the limit."""
+        while self._runs and self.held + more > self._limit():
+            self._park(*self._runs.popitem(last=False))
 
     def remove(self, run_id: str) -> None:
         """Forget a run that has ended, if it is known."""
         self._runs.pop(run_id, None)
-        self._sizes.pop(run_id, None)
-        self._forget_file(run_id)
+        if run_id in self._parked:
+            self._parked.pop(run_id)[0].unlink(missing_ok=True)
 
-    def _park(self, run_id: str) -> None:
-        file, tensors = self._folder / secrets.token_hex(8), self._runs[run_id].held()
+    def _park(self, run_id: str, run: AdapterTraining) -> None:
+        file, tensors = self._folder / secrets.token_hex(8), run.held()
         with replacing(file) as part:
             torch.save({name: tensor.detach() for name, tensor in tensors.items()}, part)
-        self._parked[run_id] = file, tensors, self._sizes[run_id]
-        self.written += self._sizes[run_id]
-        self._sizes[run_id] = 0
+        self._parked[run_id] = file, tensors, sum(tensor.nbytes for tensor in tensors.values())
         for tensor in tensors.values():
             # Whoever refers to the tensor finds its numbers there again.
             tensor.data = tensor.new_empty(0)
-
-    def _forget_file(self, run_id: str) -> None:
-        if run_id in self._parked:
-            file, _, size = self._parked.pop(run_id)
-            file.unlink(missing_ok=True)
-            self.written -= size
 
 
 def clear_spill(folder: Path) -> Path:

@@ -7,7 +7,7 @@ tokens are sampled and when it ends is left to the sampler.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,51 +34,8 @@ KEPT_TOKENS = 1 << 16
 """Room of idle slots: as many tokens as the episodes of a training step may have."""
 
 
-class Decoder(Protocol):
-    """Conversations under one set of weights."""
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens there is memory for."""
-        ...
-
-    def known(self, prompt: Tokens) -> int:
-        """Return how many tokens of a prompt need not be read."""
-        ...
-
-    def displaces(self, prompt: Tokens, end: int, limit: int, joining: int) -> bool:
-        """Return whether a prompt needs the place of a conversation that it does not continue.
-
-        Args:
-            prompt: the tokens.
-            end: the most tokens that its conversation may come to have.
-            limit: as in `admit`.
-            joining: how many other prompts come with it.
-        """
-        ...
-
-    def admit(
-        self, prompts: Sequence[Tokens], ends: Sequence[int], limit: int
-    ) -> tuple[list[int], torch.Tensor]:
-        """Begin a row for each prompt; returns their numbers, and float32 logits [N, vocab].
-
-        Args:
-            prompts: the tokens.
-            ends: the most tokens that each conversation may come to have.
-            limit: tokens that there may be memory for, if those in use need no more.
-        """
-        ...
-
-    def step(self, rows: Sequence[int], tokens: NDArray[np.int64]) -> torch.Tensor:
-        """Append a token [R] to each of some rows; float32 logits [R, vocab] of the next."""
-        ...
-
-    def release(self, row: int, reply: Tokens) -> None:
-        """Let a row go; `reply` are the tokens that were appended to its prompt."""
-
-
 class KeptDecoder:
-    """A `Decoder` with one buffer for all slots, which grows by blocks.
+    """Conversations under one set of weights, in one buffer, which grows by blocks.
 
     Args:
         model: runs with these weights.
@@ -104,7 +61,7 @@ class KeptDecoder:
 
     @property
     def tokens(self) -> int:
-        """See `Decoder.tokens`."""
+        """How many tokens there is memory for."""
         return len(self._held) * self._room
 
     @property
@@ -112,11 +69,18 @@ class KeptDecoder:
         return int(self._states[0].shape[3])
 
     def known(self, prompt: Tokens) -> int:
-        """See `Decoder.known`."""
+        """Return how many tokens of a prompt need not be read."""
         return max((self._common(slot, prompt) for slot in range(len(self._held))), default=0)
 
     def displaces(self, prompt: Tokens, end: int, limit: int, joining: int) -> bool:
-        """See `Decoder.displaces`."""
+        """Return whether a prompt needs the place of a conversation that it does not continue.
+
+        Args:
+            prompt: the tokens.
+            end: the most tokens that its conversation may come to have.
+            limit: as in `admit`.
+            joining: how many other prompts come with it.
+        """
         if self._continued(prompt, self._idle) is not None:
             return False
         holding = sum(len(held) > 0 for held in self._held)
@@ -125,20 +89,18 @@ class KeptDecoder:
     def admit(
         self, prompts: Sequence[Tokens], ends: Sequence[int], limit: int
     ) -> tuple[list[int], torch.Tensor]:
-        """See `Decoder.admit`; what prompts have in common is read once."""
+        """Begin a row for each prompt; returns their numbers, and float32 logits [N, vocab].
+
+        What prompts have in common is read once.
+
+        Args:
+            prompts: the tokens.
+            ends: the most tokens that each conversation may come to have.
+            limit: tokens that there may be memory for, if those in use need no more.
+        """
         slots = self._seat(prompts, max(ends), limit)
         logits: dict[int, torch.Tensor] = {}
-        # Equal prompts that begin a conversation are read once.
-        first: dict[bytes, int] = {}
-        twins: list[tuple[int, int]] = []
-        waiting: list[int] = []
-        for row, (slot, prompt) in enumerate(zip(slots, prompts, strict=True)):
-            new = len(self._held[slot]) == 0
-            twin = first.setdefault(prompt.tobytes(), row) if new else row
-            if twin < row:
-                twins.append((row, twin))
-            else:
-                waiting.append(row)
+        waiting = list(range(len(prompts)))
         while waiting:
             wave: list[int] = []
             for row in waiting:
@@ -152,18 +114,13 @@ class KeptDecoder:
             found = self._read([(slots[row], prompts[row]) for row in wave])
             logits |= zip(wave, found, strict=True)
             waiting = [row for row in waiting if row not in logits]
-        for row, twin in twins:
-            self._copy(slots[twin], slots[row], len(prompts[row]))
-            self._pieces[slots[row]] = self._pieces[slots[twin]]
-            self._hold(slots[row], prompts[row])
-            logits[row] = logits[twin]
         numbers = list(range(self._begun, self._begun + len(slots)))
         self._begun += len(slots)
         self._active |= zip(numbers, slots, strict=True)
         return numbers, torch.stack([logits[row] for row in range(len(prompts))])
 
     def step(self, rows: Sequence[int], tokens: NDArray[np.int64]) -> torch.Tensor:
-        """See `Decoder.step`."""
+        """Append a token [R] to each of some rows; float32 logits [R, vocab] of the next."""
         at = np.array([self._active[row] for row in rows])
         ids, starts = torch.from_numpy(tokens), self._lengths[at]
         lanes = LANES if self._exact else len(at)
@@ -180,7 +137,7 @@ class KeptDecoder:
         return torch.cat(parts)
 
     def release(self, row: int, reply: Tokens) -> None:
-        """See `Decoder.release`."""
+        """Let a row go; `reply` are the tokens that were appended to its prompt."""
         slot = self._active.pop(row)
         written = int(self._lengths[slot]) - len(self._held[slot])
         self._held[slot] = np.concatenate([self._held[slot], reply[:written]])
@@ -337,7 +294,7 @@ class KeptDecoder:
 
 
 class PlainDecoder:
-    """A `Decoder` for architectures with attention of their own: each row runs by itself."""
+    """Does the same for architectures with attention of their own: each row runs by itself."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -347,17 +304,17 @@ class PlainDecoder:
         self.tokens = 0
 
     def known(self, prompt: Tokens) -> int:
-        """See `Decoder.known`: none."""
+        """See `KeptDecoder.known`: none."""
         return 0
 
     def displaces(self, prompt: Tokens, end: int, limit: int, joining: int) -> bool:
-        """See `Decoder.displaces`: none is kept."""
+        """See `KeptDecoder.displaces`: none is kept."""
         return False
 
     def admit(
         self, prompts: Sequence[Tokens], ends: Sequence[int], limit: int
     ) -> tuple[list[int], torch.Tensor]:
-        """See `Decoder.admit`."""
+        """See `KeptDecoder.admit`."""
         rows = list(range(self._next, self._next + len(prompts)))
         self._next += len(prompts)
         for row in rows:
@@ -366,11 +323,11 @@ class PlainDecoder:
         return rows, torch.stack([self._run(*row) for row in zip(rows, tokens, strict=True)])
 
     def step(self, rows: Sequence[int], tokens: NDArray[np.int64]) -> torch.Tensor:
-        """See `Decoder.step`."""
+        """See `KeptDecoder.step`."""
         return torch.stack([self._run(*row) for row in zip(rows, tokens[:, None], strict=True)])
 
     def release(self, row: int, reply: Tokens) -> None:
-        """See `Decoder.release`."""
+        """See `KeptDecoder.release`."""
         del self._rows[row]
 
     def _run(self, row: int, tokens: NDArray[np.int64]) -> torch.Tensor:
@@ -386,3 +343,6 @@ class PlainDecoder:
             )
         logits: torch.Tensor = output.logits[0, -1].float()
         return logits
+
+
+Decoder = KeptDecoder | PlainDecoder

@@ -2,7 +2,6 @@
 
 from array import array
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -92,7 +91,6 @@ class SamplingJob:
     Attributes:
         request: what to sample.
         future: gets the result or the error.
-        on_tokens: called with the growing result after each step that appended to it.
         result: what was sampled so far.
         unstarted: the sequences of the result that do not run yet.
         open: number of sequences that have not ended.
@@ -100,7 +98,6 @@ class SamplingJob:
 
     request: SampleRequest
     future: Future[SampleResult]
-    on_tokens: Callable[[SampleResult], None] | None = None
     result: SampleResult = field(init=False)
     unstarted: deque[Sequence] = field(init=False)
     open: int = field(init=False)

@@ -26,9 +26,6 @@ from tokengym.agents.service.generation.jobs import (
 from tokengym.agents.service.generation.token_sampling import sample_tokens, uniforms
 
 MAX_ROWS = 1024
-# What a client may take of the memory, and a request of its client's part and of a batch's rows, as
-# a multiple of what it leaves free.
-SHARE = 3
 # Sets of weights whose conversations are kept for a client: a policy's and an opponent's.
 KEPT = 2
 # Decoding this many tokens is enough to see any stop string that ends in the newest one.
@@ -77,14 +74,6 @@ class _Batch:
         """The most tokens that its rows may hold: all slots have the room of the longest."""
         return len(self.rows) * max((row.job.most for row in self.rows), default=0)
 
-    def in_turn(self, room: int) -> list[SamplingJob]:
-        """Return the queue in the order in which sequences begin; see `Sampler._take`."""
-        waiting = sum(len(job.unstarted) for job in self.queue)
-        if waiting * max(job.most for job in self.queue) <= room:
-            return self.queue  # All of them do.
-        known = {id(job): self.decoder.known(job.request.prompt) for job in self.queue}
-        return sorted(self.queue, key=lambda job: -known[id(job)])
-
 
 class Sampler:
     """All sampling of one base model.
@@ -94,8 +83,9 @@ class Sampler:
         decoder: makes a decoder.
         use_weights: switches the model to the weights of a key.
         decode_text: turns tokens into text.
-        capacity: tokens of sequences that run; more of them wait. There is memory for twice as
-            many, those of conversations whose next turn is awaited.
+        capacity: half of the tokens that there is memory for. A client's sequences that run take
+            at most three quarters of it, and more of them wait: the rest is for other clients and
+            for conversations whose next turn is awaited.
         missing: ids that are never sampled: the tokenizer has no such tokens.
     """
 
@@ -116,19 +106,13 @@ class Sampler:
         self._missing = missing
         # By client and key of weights, the least recently used first.
         self._batches: dict[tuple[str, str], _Batch] = {}
-        self._next: _Batch | None = None
 
-    def submit(
-        self,
-        request: SampleRequest,
-        future: Future[SampleResult],
-        on_tokens: Callable[[SampleResult], None] | None = None,
-    ) -> None:
+    def submit(self, request: SampleRequest, future: Future[SampleResult]) -> None:
         """Queue a request; the arguments are the attributes of `SamplingJob`."""
         key = (request.client, request.weights)
         if key not in self._batches:
             self._batches[key] = _Batch(*key, self._new_decoder())
-        self._batches[key].queue.append(SamplingJob(request, future, on_tokens))
+        self._batches[key].queue.append(SamplingJob(request, future))
 
     def forget(self, key: str) -> None:
         """Free the conversations of a client that has gone, or of weights."""
@@ -178,33 +162,25 @@ class Sampler:
             del self._batches[batch.client, batch.weights]
 
     def _is_ready(self, batch: _Batch) -> bool:
-        """Return whether a batch can do anything; who then waits for room is the next to get it."""
-        if batch.rows or batch.scoring or not batch.queue:
-            return batch.busy or bool(batch.scoring)
-        room = self._room(batch)
-        if room is None:
+        """Return whether a batch can do anything."""
+        if batch.rows or batch.scoring:
             return True
-        job = batch.in_turn(room)[0]
-        if job.future.done() or job.unscored or job.most <= room:
-            return True
-        self._next = self._next or batch
-        return False
+        return any(j.unscored or j.future.done() for j in batch.queue) or bool(self._fitting(batch))
 
-    def _room(self, batch: _Batch) -> int | None:
-        """Return how many tokens a batch may hold besides those it holds, None if it is alone.
+    def _room(self, batch: _Batch) -> int:
+        """Return how many tokens a batch may hold besides those it holds.
 
-        A client leaves a quarter of the memory to others. Whoever waits for room is next: until it
-        has got some, nobody else gets more.
+        Whoever waits and holds less than others goes first, and one client leaves the memory of
+        conversations to others: nobody waits for the end of all that another one asks.
         """
-        if self._next is not None and (self._next.rows or not self._next.queue):
-            self._next = None
-        held = sum(other.held for other in self._batches.values())
-        if held == 0:
-            return None
-        if self._next not in (None, batch):
+        held = Counter[str]()
+        for other in self._batches.values():
+            held[other.client] += other.held
+        mine = held[batch.client]
+        waiting = [other for other in self._batches.values() if other.queue]
+        if any((held[other.client], other.held) < (mine, batch.held) for other in waiting):
             return 0
-        own = sum(other.held for other in self._batches.values() if other.client == batch.client)
-        return (SHARE * (self._capacity - held) - own) // (SHARE + 1)
+        return min(3 * self._capacity // 4 - mine, 2 * self._capacity - held.total())
 
     def _admit(self, batch: _Batch) -> None:
         batch.queue = [job for job in batch.queue if not job.future.done()]
@@ -213,8 +189,10 @@ class Sampler:
             batch.scoring = batch.scoring or self._score(fresh)
         if batch.scoring and next(batch.scoring, _DONE) is _DONE:
             batch.scoring = None
-        rows, before = self._take(batch), len(batch.rows)
+        rows, before = self._fitting(batch), len(batch.rows)
         if rows:
+            for row in rows:
+                row.job.unstarted.popleft()
             batch.rows += rows
             prompts = [row.job.request.prompt for row in rows]
             ends = [row.job.most for row in rows]
@@ -225,41 +203,37 @@ class Sampler:
         # More may have come meanwhile.
         batch.queue = [job for job in batch.queue if job.unstarted]
 
-    def _take(self, batch: _Batch) -> list[_Row]:
-        """Take from requests the sequences that there is room for; at least one if none runs.
+    def _fitting(self, batch: _Batch) -> list[_Row]:
+        """Return the sequences that there is room for; at least one if none runs at all.
 
-        Requests that continue a conversation go first, the longest before others: where memory is
-        short, those that have begun come to their end, and need not be read once more when their
-        turn comes. Others follow in their order; they take a conversation's place if nothing runs.
-        A request that has a row leaves a quarter of the rows, and of its client's memory, to those
-        that come later: a small one need not wait for the end of a large one.
+        If not all fit, requests that continue a conversation go first, the longest before others:
+        those that have begun come to their end, and need not be read once more when their turn
+        comes. Others follow in their order; they take a conversation's place if nothing runs.
         """
-        room = self._room(batch)
-        alone = room is None
-        limit = batch.held + (SHARE * self._capacity // (SHARE + 1) if room is None else room)
+        queue, rows = [job for job in batch.queue if not job.unscored], len(batch.rows)
+        if not queue:
+            return []
         longest = max((row.job.most for row in batch.rows), default=0)
-        running = Counter(id(row.job) for row in batch.rows)
+        limit = batch.held + self._room(batch)
+        all_of_them = rows + sum(len(job.unstarted) for job in queue)
+        if all_of_them * max((longest, *(job.most for job in queue))) > limit:
+            known = {id(job): batch.decoder.known(job.request.prompt) for job in queue}
+            queue.sort(key=lambda job: -known[id(job)])
+        idle = not any(other.rows for other in self._batches.values())
         kept = sum(other.decoder.tokens for other in self._batches.values() if other is not batch)
-        memory = 2 * self._capacity - kept
-        taken: list[_Row] = []
-        full = not batch.queue
-        for job in () if full else batch.in_turn(limit - longest * len(batch.rows)):
-            if job.unscored:
+        fitting: list[_Row] = []
+        for job in queue:
+            asked = job.request.prompt, job.most, 2 * self._capacity - kept, len(fitting)
+            if (rows or fitting) and batch.decoder.displaces(*asked):
                 continue
-            asked = job.request.prompt, job.most, memory, len(taken)
-            if (batch.rows or taken) and batch.decoder.displaces(*asked):
-                continue
-            longest, own = max(longest, job.most), running[id(job)]
-            while job.unstarted and not full:
-                count = len(batch.rows) + len(taken) + 1
-                if own and SHARE * min(MAX_ROWS, limit // longest) < (SHARE + 1) * (own + 1):
-                    break
+            longest = max(longest, job.most)
+            for sequence in job.unstarted:
+                count = rows + len(fitting) + 1
                 # Whoever comes first waits for room; nobody may pass and take it.
-                full = count > MAX_ROWS or (count * longest > limit and not (alone and not taken))
-                if not full:
-                    own += 1
-                    taken.append(_Row(job, job.unstarted.popleft()))
-        return taken
+                if count > MAX_ROWS or (count * longest > limit and (fitting or not idle)):
+                    return fitting
+                fitting.append(_Row(job, sequence))
+        return fitting
 
     def _freed(self, batch: _Batch) -> int:
         """Free what others keep, the oldest first, as memory needs; returns a batch's tokens."""
@@ -326,9 +300,6 @@ class Sampler:
             )
             if sequence.stopped or len(sequence.tokens) >= request.max_tokens:
                 ended.append(place)
-        for job in {id(row.job): row.job for row in rows if row.job.on_tokens}.values():
-            assert job.on_tokens is not None, "only those with a listener are here"
-            job.on_tokens(job.result)
         return ended
 
     def _has_stop(self, sequence: Sequence, stops: tuple[str, ...]) -> bool:
