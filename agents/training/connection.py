@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 SAVE_EVERY = 10
 """Steps from one state that a run keeps to the next."""
+LISTENER_S = 10.0
+"""How long an address may take to answer before anything is asked of it."""
 _DAY = 24 * 3600
 
 KEY_VARIABLE = "TINKER_API_KEY"
@@ -169,8 +171,9 @@ def _require_listener(address: str | None) -> None:
 
     if address is None:
         return
+    print(f"waiting for {address} to answer, {LISTENER_S:g} s at most", file=sys.stderr)
     try:
-        httpx.get(f"{address.rstrip('/')}/api/v1/healthz", timeout=10.0)
+        httpx.get(f"{address.rstrip('/')}/api/v1/healthz", timeout=LISTENER_S)
     except (
         httpx.ConnectError,
         httpx.ConnectTimeout,

@@ -102,7 +102,9 @@ def test_what_a_command_learns_from_must_be_named(kind: type[JobConfig], named: 
     assert f"--{named}" in ended.output
 
 
-def test_an_address_where_nothing_listens_is_refused_at_once() -> None:
+def test_an_address_where_nothing_listens_is_refused_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # and does not listen, so that nobody else does
         address = f"http://127.0.0.1:{held.getsockname()[1]}"
@@ -112,6 +114,7 @@ def test_an_address_where_nothing_listens_is_refused_at_once() -> None:
             Connection.open(target),
         ):
             pass
+        assert f"waiting for {address} to answer, 10 s at most" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("address", ["http://a:b", "ftp://a", "localhost:8000"])
