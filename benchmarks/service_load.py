@@ -1,12 +1,13 @@
-"""Memory of the local service in an hour of mixed load.
+"""Memory of the local service in an hour of mixed load, and the wait of a small request beside it.
 
-    python -m benchmarks.service_load [--minutes 60] [--model DIR]
+    python -m benchmarks.service_load [--minutes 60] [--model DIR] [--clients 2]
 
-Two clients train, two sample (many short replies, growing conversations), one keeps and deletes
-checkpoints, one opens a session, trains a step and leaves. Each sends its requests in a fixed
-order, one in so many seconds, so that every tenth of the time asks for the same. Prints for each
-tenth what the service held and the processor time of a request. Exits with 1 if a request failed,
-or if the memory of the last three tenths is more than 5 % above that of the second to fourth.
+Two clients train, two sample (many short replies, growing conversations), one opens a session,
+saves and deletes a checkpoint and leaves; or the first few of them. Each sends its requests in a
+fixed order, one in so many seconds, so that every tenth of the time asks for the same. Prints for
+each tenth what the service held, the processor time of a request, and the time of a small request
+of another session as a multiple of its time alone. Exits with 1 if a request failed, or if the
+memory of the last three tenths is more than 5 % above that of the second to fourth.
 """
 
 import argparse
@@ -135,42 +136,35 @@ def converse(load: Load) -> Iterator[Request]:
         yield from repeat(partial(turn, []), 12)
 
 
-def checkpoint(load: Load) -> Iterator[Request]:
-    """Yield what saves a run's state, goes on from it in a new session, and deletes the rest."""
-    rest = tinker.RestClient(base_url=load.service.base_url, api_key=load.service.api_key)
-    client = load.connect()
-    run = load.create(client, 32)
-
-    def work() -> None:
-        nonlocal client, run
-        paths = [run.save_state("kept").result().path]
-        paths.append(run.save_weights_for_sampler("shown").result().path)
-        before, client = client, load.connect()
-        run = client.create_training_client_from_state_with_optimizer(paths[0]).result()
-        leave(before)
-        for path in paths:
-            rest.delete_checkpoint_from_tinker_path(path).result()
-
-    return repeat(work)
-
-
 def come_and_go(load: Load) -> Iterator[Request]:
-    """Yield visits: a session, a run, one step, and goodbye."""
+    """Yield visits: a session, a run, one step, a checkpoint that goes, and goodbye."""
+    rest = tinker.RestClient(base_url=load.service.base_url, api_key=load.service.api_key)
 
     def visit() -> None:
         client = load.connect()
-        step(load.create(client, 16), 2, 40)
+        run = load.create(client, 16)
+        step(run, 2, 40)
+        rest.delete_checkpoint_from_tinker_path(run.save_state("kept").result().path).result()
         leave(client)
 
     return repeat(visit)
 
 
-def tenth(load: Load, process: psutil.Process, seconds: float) -> dict[str, float]:
+def small(sampler: tinker.SamplingClient) -> float:
+    """Return the seconds that a small request takes."""
+    begun = time.perf_counter()
+    sampler.sample(ModelInput.from_ints(tokens(60)), 1, SamplingParams(max_tokens=16)).result()
+    return time.perf_counter() - begun
+
+
+def tenth(load: Load, process: psutil.Process, seconds: float, ask: Callable[[], float]) -> Any:
     """Return what the service held and did while the clients went on for some seconds."""
     requests, before, memory = load.requests, process.cpu_times(), []
+    waits = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         memory.append(process.memory_info().rss / 2**20)
+        waits.append(ask())
         time.sleep(min(2.0, seconds / 10))
     after = process.cpu_times()
     spent = after.user + after.system - before.user - before.system
@@ -181,6 +175,7 @@ def tenth(load: Load, process: psutil.Process, seconds: float) -> dict[str, floa
         "threads": process.num_threads(),
         "requests": load.requests - requests,
         "processor ms a request": 1000 * spent / max(1, load.requests - requests),
+        "small request, s": float(np.median(waits)),
     }
 
 
@@ -189,29 +184,32 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=str(MODEL_DIR))
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--clients", type=int, default=5)
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as state,
         LocalService(options.model, state_dir=state) as service,
     ):
         load = Load(service)
+        ask = partial(small, load.sampler())
+        alone = float(np.median([ask() for _ in range(9)]))
         clients = {
             "short training": (train(load, 8, 60), 2.0),
             "long training": (train(load, 16, 300), 20.0),
             "many samples": (sample(load), 10.0),
             "conversations": (converse(load), 1.5),
-            "checkpoints": (checkpoint(load), 6.0),
             "visits": (come_and_go(load), 15.0),
         }
         threads = [
             threading.Thread(target=load.keep_asking, args=(name, *client))
-            for name, client in clients.items()
+            for name, client in list(clients.items())[: options.clients]
         ]
         for thread in threads:
             thread.start()
         process, rows = psutil.Process(service.pid), []
         for _ in range(TENTHS):
-            rows.append(tenth(load, process, 60 * options.minutes / TENTHS))
+            rows.append(tenth(load, process, 60 * options.minutes / TENTHS, ask))
+            rows[-1]["times alone"] = rows[-1]["small request, s"] / alone
             print(json.dumps(rows[-1]), flush=True)
         load.over.set()
         for thread in threads:
