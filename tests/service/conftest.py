@@ -10,6 +10,7 @@ import torch
 
 from tests.service.toy import make_model
 from tokengym.agents.service import LocalService
+from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.training.connection import KEY_VARIABLE
 
 if TYPE_CHECKING:
@@ -38,6 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def base_model(model_dir: Path) -> BaseModel:
+    """The same in this process; whoever trains it attaches an adapter of its own."""
+    return load_base_model(model_dir, "cpu")
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from tokengym.agents.service.engine.attention import Decoding, Group, KeptPass, Packed
-from tokengym.agents.service.engine.attention_dtype import TILE
 
 HEADS, KV_HEADS, WIDTH = 6, 2, 16
+TILE = 256
+"""Keys that a kernel reads at once, or a divisor."""
 Shape = tuple[int, list[int]]
 """The length of a prompt and those of the sequences that go on from it."""
 
@@ -71,7 +72,7 @@ def test_values_and_gradients_are_those_of_dense_attention(
         assert float((gradient - reference).norm() / reference.norm()) < limit
 
 
-@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-5), (torch.bfloat16, 0.0)])
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-5), (torch.bfloat16, 4e-2)])
 def test_read_and_decoded_rows_are_those_of_training(dtype: torch.dtype, limit: float) -> None:
     torch.manual_seed(0)
     length, slots = 4 * TILE + 200, 9
@@ -97,7 +98,7 @@ def test_read_and_decoded_rows_are_those_of_training(dtype: torch.dtype, limit: 
             read = state.attend(0, q, k, v, 0.25).split(counts, 2)
             for n, part in zip(counts, read, strict=True):
                 assert float((part - trained[:, :, start : start + n]).abs().max()) <= limit
-    for apart in (False, True) if dtype == torch.float32 else (False,):
+    for apart in (False, True):
         q, k, v = (part[0, :, ends].transpose(0, 1)[:, :, None] for part in (query, key, value))
         q, k, v = (torch.cat([part, part[:2]]) for part in (q, k, v))
         decoding = Decoding([states], np.array(used), np.array(ends), apart)

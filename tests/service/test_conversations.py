@@ -35,15 +35,14 @@ class Conversations:
         begun: at the end of each conversation, how many had begun.
     """
 
-    def __init__(self, model_dir: Path, precision: Any, rows: int) -> None:
-        self.base = load_base_model(model_dir, "cpu", precision)
+    def __init__(self, model_dir: Path, rows: int) -> None:
+        self.base = load_base_model(model_dir, "cpu")
         model: Any = self.base.sampled
         self._sampler = Sampler(
             packed_forward(model, self.base.device, share=True),
             partial(decoder.KeptDecoder, model),
             lambda _weights: None,
             str,
-            # A client leaves a quarter to others.
             capacity=4 * rows * WHOLE // 3,
         )
         self.read = 0
@@ -90,20 +89,17 @@ class Conversations:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("late", [0, 2])
-def test_no_conversation_is_read_again_where_memory_is_short(
-    model_dir: Path, precision: Any, late: int
-) -> None:
-    short = Conversations(model_dir, precision, rows=3 if late == 0 else 5)
-    ample = Conversations(model_dir, precision, rows=2 * CONVERSATIONS)
+def test_no_conversation_is_read_again_where_memory_is_short(model_dir: Path, late: int) -> None:
+    short = Conversations(model_dir, rows=2 if late == 0 else 5)
+    ample = Conversations(model_dir, rows=2 * CONVERSATIONS)
     found, expected = short.run(late), ample.run(late)
     # A reply's last token is part of the next prompt, and after the last reply nothing follows.
     assert ample.read == CONVERSATIONS * (WHOLE - 1)
     # As long as an answer is awaited others begin, and a few too many: the room of all slots grows
     # with the longest.
-    assert ample.read <= short.read <= (1 if late == 0 else 1.1) * ample.read
+    assert ample.read <= short.read <= (1 if late == 0 else 1.05) * ample.read
     assert ample.begun[0] == CONVERSATIONS
-    assert late or short.begun[0] < CONVERSATIONS
+    assert late or short.begun[0] <= 4
     for one in range(CONVERSATIONS):
         np.testing.assert_allclose(found[one], expected[one], atol=1e-4, rtol=0)

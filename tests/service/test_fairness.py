@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 from tests.service.toy import VOCABULARY, sampler_with
-from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.compute_thread import ComputeThread, Pieces
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.sampled_weights import BASE
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from tokengym.agents.service.engine.base_model import BaseModel
 
 
 @pytest.fixture
@@ -71,11 +70,6 @@ def test_a_client_has_no_claim_to_time_before_it_came() -> None:
         future.result(20)
     compute.stop()
     assert 2 <= done[10:15].count("first") <= 3
-
-
-@pytest.fixture(scope="module")
-def base_model(model_dir: Path) -> BaseModel:
-    return load_base_model(model_dir, "cpu")
 
 
 def _request(client: str, count: int, length: int, tokens: int, weights: str = BASE) -> Any:

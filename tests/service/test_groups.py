@@ -72,28 +72,6 @@ def test_the_prompt_of_a_group_costs_its_positions_once() -> None:
 
 
 @pytest.mark.nightly
-@settings(deadline=None)
-@given(groups)
-def test_each_sequence_lies_in_its_prompt_and_its_rest(
-    drawn: list[tuple[list[int], list[list[int]]]],
-) -> None:
-    sequences = _sequences(drawn)
-    (planned,) = plan(sequences, 1 << 30, share=True)
-    batch = lay_out(planned, sequences, torch.device("cpu"))
-    for sequence, nodes in batch.node_of.items():
-        assert batch.input_ids[0, nodes].tolist() == sequences[sequence].tolist()
-        assert batch.position_ids[0, nodes].tolist() == list(range(len(nodes)))
-    count = 0
-    for planned_group, (prompt, rests) in zip(planned, batch.groups, strict=True):
-        for member, rest in zip(planned_group.members, rests, strict=True):
-            assert batch.node_of[member].tolist() == [*np.r_[prompt, rest]]
-        for part in (prompt, *rests):
-            assert part.start == count
-            count = part.stop
-    assert count == batch.input_ids.shape[1]
-
-
-@pytest.mark.nightly
 @settings(max_examples=25, deadline=None)
 @given(groups)
 def test_scores_are_the_same_with_and_without_sharing(

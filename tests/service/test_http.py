@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
 import socket
 import time
-import urllib.error
-import urllib.request
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import psutil
 import pytest
 import tinker
-from tinker.types import AdamParams, Datum, ModelInput
+from tinker.types import AdamParams, ModelInput
 
 from tests.every import every
+from tests.service.asking import TALK, ask, datum
 
 if TYPE_CHECKING:
     from tokengym.agents.service import LocalService
-
-
-def _request(
-    service: LocalService,
-    method: str,
-    path: str,
-    body: bytes | None = None,
-    key: str | None = "",
-    headers: dict[str, str] | None = None,
-) -> tuple[int, Any]:
-    headers = {"Content-Type": "application/json", **(headers or {})}
-    if key is not None:
-        headers["X-API-Key"] = key or service.api_key
-    request = urllib.request.Request(
-        f"{service.base_url}{path}", data=body, headers=headers, method=method
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=20) as response:
-            return response.status, json.loads(response.read() or b"null")
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.loads(error.read())
 
 
 def _connected(service: LocalService) -> socket.socket:
@@ -57,7 +33,7 @@ def test_without_the_key_nothing_is_answered(service: LocalService) -> None:
         if key is not None and not key.isascii():
             continue
         for path in ("/api/v1/healthz", "/api/v1/status", "/anything"):
-            status, answer = _request(service, "GET", path, key=key)
+            status, answer = ask(service, path, key=key)
             assert status == 401
             assert "X-API-Key must be the key" in answer["detail"]
             assert service.api_key not in json.dumps(answer)
@@ -75,18 +51,15 @@ def test_a_key_that_is_not_text_is_a_wrong_key(service: LocalService) -> None:
     [
         ("Host", "evil.example:8000", 403),
         ("Host", "127.0.0.1.evil.example", 403),
-        ("Host", "[", 403),
         ("Host", "LOCALHOST:8000", 200),
-        ("Host", "[::1]:8000", 200),
         ("Origin", "https://evil.example", 403),
         ("Origin", "null", 403),
-        ("Origin", "http://[", 403),
     ],
 )
 def test_pages_of_other_sites_are_refused_with_any_key(
     service: LocalService, header: str, value: str, status: int
 ) -> None:
-    got, answer = _request(service, "GET", "/api/v1/healthz", headers={header: value})
+    got, answer = ask(service, "healthz", headers={header: value})
     assert got == status
     if status == 403:
         assert repr(value) in answer["detail"]
@@ -102,26 +75,18 @@ def test_the_sdk_shows_a_wrong_key_as_such(service: LocalService) -> None:
     ("method", "path", "body", "status", "said"),
     [
         ("GET", "/api/v1/nothing", None, 404, "GET /api/v1/nothing is not offered"),
-        ("GET", "/", None, 404, "not offered"),
-        ("DELETE", "/api/v1/healthz", None, 404, "DELETE /api/v1/healthz is not"),
         ("POST", "/api/v1/create_model", b"{", 422, "Invalid JSON"),
-        ("POST", "/api/v1/create_model", b"[]", 422, "got"),
-        ("POST", "/api/v1/create_model", b"", 422, "EOF"),
         ("POST", "/api/v1/asample", b'{"surprise": 1}', 422, "Field required"),
         ("POST", "/api/v1/optim_step", b'{"model_id": "x", "adam_params": {"a": 1}}', 422, "adam"),
         ("POST", "/api/v1/forward_backward", b"\xff\xff\xff", 400, "ForwardBackwardRequest"),
-        ("POST", "/api/v1/forward_backward", b"", 400, "needs a model_id"),
         ("POST", "/api/v1/forward_backward", b"\n\x01x\x1a\x00", 404, "'x' is not held"),
         ("POST", "/api/v1/retrieve_future", b'{"request_id": "x"}', 404, "'x' is unknown"),
-        ("POST", "/api/v1/get_info", b'{"model_id": "x"}', 404, "'x' is not held"),
         ("POST", "/api/v1/session_heartbeat", b'{"session_id": "x"}', 404, "'x' is unknown"),
         ("POST", "/api/v1/weights_info", b'{"tinker_path": 5}', 400, "got 5"),
         ("POST", "/api/v1/weights_info", b"{", 400, "must be JSON"),
-        ("GET", "/api/v1/training_runs?limit=-3", None, 400, "limit must be"),
         ("GET", "/api/v1/training_runs?limit=%C2%B2", None, 400, "limit must be"),
         ("GET", "/api/v1/training_runs?limit=" + "9" * 5000, None, 400, "limit must be"),
-        ("POST", "/api/v1/weights_info", b"[" * 200_000, 400, "must be JSON"),
-        ("POST", "/api/v1/weights_info", b'"\xff"', 400, "must be JSON"),
+        ("POST", "/api/v1/weights_info", b"[" * 30_000, 400, "must be JSON"),
         (
             "POST",
             "/api/v1/create_model",
@@ -129,7 +94,6 @@ def test_the_sdk_shows_a_wrong_key_as_such(service: LocalService) -> None:
             400,
             "got 'a\\x00b'",
         ),
-        ("GET", "/api/v1/training_runs/..", None, 400, "'..'"),
         ("GET", "/api/v1/training_runs/%2e%2e%2fetc", None, 400, "must look like"),
         ("DELETE", "/api/v1/training_runs/a:train:0/checkpoints/weights/x", None, 404, "not exist"),
     ],
@@ -137,23 +101,38 @@ def test_the_sdk_shows_a_wrong_key_as_such(service: LocalService) -> None:
 def test_what_cannot_be_answered_is_refused_with_a_detail(
     service: LocalService, method: str, path: str, body: bytes | None, status: int, said: str
 ) -> None:
-    got, answer = _request(service, method, path, body)
+    got, answer = ask(service, path, body, method)
     assert got == status
     assert said in answer["detail"]
 
 
 def test_a_body_too_large_is_refused(service: LocalService) -> None:
-    status, answer = _request(service, "POST", "/api/v1/telemetry", b"x")
+    status, answer = ask(service, "telemetry", b"x")
     assert status == 200
-    # Parsed, these lists would take 100 MB, and 60 MiB of them 1.5 GB.
-    metadata = b'{"tags": [], "sdk_version": "0", "user_metadata": [' + b"[]," * (1 << 20) + b"[]]}"
+    # It would be kept as long as the session.
+    metadata = b'{"tags": [], "sdk_version": "0", "user_metadata": "' + b"x" * (1 << 15) + b'"}'
     for path, body, limit in (
-        ("create_session", metadata, 1 << 20),
+        ("create_session", metadata, 1 << 15),
         ("forward_backward", bytes(65 << 20), 64 << 20),
     ):
-        status, answer = _request(service, "POST", f"/api/v1/{path}", body)
+        status, answer = ask(service, path, body)
         assert status == 413
         assert f"at most {limit} bytes" in answer["detail"]
+
+
+def test_usual_text_is_kept(service: LocalService, rest: Any) -> None:
+    note = {"note": "é" * 2000}
+    body = {"tags": [], "sdk_version": "0", "user_metadata": note, "display_name": "run " * 50}
+    status, answer = ask(service, "create_session", body)
+    assert status == 200
+    name = answer["session_id"]
+    assert rest.get_session(name).result().user_metadata == note
+    # The first reason stays; a session that never was is named.
+    for reason in ("success", "errored"):
+        assert ask(service, f"sessions/{name}/finish", {"reason": {"type": reason}})[0] == 204
+    status, answer = ask(service, "sessions/nobody/finish", {})
+    assert status == 404
+    assert "'nobody' is unknown" in answer["detail"]
 
 
 @pytest.mark.nightly
@@ -162,9 +141,8 @@ def test_compressed_bodies_are_refused_unread(service: LocalService) -> None:
     process = psutil.Process(service.pid)
     before = process.cpu_times().user
     for key, status in ((None, 401), ("", 400)):
-        got, answer = _request(
-            service, "POST", "/api/v1/create_session", body, key, {"Content-Encoding": "gzip"}
-        )
+        gzipped = {"Content-Encoding": "gzip"}
+        got, answer = ask(service, "create_session", body, None, key, gzipped)
         assert got == status
     assert "not compressed on the local service, got 'gzip'" in answer["detail"]
     time.sleep(0.5)  # What is left of a body is read after the answer.
@@ -232,43 +210,14 @@ def test_the_tokenizer_is_found_by_every_client(
         assert holder.get_tokenizer().encode("the price") == ids
 
 
-def test_finishing_a_session_frees_what_it_owned(service: LocalService, rest: Any) -> None:
-    before = _request(service, "GET", "/api/v1/status")[1]
-    own = tinker.ServiceClient(base_url=service.base_url, api_key=service.api_key)
-    run = own.create_lora_training_client(service.model_name, rank=4).result()
-    sampler = run.save_weights_and_get_sampling_client().result()
-    session = rest.get_session(run.model_id.split(":")[0]).result()
-    assert session.training_run_ids == [run.model_id]
-    during = _request(service, "GET", "/api/v1/status")[1]
-    assert during["sessions"] == before["sessions"] + 1
-    runs = [status["models"][0]["training_runs"] for status in (before, during)]
-    assert runs[1] == runs[0] + 1
-    own.close("success").result()
-    other = tinker.ServiceClient(base_url=service.base_url, api_key=service.api_key)
-    other.create_lora_training_client(service.model_name, rank=1).result()
-    after = _request(service, "GET", "/api/v1/status")[1]
-    assert after["sessions"] == before["sessions"] + 1
-    assert after["samplers"] == before["samplers"]
-    assert after["models"][0]["training_runs"] == runs[0] + 1
-    held = sampler.get_sampler_handle()
-    name = json.loads(base64.urlsafe_b64decode(held))["sampling_session_id"]
-    assert _request(service, "GET", f"/api/v1/samplers/{name}")[0] == 404
-    other.close("success").result()
-
-
 def test_saved_weights_can_be_sampled_by_another_client(service: LocalService, run: Any) -> None:
-    tokens = list(range(60, 80))
-    datum = Datum(
-        model_input=ModelInput.from_ints(tokens[:-1]),
-        loss_fn_inputs={"target_tokens": tokens[1:], "weights": [1.0] * 19},
-    )
-    run.forward_backward([datum], "cross_entropy")
+    run.forward_backward([datum(TALK)], "cross_entropy")
     run.optim_step(AdamParams(learning_rate=1e-2))
     path = run.save_weights_for_sampler("shared").result().path
-    trained = run.forward([datum], "cross_entropy").result().loss_fn_outputs[0]["logprobs"]
+    trained = run.forward([datum(TALK)], "cross_entropy").result().loss_fn_outputs[0]["logprobs"]
     other = tinker.ServiceClient(base_url=service.base_url, api_key=service.api_key)
     sampler = other.create_sampling_client(model_path=path).result()
     assert sampler.get_base_model() == service.model_name
-    scored = sampler.compute_logprobs(ModelInput.from_ints(tokens)).result()
+    scored = sampler.compute_logprobs(ModelInput.from_ints(TALK)).result()
     assert scored[1:] == pytest.approx(trained.to_numpy().tolist(), abs=1e-4)
     other.close("success").result()

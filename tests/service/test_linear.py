@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
-from itertools import product
-
 import pytest
 import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from tokengym.agents.service.config import ROWS_ROUND_ALIKE
 from tokengym.agents.service.engine.linear import Adapter, LoraLinear
 
 SHAPE = (3, 70, 24)
@@ -63,28 +58,3 @@ def test_bfloat16_keeps_small_updates_on_average() -> None:
     assert float((update.abs() < before.abs() / 512).float().mean()) > 0.5
     slope = float((moved * update).sum() / update.square().sum())
     assert slope == pytest.approx(1.0, abs=0.05)
-
-
-@pytest.mark.nightly
-def test_in_bfloat16_a_row_does_not_depend_on_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(*ROWS_ROUND_ALIKE)  # which is read once in a process
-    cases = [*product((False, True), repeat=2)]
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        found = [*pool.map(_counts_that_change_a_row, *zip(*cases, strict=True))]
-    assert dict(zip(cases, found, strict=True)) == {case: [] for case in cases}
-
-
-def _counts_that_change_a_row(adapted: bool, gradients: bool) -> list[int]:
-    torch.manual_seed(0)
-    layer = LoraLinear(nn.Linear(1536, 576, bias=False).bfloat16())
-    if adapted:
-        a, b = torch.randn(32, 1536) / 40, torch.randn(576, 32) / 6
-        layer.adapter = Adapter(nn.Parameter(a), nn.Parameter(b), 1.0)
-    x = torch.randn(1, 100, 1536).bfloat16()
-
-    def apart(count: int) -> torch.Tensor:
-        return torch.cat([layer(part) for part in x.split(count, dim=1)], dim=1)
-
-    with torch.set_grad_enabled(gradients):
-        together = layer(x)
-        return [count for count in (1, 2, 3, 7, 20) if not torch.equal(apart(count), together)]

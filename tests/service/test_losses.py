@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 import torch
@@ -12,9 +10,6 @@ from hypothesis import strategies as st
 
 from tokengym.agents.service.engine.losses import LOSSES, loss_named, sequence_log_ratios
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
-
-if TYPE_CHECKING:
-    pass
 
 numbers = st.lists(
     st.tuples(st.floats(-6, 0), st.floats(-6, 0), st.floats(-3, 3)), min_size=1, max_size=20
@@ -34,41 +29,26 @@ def _losses(
 
 
 @settings(deadline=None)
-@given(numbers)
-def test_importance_sampling_is_minus_ratio_times_advantage(
-    rows: list[tuple[float, float, float]],
-) -> None:
-    p, inputs = _inputs(rows)
-    expected = [-np.exp(a - b) * c for a, b, c in rows]
-    got = _losses("importance_sampling", p, inputs, {})
-    np.testing.assert_allclose(got.detach().numpy(), expected, rtol=1e-9)
-
-
-@settings(deadline=None)
 @given(numbers, st.floats(0.1, 1.0), st.floats(1.0, 3.0))
-def test_ppo_takes_the_smaller_of_clipped_and_unclipped(
+def test_losses_of_the_ratio_are_their_formulas(
     rows: list[tuple[float, float, float]], low: float, high: float
 ) -> None:
-    p, inputs = _inputs(rows)
     config = {"clip_low_threshold": low, "clip_high_threshold": high}
-    ratio = np.exp([a - b for a, b, _ in rows])
-    advantage = np.array([c for *_, c in rows])
-    expected = -np.minimum(ratio * advantage, np.clip(ratio, low, high) * advantage)
-    got = _losses("ppo", p, inputs, config).detach().numpy()
-    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9)
-
-
-@settings(deadline=None)
-@given(numbers)
-def test_cispo_gradient_is_the_clipped_ratio_times_advantage(
-    rows: list[tuple[float, float, float]],
-) -> None:
-    p, inputs = _inputs(rows)
-    _losses("cispo", p, inputs, {}).sum().backward()
-    ratio = np.clip(np.exp([a - b for a, b, _ in rows]), 0.8, 1.2)
+    own, other, advantage = np.array(rows).T
+    ratio = np.exp(own - other)
+    clipped = np.clip(ratio, low, high)
+    for name, said, expected in (
+        ("importance_sampling", {}, -ratio * advantage),
+        ("ppo", config, -np.minimum(ratio * advantage, clipped * advantage)),
+        ("cispo", config, -clipped * own * advantage),
+    ):
+        p, inputs = _inputs(rows)
+        got = _losses(name, p, inputs, said)
+        np.testing.assert_allclose(got.detach().numpy(), expected, rtol=1e-6, atol=1e-9)
+        got.sum().backward()
+    # The last one's ratio has no gradient of its own.
     assert p.grad is not None
-    expected = -ratio * [c for *_, c in rows]
-    np.testing.assert_allclose(p.grad.numpy(), expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(p.grad.numpy(), -clipped * advantage, rtol=1e-6, atol=1e-9)
 
 
 def test_per_token_clip_bounds_overrule_the_configuration() -> None:
@@ -162,11 +142,9 @@ def test_stable_reinforce_is_truncated_importance_sampling_with_a_divergence(
     np.testing.assert_allclose(p.grad, own.grad, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["custom", "nonsense"])
-def test_unsupported_losses_are_refused_with_the_supported_names(name: str) -> None:
-    with pytest.raises(UnsupportedError, match=f"cispo, cross_entropy.*{name}") as caught:
-        loss_named(name)
-    assert isinstance(caught.value, NotImplementedError)
+def test_unsupported_losses_are_refused_with_the_supported_names() -> None:
+    with pytest.raises(UnsupportedError, match=r"cispo, cross_entropy.*custom"):
+        loss_named("custom")
 
 
 @pytest.mark.parametrize(
@@ -186,37 +164,18 @@ def test_configuration_errors_name_the_value(
         LOSSES[name].configured(config)
 
 
+WHOLE = {name: np.zeros(3, np.float32) for name in ("target_tokens", "logprobs", "advantages")}
+
+
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
         ({}, "target_tokens"),
         ({"target_tokens": np.zeros(2, np.int64)}, "3 input tokens"),
         ({"target_tokens": np.zeros(3, np.int64)}, "logprobs"),
-        (
-            {
-                "target_tokens": np.zeros(3, np.int64),
-                "logprobs": np.zeros(3, np.float32),
-                "advantages": np.full(3, np.inf, np.float32),
-            },
-            "advantages must be finite",
-        ),
-        (
-            {
-                "target_tokens": np.zeros(3, np.int64),
-                "logprobs": np.zeros(3, np.float32),
-                "advantages": np.zeros(3, np.float32),
-                "mask": np.zeros(3, np.float32),
-            },
-            "'mask'",
-        ),
-        (
-            {
-                "target_tokens": np.zeros(3, np.int64),
-                "logprobs": np.zeros(2, np.float32),
-                "advantages": np.zeros(3, np.float32),
-            },
-            r"logprobs must have the shape.*\(2,\)",
-        ),
+        (WHOLE | {"advantages": np.full(3, np.inf)}, "advantages must be finite"),
+        (WHOLE | {"mask": np.zeros(3)}, "'mask'"),
+        (WHOLE | {"logprobs": np.zeros(2)}, r"logprobs must have the shape.*\(2,\)"),
     ],
 )
 def test_datum_errors_name_the_datum_and_the_rule(inputs: dict[str, np.ndarray], said: str) -> None:

@@ -13,19 +13,13 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from tests.service.toy import VOCABULARY, sampler_with
 from tokengym.agents.service.engine.adapters import LoraAdapter, LoraSpec
-from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.memory import LEAST_BATCH, STEP, MemoryBudget
 from tokengym.agents.service.generation.jobs import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-
-@pytest.fixture(scope="module")
-def base_model(model_dir: Path) -> BaseModel:
-    return load_base_model(model_dir, "cpu")
+    from tokengym.agents.service.engine.base_model import BaseModel
 
 
 def test_a_little_memory_is_always_there() -> None:
@@ -64,28 +58,10 @@ def _sample(base_model: BaseModel, capacity: int) -> tuple[list[list[int]], int]
 def test_sequences_that_do_not_fit_wait_unchanged(base_model: BaseModel) -> None:
     expected, together = _sample(base_model, 1 << 20)
     assert together == 12
-    for capacity, running in ((1, 1), (24, 1), (54, 2), (96, 4)):  # A quarter is left to others.
+    for capacity, running in ((1, 1), (24, 1), (47, 1), (48, 2), (72, 3), (96, 4)):
         sampled, most = _sample(base_model, capacity)
         assert sampled == expected
         assert most == running
-
-
-@pytest.mark.nightly
-def test_a_small_request_does_not_wait_for_a_large_one(base_model: BaseModel) -> None:
-    for capacity in (1 << 20, 400 * 50):
-        sampler = sampler_with(base_model, capacity)
-        prompt = np.arange(9, dtype=np.int32)
-        futures: list[Future[SampleResult]] = [Future(), Future()]
-        large = SampleRequest("base", prompt, 1024, TokenSampling(0), 40, frozenset())
-        sampler.submit(large, futures[0])
-        for _ in range(3):
-            sampler.step()
-        small = SampleRequest("base", prompt[::-1].copy(), 1, TokenSampling(1), 4, frozenset())
-        sampler.submit(small, futures[1])
-        for _ in range(4):
-            sampler.step()
-        assert futures[1].done()
-        assert not futures[0].done()
 
 
 def test_what_a_batch_keeps_is_foreseen(base_model: BaseModel) -> None:

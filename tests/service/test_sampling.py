@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import tinker
 from tinker import types
-from tinker.types import AdamParams, Datum, ModelInput, SamplingParams
+from tinker.types import AdamParams, ModelInput, SamplingParams
+
+from tests.service.asking import datum
 
 if TYPE_CHECKING:
     from tokengym.agents.service import LocalService
@@ -23,12 +25,8 @@ def tuned(client: Any, service: LocalService) -> Any:
     """A training client some optimizer steps away from the base model."""
     run = client.create_lora_training_client(service.model_name, rank=8, seed=3).result()
     tokens = run.get_tokenizer().encode("the battery charges at 3 o'clock")
-    datum = Datum(
-        model_input=ModelInput.from_ints(tokens[:-1]),
-        loss_fn_inputs={"target_tokens": tokens[1:], "weights": [1.0] * (len(tokens) - 1)},
-    )
     for _ in range(4):
-        run.forward_backward([datum], "cross_entropy")
+        run.forward_backward([datum(tokens)], "cross_entropy")
         run.optim_step(AdamParams(learning_rate=3e-3)).result()
     return run
 
@@ -55,13 +53,7 @@ def test_sampler_and_trainer_agree_on_sampled_logprobs(
 ) -> None:
     response = sampler.sample(prompt, 6, SamplingParams(max_tokens=12, stop=[], **shape)).result()
     wholes = [prompt.to_ints() + tokens for tokens in _tokens(response)]
-    data = [
-        Datum(
-            model_input=ModelInput.from_ints(whole[:-1]),
-            loss_fn_inputs={"target_tokens": whole[1:], "weights": [0.0] * (len(whole) - 1)},
-        )
-        for whole in wholes
-    ]
+    data = [datum(whole, [0.0] * (len(whole) - 1)) for whole in wholes]
     trained = tuned.forward(data, "cross_entropy").result()
     for sequence, whole, output in zip(
         response.sequences, wholes, trained.loss_fn_outputs, strict=True
@@ -145,13 +137,6 @@ def test_a_stop_string_ends_the_sequence_where_it_first_occurs(
     assert sequence.stop_reason == "stop"
 
 
-def test_length_is_the_reason_when_nothing_stopped(sampler: Any, prompt: ModelInput) -> None:
-    (sequence,) = (
-        sampler.sample(prompt, 1, SamplingParams(max_tokens=3, stop=[])).result().sequences
-    )
-    assert (len(sequence.tokens), sequence.stop_reason) == (3, "length")
-
-
 @pytest.mark.nightly
 def test_the_end_token_stops_only_when_no_stop_is_given(sampler: Any, prompt: ModelInput) -> None:
     end = sampler.get_tokenizer().eos_token_id
@@ -222,23 +207,6 @@ def test_what_only_the_hosted_service_does_is_refused_by_name(
     params = SamplingParams(max_tokens=1)
     with pytest.raises(tinker.BadRequestError, match="prompt_alt_tokens_k is not supported"):
         sampler.sample(prompt, 1, params, prompt_alt_tokens_k=2).result()
-
-
-def test_requests_before_and_after_an_error_are_answered(sampler: Any, prompt: ModelInput) -> None:
-    async def mixed() -> list[Any]:
-        good = [sampler.sample(prompt, 1, SamplingParams(max_tokens=6)) for _ in range(3)]
-        bad = sampler.sample(prompt, 1, SamplingParams(max_tokens=6, top_p=0.0))
-        more = [sampler.sample(prompt, 1, SamplingParams(max_tokens=6)) for _ in range(3)]
-        requests = [asyncio.ensure_future(_await(item)) for item in [*good, bad, *more]]
-        return await asyncio.gather(*requests, return_exceptions=True)
-
-    results = asyncio.run(mixed())
-    assert isinstance(results[3], tinker.BadRequestError)
-    assert all(len(results[i].sequences) == 1 for i in (0, 1, 2, 4, 5, 6))
-
-
-async def _await(item: Any) -> Any:
-    return await item
 
 
 def test_a_cancelled_request_leaves_the_service_free(

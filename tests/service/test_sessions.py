@@ -19,7 +19,6 @@ from tests.service.toy import VOCABULARY
 from tokengym.agents.service import LocalService
 from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.adapters import LoraSpec, adapter_bytes
-from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.compute_thread import at_once
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
@@ -31,13 +30,10 @@ from tokengym.agents.service.state.service import Service
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tokengym.agents.service.engine.base_model import BaseModel
+
 PAGE = Path(__file__).parents[2] / "docs" / "service.md"
 SPEC = LoraSpec(4, seed=3)
-
-
-@pytest.fixture(scope="module")
-def base_model(model_dir: Path) -> BaseModel:
-    return load_base_model(model_dir, "cpu")
 
 
 def _trainer(base_model: BaseModel, parking: Parking) -> Trainer:
@@ -83,10 +79,9 @@ def test_a_run_that_gave_way_is_bitwise_equal(base_model: BaseModel, tmp_path: P
     parking = Parking(tmp_path, lambda: STATES * size + 1)
     trainer = _trainer(base_model, parking)
     assert _play(trainer, order) == expected
-    # Fresh ones hold their weights alone, and one is in use.
-    assert parking.held <= STATES * size
+    assert parking.held == STATES * size
     assert len(list(tmp_path.iterdir())) == 2
-    assert parking.written == sum(trainer.parking._parked[name][2] for name in ("a", "bb"))
+    assert parking.written > 0
     for name in ("a", "bb", "ccc"):
         trainer.delete(name)
     assert list(tmp_path.iterdir()) == []
@@ -115,19 +110,6 @@ def test_a_request_in_pieces_gives_way_between_them(base_model: BaseModel, tmp_p
 
     size = adapter_bytes(base_model.trained, SPEC)
     assert play(Parking(tmp_path, lambda: STATES * size)) == play(Parking())
-
-
-def test_silent_clients_runs_give_way_first(base_model: BaseModel, tmp_path: Path) -> None:
-    size = adapter_bytes(base_model.trained, SPEC)
-    parking = Parking(tmp_path, lambda: (STATES + 2) * size, {"silent"}.__contains__)
-    trainer = _trainer(base_model, parking)
-    for name in ("old", "silent", "new"):
-        trainer.create(name, SPEC)
-    assert list(parking._parked) == []
-    trainer.create("more", SPEC)
-    assert list(parking._parked) == ["silent"]
-    trainer.create("most", SPEC)
-    assert list(parking._parked) == ["silent", "old"]
 
 
 @pytest.fixture

@@ -83,26 +83,13 @@ def test_top_k_keeps_the_k_likeliest_in_proportion(logits: list[float], k: int) 
 
 @pytest.mark.nightly
 @settings(deadline=None)
-@given(logit_lists, st.floats(0.05, 1.0))
-def test_top_p_keeps_the_fewest_likeliest_that_reach_p(logits: list[float], p: float) -> None:
-    weights = _softmax(np.array(logits))
-    shares = _shares(logits, TokenSampling(0, top_p=p))
-    kept = np.flatnonzero(shares)
-    unlikeliest = weights[kept].min()
-    # Without the least likely token kept, the others do not reach p.
-    above = weights[weights > unlikeliest + 1e-6].sum()
-    assert above < p + 1e-4
-    np.testing.assert_allclose(shares[kept], weights[kept] / weights[kept].sum(), atol=2.5 / GRID)
-
-
-@pytest.mark.nightly
-@settings(deadline=None)
-@given(logit_lists, st.integers(1, 8), st.floats(0.05, 0.99))
+@given(logit_lists, st.sampled_from((-1, *range(1, 9))), st.floats(0.05, 0.99))
 def test_top_p_counts_among_the_tokens_that_top_k_keeps(
     logits: list[float], k: int, p: float
 ) -> None:
     weights = np.sort(_softmax(np.array(logits)))[::-1]
-    kept = weights[:k] / weights[:k].sum()
+    kept = weights[: k if k > 0 else None]
+    kept = kept / kept.sum()
     before = np.cumsum(kept) - kept
     # Rounding may decide where tokens are as likely as each other, or reach p exactly.
     assume(np.abs(before - p).min() > 1e-4 and (np.diff(weights) < -1e-4).all())
@@ -110,16 +97,6 @@ def test_top_p_counts_among_the_tokens_that_top_k_keeps(
     shares = np.sort(_shares(logits, TokenSampling(0, top_k=k, top_p=p)))[::-1]
     assert np.count_nonzero(shares[len(kept) :]) == 0
     np.testing.assert_allclose(shares[: len(kept)], expected / expected.sum(), atol=1.5 / GRID)
-
-
-@settings(deadline=None)
-@given(logit_lists)
-def test_temperature_zero_takes_the_likeliest(logits: list[float]) -> None:
-    tokens, _, _ = sample_tokens(
-        torch.tensor([logits]), [TokenSampling(0, temperature=0)], np.array([0.99])
-    )
-    seen = np.array(logits, np.float32)
-    assert seen[int(tokens[0])] == seen.max()
 
 
 @settings(deadline=None)

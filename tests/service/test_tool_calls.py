@@ -86,9 +86,11 @@ def tokenizer_saying(replies: list[str], template: str) -> PreTrainedTokenizerFa
     return fast
 
 
-def write_model(folder: Path, replies: list[str], template: str) -> None:
+def write_model(folder: Path, replies: list[str], template: str, **more: Any) -> None:
     """Write a model that reads the last token: after a line's end any reply, then the end."""
     tokenizer = tokenizer_saying(replies, template)
+    for name, value in more.items():
+        setattr(tokenizer, name, value)
     tokenizer.save_pretrained(folder)
     size = len(tokenizer)
     config = LlamaConfig(
@@ -255,20 +257,6 @@ def test_what_cannot_be_done_with_tools_is_refused_by_name(
         client.chat.completions.create(**settings)
 
 
-def test_a_template_that_knows_no_tools_refuses_them(
-    starting_service: LocalService,
-) -> None:
-    with (
-        openai.OpenAI(
-            base_url=f"{starting_service.base_url}/v1", api_key=starting_service.api_key
-        ) as other,
-        pytest.raises(openai.BadRequestError, match=r"tools must suit .*: it declares none"),
-    ):
-        other.chat.completions.create(
-            model=starting_service.model_name, messages=BEGUN, tools=TOOLS
-        )
-
-
 OPENED: Any = {"note": 3, "why": 'to "see", é', "fast": True, "at": "12", "any": [None, "x"]}
 KINDS = {"note": "integer", "why": "string", "fast": "boolean", "at": "string"}
 SCHEMA = {**{name: {"type": kind} for name, kind in KINDS.items()}, "any": True}
@@ -296,20 +284,19 @@ def test_templates_calls_are_read_back(call: str, thought: str) -> None:
         assert read(other) == (other, [])
 
 
-def test_a_form_that_is_not_read_is_refused() -> None:
-    form = ChatFormat(tokenizer_saying([], DECLARED + LOOP.replace("CALL", UNREAD)))
-    with pytest.raises(ValueError, match="in a form that is not read"):
+@pytest.mark.parametrize(
+    ("template", "said"), [(LOOP, "declares none"), (DECLARED + LOOP, "in a form that is not read")]
+)
+def test_templates_without_readable_calls_are_refused(template: str, said: str) -> None:
+    form = ChatFormat(tokenizer_saying([], template.replace("CALL", UNREAD)))
+    with pytest.raises(ValueError, match=said):
         form.check_tools(TOOLS)
 
 
 HOSTILE = {
     "blanks": ("<tool_call>", "\n", ""),
-    "openings": ("", "<tool_call>", ""),
-    "closings": ("<tool_call>", "</tool_call>", ""),
     "calls": ("", "<tool_call>{}</tool_call>", ""),
     "parameters": ("<tool_call><function=f>", "<parameter=a>", "</function></tool_call>"),
-    "names": ("<tool_call>", "<function=", "</function></tool_call>"),
-    "braces": ("", "{", "}"),
     "nested": ('<tool_call>{"name": "f", "arguments": ', "[", "</tool_call>"),
 }
 
@@ -385,6 +372,24 @@ def test_a_response_schema_parses_what_it_can_in_time(tmp_path: Path) -> None:
         assert await read(good) == [called]
 
     asyncio.run(all_of_them())
+
+
+@pytest.mark.nightly
+def test_the_chat_route_parses_by_the_models_own_schema(tmp_path: Path) -> None:
+    called, words = 'Look. call:open({"note": 3})', "No call."
+    template = DECLARED + LOOP.replace("CALL", UNREAD)
+    write_model(tmp_path / "model", [called, words], template, response_schema=RESPONSE)
+    with (
+        LocalService(tmp_path / "model", state_dir=tmp_path / "state", threads=1) as service,
+        openai.OpenAI(base_url=f"{service.base_url}/v1", api_key=service.api_key) as client,
+    ):
+        answer = client.chat.completions.create(
+            model=service.model_name, messages=BEGUN, tools=TOOLS, n=32, seed=1
+        )
+    found = [(one.finish_reason, one.message.content, called_in(one)) for one in answer.choices]
+    expected: list[Any] = [("tool_calls", "Look. ", [("open", {"note": 3})]), ("stop", words, [])]
+    assert all(one in expected for one in found)
+    assert all(one in found for one in expected)
 
 
 @pytest.mark.nightly

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from tinker.proto import tinker_public_pb2 as pb
 
 from tokengym.agents.service.errors import BadRequestError
-from tokengym.agents.service.http.json_api import order_of
 from tokengym.agents.service.http.wire import read_loss_request
 
 
@@ -31,14 +28,3 @@ def test_a_few_bytes_do_not_ask_for_many_values(shape: tuple[int, ...]) -> None:
 def test_a_sparse_tensor_within_bounds_is_read() -> None:
     request = read_loss_request(_message((1, 5)))
     assert request.data[0].inputs["target_tokens"].tolist() == [[0] * 5]
-
-
-@given(st.uuids(), st.integers(0, 999), st.integers(1, 2**31 - 1))
-# The length of this name is written as a minus sign: with what follows, JSON too.
-@example("1e39df21-0e21-4ad4-98df-5b4a5a3c37f2", 21, 1)
-def test_every_refused_request_says_whose_it_is(session: object, run: int, number: int) -> None:
-    name = f"{session}:train:{run}"
-    body = pb.ForwardBackwardRequest(model_id=name, seq_id=number).SerializeToString()
-    assert order_of(body) == (name, number)
-    torn = f'{{"model_id": "{name}", "seq_id": {number}, "data": [1'
-    assert order_of(torn.encode()) == (name, number)
