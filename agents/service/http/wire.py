@@ -208,7 +208,7 @@ def _target_response(asked: TensorData, values: NDArray[np.float32]) -> pb.Tenso
     """Encode the log-probabilities [n, K] of the ids asked about, in the layout of the request."""
     data, ends, columns = values, asked.sparse_crow_indices, asked.sparse_col_indices
     if ends is not None:
-        data = values[np.repeat(np.arange(len(values)), np.diff(ends)), columns]
+        data = values[np.repeat(np.arange(len(values)), np.diff(ends)), np.array(columns)]
     shape = list(values.shape)
     return write_tensor(types.TensorData(data.ravel(), "float32", shape, ends, columns))
 
