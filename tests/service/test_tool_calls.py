@@ -388,7 +388,7 @@ def test_the_chat_route_parses_by_the_models_own_schema(tmp_path: Path) -> None:
         )
     found = [(one.finish_reason, one.message.content, called_in(one)) for one in answer.choices]
     expected: list[Any] = [("tool_calls", "Look. ", [("open", {"note": 3})]), ("stop", words, [])]
-    assert all(one in expected for one in found)
+    assert all(one in expected for one in found), (found, service.log_path.read_text())
     assert all(one in found for one in expected)
 
 
