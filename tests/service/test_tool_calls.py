@@ -377,7 +377,7 @@ def test_a_response_schema_parses_what_it_can_in_time(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_the_chat_route_parses_by_the_models_own_schema(tmp_path: Path) -> None:
     called, words = 'Look. call:open({"note": 3})', "No call."
-    template = DECLARED + LOOP.replace("CALL", UNREAD)
+    template = DECLARED + LOOP.replace("CALL", UNREAD).replace("THOUGHT", "")
     write_model(tmp_path / "model", [called, words], template, response_schema=RESPONSE)
     with (
         LocalService(tmp_path / "model", state_dir=tmp_path / "state", threads=1) as service,
