@@ -4,13 +4,13 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutRecord
-from tokengym.agents.training.cost import EpisodeTokens, job_cost
+from tokengym.agents.training.cost import Cost, EpisodeTokens, job_cost
 from tokengym.agents.training.presets import preset
 from tokengym.rewards.clustered import best_of_k
 from tokengym.rewards.estimates import Estimate
@@ -42,7 +42,7 @@ class FirstPlay:
         best_of: by k, what the best of k rollouts of a Task earns.
         references: what the scripted policies of the scale earn.
         command: the command of the recommended run.
-        cost: its tokens, in words.
+        cost: its tokens.
         reasons: why these settings, in sentences.
     """
 
@@ -54,7 +54,7 @@ class FirstPlay:
     best_of: Mapping[int, Estimate]
     references: Mapping[str, Estimate]
     command: str
-    cost: str
+    cost: Cost
     reasons: tuple[str, ...]
 
     @classmethod
@@ -92,11 +92,10 @@ class FirstPlay:
         lacks_form = malformed > _MALFORMED
         level, about_level = _level(world, ends.skill(float(earned_TK.mean())), lacks_form)
         usual = preset(job.config.world, level, model=job.config.model)
-        planned = {"level": level, "group_size": size, "max_tokens": limit}
+        planned: dict[str, Any] = {"level": level, "group_size": size, "max_tokens": limit}
         planned |= {"evaluation_tasks": usual.evaluation_tasks, "evaluate_before": None}
-        cost = job_cost(
-            replace(job, config=replace(job.config, **planned)), {job.config.tag: tokens}
-        )
+        config = replace(job.config, **planned)
+        cost = job_cost(replace(job, config=config), {config.tag: tokens})
         words = ["tokengym", "train", f"{world.world.spec.short_name}:{level}"]
         words += ["--model", job.config.model, "--group-size", str(size)]
         words += ["--max-tokens", str(limit)]
@@ -115,7 +114,7 @@ class FirstPlay:
             best_of={k: best_of_k(earned_TK, k) for k in powers},
             references=world.scale.lines,
             command=shlex.join(words),
-            cost=str(cost),
+            cost=cost,
             reasons=tuple(filter(None, [*about_level, about_limit, *_about_size(useful, size)])),
         )
 

@@ -1,7 +1,7 @@
 """Settings that follow from a job's worlds and model: the limit of a reply, learning rates.
 
-A limit leaves room for the replies of scripted policies; rates are the cookbook's scaling by model
-size, with a limit for rewards.
+A limit leaves room for the replies of scripted policies, and to think where the prompt asks for it;
+rates are the cookbook's scaling by model size, with a limit for rewards.
 """
 
 import json

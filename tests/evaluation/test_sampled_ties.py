@@ -131,7 +131,7 @@ def told(
     return FirstPlay.of(job, world, groups, useful)
 
 
-def test_a_model_is_recommended_the_settings_that_its_replies_call_for() -> None:
+def test_recommended_settings_are_those_that_replies_call_for() -> None:
     well, long = ("Probability: 0.5", 10, True), ("First, the rate is", 64, False)
     good = told([[well] * 4] * 2, [[0.1, 0.2, 0.3, 0.4]] * 2, {4: 0.85, 8: 0.95})
     assert "--group-size 4 --max-tokens 16" in good.command
@@ -151,6 +151,10 @@ def test_a_model_is_recommended_the_settings_that_its_replies_call_for() -> None
     solved = told([[well] * 4] * 2, [[1.0] * 4] * 2, {4: 0.0})
     assert "nearly solved" in solved.reasons[0]
     assert "forecast:easy" not in solved.command
+    # The cost is that of the replies as they were, at whatever level: 10 tokens each.
+    usual = preset("forecast", group_size=16)
+    rollouts = usual.steps * usual.groups_per_batch * 16
+    assert solved.cost.sampled == 10 * (rollouts + usual.tasks_before + usual.evaluation_tasks)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), st.data())

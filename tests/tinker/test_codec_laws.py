@@ -223,7 +223,7 @@ def test_a_renderer_of_another_tokenizer_is_refused_in_one_line(
     assert "\n" not in str(error.value)
 
 
-def test_a_renderer_that_fits_is_named_for_a_model_without_chat_tokens(
+def test_a_renderer_that_fits_is_named_where_another_does_not(
     tmp_path: Path, tokenizer_named: Callable[[str], str]
 ) -> None:
     for file in Path(tokenizer_named("bpe")).iterdir():

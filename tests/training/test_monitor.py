@@ -85,7 +85,7 @@ def test_a_step_with_many_replies_cut_off_names_the_option(
 
 
 @pytest.mark.parametrize(("repeating", "named"), [(0.0, True), (0.9, False)])
-def test_a_longer_limit_is_no_advice_for_replies_that_repeat_themselves(
+def test_no_longer_limit_is_advised_where_replies_repeat_themselves(
     repeating: float, named: bool
 ) -> None:
     assert ("--max-tokens" in form_warning(0.9, 0.9, repeating, "full")) == named

@@ -99,7 +99,7 @@ def test_a_template_adds_its_own_system_text_or_none(template: str, own: str, mi
         ("energy:small", 4096, None),
     ],
 )
-def test_a_reply_has_room_to_think_as_far_as_the_context_goes(
+def test_a_reply_has_room_to_think_within_the_context(
     level: str, context: int, limit: int | None, mine: Path
 ) -> None:
     (config,) = mine.glob("config.json")
