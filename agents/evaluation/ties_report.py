@@ -28,7 +28,7 @@ _PREDICTED = (
 def ties_report(study: TieStudy) -> Report:
     """Lay out a study."""
     lines = [_means(study)]
-    if study.malformed:
+    if study.malformed and study.first is None:
         lines.append(f"{study.malformed:.1%} of the replies were malformed.")
     if study.tokens_per_second is not None:
         lines.append(f"{study.tokens_per_second:,.0f} tokens read and written a second.")

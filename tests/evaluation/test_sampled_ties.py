@@ -56,9 +56,7 @@ def test_a_model_at_an_address_is_studied(served: dict[str, Any]) -> None:
     assert all(0.0 <= reward <= 1.0 for group in found.rewards for reward in group)
     shown = "\n".join(ties_report(found).lines)
     assert "an episode reads" in shown
-    assert (
-        f"Recommended: tokengym train forecast:easy --model {served['model']} --group-size" in shown
-    )
+    assert f"Recommended: tokengym train forecast:easy --model={served['model']} --group" in shown
 
 
 def test_at_temperature_0_every_group_ties(served: dict[str, Any]) -> None:
@@ -134,21 +132,21 @@ def told(
 def test_recommended_settings_are_those_that_replies_call_for() -> None:
     well, long = ("Probability: 0.5", 10, True), ("First, the rate is", 64, False)
     good = told([[well] * 4] * 2, [[0.1, 0.2, 0.3, 0.4]] * 2, {4: 0.85, 8: 0.95})
-    assert "--group-size 4 --max-tokens 16" in good.command
+    assert "--group-size=4 --max-tokens=16" in good.command
     assert [good.best_of[k].value for k in (1, 4)] == pytest.approx([0.25, 0.4])
     assert good.references.keys() >= {"oracle"}
     cut = told([[long, well, long, well]] * 2, [[0.1] * 4] * 2, {4: 0.1, 8: 0.2, 16: 0.5})
-    assert "--group-size 16 --max-tokens 128" in cut.command
-    assert (cut.cut_off, cut.repeating, cut.copied) == (0.5, 0.0, 0.0)
+    assert "--group-size=16 --max-tokens=128" in cut.command
+    assert [cut.shares[name] for name in ("cut_off", "repeating", "copied")] == [0.5, 0.0, 0.0]
     circles = ("Probability: 0.99999999999", 64, False)
-    again = told([[circles] * 4] * 2, [[0.0] * 4] * 2, {4: 0.0}, level="hard")
-    assert again.repeating == 1.0
+    again = told([[circles] * 4] * 2, [[0.0] * 4] * 2, {4: 0.0, 16: 0.0}, level="hard")
+    assert again.shares["repeating"] == 1.0
     assert "forecast:easy " in again.command
-    assert "--max-tokens 64" in again.command
-    assert "teach the form first" in again.reasons[0]
-    copied = told([[("Probability: <p>", 9, True)] * 4] * 2, [[0.0] * 4] * 2, {4: 0.0})
-    assert copied.copied == 1.0
-    solved = told([[well] * 4] * 2, [[1.0] * 4] * 2, {4: 0.0})
+    assert "--max-tokens=64" in again.command
+    assert "Teach the form first" in again.reasons[0]
+    copied = told([[("Probability: <p>", 9, True)] * 4] * 2, [[0.0] * 4] * 2, {4: 0.0, 16: 0.0})
+    assert copied.shares["copied"] == 1.0
+    solved = told([[well] * 4] * 2, [[1.0] * 4] * 2, {4: 0.0, 16: 0.0})
     assert "nearly solved" in solved.reasons[0]
     assert "forecast:easy" not in solved.command
     # The cost is that of the replies as they were, at whatever level: 10 tokens each.
