@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ FIRST = {"forecast": "easy", "energy": "evening", "warehouse": "aisle", "disrupt
 
 def in_session(config: TrainConfig, measure: Callable[[TrainingSession], Awaitable[T]]) -> T:
     """Measure something of a job's untrained model."""
-    job = Job.resolve(config)
+    job = Job.resolve(replace(config, evaluate_before=config.evaluation_tasks))
 
     async def connected() -> T:
         connection = Connection(job.target.model, job.target.base_url, None)
