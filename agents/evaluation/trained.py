@@ -32,7 +32,7 @@ class Skill(NamedTuple):
     def __str__(self) -> str:
         """Describe the effect of training, as far as the Tasks can show it."""
         if math.isnan(self.gain.value):
-            return "skill undefined: the oracle is no better than the best blind policy here"
+            return "undefined: the oracle is no better than the best blind policy here"
         needed = f"; about {self.gain.samples_to_show():,} Tasks would show it"
         if self.gain.low > 0.0:
             what = f"gained {describe_skill(self.gain)}"
@@ -42,7 +42,7 @@ class Skill(NamedTuple):
         else:
             what = f"no change beyond chance ({self.gain}{needed if self.gain.value else ''})"
         before, after = describe_skill(self.before), describe_skill(self.after)
-        return f"skill {before} before, {after} after: {what}"
+        return f"{before} before, {after} after: {what}"
 
 
 @dataclass(frozen=True)
@@ -114,24 +114,18 @@ class Trained:
         gain = skill_gain(shared, after_T[: len(before_T)], before_T)
         return Skill(skill_of(shared, before_T), skill_of(self.scale.realised, after_T), gain)
 
-    def findings(self) -> Iterator[str]:
-        """Yield the standing, and the skill since start and warm start."""
-        known = BEFORE in self.policies
-        when = {BEFORE: "before training", AFTER: "after it" if known else "after training"}
-        standings = [
-            f"{words} {self.policies[name].result.standing}"
-            for name, words in when.items()
-            if name in self.policies and self.policies[name].result.standing
-        ]
-        if standings:
-            yield "; ".join(standings)
-        if not known:
-            yield f"skill {describe_skill(self.after.result.skill)} after training"
-        for words, since in (("", BEFORE), ("since the warm start", WARM)):
+    def findings(self) -> Iterator[tuple[str, str]]:
+        """Yield the standing, and the skill since start and warm start, by name."""
+        for when, name in (("before", BEFORE), ("after", AFTER)):
+            if name in self.policies and (standing := self.policies[name].result.standing):
+                yield f"standing {when} training", standing
+        if BEFORE not in self.policies:
+            yield "skill after training", describe_skill(self.after.result.skill)
+        for words, since in (("skill", BEFORE), ("skill since the warm start", WARM)):
             if since in self.policies:
-                yield f"{words}{': ' if words else ''}{self.skill(since)}"
+                yield words, str(self.skill(since))
                 if (paid := self.skill_on_outcomes(since)) is not None:
-                    yield f"{words}{', ' if words else ''}on outcomes: {paid}"
+                    yield f"{words} on outcomes", str(paid)
 
 
 def read_trained(run: RunFolder) -> dict[str, Trained]:

@@ -222,12 +222,17 @@ class Scale:
             for name, earned in self.returns.items()
         }
 
-    @property
-    def levels(self) -> dict[str, float]:
-        """The mean returns that charts show: of blind, reachable and oracle, where known."""
-        labels = {self.reachable: "reachable", self.label: "blind", "oracle": "oracle"}
+    def levels(self, ladder: Ladder | None) -> dict[str, float]:
+        """Return the mean returns that charts show, by name: both ends, and the ladder's policies.
+
+        Args:
+            ladder: of the level; its names are the policies'.
+        """
+        rungs = () if ladder is None else ladder.rungs
+        names = {self.label: self.label, "oracle": "oracle", self.reachable: self.reachable}
+        names |= {rung.policy: rung.name for rung in rungs}
         lines = self.lines
-        return {labels[name]: lines[name].value for name in labels if name in lines}
+        return {name: lines[who].value for who, name in names.items() if who in lines}
 
 
 class ShippedScale(NamedTuple):

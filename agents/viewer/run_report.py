@@ -1,7 +1,8 @@
 """A finished run as a report, from its folder alone: what happened, references, figures, ties."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 
@@ -19,8 +20,8 @@ from tokengym.envs.registry import scripted_opponent, spec
 from tokengym.rewards.estimates import Estimate, mean_estimate
 
 _SKILL = (
-    "Skill is (return - blind) / (oracle - blind) on the same held-out Tasks, paired: 0 is the "
-    "best policy that ignores the Task, 1 the oracle."
+    "Skill is (return - baseline) / (oracle - baseline) on the same held-out Tasks, paired: 0 is "
+    "the best input-independent baseline, 1 the oracle."
 )
 _LEARNED_FROM: Mapping[Command, str] = {
     "train": "rewards",
@@ -65,38 +66,49 @@ class Side:
         return f"{self.role}, held out against {', '.join(others)}"
 
     @property
-    def what_happened(self) -> str:
-        """What was trained, from what to what, and is it more than chance and than blind."""
-        config, result, before = self.config, self.found.after.result, self._before
-        after = np.array(self.found.after.earned_T)
-        lead = mean_estimate((after - np.array(self.found.scale.used.blind_T)).tolist())
+    def lead(self) -> str:
+        """The change and the best input-independent baseline, in at most 25 words."""
+        before, after = self._before, self.found.after
+        value, count = f"{after.result.earned.value:.3f}", len(after.earned_T)
+        came = f"earns {value} on {count} held-out Tasks"
+        if before is not None:
+            gain = self._gain(before.earned_T)
+            change = _verdict(gain, "gained {}", "lost {}", "changed by {},")
+            went = f"{before.result.earned.value:.3f} to {value}"
+            came = f"{change} on {gain.samples} held-out Tasks ({went})"
+        name = self.config.model.rpartition("/")[2]
+        blind = fmean(self.found.scale.used.blind_T)
+        return f"{name} {came}; the best input-independent baseline earns {blind:.3f}."
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yield findings, each by name: how it was trained, earnings, standing and skill."""
+        config, found, result = self.config, self.found, self.found.after.result
         label = config.options.get("label")
         read = f"{f'label {label}, ' if label else ''}{result.prompt} prompts"
         if result.temperature is not None:
             read += f", temperature {result.temperature:g}"
             read += f", at most {result.max_tokens} tokens a reply"
-        kind = "return" if self.found.scale.expected is None else "expected return"
-        place = f"{self.spec.short_name}:{config.level}"
         as_role = f" as {self.role}" if len(self.spec.roles) > 1 else ""
-        ignorant = "the best policy that ignores the Task"
-        came = f"came to {kind} {result.earned} on {len(after)} held-out Tasks"
-        if before is not None:
-            both = len(before.earned_T)
-            gain = mean_estimate((after[:both] - np.array(before.earned_T)).tolist())
-            verdict = _verdict(gain, "a gain of {}", "a loss of {}", "the difference, {},")
-            first = f"on the first {both} " if both < len(after) else ""
-            start = f"went from {kind} {before.result.earned} to {result.earned}"
-            came = f"{start} on {len(after)} held-out Tasks: {first}{verdict}"
-        beyond = _verdict(
-            lead,
-            f"It earns {{}} more than {ignorant}",
-            f"It earns {{}} less than {ignorant}",
-            f"Whether it earns more than {ignorant} is open: {{}}",
+        place = f"{self.spec.short_name}:{config.level}{as_role}"
+        yield "trained on", f"{_LEARNED_FROM[config.command]} in {place} ({read})"
+        kind = "return" if found.scale.expected is None else "expected return"
+        for name, each in found.policies.items():
+            yield f"{kind} {_WHEN[name]}", f"{each.result.earned} on {len(each.earned_T)} Tasks"
+        if self._before is not None:
+            yield (
+                "gain on the Tasks played before and after",
+                _told(self._gain(self._before.earned_T)),
+            )
+        yield (
+            "over the best input-independent baseline",
+            _told(self._gain(found.scale.used.blind_T)),
         )
-        return (
-            f"{config.model}, trained on {_LEARNED_FROM[config.command]} in {place}{as_role} "
-            f"({read}), {came}. {beyond}."
-        )
+        yield from found.findings()
+
+    def _gain(self, other_T: Sequence[float]) -> Estimate:
+        """Return what the trained policy earns more than another, on the Tasks of both."""
+        after = np.array(self.found.after.earned_T[: len(other_T)])
+        return mean_estimate((after - np.array(other_T)).tolist())
 
     @property
     def _before(self) -> Evaluated | None:
@@ -162,57 +174,73 @@ def run_report(run: RunFolder) -> Report:
     parts += [table for side in sides if (table := side.figures()).rows]
     for side in sides if config.further else sides[:1]:
         parts += side.forecasts()
-    lines = [*filter(None, (side.found.after.result.form_warning for side in sides))]
-    lines += [side.what_happened for side in sides]
-    lines += [f"{side.title}: {finding}" for side in sides for finding in side.found.findings()]
+    lines = [side.lead for side in sides]
+    lines += filter(None, (side.found.after.result.form_warning for side in sides))
+    facts = [Table(("", ""), list(side.facts()), side.heading("Figures"), _SKILL) for side in sides]
     if steps and config.rolls_out:
         ties = run_ties(run)
-        lines.append(ties.summary)
+        facts[0] = replace(facts[0], rows=[*facts[0].rows, ("groups", ties.summary)])
         parts.append(ties.table())
-    lines += [*filter(None, [outcome.ending]), _SKILL, _summary(config, steps)]
+    ends = [("ended", outcome.ending)] if outcome.ending else []
+    facts[0] = replace(facts[0], rows=[*facts[0].rows, *ends, *_summary(config, steps)])
     lost = outcome.collapse
     warning = lost and (
         f"Collapsed at step {lost.since}: {lost.reason}. The last good checkpoint is kept. "
         f"Try: {lost.advice}."
     )
     title = ", ".join(dict.fromkeys(f"{side.spec.id} ({side.config.level})" for side in sides))
-    return Report(title, lines, parts, warning or "")
+    return Report(title, lines, [*facts, *parts], warning or "")
 
 
 def _verdict(difference: Estimate, more: str, less: str, unknown: str) -> str:
     """State a paired difference in the words for it, and whether chance explains it."""
     size = f"{abs(difference.value):.3f} {difference.around}"
-    if difference.samples > 1 and (difference.low > 0.0 or difference.high < 0.0):
-        return f"{(more if difference.value > 0.0 else less).format(size)}, more than chance"
-    tasks = f"{difference.samples_to_show():,}"
-    return f"{unknown.format(difference)} may be chance (about {tasks} Tasks would tell)"
+    if _is_shown(difference):
+        return (more if difference.value > 0.0 else less).format(size)
+    return f"{unknown.format(difference)} perhaps by chance,"
 
 
-def _summary(config: JobConfig, steps: Sequence[StepRow]) -> str:
+def _is_shown(difference: Estimate) -> bool:
+    return difference.samples > 1 and (difference.low > 0.0 or difference.high < 0.0)
+
+
+def _told(difference: Estimate) -> str:
+    """State a difference, whether chance explains it, and how many Tasks would tell."""
+    verdict = _verdict(difference, "{}, more than chance", "-{}, more than chance", "{}:")
+    if _is_shown(difference):
+        return verdict
+    return f"{verdict} about {difference.samples_to_show():,} Tasks would tell"
+
+
+def _summary(config: JobConfig, steps: Sequence[StepRow]) -> Iterator[tuple[str, str]]:
+    """Yield what a run's steps took, by name."""
     seconds = sum(row.seconds for row in steps)
     tokens = f"{sum(row.tokens for row in steps):,.0f} tokens"
     groups, size = config.groups_per_batch, config.group_size
     if config.rolls_out:
-        took = f"{len(steps)} steps of {groups} groups of {size} in {seconds:.0f} s"
-        return f"{took}; {tokens} read and sampled by the rollouts.{_group_counts(steps)}"
+        yield "steps", f"{len(steps)} steps of {groups} groups of {size} in {seconds:.0f} s"
+        yield "rollouts", f"{tokens} read and sampled"
+        yield from _group_counts(steps)
+        return
     sft = config.command == "sft"
     data = f"{groups * size} demonstrations" if sft else f"{groups * size // 2} preference pairs"
-    took = f"{len(steps)} steps of {data} in {seconds:.0f} s"
-    return f"Supervised: {took}; {tokens} trained on."
+    yield "supervised steps", f"{len(steps)} steps of {data} in {seconds:.0f} s"
+    yield "examples", f"{tokens} trained on"
 
 
-def _group_counts(steps: Sequence[StepRow]) -> str:
-    """State how the groups were used; nothing where the loop does not count them."""
+def _group_counts(steps: Sequence[StepRow]) -> Iterator[tuple[str, str]]:
+    """Yield how the groups were used; nothing where the loop does not count them."""
     counted = [row.metrics for row in steps if "groups/drawn" in row.metrics]
     if not counted:
-        return ""
+        return
 
     def total(name: str) -> str:
         return f"{sum(metrics[name] for metrics in counted):.0f}"
 
-    return (
-        f" Of {total('groups/drawn')} groups {total('groups/tie')} tied and "
+    yield (
+        "groups drawn",
+        f"{total('groups/drawn')}: {total('groups/tie')} tied and "
         f"{total('groups/resolution')} spread by no more than the resolution; "
         f"{total('groups/further')} were drawn in place of such groups for "
-        f"{total('tokens/further')} tokens, and {total('groups/trained')} were trained on."
+        f"{total('tokens/further')} tokens, and {total('groups/trained')} were trained on",
     )

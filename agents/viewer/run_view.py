@@ -11,7 +11,7 @@ from tokengym.agents.evaluation.folder import EvaluationFolder, SavedEvaluation
 from tokengym.agents.evaluation.plan import AFTER, BEFORE
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
-from tokengym.agents.scale.level_scale import Scale
+from tokengym.agents.scale.level_scale import Scale, ladder_of
 from tokengym.agents.settings import plain
 from tokengym.agents.training.folder.monitor import StepRow, mixed_series
 from tokengym.agents.training.folder.run import RunFolder
@@ -129,7 +129,9 @@ class RunView:
                 logged = [row.metrics.get(f"env/all/{name}/reward") for row in rows]
                 series[shown] = list(map(_number, logged))
             if evaluation := self._evaluation():
-                lines[shown] = evaluation.scales[at].levels
+                place = evaluation.plan.places[at]
+                ladder = ladder_of(spec(place.world), place.level, place.role)
+                lines[shown] = evaluation.scales[at].levels(ladder)
             points[shown] = self._held_out(at, steps)
         return {
             "steps": steps,

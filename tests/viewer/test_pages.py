@@ -15,11 +15,13 @@ from tests.viewer.conftest import GROUPS, HOSTILE, SIZE, STEPS, evaluate, rollou
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import evaluation_segment, train_segment
+from tokengym.agents.scale.level_scale import ladder_of
 from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.viewer import Viewer, open_runs, whole_page, write_page
 from tokengym.agents.viewer.run_report import run_report
+from tokengym.envs.registry import spec
 from tokengym.rewards.estimates import mean_estimate
 
 ROLLOUTS = STEPS * GROUPS * SIZE + 6
@@ -325,7 +327,7 @@ def test_a_page_has_its_runs_data_and_extremes(tmp_path: Path, megabytes: float)
 
 
 @pytest.mark.parametrize(("width", "dark"), [(400, True), (1280, False)])
-def test_a_report_opens_on_what_happened_then_curves_then_references(
+def test_a_report_opens_with_its_picture_and_one_sentence(
     browser: Browser, tmp_path: Path, width: int, dark: bool
 ) -> None:
     run, path = finished(tmp_path / "run", "energy"), tmp_path / f"report_{width}.html"
@@ -337,11 +339,17 @@ def test_a_report_opens_on_what_happened_then_curves_then_references(
     browser.wait("document.querySelectorAll('.pairs tbody tr').length === 6")
     text = browser.evaluate("document.querySelector('main').innerText")
     report = run_report(run)
-    places = [report.warning[:30], report.lines[0], "on average", "Click a step", "mean return"]
+    places = ["Click a step for its rollouts", report.warning[:30], report.lines[0], "on average"]
+    places += ["Skill is", "mean return"]
     found = [text.index(part) for part in places]
     assert found == sorted(found)
     assert browser.evaluate("document.querySelectorAll('.dot.held').length") == 2
-    assert {"blind", "reachable", "oracle"} <= set(text.split())
+    ladder = ladder_of(spec(run.config.world), run.config.level, "controller")
+    assert ladder is not None
+    named = browser.evaluate("document.querySelector('.opening svg').textContent")
+    assert ladder.rungs[-1].name in named
+    box = "document.querySelector('.opening figure').getBoundingClientRect()"
+    assert browser.evaluate(f"{box}.top < innerHeight / 3 && {box}.width > innerWidth / 2")
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
     browser.click(".pairs tbody tr")
     browser.wait("document.querySelectorAll('.picture img').length === 2")

@@ -78,10 +78,10 @@ def test_every_figure_is_on_the_report(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_a_policy_ignorant_of_the_form_is_found_first(tmp_path: Path) -> None:
     config = replace(preset("forecast"), max_tokens=8, options={"label": "expected"})
-    first, second, *_ = reported(tmp_path, config, [], malformed=True).lines
-    assert first.startswith("0% of the replies have the form that is asked for")
-    assert "reads the full prompts; try --option prompt=direct, or teach" in first
-    assert "(label expected, full prompts, temperature 1, at most 8 tokens a reply)" in second
+    report = reported(tmp_path, config, [], malformed=True)
+    assert "0% of the replies have the form that is asked for" in report.lines[1]
+    trained = dict(report.tables[0].rows)["trained on"]  # type: ignore[call-overload]
+    assert "(label expected, full prompts, temperature 1, at most 8 tokens a reply)" in trained
     row = {"step": 0, "env/all/malformed": 0.98, **REWARDED}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     shown = StringIO()
@@ -91,7 +91,7 @@ def test_a_policy_ignorant_of_the_form_is_found_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_the_first_line_says_whether_chance_explains_it(
+def test_the_first_sentence_is_short_and_says_whether_chance_explains(
     tmp_path: Path,
 ) -> None:
     noise = np.random.default_rng(0).normal(0.0, 0.05, (2, 100))
@@ -110,23 +110,29 @@ def test_the_first_line_says_whether_chance_explains_it(
 
     gain, lead = (mean_estimate((after - other).tolist()) for other in (before, 0.575))
     assert lead.low < 0.0 < lead.high
-    assert side(tmp_path / "gain", before, after).what_happened == (
-        "tokengym-start, trained on rewards in forecast:easy (label expected, terse prompts, "
-        "temperature 1, at most 12 tokens a reply), went from return "
-        f"{mean_estimate(before.tolist())} to {mean_estimate(after.tolist())} on 100 held-out "
-        f"Tasks: a gain of {gain}, "
-        "more than chance. Whether it earns more than the best policy that ignores the Task is "
-        f"open: {lead} may be chance (about {lead.samples_to_show():,} Tasks would tell)."
+    better = side(tmp_path / "gain", before, after)
+    assert better.lead == (
+        f"tokengym-start gained {gain} on 100 held-out Tasks ({before.mean():.3f} to "
+        f"{after.mean():.3f}); the best input-independent baseline earns 0.575."
     )
-    lost = side(tmp_path / "loss", after, before).what_happened
-    assert f"a loss of {gain}, more than chance. It earns 0.0" in lost
-    assert "less than the best policy that ignores the Task, more than chance" in lost
+    assert len(better.lead.split()) <= 25
+    facts = dict(better.facts())
+    assert facts["gain on the Tasks played before and after"] == f"{gain}, more than chance"
+    assert facts["over the best input-independent baseline"] == (
+        f"{lead}: perhaps by chance, about {lead.samples_to_show():,} Tasks would tell"
+    )
+    earned = mean_estimate(before.tolist())
+    assert facts["return before training"] == f"{earned} on 100 Tasks"
+    assert f"lost {gain} on" in side(tmp_path / "loss", after, before).lead
+    same = side(tmp_path / "same", before, before + 1e-3 * (noise[0] - noise[1])).lead
+    assert "perhaps by chance, on 100" in same
+    assert len(same.split()) <= 25
 
 
 @pytest.mark.nightly
 def test_runs_without_steps_are_reported_without_ends_refused(tmp_path: Path) -> None:
     report = reported(tmp_path, preset("energy"), [])
-    assert report.tables[0].rows[0][0] == "before training"
+    assert report.tables[1].rows[0][0] == "before training"
     (tmp_path / "outcome.json").unlink()
     with pytest.raises(OptionError, match="no finished run"):
         run_report(RunFolder(tmp_path))
@@ -226,7 +232,7 @@ def test_figures_have_the_units_and_meanings_of_their_world(
     shares = {name: value for name, value in figures.items() if not name.startswith("term/")}
     terms = {"score": figures["term/score"]} if "term/score" in figures else {}
     found = RolloutTable.read(rollouts(preset(world), [0.5], ends=[shares], terms=terms), "")
-    table = episode_table(spec(world), {"before": found, "after": found}, "")
+    table = episode_table(spec(world), (found, found), "")
     rows = {str(row[0][0]): row for row in table.rows}
     for title, value in shown.items():
         cells = [cell if isinstance(cell, str) else cell[0] for cell in rows[title][1:]]
@@ -241,10 +247,10 @@ def test_figures_have_intervals_over_the_episodes_on_record() -> None:
     ends = [{"flip_when_right": float(n == 0), "brier_gain": 0.4 + 0.1 * (n % 3)} for n in range(4)]
     left_out = {"brier_gain": 0.5}  # the first label was wrong
     config = preset("disruption")
-    tables = {
-        when: RolloutTable.read(rollouts(config, [0.5] * len(side), ends=side), "")
-        for when, side in (("before", ends), ("after", [*ends, left_out]))
-    }
+    tables = [
+        RolloutTable.read(rollouts(config, [0.5] * len(side), ends=side), "")
+        for side in (ends, [*ends, left_out])
+    ]
     table = episode_table(spec("disruption"), tables, "")
     cells = {row[0][0]: row[1:] for row in table.rows}
     assert cells["Right labels given up"][0] == ("25.0%", "1 of 4: 0.6% to 80.6%")

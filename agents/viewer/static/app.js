@@ -15,7 +15,7 @@ class App {
     this.source = source;
     this.sort = {name: "", down: false};
     this.filters = this.noFilters();
-    this.pairState = {order: "largest change", all: false};
+    this.pairState = {order: "gains and losses", all: false};
     this.table = new RolloutTable((row) => this.go({at: row.segment, row: row.row, tab: row.inGroup.size > 1 ? "group" : "rollout"}),
       (name) => { this.sort = {name, down: this.sort.name === name && !this.sort.down}; this.apply(); });
     window.addEventListener("hashchange", () => this.route());
@@ -146,6 +146,7 @@ class App {
   frame() {
     this.top = h("header", {});
     this.curves = h("section", {class: "panels", "aria-label": "curves"});
+    this.opening = h("section", {class: "opening", hidden: true});
     this.bar = h("form", {class: "filters", onsubmit: (event) => event.preventDefault()});
     this.count = h("p", {class: "count", "aria-live": "polite"});
     this.views = h("nav", {class: "views tabs", hidden: true});
@@ -157,7 +158,7 @@ class App {
     this.help = h("dialog", {}, h("h2", {}, "Keys"), h("table", {}, h("tbody", {}, KEYS.map(([keys, what]) =>
       h("tr", {}, h("td", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("td", {}, what))))),
       h("form", {method: "dialog"}, h("button", {}, "Close")));
-    replace(this.root, this.top, this.problem, this.views, this.curves, this.list, this.detail, this.rest, this.help);
+    replace(this.root, this.top, this.problem, this.views, this.opening, this.curves, this.list, this.detail, this.rest, this.help);
   }
 
   header() {
@@ -188,8 +189,7 @@ class App {
     const shown = [this.run, ...(this.other ? [this.other] : [])].map((run) => ({name: run.name, curves: run.curves, total: run.config?.steps}));
     const step = /^train_0*(\d+)$/.exec(this.filters.segment);
     this.curves.hidden = !this.run.curves.steps.length;
-    if (this.curves.hidden) return;
-    replace(this.curves, drawCharts(shown, step ? Number(step[1]) : null, (title, at) => {
+    const drawn = this.curves.hidden ? [] : drawCharts(shown, step ? Number(step[1]) : null, (title, at) => {
       this.filters = {...this.noFilters(), segment: `train_${String(at).padStart(6, "0")}`};
       // The step's rollouts may not be there yet: the curve knows whether any group is dead.
       const there = this.rows.filter((row) => row.segment === this.filters.segment);
@@ -200,7 +200,10 @@ class App {
       this.choices();
       this.apply();
       this.go({...Object.fromEntries(DETAILED.map((name) => [name, ""])), view: "rollouts"});
-    }));
+    }, !this.opening.hidden);
+    // A report opens with its picture; the other curves stand below what changed.
+    replace(this.curves, this.opening.hidden ? drawn : drawn.slice(1));
+    replace(this.opening, this.opening.hidden ? null : drawn.slice(0, 1), this.report ? reportHead(this.report) : h("section", {class: "report"}, h("p", {class: "hint"}, "Reading the report…")));
   }
 
   choices() {
@@ -270,6 +273,7 @@ class App {
   async paint(place) {
     const open = place.at !== undefined && place.row !== undefined;
     const paired = !open && place.pair !== undefined, report = this.showsReport(place);
+    this.opening.hidden = !report;
     this.header();
     this.charts();
     this.tabs(place, report);
@@ -294,9 +298,7 @@ class App {
 
   // What was found, what changed from before to after; below the curves the tables, and the settings.
   async showReport() {
-    const found = this.report && reportHead(this.report);
-    const changed = this.paired ? await this.changed() : null;
-    replace(this.detail, found, changed);
+    replace(this.detail, this.paired ? await this.changed() : null);
     replace(this.rest, this.report && reportParts(this.report), this.run.config && h("details", {class: "about"}, h("summary", {}, "Settings"), settingsTable([this.run])));
   }
 

@@ -2,6 +2,7 @@
 "use strict";
 
 const CHART = {width: 320, height: 150, left: 38, right: 56, top: 8, bottom: 22};
+const WIDE = {...CHART, width: 760, height: 230, right: 190};
 const SMOOTHING = 0.85;
 const RETURNS = "Pale: each step; bold: smoothed; points: held-out Tasks, 95 % intervals. Click a step for its rollouts.";
 
@@ -16,7 +17,8 @@ const PANELS = [
 ];
 
 // runs: [{name, curves, total}], the first in colour 0, one to compare with in colour 1.
-function drawCharts(runs, chosen, choose) {
+// wide: whether the first panel goes across the page.
+function drawCharts(runs, chosen, choose, wide = false) {
   const known = Object.keys(runs[0].curves.series);
   const returns = known.filter((name) => /^return (in|of) /.test(name)), shares = known.filter((name) => name.startsWith("share in "));
   const several = returns.map((name) => [name.replace("return", "Return"), [name], false, RETURNS]);
@@ -24,10 +26,14 @@ function drawCharts(runs, chosen, choose) {
   const single = PANELS.filter(([title]) => title !== "Return" || !returns.length);
   const panels = [...several.slice(0, returns.length), ...single, ...several.slice(returns.length)];
   const last = Math.max(...runs.flatMap((run) => [...run.curves.steps, (run.total || 1) - 1]), 1);
-  return panels.filter(([, names]) => runs.some((run) => names.some((name) => run.curves.series[name]))).map(([title, names, share, hint]) =>
-    chartPanel({title, share, ticks: [], levels: runs[0].curves.lines[names[0]] || {}, x: [0, last],
+  const there = panels.filter(([, names]) => runs.some((run) => names.some((name) => run.curves.series[name])));
+  const flat = ([, names]) => runs.every((run) => names.every((name) => (run.curves.series[name] || []).every((value) => !value)));
+  const none = there.filter(flat).flatMap(([, names]) => names);
+  const drawn = there.filter((panel) => !flat(panel)).map(([title, names, share, hint], at) =>
+    chartPanel({title, share, ticks: [], wide: wide && !at, levels: runs[0].curves.lines[names[0]] || {}, x: [0, last],
       series: runs.flatMap((run, which) => names.flatMap((name, at) => curve(run.curves, name, at, which)))},
     hint, runs[1] && `dashed: ${runs[1].name}`, chosen, (step) => choose(title, step)));
+  return none.length ? [...drawn, h("p", {class: "hint"}, `0 at every step: ${none.join(", ")}.`)] : drawn;
 }
 
 // A series of a run; returns smoothed over the pale steps, with what was earned on held-out Tasks.
@@ -49,14 +55,14 @@ function curve(curves, name, colour, run) {
 function chartPanel(spec, hint, note = null, chosen = null, choose = null) {
   const named = spec.series.filter((one) => one.name && !one.run && one.kind !== "band"), place = (one) => one.colour ?? spec.series.indexOf(one);
   const keys = named.length > 1 && named.map((one) => h("span", {class: "key"}, h("i", {class: `swatch series${place(one) % 4}`}), one.name));
-  return h("figure", {class: "panel"},
+  return h("figure", {class: spec.wide ? "panel wide" : "panel"},
     h("figcaption", {}, h("b", {}, spec.title), keys, note && h("span", {class: "key"}, note), h("span", {class: "readout"})),
     plot(spec, chosen, choose), h("p", {class: "hint"}, hint));
 }
 
 // spec: as `Chart` of a report says, `x` the ends of the axis if they are known.
 function plot(spec, chosen, choose) {
-  const {width, height, left, right, top, bottom} = CHART, levels = Object.entries(spec.levels);
+  const {width, height, left, right, top, bottom} = spec.wide ? WIDE : CHART, levels = Object.entries(spec.levels);
   const shown = spec.series.filter((one) => !one.pale), known = (values) => values.filter((value) => value !== null && value !== undefined);
   const values = known([...shown.flatMap((one) => [...one.y, ...(one.low || []), ...(one.high || [])]), ...levels.map(([, level]) => level)]);
   const places = spec.series.flatMap((one) => one.x);
@@ -79,7 +85,7 @@ function plot(spec, chosen, choose) {
     place = Math.max(y(level) + 3, place + 11);
     svg.append(s("line", {class: "reference", x1: left, x2: width - right, y1: y(level), y2: y(level)}),
       // A name that does not fit beside the panel stands in it, above its line.
-      name.length > 9 ? s("text", {class: "tick", x: width - right - 2, y: y(level) - 3, "text-anchor": "end"}, name)
+      name.length > 9 && !spec.wide ? s("text", {class: "tick", x: width - right - 2, y: y(level) - 3, "text-anchor": "end"}, name)
         : s("text", {class: "tick", x: width - right + 4, y: place}, name));
   }
   spec.series.forEach((one, at) => svg.append(...drawSeries(one, `series${(one.colour ?? at) % 4} run${one.run || 0}`, x, y)));
@@ -115,7 +121,7 @@ function follow(svg, read, x, top, bottom, word, choose) {
   const readout = (text) => { svg.parentNode.querySelector(".readout").textContent = text; };
   svg.append(cross);
   const nearest = (event) => {
-    const box = svg.getBoundingClientRect(), at = (event.clientX - box.left) * CHART.width / box.width;
+    const box = svg.getBoundingClientRect(), at = (event.clientX - box.left) * svg.viewBox.baseVal.width / box.width;
     return places.reduce((best, place) => Math.abs(x(place) - at) < Math.abs(x(best) - at) ? place : best, places[0]);
   };
   svg.addEventListener("pointermove", (event) => {

@@ -3,6 +3,7 @@
 
 const SHOWN_PAIRS = 10;
 const ORDERS = {
+  "gains and losses": (a, b) => b.change - a.change,
   "largest change": (a, b) => Math.abs(b.change) - Math.abs(a.change),
   "largest gain": (a, b) => b.change - a.change,
   "largest loss": (a, b) => a.change - b.change,
@@ -61,7 +62,8 @@ function changesTable(pairs, names, state, open, redraw, whole = true) {
   const several = new Set(pairs.map((pair) => pair.sides[0].role)).size > 1;
   const best = pairs.some((pair) => pair.sides[1].best_return !== null && pair.sides[1].best_return !== undefined);
   const order = [...pairs].sort(ORDERS[state.order] || ORDERS["largest change"]);
-  const seen = state.all ? order : order.slice(0, SHOWN_PAIRS);
+  const half = SHOWN_PAIRS / 2, both = state.order === "gains and losses" && order.length > SHOWN_PAIRS;
+  const seen = state.all ? order : both ? [...order.slice(0, half), ...order.slice(-half)] : order.slice(0, SHOWN_PAIRS);
   const said = (row) => [h("b", {}, show(row.earned)), h("span", {class: "reply"}, row.said || "no reply"),
     row.malformed > 0 && h("span", {class: "mark malformed"}, "malformed")];
   const heads = ["Task", ...(best ? ["oracle"] : []), ...names, "change"];

@@ -1,4 +1,4 @@
-// A report as Python laid it out: verdict at the top, tables and charts below.
+// A report as Python laid it out: beside its picture the sentence, tables and charts below.
 "use strict";
 
 function reportHead(report) {
