@@ -9,7 +9,8 @@ import numpy as np
 from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
 from tokengym.agents.evaluation.run_ties import run_ties
 from tokengym.agents.evaluation.trained import Evaluated, Trained, read_trained
-from tokengym.agents.reports.report import Chart, Report, Table
+from tokengym.agents.reports.report import Cell, Chart, Report, Table
+from tokengym.agents.scale.level_scale import ladder_of
 from tokengym.agents.training.config import Command, JobConfig
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
@@ -134,8 +135,15 @@ class Side:
                 " Expected returns are averages over what may happen, given what is shown: they "
                 "have no noise of outcomes."
             )
-        cells = [
-            (name, f"{mean.value:.4f}", mean.interval("{:.4f}".format), f"{mean.samples}")
+        ladder = ladder_of(self.spec, self.config.level, self.role)
+        called = {} if ladder is None else {rung.policy: rung.name for rung in ladder.rungs}
+        cells: list[Sequence[Cell]] = [
+            (
+                (called[name], name) if name in called else name,
+                f"{mean.value:.4f}",
+                mean.interval("{:.4f}".format),
+                f"{mean.samples}",
+            )
             for name, mean in rows
         ]
         title = self.heading(f"{'Expected return' if expected else 'Return'} on held-out Tasks")

@@ -232,7 +232,7 @@ def test_figures_have_the_units_and_meanings_of_their_world(
     shares = {name: value for name, value in figures.items() if not name.startswith("term/")}
     terms = {"score": figures["term/score"]} if "term/score" in figures else {}
     found = RolloutTable.read(rollouts(preset(world), [0.5], ends=[shares], terms=terms), "")
-    table = episode_table(spec(world), (found, found), "")
+    table = episode_table(spec(world), {"before": found, "after": found}, "")
     rows = {str(row[0][0]): row for row in table.rows}
     for title, value in shown.items():
         cells = [cell if isinstance(cell, str) else cell[0] for cell in rows[title][1:]]
@@ -247,10 +247,10 @@ def test_figures_have_intervals_over_the_episodes_on_record() -> None:
     ends = [{"flip_when_right": float(n == 0), "brier_gain": 0.4 + 0.1 * (n % 3)} for n in range(4)]
     left_out = {"brier_gain": 0.5}  # the first label was wrong
     config = preset("disruption")
-    tables = [
-        RolloutTable.read(rollouts(config, [0.5] * len(side), ends=side), "")
-        for side in (ends, [*ends, left_out])
-    ]
+    tables = {
+        when: RolloutTable.read(rollouts(config, [0.5] * len(side), ends=side), "")
+        for when, side in (("before", ends), ("after", [*ends, left_out]))
+    }
     table = episode_table(spec("disruption"), tables, "")
     cells = {row[0][0]: row[1:] for row in table.rows}
     assert cells["Right labels given up"][0] == ("25.0%", "1 of 4: 0.6% to 80.6%")

@@ -200,7 +200,7 @@ class App {
       this.choices();
       this.apply();
       this.go({...Object.fromEntries(DETAILED.map((name) => [name, ""])), view: "rollouts"});
-    }, !this.opening.hidden);
+    }, !this.opening.hidden && innerWidth > 640);
     // A report opens with its picture; the other curves stand below what changed.
     replace(this.curves, this.opening.hidden ? drawn : drawn.slice(1));
     replace(this.opening, this.opening.hidden ? null : drawn.slice(0, 1), this.report ? reportHead(this.report) : h("section", {class: "report"}, h("p", {class: "hint"}, "Reading the report…")));

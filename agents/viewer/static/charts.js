@@ -67,7 +67,7 @@ function plot(spec, chosen, choose) {
   const values = known([...shown.flatMap((one) => [...one.y, ...(one.low || []), ...(one.high || [])]), ...levels.map(([, level]) => level)]);
   const places = spec.series.flatMap((one) => one.x);
   const [first, last] = spec.x ? [spec.x[0], Math.max(spec.x[1], ...places)] : spec.ticks.length ? [-0.4, spec.ticks.length - 0.6] : [Math.min(...places), Math.max(...places)];
-  let low = spec.share ? 0 : Math.min(...values), high = spec.share ? 1 : Math.max(...values);
+  let low = spec.share ? 0 : Math.min(...values), high = spec.share ? Math.min(1, Math.max(...values, 0.1)) : Math.max(...values);
   if (!spec.share && low >= 0 && low < 0.3 * high) low = 0;
   if (high - low < 1e-9) high = low + 1;
   const x = (at) => left + (width - left - right) * (at - first) / (last - first || 1);

@@ -25,7 +25,7 @@ function reportParts(report) {
 
 function tablePart({title, header, rows, note}) {
   const cell = (value, at) => h(at ? "td" : "th", {scope: at ? null : "row"}, typeof value === "string" ? value : [value[0], h("small", {}, value[1])]);
-  return h("section", {class: "part"}, title && h("h2", {}, title), h("div", {class: "scrolled"}, h("table", {},
-    h("thead", {}, h("tr", {}, header.map((name) => h("th", {scope: "col"}, name)))),
+  return h("section", {class: "part"}, title && h("h2", {}, title), h("div", {class: "scrolled"}, h("table", {class: header.some(Boolean) ? null : "findings"},
+    header.some(Boolean) && h("thead", {}, h("tr", {}, header.map((name) => h("th", {scope: "col"}, name)))),
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map(cell)))))), note && h("p", {class: "hint"}, note));
 }
