@@ -31,7 +31,7 @@ HOSTILE = (
 
 def rollout(world: str, kind: str, step: int | None, group: int, member: int) -> RolloutRecord:
     """An episode of a script, as if a model had sampled it; even groups of step 1 are dead."""
-    made, known = make_world(world, prompt="terse"), baselines(world)
+    made, known = make_world(world, preset(world).level, prompt="terse"), baselines(world)
     dead = step == 1 and group % 2 == 0
     split = "train" if kind == "train" else "test"
     key = (0,) if dead else (group, member)
