@@ -268,18 +268,23 @@ def train_run(config: JobConfig, run: RunFolder, *, ask: bool) -> "RunSummary":
     return outcome
 
 
-def worlds_of(names: str, level: str | None) -> list[WorldLevel]:
+def worlds_of(names: str, level: str | None) -> list[tuple[str, str | None]]:
     """Read `forecast`, or `forecast,energy:small`; `level` applies to a single world.
+
+    Returns:
+        ids and levels, `None` where no level is named.
 
     Raises:
         UnknownWorldError, OptionError: if a world or a level is unknown, or a level is given twice.
     """
-    worlds = [WorldLevel.parse(name.strip()) for name in names.split(",")]
+    listed = [name.strip() for name in names.split(",")]
+    worlds = [(WorldLevel.parse(name), ":" in name) for name in listed]
     if level is None:
-        return worlds
+        return [(place.world, place.level if named else None) for place, named in worlds]
     if len(worlds) > 1 or ":" in names:
         raise OptionError(f"--level {level} is for one world, as in {names}:{level}; got {names}")
-    return [WorldLevel.parse(f"{names}:{level}")]
+    place = WorldLevel.parse(f"{names}:{level}")
+    return [(place.world, place.level)]
 
 
 def _new_folder(config: JobConfig) -> Path:

@@ -136,7 +136,8 @@ def _values(
 def _exact_credit(values: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return the credit and estimator of a job where its world knows the exact credit of a turn."""
     table = _TABLES["exact"].get(values["world"], {})
-    greedy = ESTIMATORS[named["estimator"]].needs_greedy if "estimator" in named else False
+    estimator = ESTIMATORS.get(named.get("estimator", ""))
+    greedy = estimator is not None and estimator.needs_greedy
     if not table or "credit" in named or greedy or "data" in values["options"]:
         return {}
     try:
