@@ -101,11 +101,11 @@ def references(runs: Sequence[LearnedRun]) -> dict[str, float]:
     ladder = ladder_of(spec(config.world), config.level, config.trained_roles[0])
     textbook = [rung for rung in ladder.rungs if rung.kind == "textbook"] if ladder else []
     lines = {
+        "optimum": [scale.ends.oracle for scale in scales],
         **{
             rung.name: [np.mean(s.returns[rung.policy].used_T) for s in scales]
             for rung in textbook[-1:]
         },
-        "optimum": [scale.ends.oracle for scale in scales],
         "best blind": [scale.ends.blind for scale in scales],
     }
     return {name: float(np.mean(means)) for name, means in lines.items()}
@@ -123,9 +123,10 @@ def draw(axes: "Axes", runs: Sequence[LearnedRun]) -> None:
         means = [h.value for h in held]
         axes.errorbar(places, means, ends, color=colour, fmt="o", ms=4, capsize=2, lw=1.5)
     steps = max(each.run.steps_done for each in runs)
-    for name, mean in references(runs).items():
+    for place, (name, mean) in enumerate(references(runs).items()):
         axes.axhline(mean, color=_INK, ls="--", lw=1)
-        axes.annotate(name, (steps, mean), ha="right", va="bottom", color=_INK, fontsize=8)
+        at = {"ha": "right", "va": "top"} if place else {"ha": "left", "va": "bottom"}
+        axes.annotate(name, (steps if place else 0, mean), color=_INK, fontsize=8, **at)
     config = runs[0].run.config
     axes.set_title(f"{spec(config.world).short_name}, {config.level}", color=_INK, fontsize=10)
     axes.set_xlabel("step", color=_INK, fontsize=9)

@@ -179,7 +179,7 @@ EVENING = DemonstrationMix(
     "tokengym/Energy-v2",
     "evening",
     "backward",
-    {"backward": 3, "random": 2},
+    {"backward": 3, "random": 1},
     in_tenths,
     r"\A.*?(?=\. Run )|h load[\s\S]+",
 )
@@ -187,7 +187,7 @@ AISLE = DemonstrationMix(
     "tokengym/Warehouse-v1",
     "aisle",
     "textbook",
-    {"textbook": 3, "random": 2},
+    {"textbook": 3, "random": 1},
     without_route,
     r"t=0 open[\s\S]+",
 )
@@ -223,9 +223,16 @@ STAGES = (
     TrainingStage(
         ((FORECAST, 4), (EVENING, 4), (AISLE, 9), (FIRST_YEAR, 3)), 400, 3072, 1.5e-3, brief=True
     ),
-    # The shipped policy is of step 200.
+    # Of these 280 steps the shipped policy had 200, with two parts of random play to three.
     TrainingStage(
         ((FORECAST, 5), (EVENING, 4), (AISLE, 5), (FIRST_YEAR, 2), *_FORMS), 280, 3072, 1.2e-3, 0.5
+    ),
+    TrainingStage(
+        ((FORECAST, 4), (EVENING, 3), (AISLE, 8), (FIRST_YEAR, 1.5), *_FORMS),
+        320,
+        3072,
+        1.2e-3,
+        0.65,
     ),
 )
 
