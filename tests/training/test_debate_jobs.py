@@ -34,7 +34,7 @@ ROLES = ("predictor", "challenger")
 
 
 def job(kind: type[JobConfig] = TrainConfig, **changes: Any) -> JobConfig:
-    return preset_for(kind, "disruption", **{**SIZES, **changes})
+    return preset_for(kind, "disruption", "L2", **{**SIZES, **changes})
 
 
 @pytest.mark.nightly
@@ -135,7 +135,7 @@ def test_the_described_debate_is_an_overridable_preset() -> None:
     config = preset("disruption", as_described=True)
     assert config.options == described
     assert config.warm_start > 0
-    plain = preset("disruption", options=described)
+    plain = preset("disruption", "L2", options=described)
     taught: dict[str, Any] = {"warm_start": 14, "warm_start_updates": 16, "warm_start_rate": 0.003}
     assert config == replace(plain, learning_rate=0.001, **taught)
     assert preset("disruption", as_described=True, model="smollm2").learning_rate is None

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 TINY: dict[str, Any] = {"groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2}
 FORECAST = preset("forecast", **TINY, steps=2)
 ENERGY = preset("energy", **TINY, steps=1)
-DEBATE = preset("disruption", **TINY, steps=1, max_tokens=48)
+DEBATE = preset("disruption", "L2", **TINY, steps=1, max_tokens=48)
 
 
 def run(settings: JobConfig, folder: Path) -> list[dict[str, Any]]:
