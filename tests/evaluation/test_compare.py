@@ -18,7 +18,7 @@ from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.presets import mixed_preset, preset, preset_for
 from tokengym.envs.core.errors import OptionError
 
-RL = preset("disruption", evaluation_tasks=8)
+RL = preset("disruption", "L2", evaluation_tasks=8)
 
 
 def finished(folder: Path, config: JobConfig, before: float, after: float) -> Path:
@@ -54,7 +54,10 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_table_shows_what_each_way_added(tmp_path: Path) -> None:
     rewards = finished(tmp_path / "rl", RL, 0.1, 0.61)
     labels = finished(
-        tmp_path / "labels", preset_for(SftConfig, "disruption", evaluation_tasks=8), 0.1, 0.52
+        tmp_path / "labels",
+        preset_for(SftConfig, "disruption", "L2", evaluation_tasks=8),
+        0.1,
+        0.52,
     )
     both = finished(tmp_path / "both", replace(RL, start=str(labels)), 0.52, 0.73)
     lines = [line.split("│")[1:-1] for line in table(rewards, labels, both).splitlines()]

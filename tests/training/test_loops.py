@@ -122,5 +122,5 @@ def test_self_play_takes_every_estimator_credit_and_filter(
 
 
 def test_exact_credit_is_asked_of_the_world() -> None:
-    assert replace(ENERGY, credit="exact").options["credit"] is True
-    assert "credit" not in ENERGY.options
+    assert ENERGY.options["credit"] is True
+    assert "credit" not in preset("energy", credit="episode").options
