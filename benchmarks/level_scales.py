@@ -142,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write the file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("levels", nargs="*", help="such as forecast:easy; all if none")
-    parser.add_argument("--workers", type=int)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--resume", action="store_true", help="make only lines that are missing")
     parser.add_argument("--ladder-tasks", type=int, default=ladder.TASKS, help="Tasks of a ladder")
     asked = parser.parse_args(arguments)
@@ -166,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         or not _is_known(place, row, asked.ladder_tasks)
     ]
     with closing(
-        find_executor(asked.workers, "processes").run(
+        find_executor(asked.workers).run(
             partial(line, kept, asked.ladder_tasks), wanted
         )
     ) as results:

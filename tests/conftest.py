@@ -44,7 +44,6 @@ collect_ignore = (
             "evaluation/test_endpoint_faults.py",
             "evaluation/test_executors.py",
             "evaluation/test_one_scale.py",
-            "evaluation/test_ray.py",
             "evaluation/test_recorded_ties.py",
             "evaluation/test_run_ties.py",
             "evaluation/test_sampled_ties.py",

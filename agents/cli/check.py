@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.cli.options import EngineName, Workers
+from tokengym.agents.cli.options import Workers
 from tokengym.agents.cli.shown import show
 from tokengym.agents.evaluation.scripted import draw_tasks
 from tokengym.agents.execution.executors import Executor, find_executor
@@ -55,8 +55,7 @@ def check(
     every: Annotated[bool, typer.Option("--all", help="every level of every world")] = False,
     *,
     said: dict[str, Any],
-    workers: Workers = None,
-    engine: EngineName = "processes",
+    workers: Workers = 1,
 ) -> None:
     """Check that each level keeps the laws, and print what its policies earn and its ladder."""
     from tokengym.agents.check.tables import ladder_table
@@ -67,7 +66,7 @@ def check(
         make_world(one.id, level, **(one.check_options if every else asked.options))
         for one, level in _named(asked, world)
     ]
-    executor = find_executor(workers, engine)
+    executor = find_executor(workers)
     if not asked.ladder:
         _show_checks(asked, levels, executor, every=every)
     found = False

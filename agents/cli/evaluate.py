@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tokengym.agents.cli.options import Columns, Data, EngineName, Workers, add_data, new_folder
+from tokengym.agents.cli.options import Columns, Data, Workers, add_data, new_folder
 from tokengym.agents.cli.shown import INTERRUPTED, progress_bars, show
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
@@ -34,8 +34,7 @@ def evaluate(
     ] = None,
     data: Data = None,
     columns: Columns = None,
-    workers: Workers = None,
-    engine: EngineName = "processes",
+    workers: Workers = 1,
     out: Annotated[
         Path | None, typer.Option(help="the folder to create or to resume", parser=new_folder)
     ] = None,
@@ -65,7 +64,7 @@ def evaluate(
     if "data" in said.get("options", {}) and "tasks" not in said:
         said["tasks"] = _count_tasks(worlds, said.get("split", "test"), said["options"])
     config = EvaluationConfig(worlds, tuple(policy), **said)
-    plan, executor = config.plan, find_executor(workers, engine)
+    plan, executor = config.plan, find_executor(workers)
     out = out or _folder_of(plan)
     folder = EvaluationFolder(out)
     try:

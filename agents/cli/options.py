@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.execution.executors import Engine
 from tokengym.agents.settings import option
 from tokengym.agents.training.config import WorldOptions
 from tokengym.envs.core.errors import OptionError
@@ -42,15 +41,7 @@ Columns = Annotated[
 AsDescribed = Annotated[
     bool, typer.Option("--as-described", help="of disruption: the debate as first described")
 ]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="processes that share the work; 1, or a cluster's processors, if not given"
-    ),
-]
-EngineName = Annotated[
-    Engine, typer.Option(help="where workers run: on this machine, or the nodes of a Ray cluster")
-]
+Workers = Annotated[int, typer.Option(min=1, help="processes that share the work")]
 Yes = Annotated[bool, typer.Option("--yes", help="do not ask before using a key")]
 
 

@@ -13,7 +13,7 @@ import typer
 
 from tokengym.agents.certify.sources import is_recorded, open_source
 from tokengym.agents.certify.sources.records import reward_groups
-from tokengym.agents.cli.options import EngineName, Workers, Yes, confirm_cost
+from tokengym.agents.cli.options import Workers, Yes, confirm_cost
 from tokengym.agents.cli.shown import show
 from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
@@ -80,8 +80,7 @@ def ties(
     ],
     *,
     said: dict[str, Any],
-    workers: Workers = None,
-    engine: EngineName = "processes",
+    workers: Workers = 1,
     yes: Yes = False,
 ) -> None:
     """Study ties by group size, before training a model or paying for tokens.
@@ -106,7 +105,7 @@ def ties(
     else:
         from tokengym.agents.evaluation.ties_report import ties_report
 
-        executor = find_executor(workers, engine)
+        executor = find_executor(workers)
         study = _study(world, asked, sampling, executor, ask=not yes)
         data, report = study.to_dict(), ties_report(study)
     show(*report.tables, *report.lines, title=report.title)

@@ -1,4 +1,4 @@
-"""Executors: work in shards, in this process, in others of this machine, or on a Ray cluster.
+"""Executors: work in shards, in this process or in others of this machine.
 
 A shard depends on no other, and may be begun twice: where a worker died, another one begins its
 shard again. What must survive that, such as rollouts, a shard writes to a file of its own.
@@ -13,15 +13,13 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from itertools import islice
 from math import ceil
 from multiprocessing import get_context, parent_process
 from multiprocessing.util import Finalize
-from typing import Any, Literal, TypeVar
+from typing import TypeVar
 
 from tokengym.agents.execution.memory import set_up_memory
 from tokengym.envs.core.errors import TokengymError
-from tokengym.installed import require_extra
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -29,11 +27,8 @@ R = TypeVar("R")
 Results = Generator[tuple[int, R], None, None]
 """Number and result of each shard; closed early, it ends the work that is under way."""
 
-Engine = Literal["processes", "ray"]
-
 _MOST_DEATHS = 4
 """Workers that may die on one shard: it is then the shard that kills them."""
-_DIED = f"{_MOST_DEATHS} workers died on one shard; the last: {{}}"
 _SHARDS_EACH, _LARGEST_SHARD = 4, 1024
 """Shards of each worker, so that none waits long for the last one, and most items of a shard."""
 
@@ -125,7 +120,7 @@ class Processes(Executor):
                     if isinstance(ended.exception(), BrokenProcessPool):
                         deaths[number] += 1
                         if deaths[number] == _MOST_DEATHS:
-                            raise WorkerError(_DIED.format("a process ended"))
+                            raise WorkerError(f"{_MOST_DEATHS} processes ended on one shard")
                         again.append((number, shard))
                         continue
                     self._idle.append(pool)
@@ -136,66 +131,9 @@ class Processes(Executor):
                     process.terminate()
 
 
-class RayCluster(Executor):
-    """Runs shards on the nodes of a Ray cluster, which have Tokengym installed."""
-
-    @classmethod
-    def connect(cls, workers: int | None = None, shard_size: int = 0) -> "RayCluster":
-        """Return the cluster that `RAY_ADDRESS` names, or one of this machine alone.
-
-        Args:
-            workers: shards under way at once; the cluster's processors if `None`.
-            shard_size: items of a shard; 0 for a few shards a worker.
-
-        Raises:
-            OptionError: if Ray is not installed.
-        """
-        require_extra("ray", "--engine ray")
-        import ray  # pyright: ignore[reportMissingImports]
-
-        if not ray.is_initialized():
-            ray.init(log_to_driver=False)
-        return cls(workers or int(ray.cluster_resources().get("CPU", 1)), shard_size)
-
-    def run(self, work: Callable[[S], R], shards: Iterable[S]) -> Results[R]:
-        """Yield the result of each shard as it ends; see `Executor`."""
-        import ray.exceptions  # pyright: ignore[reportMissingImports]
-
-        call: Any = ray.remote(max_retries=_MOST_DEATHS - 1)(_call)
-        shared = ray.put(work)
-        todo, running = enumerate(shards), dict[Any, int]()
-        try:
-            while True:
-                for number, shard in islice(todo, self.workers - len(running)):
-                    running[call.remote(shared, shard)] = number
-                if not running:
-                    return
-                (ended, *_), _ = ray.wait(list(running))
-                try:
-                    result = ray.get(ended)
-                except ray.exceptions.RayTaskError as error:
-                    raise error.cause from None
-                except ray.exceptions.RayError as error:
-                    raise WorkerError(_DIED.format(error)) from None
-                yield running.pop(ended), result
-        finally:
-            for reference in running:
-                ray.cancel(reference, force=True)
-
-
-def find_executor(workers: int | None, engine: Engine) -> Executor:
-    """Return what runs work for a command.
-
-    Args:
-        workers: shards at once; `None` for one, or for all processors of a Ray cluster.
-        engine: where they run.
-
-    Raises:
-        OptionError: if Ray is asked for and not installed.
-    """
-    if engine == "ray":
-        return RayCluster.connect(workers)
-    return IN_PROCESS if workers in (None, 1) else Processes(workers)
+def find_executor(workers: int) -> Executor:
+    """Return the executor with so many workers."""
+    return IN_PROCESS if workers == 1 else Processes(workers)
 
 
 def _shut_down(pools: list[ProcessPoolExecutor]) -> None:
@@ -219,7 +157,3 @@ def _set_up_worker() -> None:
         os._exit(1)  # a pool's process would wait forever
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _call(work: Callable[[S], R], shard: S) -> R:
-    return work(shard)

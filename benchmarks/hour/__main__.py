@@ -60,7 +60,7 @@ def _told(world: World, episode: PlayedEpisode) -> Mapping[str, object]:
     }
 
 
-def run_entry(level: str, path: Path, split: str, count: int, workers: int | None) -> list[str]:
+def run_entry(level: str, path: Path, split: str, count: int, workers: int) -> list[str]:
     """Return what an entry gains on Tasks of a level, and between which rungs; on train the first.
 
     Args:
@@ -71,7 +71,7 @@ def run_entry(level: str, path: Path, split: str, count: int, workers: int | Non
         workers: processes that play the rungs.
     """
     world = _world(level, spec(level.partition(":")[0]).check_options)
-    executor = find_executor(workers, "processes")
+    executor = find_executor(workers)
     tasks = draw_tasks(world, split, count, executor)
     values, late, malformed = [], 0, 0
     for task in tasks:
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     run.add_argument("entry", type=Path)
     run.add_argument("--split", choices=("train", "test"), default="test")
     run.add_argument("--tasks", type=int, default=100)
-    run.add_argument("--workers", type=int)
+    run.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args(arguments)
     if asked.part == "write":
         write_folder(asked.level, asked.folder)

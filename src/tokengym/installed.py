@@ -14,7 +14,6 @@ _MODULES = {
     "openenv": ("openenv",),
     "openai": ("aiohttp",),
     "testing": ("hypothesis",),
-    "ray": ("ray",),
     "wandb": ("wandb",),
 }
 """By extra, modules that come with it."""
