@@ -82,8 +82,7 @@ def evaluate(
         typer.echo(folder.file.read_text(encoding="utf-8"), nl=False)
         return
     report = evaluation_report(plan, results, whole=whole)
-    files = f"{folder.file}, policies.csv, pairs.csv, worlds.csv"
-    show(*report.lines, *report.tables, files, f"page: tokengym view {out}")
+    show(*report.lines, *report.tables, f"{folder.file}", f"page: tokengym view {out}")
 
 
 def _verify(saved: Path) -> None:

@@ -4,12 +4,10 @@
 |---|---|
 | `evaluation.json` | the plan, versions, fingerprints of the Tasks, their scale, the results |
 | `rollouts/` | every rollout, see `RolloutLog` |
-| `worlds.csv`, `policies.csv`, `pairs.csv` | the results for people |
 
 A run folder is one too: of the policy before and after training.
 """
 
-import csv
 import json
 import math
 import platform
@@ -196,29 +194,6 @@ class EvaluationFolder:
         with replacing(self.file) as part, part.open("w", encoding="utf-8") as file:
             json.dump(data, file, indent=1, allow_nan=False)
             file.write("\n")
-        if results is not None:
-            write_tables(self.folder, results)
-
-
-def write_tables(folder: Path, results: Results) -> None:
-    """Write `worlds.csv`, `policies.csv`, `pairs.csv`: an estimate is three columns."""
-    for name, rows in plain(results).items():
-        flat = [_flat(row) for row in rows]
-        columns = list(dict.fromkeys(key for row in flat for key in row))
-        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns)
-            writer.writeheader()
-            writer.writerows(flat)
-
-
-def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
 
 
 def _with_nan(found: Any, among_scores: bool = False) -> Any:

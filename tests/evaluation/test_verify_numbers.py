@@ -1,6 +1,5 @@
-"""Verifying names each number of an evaluation that was edited: of its ends, results and tables."""
+"""Verifying names each number of an evaluation that was edited: of its ends and results."""
 
-import csv
 import json
 import math
 from collections.abc import Iterator
@@ -14,12 +13,11 @@ from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import changes, verify_evaluation
 
 WORLDS = ("forecast:easy", "energy:small")
-TABLES = ("pairs", "policies", "worlds")
 
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> EvaluationFolder:
-    """An evaluation of two policies on three Tasks in two worlds, with its tables."""
+    """An evaluation of two policies on three Tasks in two worlds."""
     folder = EvaluationFolder(tmp_path_factory.mktemp("evaluation"))
     worlds = tuple(map(WorldLevel.parse, WORLDS))
     config = EvaluationConfig(worlds, ("noisy", "null"), tasks=3, rollouts=2)
@@ -119,24 +117,6 @@ def test_each_end_of_skill_is_named_when_it_is_edited(kept: EvaluationFolder) ->
     # them in two units, and both as the ladder values them.
     assert len(wanted) == (5 * 3 + 1) * 3 + (6 * 2 + 1) * 3
     assert sorted(found) == sorted(wanted)
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_each_edited_cell_of_the_tables_is_named(kept: EvaluationFolder, table: str) -> None:
-    path = kept.folder / f"{table}.csv"
-    text = path.read_text()
-    rows = list(csv.DictReader(text.splitlines(keepends=True)))
-    places = list(numbers(rows))
-    assert len(places) > 10
-    for where in places:
-        edit(rows, where)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    found = [line.partition(" is ")[0] for line in verify_evaluation(kept).differences]
-    path.write_text(text)
-    assert sorted(found) == sorted(f"{table}.csv.{named(where)}" for where in places)
 
 
 def test_a_result_that_is_missing_or_too_many_is_named(kept: EvaluationFolder) -> None:

@@ -9,7 +9,7 @@
 | `rollouts/` | what was read and written in training and evaluations, see `RolloutLog` |
 | `iteration_NNNNNN/` | the trainer's timings of a step |
 | `warm-start/` | the supervised steps before reinforcement learning: a separate run |
-| `evaluation.json`, `*.csv` | the policy before and after training, see `EvaluationFolder` |
+| `evaluation.json` | the policy before and after training, see `EvaluationFolder` |
 | `outcome.json` | how it ended |
 | `report.html` | the viewer's page of the run, for people |
 | `service/` | weights and log of a local service |
