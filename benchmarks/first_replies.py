@@ -21,7 +21,7 @@ from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.policies import resolve_policy
-from tokengym.agents.evaluation.results import WorldResult, policy_result
+from tokengym.agents.evaluation.results import policy_result
 from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.evaluation.run import Evaluation
 from tokengym.agents.evaluation.ties import fallen_of, study_of
@@ -84,13 +84,13 @@ def first_replies(
     kept = (record for group in groups for record in group)
     table = RolloutTable.read(kept, world.world.spec.violation)
     found = policy_result(table, played, place.name, name, plan)
-    ends = WorldResult.of(place.name, place, played.scale)
+    ends = played.scale.ends
     fallen = fallen_of([[record.metrics for record in group] for group in groups])
     rewards = [[record.total for record in group] for group in groups]
     (row,) = study_of(world.world, name, rewards, (size,), fallen=fallen).sizes
     return (
         *(place.name, f"{len(groups)} x {size}", f"{found.malformed.value:.0%}"),
-        *(f"{one.value:.3f}" for one in (found.earned, ends.blind, ends.oracle)),
+        *(f"{mean:.3f}" for mean in (found.earned.value, ends.blind, ends.oracle)),
         f"{row.rates['reward_tie_pair_rate'].value:.3f}",
         f"{1.0 - row.useful.value:.3f}",
         found.standing,

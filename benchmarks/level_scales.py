@@ -166,9 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         or not _is_known(place, row, asked.ladder_tasks)
     ]
     with closing(
-        find_executor(asked.workers).run(
-            partial(line, kept, asked.ladder_tasks), wanted
-        )
+        find_executor(asked.workers).run(partial(line, kept, asked.ladder_tasks), wanted)
     ) as results:
         for number, row in results:
             rows[json.dumps(wanted[number])] = row

@@ -81,7 +81,7 @@ def evaluate(
     if as_json:
         typer.echo(folder.file.read_text(encoding="utf-8"), nl=False)
         return
-    report = evaluation_report(plan, results, whole=whole)
+    report = evaluation_report(plan, folder.saved().scales, results, whole=whole)
     show(*report.lines, *report.tables, f"{folder.file}", f"page: tokengym view {out}")
 
 

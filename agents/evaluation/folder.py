@@ -29,7 +29,7 @@ from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.registry import spec
 from tokengym.installed import installed_version
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the folder's layout; it goes up whenever an older one can no longer be read."""
 
 _FILE = "evaluation.json"

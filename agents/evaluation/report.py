@@ -1,4 +1,4 @@
-"""An evaluation's results for people and for tables: terminal, page, CSV."""
+"""An evaluation's results for people: terminal and page."""
 
 import math
 import re
@@ -8,8 +8,9 @@ from itertools import groupby
 
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import EvaluationPlan
-from tokengym.agents.evaluation.results import PolicyResult, Results, WorldResult
+from tokengym.agents.evaluation.results import PolicyResult, Results
 from tokengym.agents.reports.report import Report, Table
+from tokengym.agents.scale.level_scale import Scale
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import describe_skill
 
@@ -27,11 +28,14 @@ _SETTINGS = ("temperature", "limit", "tokens read", "tokens written")
 """Rows that say how was sampled, not what came of it."""
 
 
-def evaluation_report(plan: EvaluationPlan, results: Results, *, whole: bool = True) -> Report:
+def evaluation_report(
+    plan: EvaluationPlan, scales: Sequence[Scale], results: Results, *, whole: bool = True
+) -> Report:
     """Lay out what an evaluation found.
 
     Args:
         plan: what was evaluated.
+        scales: the ends of skill, in the order of the plan.
         results: what came of it.
         whole: every measure; if not, the first six of each table and no study of sample sizes.
     """
@@ -47,11 +51,11 @@ def evaluation_report(plan: EvaluationPlan, results: Results, *, whole: bool = T
             if row.standing
         ),
         f"Tasks ({splits}) x rollouts: {tasks}. Intervals: 95 %, clustered by Task.",
-        *map(_measured_by, results.worlds),
+        *map(_measured_by, plan.titles, scales),
         "Skill: 0 is the best policy that ignores the Task, 1 the oracle. Success: at most "
         f"{plan.success_margin:g} below the oracle's return on the Task.",
     ]
-    if any(row.unit == "expected" for row in results.worlds):
+    if any(scale.unit == "expected" for scale in scales):
         lines.append(
             "Expected returns are what replies earn on average over outcomes. Skill, success and "
             "differences are of them where they are known: they have no noise of outcomes."
@@ -74,8 +78,8 @@ def saved_report(folder: EvaluationFolder) -> Report | None:
     Raises:
         DataError: if its file is damaged.
     """
-    saved = folder.saved()
-    return None if saved.results is None else evaluation_report(saved.plan, saved.results)
+    plan, scales, results = folder.saved()
+    return None if results is None else evaluation_report(plan, scales, results)
 
 
 def _warnings(row: PolicyResult, name: str) -> Iterator[str]:
@@ -94,13 +98,13 @@ def _warnings(row: PolicyResult, name: str) -> Iterator[str]:
         )
 
 
-def _measured_by(row: WorldResult) -> str:
+def _measured_by(title: str, scale: Scale) -> str:
     """State what the ends of skill and the optimum are, in one unit."""
-    unit = "expected returns" if row.unit == "expected" else "returns"
-    limit = "optimum" if row.exact else "bound"
+    unit = "expected returns" if scale.unit == "expected" else "returns"
+    limit = "optimum" if scale.exact else "bound"
     return (
-        f"{row.place}, {unit}: {row.blind_name} {row.blind.value:.3f}, "
-        f"oracle {row.oracle.value:.3f}, {limit} {row.optimum:.3f}."
+        f"{title}, {unit}: {scale.label} {scale.ends.blind:.3f}, "
+        f"oracle {scale.ends.oracle:.3f}, {limit} {scale.optimum:.3f}."
     )
 
 
@@ -161,7 +165,6 @@ def _pairs(results: Results, names: Mapping[str, str], whole: bool) -> Table:
             "difference of": f"{names[row.first]} - {names[row.second]}",
             title: _unbroken(row.difference)
             + (" (expected)" if row.unit == "expected" and len(units) > 1 else ""),
-            "on outcomes": "" if row.on_outcomes is None else _unbroken(row.on_outcomes),
             "p": _p_value(row.p_corrected),
             "detectable": f"{row.detectable:.3f}" if whole else "",
             "Tasks needed": f"{row.tasks_needed:,}" if whole and row.tasks_needed else "",

@@ -1,13 +1,13 @@
 """The results of an evaluation: figures of each policy with intervals, and paired comparisons.
 
 Where a world states what replies earn on average over outcomes, skill, success and comparisons are
-of these expected returns, as they have no noise of outcomes; returns on outcomes stand beside.
+of these expected returns, as they have no noise of outcomes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tokengym.agents.evaluation.plan import EvaluationPlace, EvaluationPlan
 from tokengym.agents.evaluation.rollout_table import Returns, RolloutTable
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.scale.ladder import Standing, find_standing, rung_values
-from tokengym.agents.scale.level_scale import Scale, ladder_of, skill_of
+from tokengym.agents.scale.level_scale import ladder_of, skill_of
 from tokengym.agents.training.folder.run_summary import form_warning
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.registry import import_object
@@ -27,7 +27,7 @@ from tokengym.rewards.clustered import (
     pass_at_k,
     task_means,
 )
-from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.estimates import Estimate
 
 
 @dataclass(frozen=True)
@@ -112,51 +112,6 @@ class PolicyResult:
 
 
 @dataclass(frozen=True)
-class WorldResult:
-    """What a world's policies are measured by, on the same Tasks.
-
-    Attributes:
-        place: what the plan calls the place.
-        world: id of the world.
-        level: its level.
-        role: the evaluated role.
-        unit: of the returns: `expected` over outcomes where that is known, else `realised`.
-        blind_name: the best policy that ignores the Task.
-        blind: what it earns: skill 0.
-        oracle: what the oracle earns: skill 1.
-        optimum: the most that can be expected, or a proved bound of it.
-        exact: whether it is the optimum on every Task.
-    """
-
-    place: str
-    world: str
-    level: str
-    role: str
-    unit: str
-    blind_name: str
-    blind: Estimate
-    oracle: Estimate
-    optimum: float
-    exact: bool
-
-    @classmethod
-    def of(cls, title: str, place: EvaluationPlace, scale: Scale) -> Self:
-        """Return what the ends of skill earn in a place."""
-        return cls(
-            title,
-            place.world,
-            place.level,
-            place.role,
-            scale.unit,
-            scale.label,
-            mean_estimate(scale.used.blind_T),
-            mean_estimate(scale.used.oracle_T),
-            scale.optimum,
-            scale.exact,
-        )
-
-
-@dataclass(frozen=True)
 class PairResult:
     """Two policies on the same Tasks of one world.
 
@@ -168,7 +123,6 @@ class PairResult:
         second: another.
         unit: of the difference: `expected` where both policies' returns are, else `realised`.
         difference: mean return of the first less the second, paired by Task.
-        on_outcomes: the same as it was paid; `None` where the difference is that.
         p_value: two-sided.
         p_corrected: the same, corrected by Holm for all comparisons of the evaluation.
         detectable: smallest true difference that the sample finds in four of five cases.
@@ -183,7 +137,6 @@ class PairResult:
     second: str
     unit: str
     difference: Estimate
-    on_outcomes: Estimate | None
     p_value: float
     p_corrected: float
     detectable: float
@@ -195,12 +148,10 @@ class Results:
     """All results of an evaluation.
 
     Attributes:
-        worlds: in the order asked.
         policies: by world, then policy, in the order asked.
         pairs: every two policies of every world.
     """
 
-    worlds: Sequence[WorldResult]
     policies: Sequence[PolicyResult]
     pairs: Sequence[PairResult]
 
@@ -259,10 +210,10 @@ def _shared_tasks(first: Returns, second: Returns) -> int:
 
 def _compare(one: PolicyReturns, other: PolicyReturns) -> PairResult:
     first, second = one.returns, other.returns
-    realised = found = paired_comparison(first.realised_TK, second.realised_TK)
+    unit, pair = "realised", (first.realised_TK, second.realised_TK)
     if first.expected_TK is not None and second.expected_TK is not None:
-        found = paired_comparison(first.expected_TK, second.expected_TK)
-    expected = found is not realised
+        unit, pair = "expected", (first.expected_TK, second.expected_TK)
+    found = paired_comparison(*pair)
     value, low, high, _ = found.difference
     hidden = value != 0.0 and low <= 0.0 <= high
     return PairResult(
@@ -271,9 +222,8 @@ def _compare(one: PolicyReturns, other: PolicyReturns) -> PairResult:
         one.place.level,
         one.policy,
         other.policy,
-        "expected" if expected else "realised",
+        unit,
         found.difference,
-        realised.difference if expected else None,
         found.p_value,
         found.p_value,
         found.detectable,

@@ -13,7 +13,6 @@ from tokengym.agents.evaluation.results import (
     PolicyResult,
     PolicyReturns,
     Results,
-    WorldResult,
     compared,
     policy_result,
 )
@@ -82,7 +81,7 @@ class Evaluation:
 
     def results(self) -> Results:
         """Compute the results from the saved rollouts."""
-        plan, rows, played, ends = self.plan, list[PolicyResult](), list[PolicyReturns](), []
+        plan, rows, played = self.plan, list[PolicyResult](), list[PolicyReturns]()
         for title, world in zip(plan.titles, self.worlds, strict=True):
             for policy in plan.policies:
                 records = self.folder.records(plan, world.place, policy)
@@ -93,8 +92,7 @@ class Evaluation:
                 played.append(
                     PolicyReturns(title, world.place, policy, table.returns(plan.rollouts))
                 )
-            ends.append(WorldResult.of(title, world.place, world.scale))
-        return Results(tuple(ends), tuple(rows), tuple(compared(combinations(played, 2))))
+        return Results(tuple(rows), tuple(compared(combinations(played, 2))))
 
 
 def run_evaluation(

@@ -9,7 +9,7 @@ from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
 from tokengym.agents.evaluation.results import PolicyResult
 from tokengym.agents.evaluation.rollout_table import RolloutTable
-from tokengym.agents.scale.level_scale import Scale, skill_gain, skill_of
+from tokengym.agents.scale.level_scale import Scale, skill_gain
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate
@@ -105,15 +105,6 @@ class Trained:
         gain = skill_gain(self.scale.first(count).used, after.earned_T[:count], before.earned_T)
         return Skill(before.result.skill, after.result.skill, gain)
 
-    def skill_on_outcomes(self, since: str = BEFORE) -> Skill | None:
-        """Return the skill by returns as they were paid; `None` where `skill` is that."""
-        if self.scale.expected is None:
-            return None
-        before_T, after_T = self.policies[since].paid_T, self.after.paid_T
-        shared = self.scale.first(len(before_T)).realised
-        gain = skill_gain(shared, after_T[: len(before_T)], before_T)
-        return Skill(skill_of(shared, before_T), skill_of(self.scale.realised, after_T), gain)
-
     def findings(self) -> Iterator[tuple[str, str]]:
         """Yield the standing, and the skill since start and warm start, by name."""
         for when, name in (("before", BEFORE), ("after", AFTER)):
@@ -124,8 +115,6 @@ class Trained:
         for words, since in (("skill", BEFORE), ("skill since the warm start", WARM)):
             if since in self.policies:
                 yield words, str(self.skill(since))
-                if (paid := self.skill_on_outcomes(since)) is not None:
-                    yield f"{words} on outcomes", str(paid)
 
 
 def read_trained(run: RunFolder) -> dict[str, Trained]:

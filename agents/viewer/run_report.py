@@ -126,8 +126,6 @@ class Side:
         expected = scale.expected is not None
         played = {_WHEN[name]: each.result for name, each in self.found.policies.items()}
         rows = [(name, result.earned) for name, result in played.items()]
-        if expected:
-            rows += [(f"{name}, on outcomes", one.mean_return) for name, one in played.items()]
         rows += sorted(scale.lines.items(), key=lambda item: -item[1].value)
         note = "Intervals are those of Student's t over Tasks."
         if expected:

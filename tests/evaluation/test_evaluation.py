@@ -156,8 +156,11 @@ def test_another_evaluation_is_refused_in_its_folder(done: tuple[Results, Path])
 def test_first_tables_have_eight_rows_and_name_the_others(
     done: tuple[Results, Path],
 ) -> None:
-    results, _ = done
-    whole, short = (evaluation_report(asked().plan, results, whole=all_) for all_ in (True, False))
+    results, folder = done
+    scales = EvaluationFolder(folder).saved().scales
+    whole, short = (
+        evaluation_report(asked().plan, scales, results, whole=all_) for all_ in (True, False)
+    )
     for every, first in zip(whole.tables[:-1], short.tables[:-1], strict=True):
         names, shown = ([row[0] for row in table.rows] for table in (every, first))
         assert len(shown) <= 8
@@ -175,7 +178,7 @@ def test_the_tables_of_a_report_shorten_directories(done: tuple[Results, Path]) 
     pairs = [
         replace(one, first=names[one.first], second=names[one.second]) for one in results.pairs
     ]
-    report = evaluation_report(asked().plan, Results(results.worlds, policies, pairs))
+    report = evaluation_report(asked().plan, (), Results(policies, pairs))
     heads = {cell for table in report.tables for cell in table.header}
     assert {"openai:smol@http://127.0.0.1:1/v1", "one"} <= heads
     assert not any("/home" in head for head in heads)

@@ -19,7 +19,7 @@ from tokengym.agents.evaluation.chat_answer import ChatAnswer
 from tokengym.agents.evaluation.chat_client import EndpointSettings
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.report import evaluation_report
+from tokengym.agents.evaluation.report import saved_report
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.execution.run_async import run_async
 from tokengym.envs import make_world
@@ -166,12 +166,14 @@ def test_another_model_is_recorded_and_warned_of_once(
         config = EvaluationConfig(
             (WorldLevel.parse("forecast"),), (f"openai:some/model@{endpoint.url}",), tasks=4
         )
-        found = run_evaluation(config, EvaluationFolder(tmp_path))
+        run_evaluation(config, EvaluationFolder(tmp_path))
     assert capsys.readouterr().err.count("another model answers, some/model-mini") == 1
     records = list(EvaluationFolder(tmp_path).rollouts.read())
     assert {turn.model for record in records for turn in record.turns} == {"some/model-mini"}
     assert results(tmp_path)["other_models"] == {"some/model-mini": 4}
-    (line,) = (line for line in evaluation_report(config.plan, found).lines if "mini" in line)
+    report = saved_report(EvaluationFolder(tmp_path))
+    assert report is not None
+    (line,) = (line for line in report.lines if "mini" in line)
     assert line.endswith("4 replies are of another model, some/model-mini.")
 
 

@@ -68,7 +68,7 @@ def test_skill_is_the_same_number_for_all_who_state_it(
         rollout = rollouts.start(task)
         rollout.play(rule, 0, 0)
         stated.append(of_task.metrics(rollout)["skill"])
-    assert name == result.worlds[0].blind_name
+    assert name == folder.saved().scales[0].label
     assert fmean(stated) == pytest.approx(evaluated)
 
     scale, found = Scale.measure(world, tasks, role, scripted_opponents(world)), result.policies[0]

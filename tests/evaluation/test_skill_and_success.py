@@ -1,6 +1,7 @@
 """Skill and success are measured against both ends, by expected returns where all are known."""
 
 from itertools import combinations
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from tests.evaluation.written_rollouts import (
     WORLDS,
     Written,
     everywhere,
-    mean_of,
     share_of,
 )
 from tokengym.agents.evaluation.config import WorldLevel
@@ -26,23 +26,23 @@ DRAWS = 2000
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_skill_and_optimum_share_the_compared_unit(written: Written, world: str) -> None:
-    found = written.found["worlds"][WORLDS.index(world)]
-    assert found["unit"] == ("expected" if world.startswith("forecast") else "realised")
+    scale = written.scales[WORLDS.index(world)]
+    assert scale.unit == ("expected" if world.startswith("forecast") else "realised")
     blind, oracle = written.ends(world, "null")
-    assert found["blind"] == pytest.approx(mean_of([[value] for value in blind]))
-    assert found["oracle"] == pytest.approx(mean_of([[value] for value in oracle]))
+    assert scale.ends == pytest.approx((fmean(blind), fmean(oracle)))
     made = make_world(*WorldLevel.parse(world))
-    limits = [made.optimum(task)[found["role"]] for task in made.first_tasks("test", TASKS)]
-    assert found["optimum"] == pytest.approx(sum(limit.value for limit in limits) / TASKS)
-    assert found["exact"] == all(limit.exact for limit in limits)
-    if found["unit"] == "expected":  # the oracle attains it, on average over outcomes
-        assert found["optimum"] == pytest.approx(sum(oracle) / TASKS, abs=2**-12)
-    limit = "optimum" if found["exact"] else "bound"
-    report = evaluation_report(CONFIG.plan, written.results)
-    unit = "expected returns" if found["unit"] == "expected" else "returns"
+    role = made.spec.roles[0]
+    limits = [made.optimum(task)[role] for task in made.first_tasks("test", TASKS)]
+    assert scale.optimum == pytest.approx(sum(limit.value for limit in limits) / TASKS)
+    assert scale.exact == all(limit.exact for limit in limits)
+    if scale.unit == "expected":  # the oracle attains it, on average over outcomes
+        assert scale.optimum == pytest.approx(fmean(oracle), abs=2**-12)
+    limit = "optimum" if scale.exact else "bound"
+    report = evaluation_report(CONFIG.plan, written.scales, written.results)
+    unit = "expected returns" if scale.unit == "expected" else "returns"
     assert (
-        f"{world}, {unit}: {found['blind_name']} {found['blind']['value']:.3f}, "
-        f"oracle {found['oracle']['value']:.3f}, {limit} {found['optimum']:.3f}."
+        f"{world}, {unit}: {scale.label} {scale.ends.blind:.3f}, "
+        f"oracle {scale.ends.oracle:.3f}, {limit} {scale.optimum:.3f}."
     ) in report.lines
 
 

@@ -14,6 +14,7 @@ from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import Evaluation, run_evaluation
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.scale.level_scale import Scale
 
 WORLDS = ("energy:small", "energy:day", "forecast:easy")
 POLICIES = ("null", "random", "oracle")
@@ -41,12 +42,14 @@ class Written(NamedTuple):
     Attributes:
         rows: by world and policy its rollouts as they stand in the log, by Task, then number.
         worlds: what `evaluation.json` says of each world.
+        scales: the same, read.
         found: the results in `evaluation.json`.
         results: the same as they were returned.
     """
 
     rows: Mapping[tuple[str, str], Sequence[Sequence[dict[str, Any]]]]
     worlds: Mapping[str, Mapping[str, Any]]
+    scales: Sequence[Scale]
     found: Mapping[str, Any]
     results: Results
 
@@ -148,7 +151,7 @@ def write_rollouts(folder: EvaluationFolder) -> Written:
     folder.write(CONFIG.plan, resolved, results)
     found = json.loads(folder.file.read_text())
     assert found["worlds"] == played["worlds"]
-    return Written(rows, worlds, found["results"], results)
+    return Written(rows, worlds, folder.saved().scales, found["results"], results)
 
 
 def lost(row: Mapping[str, Any]) -> bool:

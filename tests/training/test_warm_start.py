@@ -52,7 +52,6 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     page = (tmp_path / "report.html").read_text()
     assert "after the warm start" in page
     assert f'"skill since the warm start", "{found.skill("warm")}"' in page.replace('","', '", "')
-    assert f'"{found.skill_on_outcomes("warm")}"' in page
     assert "Replies" in page
     # A resume does no supervised step again, and evaluates the warm policy no second time.
     warm = tmp_path / "rollouts" / "evaluation_warm.jsonl"
