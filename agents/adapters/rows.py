@@ -1,4 +1,4 @@
-"""Rows of data by which trainers name Tasks; `rollouts.formats.write_rows` saves them."""
+"""Rows of data by which trainers name Tasks; `rollouts.json_lines.write_rows` saves them."""
 
 from collections.abc import Iterator
 from typing import Any

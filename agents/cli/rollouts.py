@@ -7,12 +7,11 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
-from tokengym.agents.rollouts.formats import prompts, results, write_rows
+from tokengym.agents.rollouts.json_lines import write_rows
 from tokengym.agents.rollouts.same_answers import require_same_answers
 from tokengym.agents.rollouts.selection import RolloutSelection, demonstrations, preferences
 from tokengym.agents.settings.commands import takes
 from tokengym.envs.core.errors import OptionError, TokengymError
-from tokengym.installed import require_extra
 
 _FOLDER = "rollouts"
 
@@ -21,25 +20,16 @@ _FOLDER = "rollouts"
 def rollouts(
     folder: Annotated[Path, typer.Argument(help="a run's folder, or an evaluation's")],
     write: Annotated[
-        Literal["rollouts", "sft", "preferences", "prompts", "results"],
-        typer.Option(
-            "--as",
-            help="whole records, chats, preference pairs, prompts of Tasks, or verifiers' results",
-        ),
+        Literal["rollouts", "sft", "preferences"],
+        typer.Option("--as", help="whole records, chats, or preference pairs"),
     ] = "rollouts",
     *,
     said: dict[str, Any],
     steps: Annotated[str | None, typer.Option(help="training steps, such as 0:9 or 12")] = None,
     margin: Annotated[float, typer.Option(help="smallest difference of return in a pair")] = 0.05,
-    out: Annotated[
-        Path | None, typer.Option(help="output file, .parquet or lines (default: standard output)")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="output file (default: standard output)")] = None,
 ) -> None:
-    """Select rollouts and write them, or training data made from them, as JSON lines or Parquet."""
-    if out is not None and out.suffix == ".parquet":
-        if write == "rollouts":
-            raise OptionError(f"whole records are JSON lines: {out} needs --as results or others")
-        require_extra("data", "tokengym rollouts --out FILE.parquet")
+    """Select rollouts and write them, or training data made from them, as JSON lines."""
     log = RolloutLog(folder / _FOLDER)
     if not log.segments():
         raise OptionError(f"{folder} holds no rollouts")
@@ -66,8 +56,6 @@ def _rows(
         return demonstrations(chosen, float("-inf") if least is None else least)
     if write == "preferences":
         return preferences(chosen, margin)
-    if write != "rollouts":
-        return (prompts if write == "prompts" else results)(chosen)
     return (record.to_dict() for record in chosen)
 
 

@@ -41,33 +41,21 @@ class RolloutSelection(Settings):
         steps: first and last training step.
         least: least return.
         most: largest return.
-        text: text that something read or said holds, whatever its case.
     """
 
     kind: str | None = option(None, "train or evaluation")
     steps: tuple[int, int] | None = None
-    level: str | None = option(None, "level of the world")
     role: str | None = option(None, "rollouts of this role")
     policy: str | None = option(None, "rollouts of this policy")
-    stop_reason: str | None = option(None, "reason the episode ended", flag="--stop")
     least: float | None = option(None, "smallest return", flag="--min-return")
     most: float | None = option(None, "largest return", flag="--max-return")
-    malformed: bool | None = option(
-        None, "with a malformed reply or not", flag="--malformed/--well-formed"
-    )
-    cut_off: bool | None = option(None, "with a reply cut off or not", flag="--cut-off/--whole")
-    text: str = option("", "text in a prompt or a reply")
 
     def holds(self, record: RolloutRecord) -> bool:
         """Return whether a rollout is wanted."""
         equal = (
             (self.kind, record.origin.kind),
-            (self.level, record.level),
             (self.role, record.role),
             (self.policy, record.origin.policy),
-            (self.stop_reason, record.stop_reason),
-            (self.malformed, record.malformed > 0),
-            (self.cut_off, record.cut_off > 0),
         )
         if any(asked is not None and asked != value for asked, value in equal):
             return False
@@ -77,14 +65,7 @@ class RolloutSelection(Settings):
                 return False
         if self.least is not None and record.total < self.least:
             return False
-        if self.most is not None and record.total > self.most:
-            return False
-        wanted_text = self.text.casefold()
-        return not wanted_text or any(
-            wanted_text in text.casefold()
-            for turn in record.turns
-            for text in (turn.read, turn.said or "")
-        )
+        return self.most is None or record.total <= self.most
 
 
 def conversation(record: RolloutRecord) -> list[Message]:

@@ -17,7 +17,7 @@ from skyrl.train.utils.utils import initialize_ray
 
 from tokengym.agents.adapters.rows import task_rows
 from tokengym.agents.adapters.skyrl import WorldTextEnv
-from tokengym.agents.rollouts.formats import write_rows
+from tokengym.agents.rollouts.json_lines import write_rows
 
 WORLD = "energy:small"
 SETTINGS = Path(__file__).with_name("energy.yaml")

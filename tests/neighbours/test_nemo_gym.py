@@ -51,7 +51,7 @@ from tests.neighbours.scripted_model import scripted_model
 from tokengym.agents.adapters.rows import task_rows
 from tokengym.agents.certify.source import TaskPlace
 from tokengym.agents.certify.sources import open_source
-from tokengym.agents.rollouts.formats import write_rows
+from tokengym.agents.rollouts.json_lines import write_rows
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.tools import NOT_PLAYED
 

@@ -15,7 +15,7 @@ from transformers import AutoTokenizer
 from tests.docs.pages import ROOT
 from tokengym.agents.adapters.rows import task_rows
 from tokengym.agents.adapters.skyrl import WorldTextEnv
-from tokengym.agents.rollouts.formats import write_rows
+from tokengym.agents.rollouts.json_lines import write_rows
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs import make_world
 

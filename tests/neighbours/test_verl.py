@@ -14,6 +14,7 @@ pytest.importorskip("verl", reason="needs the extra `verl`")
 import hydra
 import numpy as np
 import torch
+from datasets import Dataset
 from omegaconf import OmegaConf
 from transformers import AutoTokenizer
 from verl import DataProto
@@ -28,7 +29,6 @@ from tests.neighbours.reference import WORLDS, play_own, task_of
 from tokengym.agents.adapters.rows import task_rows
 from tokengym.agents.probe.rollouts import read_rollouts
 from tokengym.agents.probe.sent import judge_sent
-from tokengym.agents.rollouts.formats import write_rows
 from tokengym.agents.tinker.codec import codec_named
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs import Episode, make_world
@@ -150,9 +150,8 @@ def test_a_training_run_composes_and_its_loop_is_made() -> None:
 
 
 def test_rows_are_read_by_verls_data_set(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="needs the extra `data`")
     path = tmp_path / "train.parquet"
-    write_rows(task_rows("energy:small", "train", 3), path)
+    Dataset.from_list(list(task_rows("energy:small", "train", 3))).to_parquet(path)
     config = OmegaConf.create({"max_prompt_length": 4096, "return_raw_chat": True})
     tokenizer = AutoTokenizer.from_pretrained(MODEL_DIR)
     data = RLHFDataset(str(path), tokenizer, config)

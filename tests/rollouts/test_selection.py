@@ -84,16 +84,11 @@ def test_ties_and_equal_replies_and_other_tasks_make_no_pair() -> None:
         (RolloutSelection(), [GOOD, BAD, WORSE]),
         (RolloutSelection(least=0.4), [GOOD, BAD]),
         (RolloutSelection(most=0.4), [BAD, WORSE]),
-        (RolloutSelection(text="NOW"), [GOOD, BAD, WORSE]),
-        (RolloutSelection(text="6"), [BAD]),
         (RolloutSelection(kind="evaluation"), []),
         (RolloutSelection(steps=(0, 3)), [GOOD, BAD, WORSE]),
         (RolloutSelection(steps=(1, 3)), []),
-        (RolloutSelection(malformed=True), []),
-        (
-            RolloutSelection(cut_off=False, stop_reason="completed", role="player"),
-            [GOOD, BAD, WORSE],
-        ),
+        (RolloutSelection(role="player", policy="model"), [GOOD, BAD, WORSE]),
+        (RolloutSelection(role="other"), []),
     ],
 )
 def test_only_what_is_asked_for_is_chosen(
