@@ -23,7 +23,6 @@ from tokengym.agents.scale import ladder
 from tokengym.agents.scale.ladder import LevelLadder
 from tokengym.agents.scale.level_scale import (
     FILE,
-    TASKS,
     Earned,
     Scale,
     best_blind,
@@ -36,6 +35,8 @@ from tokengym.envs.registry import baselines_at, make_world, spec
 from tokengym.rewards.estimates import mean_estimate
 
 WORLDS = ("forecast", "warehouse", "energy", "disruption")
+TASKS = 64
+"""Tasks of the scale of a level."""
 _DIGITS = 6
 
 Place = tuple[str, str, str, Mapping[str, Any]]

@@ -34,9 +34,6 @@ from tokengym.rewards.skill import Yardstick
 
 FILE = Path(__file__).with_name("scales.json")
 """The scales of the levels we ship."""
-TASKS = 64
-"""Tasks of the scale of a level."""
-
 Unit = Literal["expected", "realised"]
 
 
@@ -99,11 +96,6 @@ class Ends(NamedTuple):
 
     blind: float
     oracle: float
-
-    def skill(self, mean_return: float) -> float:
-        """Return where a mean return lies between both ends; 1 if they do not differ."""
-        span = self.oracle - self.blind
-        return (mean_return - self.blind) / span if span > 0.0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -235,37 +227,10 @@ class Scale:
         return {name: lines[who].value for who, name in names.items() if who in lines}
 
 
-class ShippedScale(NamedTuple):
-    """The scale of a level that we ship, in one role; scripts play the others.
-
-    Attributes:
-        blind: name of the best policy that ignores the Task.
-        ends: in expected returns where they are known, else as they were paid.
-    """
-
-    blind: str
-    ends: Ends
-
-
-def level_ends(world: World, role: str) -> Ends:
-    """Return the ends of a world's scale at its level: what we ship, or else what its Tasks say.
-
-    Tasks are those of validation, or of train where a user's data hold none of validation.
-    """
-    if (shipped := shipped_scale(world, role)) is not None:
-        return shipped.ends
-    tasks = world.first_tasks("validation", TASKS) or world.first_tasks("train", TASKS)
-    return Scale.measure(world, tasks, role, scripted_opponents(world, role)).ends
-
-
-def shipped_scale(world: World, role: str) -> ShippedScale | None:
-    """Return the scale of a level that we ship; `None` of others, other options and data."""
+def shipped_blind(world: World, role: str) -> str | None:
+    """Return the best blind policy of a level that we ship; `None` of others, options and data."""
     row = _shipped().get(_key(world.spec.id, world.level, role, world.options))
-    if row is None or not world.draws_as_usual:
-        return None
-    ends = [row["policies"][name] for name in (row["blind"], "oracle")]
-    unit: Unit = "expected" if all(end["expected"] for end in ends) else "realised"
-    return ShippedScale(row["blind"], Ends(*(end[unit]["value"] for end in ends)))
+    return None if row is None or not world.draws_as_usual else str(row["blind"])
 
 
 def shipped_rows() -> Iterable[Mapping[str, Any]]:
@@ -341,9 +306,9 @@ def find_blind(
     Of a level that we ship it is the best on the Tasks of its scale. Of another level, options,
     data or opponents it is the best on the given Tasks; see `best_blind`, as for the arguments.
     """
-    shipped = shipped_scale(world, role)
+    shipped = shipped_blind(world, role)
     if shipped is not None and opponents == scripted_opponents(world, role):
-        return shipped.blind
+        return shipped
     return best_blind(world, tasks, role, opponents, executor)
 
 

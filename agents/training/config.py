@@ -4,6 +4,7 @@ Each field is an option, see `agents/settings`; a class of fields is a panel of 
 command takes those that its class inherits.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -163,33 +164,28 @@ class RolloutSettings(Settings):
         {}, "name=number, an argument of the loss", flag="--loss-option"
     )
     others: tuple[MixedWorld, ...] = ()
-    mix: str = option(
-        "progress", "shares of several worlds: progress (more where more is learned), even, or 3,1"
-    )
+    mix: str = option("", "relative shares of several worlds, such as 3,1; equal if not given")
     rollout_share: float = option(1.0, "share of each step's groups to save", least=0, most=1)
     rollout_bytes: int = option(2**28, "limit on saved training rollouts, in bytes", least=0)
 
     def shares(self) -> tuple[float, ...]:
-        """Return the relative shares of the worlds; none where they follow progress.
+        """Return the share of each of several worlds; they sum to 1.
 
         Raises:
-            OptionError: if `mix` is none of its values.
+            OptionError: if `mix` is not a positive number for each of several worlds.
         """
         worlds = 1 + len(self.others)
-        if self.mix == "progress":
-            return ()
         try:
-            shares = tuple(
-                map(float, ["1"] * worlds if self.mix == "even" else self.mix.split(","))
-            )
+            relative = [*map(float, self.mix.split(","))] if self.mix else [1.0] * worlds
         except ValueError:
-            shares = ()
-        if worlds == 1 or len(shares) != worlds or not min(shares) > 0.0:
+            relative = []
+        single = bool(self.mix) and worlds == 1
+        if single or len(relative) != worlds or not 0.0 < min(relative) <= max(relative) < math.inf:
             raise OptionError(
-                f"--mix must be progress, even, or a positive number for each of several worlds, "
-                f"such as 3,1 of forecast,energy; got {self.mix!r} for {worlds}"
+                f"--mix must be a positive number for each of several worlds, such as 3,1 of "
+                f"forecast,energy; got {self.mix!r} for {worlds}"
             )
-        return shares
+        return tuple(one / sum(relative) for one in relative)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -484,7 +480,7 @@ class RolloutConfig(RolloutSettings, JobConfig):
 
     def _for_world(self, other: MixedWorld) -> Self:
         named: Any = {"world": other.world, "level": other.level, "options": other.options}
-        return replace(self, **named, others=(), mix="progress")
+        return replace(self, **named, others=(), mix="")
 
 
 @dataclass(frozen=True, kw_only=True)

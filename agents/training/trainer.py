@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,14 @@ from tinker_cookbook.rl.rollout_strategy import FailFast
 from tinker_cookbook.rl.types import RLDataset
 
 from tokengym.agents.rollouts import TrainRollouts
-from tokengym.agents.scale.level_scale import level_ends
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.examples import ExampleOrder, demonstrations, preference_pairs
-from tokengym.agents.training.batches.mixture import MixedSource, WorldMixture
+from tokengym.agents.training.batches.mixture import WorldMixture
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.budget import TokenBudget
 from tokengym.agents.training.config import PreferenceSettings, RolloutSettings
 from tokengym.agents.training.connection import environment_variable
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
-from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import BatchSource, train
@@ -123,7 +120,7 @@ async def _source(
     return RolloutCollector(
         config,
         job.algorithm,
-        await _groups(session, settings, run.step_log(replies=False).current),
+        await _groups(session, settings),
         spare,
         job.policies,
         job.config.seed,
@@ -133,23 +130,16 @@ async def _source(
     )
 
 
-async def _groups(
-    session: TrainingSession, settings: RolloutSettings, rows: Callable[[], Sequence[StepRow]]
-) -> RLDataset:
+async def _groups(session: TrainingSession, settings: RolloutSettings) -> RLDataset:
     """Return the groups of every step: of one world or several."""
     job, config = session.job, session.job.config
-    if job.others:
-        sources = [
-            MixedSource(
-                part.job.config.tag,
-                part.job.dataset(part.opponents),
-                level_ends(part.job.world, role),
-            )
-            for part, role in map(session.of, job.trained)
-        ]
-        sizes = config.groups_per_batch, config.steps
-        return WorldMixture(sources, rows, *sizes, settings.shares(), config.seed)
-    return (await job.dataset(session.opponents)())[0]
+    if not job.others:
+        return (await job.dataset(session.opponents)())[0]
+    each = {"n_batches": config.steps * config.groups_per_batch, "groups_per_batch": 1}
+    parts = [session.of(name)[0] for name in job.trained]
+    builders = [part.job.dataset(part.opponents) for part in parts]
+    sources = [(await chz.replace(one, prefetch=False, **each)())[0] for one in builders]
+    return WorldMixture(sources, settings.shares(), config.groups_per_batch, config.seed)
 
 
 async def _watch(

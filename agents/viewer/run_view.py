@@ -13,7 +13,7 @@ from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
 from tokengym.agents.scale.level_scale import Scale, ladder_of
 from tokengym.agents.settings import plain
-from tokengym.agents.training.folder.monitor import StepRow, mixed_series
+from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.viewer.reports import read_report, report_file
 from tokengym.agents.viewer.table import Texts, groups_of, table_of
@@ -115,19 +115,14 @@ class RunView:
         with self._stepping:
             rows = self._steps.current()
         series = {name: [_number(read(row)) for row in rows] for name, read in _SERIES.items()}
-        mixed = [dict(mixed_series(row)) for row in rows]
-        if any(mixed):
-            del series["return"]  # the mean over worlds moves with their shares
-        for tag in dict.fromkeys(tag for worlds in mixed for tag in worlds):
-            for what in ("return", "share"):
-                values = [worlds.get(tag, {}).get(what) for worlds in mixed]
-                series[f"{what} in {tag}"] = list(map(_number, values))
         steps = [row.step for row in rows]
         lines, points = {}, {}
         for at, (name, shown) in enumerate(self._returns().items()):
-            if shown.startswith("return of "):
-                logged = [row.metrics.get(f"env/all/{name}/reward") for row in rows]
-                series[shown] = list(map(_number, logged))
+            if shown.startswith("return in "):
+                series.pop("return", None)  # the mean over worlds moves with who is drawn
+            if shown != "return":
+                key = f"env/{name}/reward/total" if " in " in shown else f"env/all/{name}/reward"
+                series[shown] = [_number(row.metrics.get(key)) for row in rows]
             if evaluation := self._evaluation():
                 place = evaluation.plan.places[at]
                 ladder = ladder_of(spec(place.world), place.level, place.role)

@@ -86,7 +86,7 @@ def test_runs_are_compared_in_pairs(tmp_path: Path) -> None:
 
 def test_all_worlds_of_a_mixture_are_compared(tmp_path: Path) -> None:
     worlds = [("forecast", "easy"), ("forecast", "hard")]
-    config = mixed_preset(TrainConfig, worlds, mix="even", evaluation_tasks=4)
+    config = mixed_preset(TrainConfig, worlds, evaluation_tasks=4)
     shown = table(finished(tmp_path / "mixed", config, 0.1, 0.3))
     for place in ("forecast:easy", "forecast:hard"):
         assert sum("mixed after" in line and place in line for line in shown.splitlines()) == 2

@@ -9,26 +9,18 @@ from typing import Any
 import pytest
 
 from benchmarks import level_scales
-from tests.training.jobs import metrics, run_job
 from tokengym.agents.adapters.skill import measure_scales
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.plan import RUN_POLICIES
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.trained import Evaluated, Trained
-from tokengym.agents.rollouts import train_segment
 from tokengym.agents.scale.level_scale import (
     FILE,
     Scale,
-    level_ends,
     scripted_opponents,
-    shipped_scale,
+    shipped_blind,
 )
-from tokengym.agents.scale.level_scale import TASKS as TASKS_OF_A_SCALE
-from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.presets import mixed_preset
-from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import baselines, make_world, spec
 from tokengym.envs.rollouts import Rollouts
 from tokengym.rewards.estimates import mean_estimate
@@ -52,7 +44,7 @@ def test_skill_is_the_same_number_for_all_who_state_it(
     world_id: str, level: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
     place, world = WorldLevel(world_id, level), make_world(world_id, level, **options)
-    assert (shipped_scale(world, world.spec.roles[0]) is not None) == (
+    assert (shipped_blind(world, world.spec.roles[0]) is not None) == (
         (world_id, level, options) in LEVELS
     )
     config = EvaluationConfig((place,), ("random",), tasks=TASKS, options=options)
@@ -77,36 +69,6 @@ def test_skill_is_the_same_number_for_all_who_state_it(
     assert skill.after.value == pytest.approx(evaluated)
     assert skill.gain.value == 0.0
     assert found.earned == mean_estimate(Evaluated(found, table).earned_T)
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore")
-def test_a_step_is_measured_by_its_replies_mean_return(
-    tmp_path: Path, served: dict[str, Any]
-) -> None:
-    sizes: dict[str, Any] = {"steps": 1, "groups_per_batch": 4, "group_size": 2}
-    sizes |= {"evaluation_tasks": 2, "options": {"label": "outcome"}}
-    worlds = [("forecast", "easy"), ("forecast", "hard")]
-    config = mixed_preset(TrainConfig, worlds, **sizes, **served)
-    run_job(config, tmp_path)
-    name, world = expected_return("forecaster"), make_world("forecast", "easy", label="outcome")
-    kept = RunFolder(tmp_path).rollouts.read(train_segment(0))
-    played = [record for record in kept if record.level == "easy"]
-    means = [mean for record in played if (mean := record.metrics[name]) is not None]
-    assert means != [record.total for record in played]
-    ends = level_ends(world, "forecaster")
-    assert metrics(tmp_path)[0]["mixture/forecast-easy/skill"] == pytest.approx(
-        ends.skill(fmean(means))
-    )
-
-
-def test_training_measures_by_what_an_evaluation_measures_by() -> None:
-    world = make_world("forecast", "easy", label="outcome")
-    tasks = world.first_tasks("validation", TASKS_OF_A_SCALE)
-    ends = Scale.measure(world, tasks, "forecaster", {}).expected
-    assert ends is not None
-    found = level_ends(world, "forecaster")
-    assert found == pytest.approx((fmean(ends.blind_T), fmean(ends.oracle_T)), abs=1e-6)
 
 
 def test_luck_in_outcomes_is_in_no_figure() -> None:

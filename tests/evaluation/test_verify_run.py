@@ -87,7 +87,7 @@ def test_evaluations_that_contradict_their_rollouts_are_named(run: RunFolder, na
 
 
 def test_levels_played_at_once_are_verified_each(tmp_path: Path) -> None:
-    config = mixed_preset(TrainConfig, [("forecast", "easy"), ("forecast", "hard")], mix="even")
+    config = mixed_preset(TrainConfig, [("forecast", "easy"), ("forecast", "hard")])
     run, known = RunFolder(tmp_path), baselines("forecast")["noisy"]
     run.write_config(config)
     levels = []

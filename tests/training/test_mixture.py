@@ -1,6 +1,6 @@
 """Laws of several worlds in one run: shares, Tasks, curves of each, and what is refused."""
 
-from collections.abc import Sequence
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,80 +10,44 @@ import pytest
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.rollouts import evaluation_segment, train_segment
-from tokengym.agents.scale.level_scale import Ends
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.training.batches.mixture import PHASE, MixedSource, WorldMixture
+from tokengym.agents.training.batches.mixture import WorldMixture
 from tokengym.agents.training.config import SftConfig, TrainConfig
-from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
 from tokengym.agents.viewer.run_report import run_report
 from tokengym.agents.viewer.run_view import RunView
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.registry import make_world
-
-SOURCES = [
-    MixedSource(
-        f"forecast-{level}",
-        TaskDatasetBuilder(world="tokengym/Forecast-v1", level=level, codec="byte", group_size=2),
-        Ends(0.2, 0.8),
-    )
-    for level in ("easy", "hard")
-]
-TASK = {level: make_world("forecast", level).task("train", 0) for level in ("easy", "hard")}
 
 
-def mixture(rows: Sequence[StepRow] = (), shares: Sequence[float] = ()) -> WorldMixture:
-    # A new object each time: shares must come from the log alone.
-    return WorldMixture(SOURCES, lambda: rows, groups_per_batch=4, steps=40, relative_shares=shares)
-
-
-def logged(skills: Sequence[tuple[float, float]]) -> list[StepRow]:
-    """Return the steps of a run whose worlds had these skills."""
-    rows: list[StepRow] = []
-    for step, pair in enumerate(skills):
-        played = [
-            (task, 0.2 + 0.6 * skill) for task, skill in zip(TASK.values(), pair, strict=True)
-        ]
-        found = mixture(rows).measure(step, played)
-        rows.append(StepRow(step, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, None, 1.0, 1.0, found))
-    return rows
-
-
-def test_groups_go_where_learning_is_and_forget_none() -> None:
-    # The first world's skill rises by .1 a step, the second's wavers about its mean.
-    skills = [(0.1 * step, 0.5 + 0.01 * (step % 2)) for step in range(3 * PHASE)]
-    rows = logged(skills)
-    assert mixture(rows).shares(2 * PHASE - 1) == (0.5, 0.5)  # too little is known
-    first, second = mixture(rows).shares(3 * PHASE - 1)
-    assert first == pytest.approx(0.75)
-    assert second == pytest.approx(0.25)
-
-
-def test_a_loss_of_skill_counts_and_chance_does_not() -> None:
-    falling = logged([(-0.1 * step, 0.5) for step in range(3 * PHASE)])
-    assert mixture(falling).shares(3 * PHASE - 1)[0] > 0.7
-    noise = logged([((-1.0) ** step, (-1.0) ** (step // 2)) for step in range(3 * PHASE)])
-    assert mixture(noise).shares(3 * PHASE - 1) == (0.5, 0.5)
-
-
-def test_a_step_is_the_same_whenever_its_predecessor_is_logged() -> None:
-    rows = logged([(0.1 * step, 0.5) for step in range(3 * PHASE)])
-    step = 3 * PHASE
-    assert mixture(rows[:-1]).shares(step) == mixture(rows).shares(step) != (0.5, 0.5)
+def mixture(steps: int) -> WorldMixture:
+    """Two levels of forecast, three groups of the first to one of the second."""
+    builders = [
+        TaskDatasetBuilder(
+            world="tokengym/Forecast-v1",
+            level=level,
+            codec="byte",
+            group_size=2,
+            n_batches=4 * steps,
+            groups_per_batch=1,
+        )
+        for level in ("easy", "hard")
+    ]
+    sources = [asyncio.run(builder())[0] for builder in builders]
+    return WorldMixture(sources, (0.75, 0.25), 4, 0)
 
 
 def test_batches_repeat_no_task_and_keep_their_shares() -> None:
-    batches = [mixture(shares=(3, 1)).get_batch(step) for step in range(4 * PHASE)]
+    batches = [mixture(20).get_batch(step) for step in range(20)]
     groups = [group for batch in batches for group in batch if isinstance(group, TaskGroupBuilder)]
-    assert len(groups) == 4 * PHASE * 4 == len({group.task.fingerprint for group in groups})
+    assert len(groups) == 20 * 4 == len({group.task.fingerprint for group in groups})
     assert [group.number for group in groups] == list(range(len(groups)))
     assert {group.groups_in_batch for group in groups} == {4}
     easy = sum(group.task.level == "easy" for group in groups) / len(groups)
     assert 0.6 < easy < 0.9  # of 80 groups 3/4, as a coin falls
-    again = mixture(shares=(3, 1)).get_batch(7)
-    assert list(again) == list(batches[7])
+    assert len(mixture(20)) == 20
+    assert list(mixture(30).get_batch(7)) == list(batches[7])  # more steps change none before
 
 
 @pytest.mark.nightly
@@ -93,7 +57,7 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
 ) -> None:
     sizes = {"steps": 2, "groups_per_batch": 4, "group_size": 2, "evaluation_tasks": 2}
     worlds = [("forecast", "hard"), ("warehouse", "pick")]
-    config = mixed_preset(TrainConfig, worlds, mix="even", **sizes, **served)
+    config = mixed_preset(TrainConfig, worlds, **sizes, **served)
     _, shown = run_job(config, tmp_path)
     tags = ["forecast-hard", "warehouse-pick"]
     run = RunFolder(tmp_path)
@@ -123,7 +87,6 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
     curves = RunView("mixed", tmp_path).curves()
     for tag in tags:
         assert curves["series"][f"return in {tag}"] == returns[tag]
-        assert curves["series"][f"share in {tag}"] == [0.5, 0.5]
         assert "oracle" in curves["lines"][f"return in {tag}"]
         ends = [found[tag].before.result.earned, found[tag].after.result.earned]
         assert [point[1] for point in curves["points"][f"return in {tag}"]] == [

@@ -35,7 +35,6 @@ from tokengym.agents.training.batches.filtering import (
     judge,
     tie_levels,
 )
-from tokengym.agents.training.batches.mixture import WorldMixture
 from tokengym.agents.training.batches.sampling import PolicySampler, SeededRollouts
 from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.earlier_runs import opponent_labels
@@ -43,9 +42,6 @@ from tokengym.agents.training.folder.run import POLICY
 from tokengym.agents.training.loop import BatchLoss, StepBatch
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import expected_return
-from tokengym.envs.registry import spec
 from tokengym.rewards.arrays import Floats
 from tokengym.rewards.estimators import ESTIMATORS
 
@@ -166,8 +162,6 @@ class RolloutCollector:
             [group.rolled for group in own], [group.builder.logging_tags() for group in own]
         )
         metrics |= self._count(groups, verdicts, sent)
-        if isinstance(self.dataset, WorldMixture):
-            metrics |= self.dataset.measure(step, _mean_earned(own))
         metrics |= {
             "groups/further": float(len(groups) - first),
             "groups/further_live": float(verdicts[first:].count(GroupSignal.LIVE)),
@@ -336,23 +330,6 @@ class RolloutCollector:
                 mean = float(np.mean(group.rolled.get_total_rewards()))
                 levels.update(tie_levels(verdict, mean, range_))
         return {f"groups/{name}": float(value) for name, value in (numbers | levels).items()}
-
-
-def _mean_earned(groups: Sequence[_Rollouts]) -> list[tuple[Task, float]]:
-    """Return each Task with what its rollouts in its first trained role earn on average.
-
-    It is their mean expected return where the world states those, as skill is measured in them.
-    """
-    found = []
-    for group in groups:
-        if isinstance(group.builder, TaskGroupBuilder):
-            first = group.by_role()[0]
-            name = expected_return(first.role or spec(group.builder.task.world).roles[0])
-            both = zip(first.rolled.trajectories_G, first.rolled.get_total_rewards(), strict=True)
-            ends = [(rollout.transitions[-1:], paid) for rollout, paid in both]
-            earned = [end[0].metrics.get(name, paid) if end else paid for end, paid in ends]
-            found.append((group.builder.task, float(np.mean(earned))))
-    return found
 
 
 def _table(groups: Sequence[_Rollouts]) -> TurnTable:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,6 @@ _ONE_REPLY = 0.9
 _LOSSES = ("train/nll", "dpo/loss")
 """Metrics of which each step without rollouts logs one."""
 
-MIXTURE = "mixture/"
 """Before the metrics of the worlds that one run mixes."""
 
 
@@ -231,19 +230,3 @@ def named(metrics: Mapping[str, Any]) -> dict[str, float]:
 def _number(metrics: Mapping[str, Any], name: str) -> float:
     value = metrics.get(name, 0.0)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
-
-
-def mixed_series(row: StepRow) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """Yield the worlds of a step of a mixture, each with its `return`, `share` and `skill`.
-
-    What a step did not log is left out: a world that had no groups has no return.
-    """
-    metrics = row.metrics
-    for name in metrics:
-        if name.startswith(MIXTURE) and name.endswith("/share"):
-            of_world = name.removesuffix("/share")
-            tag = of_world.removeprefix(MIXTURE)
-            logged = {"return": f"env/{tag}/reward/total", "share": name}
-            logged["skill"] = f"{of_world}/skill"
-            found = {what: key for what, key in logged.items() if key in metrics}
-            yield tag, {what: float(metrics[key]) for what, key in found.items()}
