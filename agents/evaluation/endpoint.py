@@ -8,7 +8,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -256,10 +255,6 @@ class EndpointPlayer:
     opponents: Mapping[str, Policy]
     origin: RolloutOrigin
     system: str = ""
-
-    def connected(self) -> AbstractAsyncContextManager[Any]:
-        """Return the context in which it plays: connections of its own."""
-        return self.endpoint.client
 
     async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout.

@@ -1,22 +1,23 @@
 """Playing rollouts that are not saved yet: bounded, saved as they end, never sampled twice.
 
-They are played in this process, or by an executor in shards, each of which has a part of the log.
+Models and endpoints are waited for, in this process; an executor plays scripts, in shards.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import AbstractAsyncContextManager, closing
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Protocol
+from itertools import islice
+from typing import Protocol
 
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.execution.executors import IN_PROCESS, Executor, InProcess
-from tokengym.agents.execution.run_async import run_async
-from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord, part_of
+from tokengym.agents.execution.executors import IN_PROCESS, Executor
+from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord, record_play
+from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.task import Task
+from tokengym.envs.core.world import World
 
 Progress = Callable[[str, int, int], None]
 """Shows progress: called with a title, the number of saved rollouts, and the number in all."""
@@ -48,12 +49,40 @@ class Player(Protocol):
         ...
 
 
-class PortablePlayer(Player, Protocol):
-    """A player that pickles, to play in any process."""
+Wanted = tuple[Task, RolloutOrigin]
+"""What to play, with the numbers of its group and member."""
+_SHARD = 16
+"""Rollouts of scripts that a process plays at a time."""
 
-    def connected(self) -> AbstractAsyncContextManager[Any]:
-        """Return the context in which it plays."""
-        ...
+
+@dataclass(frozen=True)
+class ScriptedPlayer:
+    """A world's scripted policy.
+
+    Its randomness depends on the seed, the Task and the number of the rollout alone.
+
+    Attributes:
+        world: the world; it is forked.
+        role: the role it plays.
+        policy: who plays it.
+        opponents: who plays each other role.
+        origin: what its rollouts have in common.
+    """
+
+    world: World
+    role: str
+    policy: Policy
+    opponents: Mapping[str, Policy]
+    origin: RolloutOrigin
+
+    def play_all(self, wanted: Sequence[Wanted]) -> list[RolloutRecord]:
+        """Play rollouts, one after the other."""
+        return [self._play(task, origin) for task, origin in wanted]
+
+    def _play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
+        own, seed = {self.role: self.policy}, (origin.seed, origin.member)
+        played = play(self.world.fork(), task, own, seed=seed, opponents=self.opponents)
+        return record_play(origin, played, self.role)
 
 
 @dataclass
@@ -93,8 +122,6 @@ class WantedRollouts:
         count: rollouts of each.
         log: keeps every rollout as it ends.
         segment: of the log.
-        first: number of the first Task's group.
-        known: groups and members that another segment holds.
         anew: whether those that the segment holds are played again.
     """
 
@@ -102,8 +129,6 @@ class WantedRollouts:
     count: int
     log: RolloutLog
     segment: str
-    first: int = 0
-    known: Set[tuple[int, int]] = frozenset()
     anew: bool = False
 
     def saved(self, origin: RolloutOrigin, role: str) -> Iterator[RolloutRecord]:
@@ -118,77 +143,23 @@ class WantedRollouts:
             if (
                 record.role == role
                 and record.origin == replace(origin, group=group, member=member)
-                and 0 <= group - self.first < len(self.tasks)
+                and 0 <= group < len(self.tasks)
                 and member < self.count
-                and record.is_of(self.tasks[group - self.first])
+                and record.is_of(self.tasks[group])
             ):
                 yield record
 
-    def places(self, player: Player) -> set[tuple[int, int]]:
+    def places(self, player: "Player | ScriptedPlayer") -> set[tuple[int, int]]:
         """Return groups and members of those that are saved; lost ones are played again."""
         saved = self.saved(player.origin, player.role)
         return set() if self.anew else {row.origin.place for row in saved if not row.lost}
 
-    def parts(self, ranges: Sequence[range], known: Set[tuple[int, int]]) -> "list[WantedRollouts]":
-        """Return what is missing of some ranges of Tasks, each range as a part of the segment."""
-        parts = []
-        for part in ranges:
-            every = {(group, member) for group in part for member in range(self.count)}
-            if not every <= known:
-                parts.append(
-                    replace(
-                        self,
-                        tasks=self.tasks[part.start : part.stop],
-                        segment=part_of(self.segment, part.start),
-                        first=part.start,
-                        known=known & every,
-                    )
-                )
-        return parts
-
-    async def play_missing(
-        self,
-        player: Player,
-        at_once: asyncio.Semaphore,
-        failures: Failures,
-        progress: Callable[[int], None] = lambda done: None,
-    ) -> None:
-        """Play those that are not saved, or were lost.
-
-        Args:
-            player: who plays.
-            at_once: bounds the rollouts that are under way.
-            failures: takes those that fail.
-            progress: is given the number of saved rollouts, at first and each time one has ended.
-
-        Raises:
-            EndpointError: if more rollouts fail than allowed.
-        """
-        saved = self.known | self.places(player)
-        done = len(saved)
-        progress(done)
-
-        async def play(task: Task, origin: RolloutOrigin) -> None:
-            nonlocal done
-            record = await player.play(task, origin)
-            self.log.append(self.segment, [record])
-            done += 1
-            progress(done)
-            if record.failure is not None:
-                failures.add(record.failure)
-
-        try:
-            async with asyncio.TaskGroup() as playing:
-                for group, task in enumerate(self.tasks, self.first):
-                    for member in range(self.count):
-                        if (group, member) not in saved:
-                            # No more begin than may be under way: 100,000 would need gigabytes.
-                            await at_once.acquire()
-                            origin = replace(player.origin, group=group, member=member)
-                            begun = playing.create_task(play(task, origin))
-                            begun.add_done_callback(lambda _: at_once.release())
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None  # the others were cancelled for it
+    def missing(self, origin: RolloutOrigin, saved: Set[tuple[int, int]]) -> Iterator[Wanted]:
+        """Yield what a player is to play: all but those groups and members."""
+        for group, task in enumerate(self.tasks):
+            for member in range(self.count):
+                if (group, member) not in saved:
+                    yield task, replace(origin, group=group, member=member)
 
 
 @dataclass(frozen=True)
@@ -201,7 +172,7 @@ class PolicyRollouts:
         log: keeps them.
         progress: shows what is played, how many rollouts are saved, and how many there will be.
         max_failures: most of them that may fail in a place; a tenth, but at least 20, if `None`.
-        executor: plays them where the policy can be played in any process.
+        executor: plays them where the policy is a script.
     """
 
     policy: str
@@ -220,39 +191,42 @@ class PolicyRollouts:
         return WantedRollouts(tasks, self.plan.rollouts, self.log, segment, anew=anew)
 
     async def play(self, world: EvaluatedWorld, player: Player, at_once: asyncio.Semaphore) -> None:
-        """Play what is missing in a world; the semaphore bounds the rollouts under way."""
-        wanted = self.wanted(world)
-        await wanted.play_missing(player, at_once, self._failures(world), self._show(world))
+        """Play what is missing in a world; the semaphore bounds the rollouts under way.
+
+        Raises:
+            EndpointError: if more rollouts fail than allowed.
+        """
+        wanted, failures = self.wanted(world), self._failures(world)
+        saved = wanted.places(player)
+        save = self._saving(world, wanted, len(saved))
+
+        async def play(task: Task, origin: RolloutOrigin) -> None:
+            record = await player.play(task, origin)
+            save([record])
+            if record.failure is not None:
+                failures.add(record.failure)
+
+        try:
+            async with asyncio.TaskGroup() as playing:
+                for task, origin in wanted.missing(player.origin, saved):
+                    # No more begin than may be under way: 100,000 would need gigabytes.
+                    await at_once.acquire()
+                    begun = playing.create_task(play(task, origin))
+                    begun.add_done_callback(lambda _: at_once.release())
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None  # the others were cancelled for it
         wanted.log.seal(wanted.segment)
 
-    def play_in_shards(self, world: EvaluatedWorld, player: PortablePlayer, at_once: int) -> None:
-        """Play what is missing in a world, where the executor runs its shards.
-
-        Args:
-            world: the world.
-            player: who plays.
-            at_once: bounds the rollouts under way in all processes.
-        """
-        if isinstance(self.executor, InProcess):
-
-            async def play() -> None:
-                async with player.connected():
-                    await self.play(world, player, asyncio.Semaphore(at_once))
-
-            return run_async(play())
-        wanted, failures, show = self.wanted(world), self._failures(world), self._show(world)
-        known = wanted.places(player)
-        done = len(known)
-        show(done)
-        shards = wanted.parts(self.executor.ranges(len(world.tasks)), known)
-        each = max(1, at_once // self.executor.workers)
-        work = partial(_play_shard, player, each, failures)
-        with closing(self.executor.run(work, shards)) as results:
-            for _, (played, reasons) in results:
-                for reason in reasons:
-                    failures.add(reason)
-                done += played
-                show(done)
+    def play_script(self, world: EvaluatedWorld, player: ScriptedPlayer) -> None:
+        """Play what is missing of a script in a world, where the executor runs its shards."""
+        wanted = self.wanted(world)
+        saved = wanted.places(player)
+        save = self._saving(world, wanted, len(saved))
+        missing = wanted.missing(player.origin, saved)
+        shards = iter(lambda: list(islice(missing, _SHARD)), [])
+        with closing(self.executor.run(player.play_all, shards)) as results:
+            for _, records in results:
+                save(records)
         wanted.log.seal(wanted.segment)
 
     def are_complete(self, world: EvaluatedWorld, origin: RolloutOrigin) -> bool:
@@ -267,20 +241,17 @@ class PolicyRollouts:
         few = max(_FEW_FAILURES, len(world.tasks) * self.plan.rollouts // 10)
         return Failures(self.policy, few if most is None else most)
 
-    def _show(self, world: EvaluatedWorld) -> Callable[[int], None]:
-        total = len(world.tasks) * self.plan.rollouts
-        return lambda done: self.progress(f"{world.place.name} {self.policy}", done, total)
+    def _saving(
+        self, world: EvaluatedWorld, wanted: WantedRollouts, done: int
+    ) -> Callable[[Sequence[RolloutRecord]], None]:
+        """Return what saves rollouts and shows how many there are, `done` of them before."""
+        total, title = len(wanted.tasks) * wanted.count, f"{world.place.name} {self.policy}"
 
+        def save(records: Sequence[RolloutRecord]) -> None:
+            nonlocal done
+            wanted.log.append(wanted.segment, records)
+            done += len(records)
+            self.progress(title, done, total)
 
-def _play_shard(
-    player: PortablePlayer, at_once: int, failures: Failures, wanted: WantedRollouts
-) -> tuple[int, list[str]]:
-    """Play a part; returns how many rollouts that is, and why some failed."""
-    own = replace(failures, reasons=[])
-
-    async def play() -> None:
-        async with player.connected():
-            await wanted.play_missing(player, asyncio.Semaphore(at_once), own)
-
-    run_async(play())
-    return len(wanted.tasks) * wanted.count - len(wanted.known), own.reasons
+        save(())
+        return save

@@ -1,23 +1,18 @@
 """The policies of an evaluation, their names resolved: scripts, endpoints and models."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tokengym.agents.evaluation.chat_client import EndpointSettings
+from tokengym.agents.evaluation.chat_client import USUAL_SETTINGS, EndpointSettings
 from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint, EndpointPlayer
 from tokengym.agents.evaluation.plan import EvaluationPlan
-from tokengym.agents.evaluation.play_missing import PolicyRollouts, PortablePlayer
+from tokengym.agents.evaluation.play_missing import PolicyRollouts, ScriptedPlayer
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
+from tokengym.agents.execution.run_async import run_async
 from tokengym.envs.core.errors import OptionError, did_you_mean
-from tokengym.envs.core.play import Policy, play
-from tokengym.envs.core.task import Task
-from tokengym.envs.core.world import World
 
 if TYPE_CHECKING:
     from tokengym.agents.evaluation.models import ModelPolicy
@@ -29,7 +24,7 @@ def resolve_policy(
     plan: EvaluationPlan,
     worlds: Sequence[EvaluatedWorld],
     settings: EndpointSettings,
-) -> "PortablePolicy | ModelPolicy":
+) -> "ScriptedPolicy | ModelPolicy":
     """Return the policy that a name means.
 
     Args:
@@ -43,11 +38,10 @@ def resolve_policy(
     """
     if name.startswith(PREFIX):
         Endpoint.named(name, settings)  # what is wrong with it is said before anything is played
-        player = partial(_endpoint_player, name, settings, plan.system or "")
-        return PortablePolicy(name, player, settings.concurrency)
+        return EndpointPolicy(name, (), settings, plan.system or "")
     without = [world.place.name for world in worlds if name not in world.baselines]
     if not without:
-        return PortablePolicy(name, partial(_scripted_player, name))
+        return ScriptedPolicy(name)
     if len(without) < len(worlds):
         raise OptionError(f"{name!r} is a baseline, but not of {without}")
     names = sorted(set.intersection(*(set(world.baselines) for world in worlds)))
@@ -68,19 +62,15 @@ def resolve_policy(
 
 
 @dataclass(frozen=True)
-class PortablePolicy:
-    """A policy that any process can play: a baseline of every world, or an endpoint.
+class ScriptedPolicy:
+    """A baseline of every world.
 
     Attributes:
         name: as the user named it.
-        player: from a world to who plays there.
-        at_once: most rollouts under way.
         jobs: none.
     """
 
     name: str
-    player: Callable[[EvaluatedWorld], PortablePlayer]
-    at_once: int = 1
     jobs: Sequence["Job"] = ()
 
     @property
@@ -91,56 +81,34 @@ class PortablePolicy:
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other."""
         for world in worlds:
-            rollouts.play_in_shards(world, self.player(world), self.at_once)
-
-
-def _scripted_player(name: str, world: EvaluatedWorld) -> PortablePlayer:
-    policy, origin = world.baselines[name], replace(world.origin, policy=name)
-    return ScriptedPlayer(world.world, world.role, policy, world.opponents, origin)
-
-
-def _endpoint_player(
-    name: str, settings: EndpointSettings, system: str, world: EvaluatedWorld
-) -> PortablePlayer:
-    endpoint = Endpoint.named(name, settings, world.place.temperature, world.place.max_tokens)
-    origin = replace(
-        world.origin,
-        policy=name,
-        temperature=endpoint.temperature,
-        max_tokens=endpoint.max_tokens,
-    )
-    return EndpointPlayer(endpoint, world.world, world.role, world.opponents, origin, system)
+            policy, origin = world.baselines[self.name], replace(world.origin, policy=self.name)
+            of = world.world, world.role, policy, world.opponents, origin
+            rollouts.play_script(world, ScriptedPlayer(*of))
 
 
 @dataclass(frozen=True)
-class ScriptedPlayer:
-    """A world's scripted policy.
-
-    Its randomness depends on the seed, the Task and the number of the rollout alone.
+class EndpointPolicy(ScriptedPolicy):
+    """A model behind an endpoint.
 
     Attributes:
-        world: the world; it is forked.
-        role: the role it plays.
-        policy: who plays it.
-        opponents: who plays each other role.
-        origin: what its rollouts have in common.
+        settings: how it is asked.
+        system: text before every conversation; none if empty.
     """
 
-    world: World
-    role: str
-    policy: Policy
-    opponents: Mapping[str, Policy]
-    origin: RolloutOrigin
+    settings: EndpointSettings = USUAL_SETTINGS
+    system: str = ""
 
-    def connected(self) -> AbstractAsyncContextManager[Any]:
-        """Return the context in which it plays: any."""
-        return nullcontext()
+    def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
+        """Play the missing rollouts, one world after the other."""
+        for world in worlds:
+            run_async(self._play(world, rollouts))
 
-    async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
-        """Play one rollout in a thread, since a plan may take seconds."""
-        return await asyncio.to_thread(self._play, task, origin)
-
-    def _play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
-        own, seed = {self.role: self.policy}, (origin.seed, origin.member)
-        played = play(self.world.fork(), task, own, seed=seed, opponents=self.opponents)
-        return record_play(origin, played, self.role)
+    async def _play(self, world: EvaluatedWorld, rollouts: PolicyRollouts) -> None:
+        place = world.place
+        endpoint = Endpoint.named(self.name, self.settings, place.temperature, place.max_tokens)
+        sampling = {"temperature": endpoint.temperature, "max_tokens": endpoint.max_tokens}
+        origin = replace(world.origin, policy=self.name, **sampling)
+        of = endpoint, world.world, world.role, world.opponents, origin, self.system
+        async with endpoint.client:
+            at_once = asyncio.Semaphore(self.settings.concurrency)
+            await rollouts.play(world, EndpointPlayer(*of), at_once)

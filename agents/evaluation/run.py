@@ -1,7 +1,7 @@
 """Running an evaluation in its folder: play what is missing, compute and write the results."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, product
 
 from tokengym.agents.evaluation.config import EvaluationConfig
@@ -48,7 +48,6 @@ class Evaluation:
             UnknownWorldError, OptionError: if a world or an option is unknown, or the folder holds
                 another evaluation.
         """
-        folder.rollouts.gather()
         if folder.exists and not folder.fits(plan):
             raise OptionError(
                 f"{folder.folder} holds rollouts of another evaluation; name another folder with "
@@ -110,8 +109,7 @@ def run_evaluation(
         folder: of the evaluation; rollouts in it are not played again. An evaluation that fits
             them goes on from there: more Tasks, rollouts or policies, or other prices.
         progress: shows how it goes.
-        executor: draws Tasks, and plays scripts and endpoints, in shards; models are sampled by a
-            service, for this process.
+        executor: draws Tasks, and plays scripts, in shards.
 
     Raises:
         UnknownWorldError, OptionError, ModelError: if the folder holds another evaluation, or a
@@ -123,8 +121,7 @@ def run_evaluation(
     if not config.again:
         evaluation.refuse_changed_answers()
     plan, worlds = evaluation.plan, evaluation.worlds
-    each = replace(config, rate=config.rate and config.rate / executor.workers)
-    policies = [resolve_policy(name, plan, worlds, each) for name in plan.policies]
+    policies = [resolve_policy(name, plan, worlds, config) for name in plan.policies]
     # Two at once would seal one segment twice, and read what the other moves away.
     with locked(folder.folder / "evaluation.lock", "played"):
         evaluation.begin()

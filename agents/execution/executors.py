@@ -1,18 +1,14 @@
-"""Executors: work in shards, in this process or in others of this machine.
-
-A shard depends on no other, and may be begun twice: where a worker died, another one begins its
-shard again. What must survive that, such as rollouts, a shard writes to a file of its own.
-"""
+"""Executors: work in shards, in this process or in others of this machine."""
 
 import os
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from itertools import islice
 from math import ceil
 from multiprocessing import get_context, parent_process
 from multiprocessing.util import Finalize
@@ -27,14 +23,12 @@ R = TypeVar("R")
 Results = Generator[tuple[int, R], None, None]
 """Number and result of each shard; closed early, it ends the work that is under way."""
 
-_MOST_DEATHS = 4
-"""Workers that may die on one shard: it is then the shard that kills them."""
 _SHARDS_EACH, _LARGEST_SHARD = 4, 1024
 """Shards of each worker, so that none waits long for the last one, and most items of a shard."""
 
 
 class WorkerError(TokengymError):
-    """A shard on which one worker after the other died."""
+    """A worker died."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +37,9 @@ class Executor(ABC):
 
     Attributes:
         workers: shards under way at once.
-        shard_size: items of a shard; 0 for a few shards a worker.
     """
 
     workers: int = 1
-    shard_size: int = 0
 
     @abstractmethod
     def run(self, work: Callable[[S], R], shards: Iterable[S]) -> Results[R]:
@@ -58,14 +50,13 @@ class Executor(ABC):
             shards: the shards; few of them are held at a time.
 
         Raises:
-            WorkerError: if one worker after the other dies on a shard.
+            WorkerError: if a worker dies.
             Exception: what `work` raises; shards that are under way are given up.
         """
 
     def ranges(self, count: int) -> list[range]:
         """Return the places of each shard of `count` items."""
-        fair = min(ceil(count / (_SHARDS_EACH * self.workers)), _LARGEST_SHARD)
-        size = max(self.shard_size or fair, 1)
+        size = max(1, min(ceil(count / (_SHARDS_EACH * self.workers)), _LARGEST_SHARD))
         return [range(at, min(at + size, count)) for at in range(0, count, size)]
 
     def map(self, work: Callable[[Sequence[S]], Sequence[R]], items: Sequence[S]) -> list[R]:
@@ -103,30 +94,23 @@ class Processes(Executor):
 
     def run(self, work: Callable[[S], R], shards: Iterable[S]) -> Results[R]:
         """Yield the result of each shard as it ends; see `Executor`."""
-        todo, again, deaths = enumerate(shards), list[tuple[int, S]](), Counter[int]()
-        running: dict[Future[R], tuple[ProcessPoolExecutor, tuple[int, S]]] = {}
+        pool = self._idle.pop() if self._idle else process_pool(self.workers)
+        todo, running, whole = enumerate(shards), dict[Future[R], int](), True
         try:
             while True:
-                while len(running) < self.workers and (
-                    item := again.pop() if again else next(todo, None)
-                ):
-                    # Pools of one process each: the death of one leaves the others at work.
-                    pool = self._idle.pop() if self._idle else process_pool(1)
-                    running[pool.submit(work, item[1])] = pool, item
+                for number, shard in islice(todo, self.workers - len(running)):
+                    running[pool.submit(work, shard)] = number
                 if not running:
                     return
                 for ended in wait(running, return_when=FIRST_COMPLETED).done:
-                    pool, (number, shard) = running.pop(ended)
-                    if isinstance(ended.exception(), BrokenProcessPool):
-                        deaths[number] += 1
-                        if deaths[number] == _MOST_DEATHS:
-                            raise WorkerError(f"{_MOST_DEATHS} processes ended on one shard")
-                        again.append((number, shard))
-                        continue
-                    self._idle.append(pool)
-                    yield number, ended.result()
+                    yield running.pop(ended), ended.result()
+        except BrokenProcessPool as error:
+            whole = False
+            raise WorkerError("a worker was killed, or ran out of memory") from error
         finally:
-            for pool, _ in running.values():
+            if whole and not running:
+                self._idle.append(pool)
+            else:
                 for process in pool._processes.values():  # Python 3.14 has a method for it
                     process.terminate()
 

@@ -9,7 +9,6 @@ from tokengym.agents.rollouts.log import (
     Segment,
     TrainRollouts,
     evaluation_segment,
-    part_of,
     train_segment,
 )
 from tokengym.agents.rollouts.record import (
@@ -38,7 +37,6 @@ __all__ = [
     "TurnRecord",
     "evaluation_segment",
     "is_malformed",
-    "part_of",
     "record_episode",
     "record_play",
     "train_segment",

@@ -2,19 +2,14 @@
 
 The folder holds one JSONL file a segment, which is a training step (`train_000012.jsonl`) or an
 evaluation (`evaluation_before.jsonl`), with one record a line. Records are appended as rollouts
-end, so a kill loses at most the one being written. Writers that work at once have a file each, a
-part of the segment (`evaluation_before.part-000256.jsonl`). A segment that is complete is sealed:
-all of its files become one in the order of its Tasks, whichever ended first, so that equal runs
-have equal files.
+end, so a kill loses at most the one being written. A segment that is complete is sealed: put in the
+order of its Tasks, whichever ended first, so that equal runs have equal files.
 """
 
-import glob
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +18,6 @@ from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError
 
 _SUFFIX = ".jsonl"
-_PART = ".part-"
 _TRAIN = re.compile(r"train_(\d{6,})")
 
 
@@ -35,11 +29,6 @@ def train_segment(step: int) -> str:
 def evaluation_segment(name: str) -> str:
     """Return the name of an evaluation's segment, such as `before`."""
     return f"evaluation_{name}"
-
-
-def part_of(segment: str, number: int) -> str:
-    """Return the name of the part of a segment that one writer has for itself."""
-    return f"{segment}{_PART}{number:06d}"
 
 
 _FEWEST_GROUPS = 2
@@ -139,38 +128,21 @@ class RolloutLog:
                     raise DataError(f"{path}, line {number}: {error}") from error
 
     def seal(self, segment: str) -> None:
-        """Put a segment and its parts in the order of its Tasks; of equal places the last stays."""
-        path = self.path(segment)
-        parts = sorted(self.folder.glob(f"{glob.escape(segment)}{_PART}*{_SUFFIX}"))
-        places = dict[tuple[Any, ...], tuple[Path, int, int]]()
-        order: list[tuple[Any, ...]] = []
-        for file in [path, *parts] if path.is_file() else parts:
-            at = 0
-            for line, data in self._lines(file):
-                order.append(_place(data))
-                places[order[-1]] = file, at, len(line)
-                at += len(line)
-            if file == path and not parts and at == path.stat().st_size and order == sorted(places):
-                return
-        if not order:
+        """Put a segment in the order of its Tasks; of equal places the last stays."""
+        path, at = self.path(segment), 0
+        places, order = dict[tuple[Any, ...], tuple[int, int]](), list[tuple[Any, ...]]()
+        for line, data in self._lines(path) if path.is_file() else ():
+            order.append(_place(data))
+            places[order[-1]] = at, len(line)
+            at += len(line)
+        if not order or (at == path.stat().st_size and order == sorted(places)):
             return
         # A segment may be larger than the memory: its lines are copied one by one.
-        in_order = (places[place] for place in sorted(places))
-        with replacing(path) as whole, whole.open("wb") as new:
-            for file, lines in groupby(in_order, key=itemgetter(0)):
-                with file.open("rb") as old:
-                    for _, start, length in lines:
-                        old.seek(start)
-                        new.write(old.read(length))
-        for part in parts:
-            part.unlink()
-
-    def gather(self) -> None:
-        """Seal every segment that has parts: their writers were stopped before they ended."""
-        for name in {
-            file.name.partition(_PART)[0] for file in self.segments() if _PART in file.name
-        }:
-            self.seal(name)
+        with replacing(path) as whole, path.open("rb") as old, whole.open("wb") as new:
+            for place in sorted(places):
+                start, length = places[place]
+                old.seek(start)
+                new.write(old.read(length))
 
     def _lines(self, path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
         """Yield the lines of a file, each verbatim and as the object that it holds."""

@@ -2,16 +2,14 @@
 
 import os
 import signal
-import threading
 from collections.abc import Sequence
-from functools import partial
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from tests.evaluation.endpoint_server import Endpoint, serving
 from tests.evaluation.studies import study_script
 from tests.warm import CONTEXT
 from tokengym.agents.cli import app
@@ -40,14 +38,6 @@ def squares(numbers: Sequence[int]) -> list[int]:
 def refuse(number: int) -> int:
     if number == 3:
         raise OptionError("a number must not be 3")
-    return number
-
-
-def die_once(folder: Path, number: int) -> int:
-    """Be killed on the first try of 5."""
-    if number == 5 and not (folder / "died").exists():
-        (folder / "died").touch()
-        os.kill(os.getpid(), signal.SIGKILL)
     return number
 
 
@@ -81,7 +71,7 @@ def test_results_keep_the_order_of_the_items(two: Processes, count: int) -> None
 
 
 def test_shards_are_small_and_hold_every_item_once() -> None:
-    for executor, largest in ((IN_PROCESS, 1024), (Processes(2, shard_size=7), 7)):
+    for executor, largest in ((IN_PROCESS, 1024), (Processes(2), 625)):
         ranges = executor.ranges(5000)
         assert [number for part in ranges for number in part] == list(range(5000))
         assert max(map(len, ranges)) == largest
@@ -91,13 +81,6 @@ def test_an_error_of_the_work_is_raised_here(two: Processes) -> None:
     with pytest.raises(OptionError, match="must not be 3"):
         list(two.run(refuse, range(6)))
     assert dict(two.run(refuse, range(3))) == {0: 0, 1: 1, 2: 2}
-
-
-@pytest.mark.nightly
-def test_a_killed_worker_loses_no_shard(two: Processes, tmp_path: Path) -> None:
-    found = sorted(two.run(partial(die_once, tmp_path), range(9)))
-    assert found == [(number, number) for number in range(9)]
-    assert (tmp_path / "died").exists()
 
 
 def square_elsewhere() -> None:
@@ -113,25 +96,21 @@ def test_a_child_process_that_used_one_ends() -> None:
 
 
 @pytest.mark.nightly
-def test_a_shard_that_kills_every_worker_ends_the_work(two: Processes) -> None:
-    with pytest.raises(WorkerError, match="4 processes ended on one shard"):
-        list(two.run(die, [1]))
+def test_a_worker_that_dies_ends_the_work_in_one_sentence(two: Processes) -> None:
+    with pytest.raises(WorkerError, match="a worker was killed"):
+        list(two.run(die, range(4)))
+    assert two.map(squares, range(9)) == squares(range(9))
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("world", "tasks", "partitions"), [("forecast", TASKS, (1, 2, 7)), ("energy", 7, (7,))]
-)
-def test_every_partition_of_the_tasks_gives_the_same_files(
-    tmp_path: Path, world: str, tasks: int, partitions: Sequence[int]
+@pytest.mark.parametrize(("world", "tasks"), [("forecast", TASKS), ("energy", 7)])
+def test_two_processes_write_the_files_of_one(
+    two: Processes, tmp_path: Path, world: str, tasks: int
 ) -> None:
-    asked: dict[str, Any] = {"world": world, "tasks": tasks, "rollouts": 2}
+    asked: dict[str, Any] = {"world": world, "tasks": tasks, "rollouts": 3}
     whole = evaluate("noisy", tmp_path / "whole", IN_PROCESS, **asked)
     assert len(whole) == 2
-    for shards in partitions:
-        executor = Processes(min(2, shards), shard_size=-(-tasks // shards))
-        assert len(executor.ranges(tasks)) == shards
-        assert evaluate("noisy", tmp_path / str(shards), executor, **asked) == whole
+    assert evaluate("noisy", tmp_path / "two", two, **asked) == whole
 
 
 @pytest.mark.nightly
@@ -157,20 +136,14 @@ def test_checks_are_those_of_one_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_killed_worker_loses_no_finished_rollout(two: Processes, tmp_path: Path) -> None:
-    """Only what was under way in it, at most two conversations, is asked for again."""
+def test_after_a_killed_worker_the_same_command_goes_on(two: Processes, tmp_path: Path) -> None:
+    def kill_one(what: str, done: int, total: int) -> None:
+        if done:
+            active_children()[0].kill()
 
-    two.map(squares, range(8))  # both processes are started
-    worker, once = next(iter(two._idle[-1]._processes.values())), threading.Lock()
-
-    def answer(body: dict[str, Any]) -> tuple[str, str, None]:
-        if len(endpoint.asked) >= TASKS // 2 and once.acquire(blocking=False):
-            worker.kill()
-        return "Probability: 0.4", "stop", None
-
-    with serving(Endpoint(answer)) as endpoint:
-        policy = f"openai:some/model@{endpoint.url}"
-        killed = evaluate(policy, tmp_path / "killed", two)
-        assert worker.exitcode == -signal.SIGKILL
-        assert TASKS <= len(endpoint.asked) <= TASKS + 2
-        assert killed == evaluate(policy, tmp_path / "whole", IN_PROCESS)
+    with pytest.raises(WorkerError):
+        evaluate("noisy", tmp_path / "killed", two, progress=kill_one, rollouts=2)
+    left = list(EvaluationFolder(tmp_path / "killed").rollouts.read())
+    assert 0 < len(left) < 2 * TASKS
+    whole = evaluate("noisy", tmp_path / "whole", IN_PROCESS, rollouts=2)
+    assert evaluate("noisy", tmp_path / "killed", two, rollouts=2) == whole

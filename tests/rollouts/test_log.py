@@ -11,7 +11,6 @@ from tokengym.agents.rollouts import (
     RolloutLog,
     RolloutOrigin,
     RolloutRecord,
-    part_of,
     record_play,
     train_segment,
 )
@@ -65,22 +64,6 @@ def test_a_torn_last_line_is_left_out(
     assert log.notes == [f"{path}: the last line was incomplete and is skipped"]
     RolloutLog(tmp_path).append("evaluation_x", played[2:])  # another process, after a kill
     assert list(RolloutLog(tmp_path).read()) == [played[0], played[2]]
-
-
-def test_sealing_makes_one_file_of_a_segment_and_its_parts(
-    played: list[RolloutRecord], tmp_path: Path
-) -> None:
-    log, whole = RolloutLog(tmp_path), RolloutLog(tmp_path / "whole")
-    whole.append("evaluation_x", played)
-    whole.seal("evaluation_x")
-    log.append("evaluation_x", [replace(played[1], total=9.0), played[2]])
-    log.append(part_of("evaluation_x", 1), [played[1]])
-    log.append(part_of("evaluation_x", 0), [played[0]])
-    log.append("evaluation_x_2", played[:1])
-    assert len(log.segments()) == 4
-    log.gather()
-    assert [segment.name for segment in log.segments()] == ["evaluation_x", "evaluation_x_2"]
-    assert log.path("evaluation_x").read_bytes() == whole.path("evaluation_x").read_bytes()
 
 
 def test_sealing_orders_rollouts_and_keeps_the_last(
