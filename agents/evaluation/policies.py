@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from tokengym.agents.evaluation.chat_client import USUAL_SETTINGS, EndpointSettings
+from tokengym.agents.evaluation.chat_client import EndpointSettings
 from tokengym.agents.evaluation.endpoint import PREFIX, Endpoint, EndpointPlayer
 from tokengym.agents.evaluation.plan import EvaluationPlan
 from tokengym.agents.evaluation.play_missing import PolicyRollouts, ScriptedPlayer
@@ -24,7 +24,7 @@ def resolve_policy(
     plan: EvaluationPlan,
     worlds: Sequence[EvaluatedWorld],
     settings: EndpointSettings,
-) -> "ScriptedPolicy | ModelPolicy":
+) -> "ScriptedPolicy | EndpointPolicy | ModelPolicy":
     """Return the policy that a name means.
 
     Args:
@@ -38,7 +38,7 @@ def resolve_policy(
     """
     if name.startswith(PREFIX):
         Endpoint.named(name, settings)  # what is wrong with it is said before anything is played
-        return EndpointPolicy(name, (), settings, plan.system or "")
+        return EndpointPolicy(name, settings, plan.system or "")
     without = [world.place.name for world in worlds if name not in world.baselines]
     if not without:
         return ScriptedPolicy(name)
@@ -87,16 +87,25 @@ class ScriptedPolicy:
 
 
 @dataclass(frozen=True)
-class EndpointPolicy(ScriptedPolicy):
+class EndpointPolicy:
     """A model behind an endpoint.
 
     Attributes:
+        name: as the user named it.
         settings: how it is asked.
         system: text before every conversation; none if empty.
+        jobs: none.
     """
 
-    settings: EndpointSettings = USUAL_SETTINGS
-    system: str = ""
+    name: str
+    settings: EndpointSettings
+    system: str
+    jobs: Sequence["Job"] = ()
+
+    @property
+    def title(self) -> str:
+        """What studies call it."""
+        return self.name
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other."""
