@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from tokengym.envs.disruption.paper import Paper
     from tokengym.envs.gymnasium.aec_env import TextAECEnv
     from tokengym.envs.gymnasium.env import TextEnv
-    from tokengym.envs.gymnasium.exact_credit import ExactCredit
     from tokengym.envs.gymnasium.parallel_env import TextParallelEnv
     from tokengym.envs.gymnasium.vector_env import TextVectorEnv
     from tokengym.envs.rollouts import Rollout, Rollouts, is_complete
@@ -49,7 +48,6 @@ __all__ = [
     "DataError",
     "Episode",
     "EpisodeStateError",
-    "ExactCredit",
     "Grammar",
     "Metric",
     "Optimum",

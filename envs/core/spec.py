@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tokengym.envs.core.display import html_fields, html_table
 from tokengym.envs.core.errors import OptionError, did_you_mean
 from tokengym.rewards.bounds import Range
 from tokengym.rewards.control import FlatFloor
@@ -171,10 +170,6 @@ class WorldSpec:
         """Show id, levels and roles."""
         return f"WorldSpec({self.id!r}, levels={list(self.levels)}, roles={list(self.roles)})"
 
-    def _repr_html_(self) -> str:
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return html_fields(self.id, {name: value for name, value in fields.items() if value})
-
     @property
     def levels(self) -> tuple[str, ...]:
         """Names of the levels, the default first."""
@@ -243,15 +238,8 @@ class WorldSpec:
 
 
 class WorldTable(dict[str, WorldSpec]):
-    """Declarations of worlds by id, shown as a table."""
+    """Declarations of worlds by id."""
 
     def __repr__(self) -> str:
         """Show the ids."""
         return f"{{{', '.join(self)}}}"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (spec.id, spec.summary, ", ".join(spec.levels), ", ".join(spec.roles))
-            for spec in self.values()
-        ]
-        return html_table(f"{len(self)} worlds", rows, ("id", "summary", "levels", "roles"))

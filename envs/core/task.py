@@ -13,7 +13,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self
 
-from tokengym.envs.core.display import html_fields, shorten
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
 
@@ -153,11 +152,6 @@ class Task(Immutable):
             f"Task({self.world!r}, level={self.level!r}, split={self.split!r}, "
             f"index={self.index}, fingerprint={self.fingerprint!r}{options})"
         )
-
-    def _repr_html_(self) -> str:
-        head = {"level": self.level, "split": self.split, "index": self.index, **self.options}
-        fields = {**head, "fingerprint": self.fingerprint, **self.instance}
-        return html_fields(self.world, {name: shorten(str(fields[name]), 400) for name in fields})
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fields only; the receiving process parses them again."""

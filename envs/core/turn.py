@@ -5,7 +5,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tokengym.envs.core.display import html_fields, shorten
+from tokengym.envs.core.display import shorten
 
 NOTHING: Mapping[str, float] = MappingProxyType({})
 NO_TERMS: Mapping[str, Mapping[str, float]] = MappingProxyType({})
@@ -66,16 +66,11 @@ class Turn(NamedTuple):
 
     def __repr__(self) -> str:
         """Show the beginning of the text and all other non-empty fields."""
-        fields = [f"{name}={value!r}" for name, value in self._shown().items() if name != "text"]
-        return f"Turn({', '.join([*fields, f'text={shorten(self.text)!r}'])})"
-
-    def _repr_html_(self) -> str:
-        return html_fields("Turn", self._shown())
-
-    def _shown(self) -> dict[str, object]:
-        fields = {"role": self.role, "text": self.text, "rewards": dict(self.rewards)}
-        ends = {} if self.stop_reason is None else {"stop_reason": self.stop_reason.value}
-        return {name: value for name, value in {**fields, **ends}.items() if value}
+        reason = None if self.stop_reason is None else self.stop_reason.value
+        fields = {"role": self.role, "rewards": dict(self.rewards), "stop_reason": reason}
+        shown = {name: value for name, value in fields.items() if value}
+        shown["text"] = shorten(self.text)
+        return f"Turn({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def __reduce__(self) -> tuple[type["Turn"], tuple[object, ...]]:
         """Pickle the shared empty mappings as plain ones: a mapping proxy does not pickle."""

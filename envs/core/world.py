@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Generic, Self, cast
 import numpy as np
 from typing_extensions import TypeVar
 
-from tokengym.envs.core.display import html_fields
 from tokengym.envs.core.errors import (
     EpisodeStateError,
     OptionError,
@@ -87,10 +86,6 @@ class World(ABC, Generic[Compiled]):
         """Show class, id and level, and whose turn it is."""
         now = "no episode under way" if self._role is None else f"{self._role} to reply"
         return f"<{type(self).__name__} {self.spec.id} {self.level}: {now}>"
-
-    def _repr_html_(self) -> str:
-        about = {"level": self.level, "turn limit": self.turn_limit, "to reply": self._role or ""}
-        return html_fields(self.spec.id, {"": self.spec.summary, **about, "returns": self.returns})
 
     @classmethod
     def cast(cls, world: "World") -> Self:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.core.display import html_table
 from tokengym.envs.core.episode import OpponentPolicy, TextEpisode
 from tokengym.envs.core.errors import RoleError, TokenError
 from tokengym.envs.core.task import Task
@@ -60,14 +59,6 @@ class Episode(TextEpisode):
         """Show the Task, the tokens by role, and whose turn it is or why it ended."""
         tokens = {role: transcript.length for role, transcript in self._transcripts.items()}
         return f"<Episode of {self.task}: tokens {tokens}, {self._status()}>"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (role if message.own else f"to {role}", message.text)
-            for role, transcript in self._transcripts.items()
-            for message in transcript.conversation
-        ]
-        return html_table(f"{self.task.world} {self.task.level}: {self._status()}", rows)
 
     @property
     def append_only(self) -> bool:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
-from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -66,23 +65,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert shown.stdout.strip() == "[]"
 
 
-class Text(HTMLParser):
-    """The text of a page, and the tags in it."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def test_objects_show_themselves_in_a_line_and_in_a_notebook() -> None:
+def test_objects_show_themselves_in_a_line() -> None:
     hostile = "<script>alert(1)</script>\n\x1b[31m & \u202e" + "x" * 500
     world = tokengym.make_world("disruption")
     task = world.task("test", 4)
@@ -103,9 +86,6 @@ def test_objects_show_themselves_in_a_line_and_in_a_notebook() -> None:
         assert len(line) < 500, name
         for part in parts:
             assert part in line, name
-        page = Text(found._repr_html_())
-        assert page.tags <= {"table", "caption", "tr", "th", "td"}, name
-    assert hostile in Text(episode._repr_html_()).text
     assert "predictor to reply" in before
     assert "no episode under way" in repr(world)
 
@@ -115,7 +95,6 @@ def test_a_task_and_an_episode_show_no_answer() -> None:
     task = world.task("test", 0)
     for found in (task, tokengym.envs.Episode(world, task), world):
         assert task.answer["outcomes"] not in repr(found)
-        assert task.answer["outcomes"] not in found._repr_html_()
 
 
 def test_names_in_an_archived_package_are_found(

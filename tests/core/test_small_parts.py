@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.every import every
 from tests.tokens.duet import DUET, ROLES
-from tokengym.envs.core.display import html_fields, html_table, shorten
+from tokengym.envs.core.display import shorten
 from tokengym.envs.core.errors import DataError, OptionError, require_one_of
 from tokengym.envs.core.label_noise import outcomes_of_label
 from tokengym.envs.core.odd_replies import (
@@ -105,20 +105,6 @@ def test_a_text_is_cut_to_a_length_and_says_so(text: str, longest: int) -> None:
         assert shown == text[: longest - 1] + "…"
     assert shorten("x" * 61) == "x" * 59 + "…"
     assert shorten("x" * 60) == "x" * 60
-
-
-def test_tables_of_a_notebook_escape_all_text() -> None:
-    wild = "<b>&\"'"
-    safe = "&lt;b&gt;&amp;&quot;&#x27;"
-    table = html_table(wild, [(wild, 1), ("two", None)], header=[wild, "n"])
-    assert wild not in table
-    assert f"<caption>{safe}</caption>" in table
-    assert f"<tr><th>{safe}</th><th>n</th></tr>" in table
-    assert table.endswith(
-        f"<tr><td>{safe}</td><td>1</td></tr><tr><td>two</td><td>None</td></tr></table>"
-    )
-    fields = html_fields("of", {"a": 1})
-    assert fields.endswith("<caption>of</caption><tr><td>a</td><td>1</td></tr></table>")
 
 
 def test_terms_are_rounded_summed_and_added_to_what_was_earned() -> None:
