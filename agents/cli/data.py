@@ -129,10 +129,7 @@ def papers(
 @takes(_Reading)
 def scores(
     source: Source,
-    out: Annotated[
-        list[Path] | None,
-        typer.Option(help="table to write, .csv or .parquet; several times for both"),
-    ] = None,
+    out: Annotated[Path, typer.Option(help="CSV file to write")] = Path("scores.csv"),
     least_shared: Annotated[
         int, typer.Option("--l", min=1, help="references a citer must share to count in DI_l")
     ] = 5,
@@ -143,9 +140,9 @@ def scores(
     """Write CD, mCD, DI_l and the z-scores of Uzzi et al. of every work as a table."""
     from tokengym.envs.disruption.data import score_works
 
-    recipe, tables = _recipe(source, said), out or [Path("scores.csv")]
+    recipe = _recipe(source, said)
     with _working(workers) as tools:
-        summary = score_works(recipe, tables, least_shared=least_shared, **tools)
+        summary = score_works(recipe, out, least_shared=least_shared, **tools)
     read = summary.read
     show(
         *_left_out(read.skipped, summary.ignored),
@@ -156,7 +153,7 @@ def scores(
         f"{summary.unreferenced:,} works have no reference in the source: their CD{recipe.window}, "
         f"mCD{recipe.window} and DI_{least_shared} are empty, since every citer would count as one "
         f"that ignores the references. Of {summary.incomplete:,} the window is not complete.",
-        ", ".join(map(str, tables)),
+        f"{out}",
     )
 
 

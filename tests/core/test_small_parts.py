@@ -22,7 +22,6 @@ from tokengym.envs.core.odd_replies import (
 from tokengym.envs.core.reward_checks import pay_terms
 from tokengym.envs.core.seeding import SPLITS, generator, split_of
 from tokengym.envs.core.split_windows import Windows
-from tokengym.envs.core.table_files import open_table, require_table
 from tokengym.envs.core.templates import MissingError, figure, templates
 from tokengym.rewards.bounds import RewardRangeError
 
@@ -172,41 +171,6 @@ def test_no_near_miss_is_the_form_or_is_there_twice(form: str) -> None:
     found = near_misses(form)
     assert form not in found
     assert max(Counter(found).values(), default=1) == 1
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_table_appears_when_it_is_complete(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / "new" / f"table{suffix}"
-    if suffix == ".parquet":
-        parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra `data`")
-    require_table(path)
-    rows = [("a,b", 1, 0.5, True), ("ü\n", 2, 1e-9, False), (None, None, None, None)]
-    with open_table(path, {"name": str, "n": int, "x": float, "yes": bool}) as write:
-        write(list(zip(*rows[:2], strict=True)))
-        write([[value] for value in rows[2]])
-        assert not path.exists()
-    if suffix == ".csv":
-        text = 'name,n,x,yes\n"a,b",1,0.5,True\n"ü\n",2,1e-09,False\n,,,\n'
-        assert path.read_bytes() == text.encode()
-        return
-    table = parquet.read_table(path)
-    assert [str(kind) for kind in table.schema.types] == ["string", "int64", "double", "bool"]
-    assert [tuple(row.values()) for row in table.to_pylist()] == rows
-
-
-def test_columns_of_unequal_length_are_no_rows(tmp_path: Path) -> None:
-    with (
-        pytest.raises(ValueError, match="shorter"),
-        open_table(tmp_path / "table.csv", {"a": int, "b": int}) as write,
-    ):
-        write([[1, 2], [3]])
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["table", "table.tsv", "table.CSV", "csv"])
-def test_a_table_of_another_kind_is_refused(name: str) -> None:
-    with pytest.raises(OptionError, match=re.escape(f"ends in .csv or .parquet, got {name}")):
-        require_table(Path(name))
 
 
 def test_an_argument_is_one_of_the_known_ones() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.disruption.literature_files import WORKS, as_openalex, write_tables
 from tests.disruption.test_sources import PAPER
-from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.data import Recipe, score_works, write_papers
 from tokengym.envs.disruption.data.score_table import ScoreSummary
@@ -23,7 +23,7 @@ LINES = "\n".join(map(json.dumps, OBJECTS)).encode()
 
 def score(source: Path, out: Path, **options: Any) -> tuple[ScoreSummary, list[dict[str, str]]]:
     recipe = Recipe(source, **{"shuffles": 3, **options})
-    summary = score_works(recipe, [out])
+    summary = score_works(recipe, out)
     with out.open(newline="") as file:
         return summary, list(csv.DictReader(file))
 
@@ -126,16 +126,6 @@ def test_works_without_references_have_no_scores_that_depend_on_them(tmp_path: P
     assert summary.disruptive <= summary.cd <= 6
 
 
-def test_parquet_holds_the_same_table(tmp_path: Path, expected: str) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    source = tmp_path / "works"
-    source.write_bytes(LINES)
-    score_works(Recipe(source, shuffles=3), [tmp_path / "s.parquet"])
-    rows = parquet.read_table(tmp_path / "s.parquet").to_pylist()
-    written = [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]
-    assert written == list(csv.DictReader(expected.splitlines()))
-
-
 def test_sciscinet_tables_keep_their_z_scores(tmp_path: Path) -> None:
     rows = [
         {"paperid": w.id, "doi": "", "year": w.year, "Atyp_Median_Z": 2.0, "Atyp_10pct_Z": -1.0}
@@ -157,16 +147,8 @@ def test_damaged_records_are_refused_by_name_or_counted(tmp_path: Path) -> None:
     assert "nothing after it can be read" in summary.read.skipped["works.json"][1]
 
 
-def test_what_has_no_scores_is_refused_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    papers, works = tmp_path / "papers.jsonl", tmp_path / "works.jsonl"
+def test_what_has_no_scores_is_refused_with_the_reason(tmp_path: Path) -> None:
+    papers = tmp_path / "papers.jsonl"
     write_papers(papers, [PAPER])
     with pytest.raises(DataError, match=r"papers\.jsonl:1: not a work: it has no id"):
         score(papers, tmp_path / "scores.csv")
-    works.write_bytes(LINES)
-    with pytest.raises(OptionError, match=r"ends in \.csv or \.parquet, got .*scores\.xlsx"):
-        score(works, tmp_path / "scores.xlsx")
-    monkeypatch.setattr("tokengym.envs.core.table_files.find_spec", lambda name: None)
-    with pytest.raises(OptionError, match=r"pip install 'tokengym\[data\]'"):
-        score(works, tmp_path / "scores.parquet")

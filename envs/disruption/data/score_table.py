@@ -1,17 +1,17 @@
 """Scores of every work of a source as a table: CD, mCD, DI_l, and the novelty of Uzzi et al."""
 
+import csv
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tokengym.envs.core.errors import DataError, OptionError
-from tokengym.envs.core.table_files import open_table, require_table
+from tokengym.atomic_write import replacing
+from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.citations import CitationCounts, CitationGraph
 from tokengym.envs.disruption.data.corpus import Corpus, SourceRead, read_source
 from tokengym.envs.disruption.data.recipe import Recipe, find_inputs
@@ -54,7 +54,7 @@ class ScoreSummary(NamedTuple):
 
 def score_works(
     recipe: Recipe,
-    out: Sequence[Path],
+    out: Path,
     *,
     least_shared: int = 5,
     executor: Executor | None = None,
@@ -62,7 +62,7 @@ def score_works(
 ) -> ScoreSummary:
     """Score every work of a source and write a row for each, by year and then by id.
 
-    Citations count if both works are in the source. Intermediate results are next to the first
+    Citations count if both works are in the source. Intermediate results are next to the
     table until it is complete: interrupted, the same call continues where it stopped.
 
     | column | |
@@ -80,22 +80,16 @@ def score_works(
     Args:
         recipe: the source, the window, shuffles and seed; other fields are not used. Without
             `last_year` the latest year of the source is the last that it covers.
-        out: files to write, `.csv` or `.parquet`.
+        out: the CSV file to write, in a folder that is made if necessary.
         least_shared: the l of DI_l, >= 1.
         executor: where to read parts and score years; here, one after another, if `None`.
         progress: called after each step.
 
     Raises:
-        OptionError: if a file has another suffix, Parquet is asked for and pyarrow is not
-            installed.
         DataError: if a file of the source is damaged and not to be skipped.
     """
-    if not out:
-        raise OptionError("name at least one file for the table of scores")
-    for path in out:
-        require_table(path)
     inputs = find_inputs(recipe, executor, progress)
-    folder = out[0].with_name(f".{out[0].name}.steps")
+    folder = out.with_name(f".{out.name}.steps")
     identity = [recipe.identity, least_shared, inputs.hashes]
     steps = Steps(folder, identity, executor, progress)
     read = read_source(recipe, inputs, steps)
@@ -112,21 +106,20 @@ def score_works(
     scored = steps.run("score years", makes)
     last_year = years[-1] if recipe.last_year is None else recipe.last_year
     (ids,) = load_columns(read.numbers, "id")
-    types = {
-        "work_id": str,
-        **dict.fromkeys(("year", "references", "n_i", "n_j", "n_k", "impact"), int),
-        **dict.fromkeys((f"cd{window}", f"mcd{window}", f"di_l{least_shared}"), float),
-        **dict.fromkeys(("uzzi_z10", "uzzi_z50"), float),
-        "window_complete": bool,
-    }
+    header = (
+        *("work_id", "year", "references", "n_i", "n_j", "n_k", "impact"),
+        *(f"cd{window}", f"mcd{window}", f"di_l{least_shared}", "uzzi_z10", "uzzi_z50"),
+        "window_complete",
+    )
     totals = np.zeros(6, dtype=np.int64)
-    with ExitStack() as opened:
-        tables = [opened.enter_context(open_table(path, types)) for path in out]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(out) as part, part.open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(header)
         for year, done in zip(years, scored, strict=True):
             complete = year + window <= last_year
             for columns, counted in _make_rows(done, ids, year, complete, least_shared):
-                for write in tables:
-                    write(columns)
+                lines.writerows(zip(*columns, strict=True))
                 totals += counted
     shutil.rmtree(folder)
     return ScoreSummary(read, inputs.ignored, *totals.tolist())
