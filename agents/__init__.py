@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tokengym.agents.tinker.many_prompts import sample_prompts
     from tokengym.agents.tinker.paper_env import PaperEnv
     from tokengym.agents.training.batches.datums import datum
-    from tokengym.agents.training.config import DistilConfig, DpoConfig, SftConfig, TrainConfig
+    from tokengym.agents.training.config import DpoConfig, SftConfig, TrainConfig
     from tokengym.agents.training.earlier_runs import trained_opponent
     from tokengym.agents.training.folder.run import RunFolder
     from tokengym.agents.training.job import Job
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tokengym.rewards.estimates import Estimate
 
 __all__ = [
-    "DistilConfig",
     "DpoConfig",
     "Estimate",
     "Job",

@@ -43,7 +43,6 @@ KINDS = {
     "warm start": ["train", "forecast", "--warm-start", "2"],
     "sft": ["sft", "forecast"],
     "dpo": ["dpo", "forecast", "--preferences", "first"],
-    "distillation": ["distil", "forecast", "--teacher", "first"],
     "self-play": ["train", "disruption", "--self-play", "--max-tokens", "32"],
     "separate policies": ["train", "disruption", "--self-play", "--separate", "--max-tokens", "32"],
 }

@@ -16,7 +16,6 @@ from tokengym.agents.evaluation.rollout_table import RolloutTable
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.agents.scale.level_scale import Scale
 from tokengym.agents.training.config import (
-    DistilConfig,
     DpoConfig,
     JobConfig,
     SelfPlaySettings,
@@ -177,8 +176,6 @@ def training_method(config: JobConfig) -> str:
     match config:
         case DpoConfig(preferences=run):
             how = f"preferences of {Path(run).name}"
-        case DistilConfig(teacher=run):
-            how = f"teacher {Path(run).name}"
         case SftConfig():
             how = "demonstrations"
         case SelfPlaySettings(self_play=True, separate=separate):

@@ -1,4 +1,4 @@
-"""`tokengym train`, `sft`, `dpo` and `distil`: train a policy; `resume`: continue a run.
+"""`tokengym train`, `sft` and `dpo`: train a policy; `resume`: continue a run.
 
 Without a key a policy trains on a local service of its own, on this machine.
 """

@@ -77,7 +77,7 @@ TRIALS: tuple[Trial, ...] = (
     Trial(
         "compute_logprobs",
         _SAMPLES,
-        "no penalty to a reference, no teacher",
+        "no penalty to a reference",
         TrialServer.score_prompt,
     ),
     Trial(
@@ -170,7 +170,7 @@ async def require_server(job: Job, connection: Connection, tell: Callable[[str],
     loss = job.config.token_loss
     needed = ["optim_step", "samples", "stop", "save_state", f"loss {loss}"]
     needed += ["loss cross_entropy"] if job.learning.warm_start else []
-    needed += ["compute_logprobs"] if job.learning.kl or job.teacher else []
+    needed += ["compute_logprobs"] if job.learning.kl else []
     bench = TrialServer(connection.base_url, connection.model, job.config.lora_rank, loss)
     for row in await try_server(bench, tell, needed):
         if row.missing and row.name != _UNLOAD:

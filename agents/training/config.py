@@ -19,8 +19,8 @@ from tokengym.envs.registry import spec
 from tokengym.rewards.advantages import MINIMUM_SPREAD
 from tokengym.rewards.estimators import ESTIMATORS
 
-Command = Literal["train", "sft", "dpo", "distil"]
-"""What a job learns from: rewards, demonstrations, preferences, or a teacher's probabilities."""
+Command = Literal["train", "sft", "dpo"]
+"""What a job learns from: rewards, demonstrations or preferences."""
 Schedule = Literal["constant", "linear", "cosine"]
 G = TypeVar("G", bound=Settings)
 
@@ -292,15 +292,6 @@ class PreferenceSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TeacherSettings(Settings):
-    """The teacher."""
-
-    teacher: str = option(
-        ..., "run folder or tinker:// path of the weights to distil", read=absolute_run
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class EvaluationSettings(Settings):
     """Evaluation and records.
 
@@ -435,13 +426,28 @@ class JobConfig(
 
 
 @dataclass(frozen=True, kw_only=True)
-class RolloutConfig(RolloutSettings, JobConfig):
-    """The settings of every training command whose steps are rollouts."""
+class SftConfig(DemonstrationSettings, SelfPlaySettings, JobConfig):
+    """Fit demonstrations by cross-entropy."""
 
+    command: ClassVar[Command] = "sft"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(
+    DemonstrationSettings,
+    Algorithm,
+    LearningSettings,
+    SelfPlaySettings,
+    RolloutSettings,
+    JobConfig,
+):
+    """Train a policy on the rewards it earns."""
+
+    command: ClassVar[Command] = "train"
     rolls_out: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Check what several worlds do not take."""
+        """Check what does not go together."""
         super().__post_init__()
         worlds = [(self.world, self.level), *((more.world, more.level) for more in self.others)]
         if len(set(worlds)) < len(worlds):
@@ -449,13 +455,21 @@ class RolloutConfig(RolloutSettings, JobConfig):
         self.shares()
         LOSSES[self.token_loss].check(self.token_loss, self.loss_options)
         names = ("role", "opponents", "self_play", "warm_start")
-        single = [f"{name}={value!r}" for name in names if (value := getattr(self, name, None))]
-        algorithm = self.group(Algorithm)
-        single += ["filter='resample'"] if algorithm.filter == "resample" else []
-        single += ["credit='exact'"] if algorithm.credit == "exact" else []
+        single = [f"{name}={value!r}" for name in names if (value := getattr(self, name))]
+        single += ["filter='resample'"] if self.filter == "resample" else []
+        single += ["credit='exact'"] if self.credit == "exact" else []
         if self.others and single:
             raise OptionError(f"{', '.join(single)} is for one world, got {len(worlds)}")
         _ = self.further  # each is checked as it is made
+        if self.warm_start and self.separate:
+            raise OptionError(f"--warm-start {self.warm_start} does not go with --separate")
+        if self.credit == "turn" and self.level in spec(self.world).paid_at_end:
+            raise OptionError(
+                f"--credit turn would be --credit episode at {self.tag}, which pays once, at the "
+                "end; --credit exact compares what each turn lost, where the world knows it"
+            )
+        if self.credit == "exact":
+            object.__setattr__(self, "options", {**self.options, "credit": True})
 
     @property
     def sampling_notice(self) -> str | None:
@@ -484,51 +498,14 @@ class RolloutConfig(RolloutSettings, JobConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SftConfig(DemonstrationSettings, SelfPlaySettings, JobConfig):
-    """Fit demonstrations by cross-entropy."""
-
-    command: ClassVar[Command] = "sft"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainConfig(
-    DemonstrationSettings, Algorithm, LearningSettings, SelfPlaySettings, RolloutConfig
-):
-    """Train a policy on the rewards it earns."""
-
-    command: ClassVar[Command] = "train"
-
-    def __post_init__(self) -> None:
-        """Check what does not go together."""
-        super().__post_init__()
-        if self.warm_start and self.separate:
-            raise OptionError(f"--warm-start {self.warm_start} does not go with --separate")
-        paid_at_end = spec(self.world).paid_at_end
-        if self.credit == "turn" and self.level in paid_at_end:
-            raise OptionError(
-                f"--credit turn would be --credit episode at {self.tag}, which pays once, at the "
-                "end; --credit exact compares what each turn lost, where the world knows it"
-            )
-        if self.credit == "exact":
-            object.__setattr__(self, "options", {**self.options, "credit": True})
-
-
-@dataclass(frozen=True, kw_only=True)
 class DpoConfig(PreferenceSettings, JobConfig):
     """Fit preferences between a run's rollouts by direct preference optimisation."""
 
     command: ClassVar[Command] = "dpo"
 
 
-@dataclass(frozen=True, kw_only=True)
-class DistilConfig(TeacherSettings, RolloutConfig):
-    """Learn a teacher's probabilities on the policy's own rollouts."""
-
-    command: ClassVar[Command] = "distil"
-
-
 CONFIGS: Mapping[Command, type[JobConfig]] = {
-    kind.command: kind for kind in (TrainConfig, SftConfig, DpoConfig, DistilConfig)
+    kind.command: kind for kind in (TrainConfig, SftConfig, DpoConfig)
 }
 """The settings of each training command; all share one loop and one kind of run folder."""
 

@@ -103,8 +103,7 @@ def _world_cost(job: Job, worlds: int, measured: EpisodeTokens | None) -> Cost:
     played = sampled + held_out * roles
     trained = rollouts * length // episodes * roles
     return Cost(
-        # A teacher reads what is trained on.
-        prefill=played * read // episodes + (trained if job.teacher else 0),
+        prefill=played * read // episodes,
         sampled=played * replies // episodes,
         trained=trained,
     )

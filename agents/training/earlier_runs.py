@@ -25,7 +25,6 @@ from tokengym.agents.training.config import (
     DemonstrationSettings,
     JobConfig,
     PreferenceSettings,
-    TeacherSettings,
 )
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.run import RunFolder
@@ -306,13 +305,11 @@ class EarlierRuns:
         opponents: by trained role, who plays each other role where that role alone is played: a
             baseline's name, or the weights that speak.
         start: the weights to begin with, or `None`.
-        teacher: the weights to distil, or `None`.
         rollouts: those of a run that it imitates, or prefers some of; `None` for no run's.
     """
 
     opponents: Mapping[str, Mapping[str, str | SavedModel]]
     start: SavedModel | None
-    teacher: SavedModel | None
     rollouts: SavedRollouts | None
 
     @classmethod
@@ -334,8 +331,7 @@ class EarlierRuns:
             baselines: names of the world's.
 
         Raises:
-            OptionError: if one is unknown, a teacher reads and writes other tokens, or the rollouts
-                cannot be learned from here.
+            OptionError: if one is unknown, or the rollouts cannot be learned from here.
         """
         assert config.max_tokens is not None
         own = SavedModel(codec.name, config.max_tokens, config.temperature, MODEL)
@@ -345,21 +341,12 @@ class EarlierRuns:
             role: known.get(who) or saved_model(who, own, f"{role} must be a baseline, {MODEL!r},")
             for role, who in named.items()
         }
-        teacher = None
-        if isinstance(config, TeacherSettings):
-            teacher = saved_model(config.teacher, own, "--teacher must be")
-            if teacher.codec != own.codec:
-                raise OptionError(
-                    f"a teacher needs the student's tokens: {config.teacher} reads and writes by "
-                    f"{teacher.codec}, the student by {own.codec}"
-                )
         return EarlierRuns(
             opponents={
                 role: {other: who for other, who in players.items() if other != role}
                 for role in config.trained_roles
             },
             start=saved_model(config.start, own, "--start must be") if config.start else None,
-            teacher=teacher,
             rollouts=_saved_rollouts(config, world, codec, baselines),
         )
 

@@ -230,7 +230,7 @@ class _Loop:
 
     def _tokens(self, batch: StepBatch) -> int:
         """Return what a batch costs: read, sampled, and read again by whoever learns or judges."""
-        readers = 1 + (self.reference is not None) + ("teacher/kl" in batch.metrics)
+        readers = 1 + (self.reference is not None)
         trained = sum(datum.model_input.length for data in batch.data.values() for datum in data)
         return int(sum(batch.metrics.get(name, 0.0) for name in _PLAYED)) + readers * trained
 

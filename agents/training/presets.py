@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tokengym.agents.settings import Setting
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
-from tokengym.agents.training.config import JobConfig, MixedWorld, RolloutConfig, TrainConfig
+from tokengym.agents.training.config import JobConfig, MixedWorld, TrainConfig
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import make_world, spec
@@ -75,7 +75,7 @@ def preset_values(
         UnknownWorldError: if there is no such world.
         OptionError: if there are several and the command takes one, or one is not `as_described`.
     """
-    if len(worlds) > 1 and not issubclass(kind, RolloutConfig):
+    if len(worlds) > 1 and kind is not TrainConfig:
         raise OptionError(f"tokengym {kind.command} is for one world, got {len(worlds)}")
     named = {name: value for name, value in changes.items() if value is not None}
     first, *rest = each = [

@@ -112,11 +112,9 @@ async def _source(
         return preference_pairs(job.preferences, order, settings.steps, reference, settings.beta)
     if not isinstance(settings, RolloutSettings):
         return demonstrations(job, session.opponents)
-    spare, teacher = None, None
+    spare = None
     if job.algorithm.filter == "resample":
         spare, _ = await job.further_dataset(session.opponents)()
-    if job.teacher is not None:
-        teacher = await session.sampler(job.teacher.path(session.connection))
     return RolloutCollector(
         config,
         job.algorithm,
@@ -125,7 +123,6 @@ async def _source(
         job.policies,
         job.config.seed,
         rollouts,
-        teacher,
         {part.world.spec.id: part.world.spec for part in (job, *job.others)},
     )
 
@@ -163,7 +160,7 @@ async def _watch(
             if done:
                 training.result()
                 return None
-            # What a teacher or existing data teach does not depend on returns that tie.
+            # What existing data teach does not depend on returns that tie.
             patience = job.learning.patience if job.config.command == "train" else 0
             collapse = find_collapse(log.rows, patience, blind)
             if collapse is not None:

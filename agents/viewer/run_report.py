@@ -28,7 +28,6 @@ _LEARNED_FROM: Mapping[Command, str] = {
     "train": "rewards",
     "sft": "demonstrations",
     "dpo": "preferences",
-    "distil": "a teacher's words",
 }
 _WHEN = {BEFORE: "before training", WARM: "after the warm start", AFTER: "after training"}
 

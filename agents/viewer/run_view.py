@@ -30,7 +30,6 @@ _SERIES: Mapping[str, Callable[[StepRow], float | None]] = {
     "copied": lambda row: None if row.loss is not None else row.copied_share,
     "entropy": lambda row: row.entropy,
     "loss": lambda row: row.loss,
-    "teacher KL": lambda row: row.metrics.get("teacher/kl"),
 }
 """Series over steps that pages show, by name."""
 

@@ -53,7 +53,7 @@ def test_a_port_in_use_is_named() -> None:
     assert describe(caught.value) == f"port {port}: address already in use"
 
 
-@pytest.mark.parametrize("command", ["train", "sft", "dpo", "distil"])
+@pytest.mark.parametrize("command", ["train", "sft", "dpo"])
 def test_help_explains_few_options_and_names_all(command: str) -> None:
     few = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"}).output
     whole = CliRunner().invoke(app, [command, "--help-all"], env={"COLUMNS": "80"}).output

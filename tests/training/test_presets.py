@@ -9,7 +9,7 @@ import pytest
 
 from tokengym.agents.tinker.tokenizer_loading import template_system
 from tokengym.agents.toy_model import MODEL_DIR, TOY_MODEL
-from tokengym.agents.training.config import DistilConfig, SftConfig, TrainConfig
+from tokengym.agents.training.config import SftConfig, TrainConfig
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import mixed_preset, preset, preset_for
 from tokengym.envs.registry import specs
@@ -36,14 +36,10 @@ def mine(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("kind", [TrainConfig, DistilConfig])
-def test_a_preset_samples_the_distribution_that_its_loss_is_for(
-    kind: type[TrainConfig], model: str
-) -> None:
-    more = {"teacher": "tinker://a/b/c"} if kind is DistilConfig else {}
+def test_a_preset_samples_the_distribution_that_its_loss_is_for(model: str) -> None:
     for world, spec in specs().items():
         for level in spec.levels:
-            config = preset_for(kind, world, level, model=model, **more)
+            config = preset_for(TrainConfig, world, level, model=model)
             assert config.sampling_notice is None
     cool = preset("forecast", model=model, temperature=0.5).sampling_notice
     assert cool is not None

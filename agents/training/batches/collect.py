@@ -27,7 +27,6 @@ from tokengym.agents.training.batches.datums import (
     tokens_of,
     turn_table,
 )
-from tokengym.agents.training.batches.distillation import distill
 from tokengym.agents.training.batches.filtering import (
     GroupSignal,
     counts,
@@ -100,8 +99,6 @@ class RolloutCollector:
         policies: by role the name of its policy; empty where one policy plays them all.
         seed: of the replies.
         kept: keeps the rollouts; `None` to keep none.
-        teacher: gives the advantages, for on-policy distillation of one role; `None` for those
-            that the algorithm makes of the rewards.
         specs: of the worlds by id; where in a world's range of returns groups tie is counted for
             these alone.
 
@@ -116,7 +113,6 @@ class RolloutCollector:
     policies: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     kept: TrainRollouts | None = None
-    teacher: tinker.SamplingClient | None = None
     specs: Mapping[str, WorldSpec] = field(default_factory=dict)
     on_policy = True
 
@@ -170,12 +166,6 @@ class RolloutCollector:
             "tokens/further": float(sum(group.cost for group in further)),
             "tokens/greedy": float(sum(group.greedy_tokens for group in (*own, *further))),
         }
-        if self.teacher is not None:
-            rollouts = [rollout for group in groups for rollout in group.rolled.trajectories_G]
-            distilled = await distill(rollouts, self.teacher)
-            advantages_of = dict(zip(map(id, rollouts), distilled.advantages, strict=True))
-            self._keep(step, own, advantages_of)
-            return StepBatch({POLICY: distilled.data}, metrics | distilled.metrics)
         data: dict[str, list[tinker.Datum]] = {}
         sizes_of_roles: list[Floats] = []
         advantage_of: dict[int, float] = {}

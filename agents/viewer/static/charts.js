@@ -12,7 +12,6 @@ const PANELS = [
   ["Ties", ["dead groups", "tied pairs"], true, "Click a step for its dead groups."],
   ["Replies", ["malformed", "cut off", "copied"], true, "Click a step for its malformed replies."],
   ["Entropy", ["entropy"], false, "Nats per sampled token."],
-  ["Distance from the teacher", ["teacher KL"], false, "Reverse KL, in nats per sampled token."],
   ["Loss", ["loss"], false, "Of a step's demonstrations or preferences."],
 ];
 
