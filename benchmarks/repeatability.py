@@ -44,7 +44,6 @@ KINDS = {
     "sft": ["sft", "forecast"],
     "dpo": ["dpo", "forecast", "--preferences", "first"],
     "self-play": ["train", "disruption", "--self-play", "--max-tokens", "32"],
-    "separate policies": ["train", "disruption", "--self-play", "--separate", "--max-tokens", "32"],
 }
 NOT_PROMISED = {"async"}
 """What trains on samples of earlier weights, which no state holds: not repeated after a kill."""

@@ -178,8 +178,8 @@ def training_method(config: JobConfig) -> str:
             how = f"preferences of {Path(run).name}"
         case SftConfig():
             how = "demonstrations"
-        case SelfPlaySettings(self_play=True, separate=separate):
-            how = "self-play, own policies" if separate else "self-play"
+        case SelfPlaySettings(self_play=True):
+            how = "self-play"
         case _:
             how = "rewards"
     return how if config.start is None else f"{how}, from {Path(config.start).name}"

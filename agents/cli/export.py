@@ -16,7 +16,6 @@ def export(
     merged: Annotated[
         bool, typer.Option("--merged", help="the whole model, not the adapter alone")
     ] = False,
-    role: Annotated[str | None, typer.Option(help="the role, if each has a policy")] = None,
 ) -> None:
     """Write the last weights of a run as a PEFT adapter, or as a model of transformers."""
     require_extra("tinker", "exporting weights")
@@ -24,7 +23,7 @@ def export(
         raise OptionError(f"{folder} already exists; name a new folder")
     from tokengym.agents.training.exporting import TrainedAdapter
 
-    adapter = TrainedAdapter.of_run(RunFolder.open(run), role)
+    adapter = TrainedAdapter.of_run(RunFolder.open(run))
     if merged:
         adapter.write_merged(folder)
     else:

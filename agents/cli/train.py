@@ -304,7 +304,7 @@ def _resume_advice(run: RunFolder, *, local: bool) -> str:
     if not run.exists:
         return "nothing was begun"
     saved = max(run.saved_steps, default=0)
-    rows = [row for policy in run.policies.values() for row in policy.checkpoints()]
+    rows = run.checkpoints()
     passing = any(row.get("rolling") and row["batch"] == saved for row in rows)
     days = ", and the service keeps it for 30 days" if passing and not local else ""
     state = f"The state after step {saved} is saved{days}" if saved else "No step is saved yet"

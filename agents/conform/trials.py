@@ -10,7 +10,7 @@ from tokengym.agents.conform.answers import WAIT, Answers
 from tokengym.agents.conform.bench import REFUSALS, TrialServer
 from tokengym.agents.training.connection import Connection, ServiceRefusedError, refusal
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.policy_trainers import service_session
+from tokengym.agents.training.policy_trainer import service_session
 
 _REASON = 120  # characters of what a server says
 

@@ -95,8 +95,7 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
         session = await _warm_start(session, run, progress, budget, evaluation)
         start, budget = session.start(state=False), TokenBudget.of_run(job.config, run, held_out)
     collapse = await train_job(session, run, progress, budget, blind)
-    policies = run.policies
-    paths = {name: policies.get(name, run).weights.sampler or start for name in job.trained}
+    paths = dict.fromkeys(job.trained, run.weights.sampler or start)
     progress.say(f"evaluating the trained policy on {held_out:,} held-out Tasks")
     await guard(evaluation.play(AFTER, paths))
     outcome = RunSummary(collapse, paths, budget.ending(job.config.steps))

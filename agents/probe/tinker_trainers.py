@@ -40,9 +40,9 @@ from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.datums import laid_out
 from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.connection import Connection, ServiceTarget
-from tokengym.agents.training.folder.run import POLICY, RunFolder
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.loop import train
-from tokengym.agents.training.policy_trainers import service_session
+from tokengym.agents.training.policy_trainer import service_session
 from tokengym.rewards.estimators import ESTIMATORS
 
 OWN: Mapping[str, Mapping[str, str]] = {
@@ -74,7 +74,7 @@ async def _own(
     config: cookbook.Config, groups: rl.RLDataset, settings: Mapping[str, Any], seed: int
 ) -> None:
     source = RolloutCollector(config, Algorithm(**settings), groups, seed=seed)
-    await train(config, source, {POLICY: RunFolder(Path(config.log_path))}, seed)
+    await train(config, source, RunFolder(Path(config.log_path)), seed)
 
 
 @contextmanager

@@ -91,7 +91,6 @@ class SelfPlaySettings(Settings):
     self_play: bool = option(
         False, "train all roles against each other; evaluations are against fixed opponents"
     )
-    separate: bool = option(False, "one policy for each role", needs="self_play")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -461,8 +460,6 @@ class TrainConfig(
         if self.others and single:
             raise OptionError(f"{', '.join(single)} is for one world, got {len(worlds)}")
         _ = self.further  # each is checked as it is made
-        if self.warm_start and self.separate:
-            raise OptionError(f"--warm-start {self.warm_start} does not go with --separate")
         if self.credit == "turn" and self.level in spec(self.world).paid_at_end:
             raise OptionError(
                 f"--credit turn would be --credit episode at {self.tag}, which pays once, at the "

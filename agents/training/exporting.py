@@ -11,7 +11,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.peft_files import peft_files
-from tokengym.agents.training.config import SelfPlaySettings
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
@@ -32,21 +31,13 @@ class TrainedAdapter:
     model: Path
 
     @classmethod
-    def of_run(cls, run: RunFolder, role: str | None = None) -> Self:
+    def of_run(cls, run: RunFolder) -> Self:
         """Read the last weights that a run saved on its own service.
-
-        Args:
-            run: the run.
-            role: whose policy, where each role has its own.
 
         Raises:
             OptionError: if there are none here.
         """
-        config = run.config
-        separate = config.group(SelfPlaySettings).separate
-        if separate and role is None:
-            raise OptionError(f"{run.folder} has a policy for each role; choose one with --role")
-        path = (run.of_role(role) if separate and role else run).saved_weights()
+        config, path = run.config, run.saved_weights()
         if config.base_url is not None:
             raise OptionError(
                 f"the weights of {run.folder} are at the service {config.base_url}; only those of "

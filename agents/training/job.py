@@ -20,9 +20,8 @@ from tokengym.agents.training.config import (
     JobConfig,
     LearningSettings,
     PreferenceSettings,
-    RolloutConfig,
-    SelfPlaySettings,
     SftConfig,
+    TrainConfig,
 )
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.earlier_runs import (
@@ -207,7 +206,7 @@ class Job(PlayedWorld, EarlierRuns):
     def notices(self) -> tuple[str | None, ...]:
         """What to say before a job starts; `None` where there is nothing to say."""
         config = self.config
-        sampling = config.sampling_notice if isinstance(config, RolloutConfig) else None
+        sampling = config.sampling_notice if isinstance(config, TrainConfig) else None
         return self.renderer_notice, self.estimator_notice, sampling
 
     @property
@@ -245,12 +244,6 @@ class Job(PlayedWorld, EarlierRuns):
     def self_play(self) -> bool:
         """Whether several roles are trained, against each other."""
         return len(self.roles) > 1
-
-    @property
-    def policies(self) -> dict[str, str]:
-        """The policy's name by trained role; empty where one policy plays all roles."""
-        separate = self.config.group(SelfPlaySettings).separate
-        return {role: role for role in self.roles} if separate else {}
 
     @cached_property
     def evaluated(self) -> "Job":

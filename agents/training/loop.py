@@ -1,4 +1,4 @@
-"""The training loop: batches from a source, updates of one or several policies; resumable."""
+"""The training loop: batches from a source, updates of a policy; resumable."""
 
 import asyncio
 import contextlib
@@ -19,8 +19,8 @@ from tinker_cookbook.utils.misc_utils import split_list
 
 from tokengym.agents.training.budget import TOKENS, TokenBudget
 from tokengym.agents.training.folder.monitor import named
-from tokengym.agents.training.folder.run import POLICY, RunFolder
-from tokengym.agents.training.policy_trainers import PolicyTrainers, service_session
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.policy_trainer import PolicyTrainer, service_session
 from tokengym.envs.core.errors import OptionError
 
 logger = logging.getLogger(__name__)
@@ -86,16 +86,16 @@ class StepBatch:
     """What a step trains on.
 
     Attributes:
-        data: by policy, the data it is trained on; a policy without any is not updated.
+        data: what the policy is trained on; without any it is not updated.
         metrics: what was collected, what became of it and why.
     """
 
-    data: Mapping[str, Sequence[tinker.Datum]]
+    data: Sequence[tinker.Datum]
     metrics: dict[str, float]
 
 
 class BatchSource(Protocol):
-    """Where batches come from: rollouts of the policies, or demonstrations."""
+    """Where batches come from: rollouts of the policy, or demonstrations."""
 
     @property
     def loss(self) -> BatchLoss:
@@ -104,46 +104,50 @@ class BatchSource(Protocol):
 
     @property
     def on_policy(self) -> bool:
-        """Whether batches are sampled from the policies as they are."""
+        """Whether batches are sampled from the policy as it is."""
         ...
 
     def __len__(self) -> int:
         """Return the number of steps."""
         ...
 
-    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> StepBatch:
-        """Return a step's batch; apart from sampling, the same one each time."""
+    async def batch(self, step: int, sampler: tinker.SamplingClient | None) -> StepBatch:
+        """Return a step's batch; apart from sampling, the same one each time.
+
+        Args:
+            step: the step.
+            sampler: of the policy, for batches that are sampled from it.
+        """
         ...
 
 
 async def train(
     config: Config,
     source: BatchSource,
-    policies: Mapping[str, RunFolder],
+    folder: RunFolder,
     seed: int = 0,
     schedule: LRSchedule = "constant",
     warmup: int = 0,
     budget: TokenBudget | None = None,
 ) -> None:
-    """Train policies on the batches of a source, as `tinker_cookbook.rl.train.main` would.
+    """Train a policy on the batches of a source, as `tinker_cookbook.rl.train.main` would.
 
-    The run folder is the cookbook's: `config.json`, `metrics.jsonl`, `checkpoints.jsonl` (of each
-    policy in the folder of its run); a run that is there is resumed. The run's name, the folder's,
-    names the session, the log's lines and, where there is one, the Weights & Biases run.
+    The run folder is the cookbook's: `config.json`, `metrics.jsonl`, `checkpoints.jsonl`; a run
+    that is there is resumed. The run's name, the folder's, names the session, the log's lines and,
+    where there is one, the Weights & Biases run.
 
     A step waits for its batch, submits the updates and the saving of their weights together, and
     samples the next batch from these weights. With `config.async_config` the next batch is sampled
     while the update runs, from the weights before it: one step off the policy, whatever lag the
     configuration would allow. Batches that do not depend on the policy are always made ahead.
 
-    Where a batch has nothing for a policy it is not updated: the optimizer's momentum would move
-    the weights without a reason. Metrics of a policy's update are logged under its name if there
-    are several.
+    Where a batch has no data the policy is not updated: the optimizer's momentum would move the
+    weights without a reason.
 
     Args:
         config: in the cookbook's terms; its dataset is not looked at.
         source: of the batches.
-        policies: by name, the run in which each policy's checkpoints are recorded.
+        folder: the run in which checkpoints are recorded.
         seed: of new adapters.
         schedule: how the learning rate changes over the steps.
         warmup: first steps, over which it rises to what the schedule has. Adam's very first updates
@@ -161,13 +165,13 @@ async def train(
     title = config.session_name or config.wandb_name or run
     opened = service_session(config.base_url, user_metadata=labels, display_name=title)
     async with opened as service:
-        learners = await PolicyTrainers.open(service, config, policies, seed)
-        steps = range(learners.start, min(len(source), config.max_steps or len(source)))
+        learner = await PolicyTrainer.open(service, config, folder, seed)
+        steps = range(learner.start, min(len(source), config.max_steps or len(source)))
         logger.info("%s: steps %d to %d", run, steps.start, steps.stop)
         reference = await _reference(service, config)
         paid = budget or TokenBudget()
-        loop = _Loop(config, schedule, warmup, source, learners, reference, log, paid)
-        await learners.finish(await loop.run(steps))
+        loop = _Loop(config, schedule, warmup, source, learner, reference, log, paid)
+        await learner.finish(await loop.run(steps))
     log.close()
 
 
@@ -179,7 +183,7 @@ class _Loop:
     schedule: LRSchedule
     warmup: int
     source: BatchSource
-    learners: PolicyTrainers
+    learner: PolicyTrainer
     reference: tinker.SamplingClient | None
     log: ml_log.Logger
     budget: TokenBudget
@@ -187,7 +191,7 @@ class _Loop:
     async def run(self, steps: range) -> int:
         """Run steps; returns how many of the run are done, all unless the budget did not last."""
         ahead = self.config.async_config is not None or not self.source.on_policy
-        samplers = await self._samplers()
+        sampler = await self._sampler()
         following: asyncio.Task[StepBatch] | None = None
         try:
             for step in steps:
@@ -196,18 +200,16 @@ class _Loop:
                     return step
                 with trace.trace_iteration(step=step) as window:
                     lag = int(following is not None and self.source.on_policy)
-                    batch = await (following or self.source.batch(step, samplers))
+                    batch = await (following or self.source.batch(step, sampler))
                     following = None
                     tokens = self._tokens(batch)
                     self.budget.pay(tokens)
                     if ahead and step + 1 in steps and self.budget.lasts:
-                        following = asyncio.create_task(self.source.batch(step + 1, samplers))
+                        following = asyncio.create_task(self.source.batch(step + 1, sampler))
                     rate = self._learning_rate(step, steps.stop)
-                    updates = await self._submit(batch, rate)
+                    update = await self._submit(list(batch.data), rate)
                     # Requests of one client are served in order: these weights are the new ones.
-                    measured, samplers = await asyncio.gather(
-                        self._metrics(updates), self._samplers()
-                    )
+                    measured, sampler = await asyncio.gather(update.metrics(), self._sampler())
                 metrics = batch.metrics | measured
                 metrics |= {
                     "progress/batch": step,
@@ -220,7 +222,7 @@ class _Loop:
                 window.save_timing(step, store=self.log.store)
                 self.log.log_metrics(metrics | named(metrics), step=step)
                 # Not before: a kill between the two would lose the metrics of a step that is done.
-                await self.learners.save(step + 1)
+                await self.learner.save(step + 1)
             return max(steps.start, steps.stop)
         finally:
             if following is not None:
@@ -231,11 +233,11 @@ class _Loop:
     def _tokens(self, batch: StepBatch) -> int:
         """Return what a batch costs: read, sampled, and read again by whoever learns or judges."""
         readers = 1 + (self.reference is not None)
-        trained = sum(datum.model_input.length for data in batch.data.values() for datum in data)
+        trained = sum(datum.model_input.length for datum in batch.data)
         return int(sum(batch.metrics.get(name, 0.0) for name in _PLAYED)) + readers * trained
 
-    async def _samplers(self) -> Mapping[str, tinker.SamplingClient]:
-        return await self.learners.samplers() if self.source.on_policy else {}
+    async def _sampler(self) -> tinker.SamplingClient | None:
+        return await self.learner.sampler() if self.source.on_policy else None
 
     def _learning_rate(self, step: int, steps: int) -> float:
         """Return the rate of a step: the schedule's, less in the first steps."""
@@ -243,38 +245,18 @@ class _Loop:
         scheduled = compute_schedule_lr_multiplier(self.schedule, step, steps)
         return self.config.learning_rate * rising * scheduled
 
-    async def _submit(self, batch: StepBatch, rate: float) -> dict[str, SubmittedUpdate]:
-        """Submit the update of every policy."""
-        updates = {}
-        for name, client in self.learners.clients.items():
-            data = list(batch.data.get(name, ()))
-            penalty: dict[str, float] = {}
-            if not data:
-                logger.warning("nothing to train %s on: no update", name)
-            elif self.reference is not None:
-                result = await incorporate_kl_penalty(
-                    data,
-                    self.reference,
-                    self.config.kl_penalty_coef,
-                    self.config.kl_discount_factor,
-                )
-                # From 0.6 on the cookbook returns counts of tokens too.
-                penalty = result[0] if isinstance(result, tuple) else result
-            updates[name] = submit(
-                client, data, self.source.loss, rate, self.config.num_substeps, penalty
+    async def _submit(self, data: list[tinker.Datum], rate: float) -> SubmittedUpdate:
+        penalty: dict[str, float] = {}
+        if not data:
+            logger.warning("nothing to train on: no update")
+        elif self.reference is not None:
+            result = await incorporate_kl_penalty(
+                data, self.reference, self.config.kl_penalty_coef, self.config.kl_discount_factor
             )
-        return updates
-
-    async def _metrics(self, updates: Mapping[str, SubmittedUpdate]) -> dict[str, float]:
-        """Wait for the updates; returns their metrics."""
-        measured = await asyncio.gather(*(update.metrics() for update in updates.values()))
-        if list(updates) == [POLICY]:
-            return measured[0]
-        return {
-            f"{name}/{key}": value
-            for name, metrics in zip(updates, measured, strict=True)
-            for key, value in metrics.items()
-        }
+            # From 0.6 on the cookbook returns counts of tokens too.
+            penalty = result[0] if isinstance(result, tuple) else result
+        steps = self.config.num_substeps
+        return submit(self.learner.client, data, self.source.loss, rate, steps, penalty)
 
 
 async def _reference(service: tinker.ServiceClient, config: Config) -> tinker.SamplingClient | None:

@@ -158,7 +158,7 @@ def _habits(
     row = {name: value for name, value in next(known, {}).items() if name != "names"}
     taught = row.pop("train", {})
     learning = taught if kind is TrainConfig else {}
-    if not alone or named.get("start") or named.get("separate"):
+    if not alone or named.get("start"):
         learning = _without_warm_start(learning)
     prompt = {"prompt": row.pop("prompt")} if "prompt" in row else {}
     return row | learning, prompt

@@ -20,7 +20,7 @@ def mend_run(run: RunFolder) -> list[str]:
         OptionError: if a file cannot be read, or the record of the saved states is lost.
     """
     notices = []
-    for folder in dict.fromkeys([run, run.warm_start, *run.policies.values()]):
+    for folder in (run, run.warm_start):
         notices += [f"{folder.folder.name}/{lost}" for lost in folder.mend()]
         folder.forget_deleted_checkpoints()
     # A disk may have been full before anything was saved; a record that is lost is another matter.
@@ -36,7 +36,7 @@ def mend_run(run: RunFolder) -> list[str]:
 
 
 async def forget_lost_states(run: RunFolder, base_url: str | None) -> list[str]:
-    """Forget the saved states after the last one that the service still has for all policies.
+    """Forget the saved states after the last one that the service still has.
 
     A service deletes rolling states when their time is over. A finished run needs none.
 
@@ -50,13 +50,12 @@ async def forget_lost_states(run: RunFolder, base_url: str | None) -> list[str]:
     Raises:
         OptionError: if the service has none of them. Nothing is forgotten then.
     """
-    policies, steps = run.policies.values(), run.saved_steps
+    states, steps = run.states(), run.saved_steps
     if run.outcome is not None or not steps:
         return []
-    states = [policy.states() for policy in policies]
     rest = tinker.RestClient(base_url=base_url)
     for step in reversed(steps):
-        if all([await _is_kept(rest, paths[step]) for paths in states]):
+        if await _is_kept(rest, states[step]):
             break
     else:
         raise OptionError(
@@ -65,8 +64,7 @@ async def forget_lost_states(run: RunFolder, base_url: str | None) -> list[str]:
         )
     if step == steps[-1]:
         return []
-    for policy in policies:
-        policy.forget_checkpoints_after(step)
+    run.forget_checkpoints_after(step)
     return [f"the service no longer has the state after step {steps[-1]}"]
 
 

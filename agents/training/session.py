@@ -12,7 +12,7 @@ from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.earlier_runs import Opponents, SavedModel, sampler_of
 from tokengym.agents.training.folder.run import Weights
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.policy_trainers import service_session
+from tokengym.agents.training.policy_trainer import service_session
 
 # A service of one's own then has room for what they have read and written: no turn is read again.
 _EPISODES_AT_ONCE = 24

@@ -54,9 +54,6 @@ async def train_job(
     """
     job = session.job
     run.write_config(job.config)
-    policies = run.policies
-    for policy in policies.values():
-        policy.write_config(job.config)
     rollouts = kept_rollouts(session, run)
     # Steps after the last saved one are done again; a kill may have come before that was sealed.
     done = max(run.saved_steps, default=0)
@@ -65,7 +62,7 @@ async def train_job(
     config = _cookbook_config(session, run.folder)
     source = await _source(session, config, run, rollouts)
     schedule, warmup = job.config.schedule, job.config.lr_warmup
-    work = train(config, source, policies, job.config.seed, schedule, warmup, budget)
+    work = train(config, source, run, job.config.seed, schedule, warmup, budget)
     # The cookbook looks for a repository around itself, and would write the changes in it to the
     # run folder: an environment may lie within somebody's own project.
     package = Path(tinker_cookbook.__file__).resolve().parent
@@ -80,10 +77,9 @@ async def train_job(
                 training.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await training
-    for policy in policies.values():
-        policy.forget_deleted_checkpoints()
-        if collapse is not None:
-            policy.forget_checkpoints_after(collapse.since)
+    run.forget_deleted_checkpoints()
+    if collapse is not None:
+        run.forget_checkpoints_after(collapse.since)
     return collapse
 
 
@@ -120,7 +116,6 @@ async def _source(
         job.algorithm,
         await _groups(session, settings),
         spare,
-        job.policies,
         job.config.seed,
         rollouts,
         {part.world.spec.id: part.world.spec for part in (job, *job.others)},

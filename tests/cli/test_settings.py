@@ -92,9 +92,9 @@ def test_values_beyond_limits_or_choices_are_refused_by_flag(name: str) -> None:
 
 
 NEEDING = [name for name, setting in SETTINGS.items() if setting.needs]
-OTHER_VALUES: dict[str, Any] = {"separate": True, "warm_start_rate": 1e-3}
+OTHER_VALUES: dict[str, Any] = {"warm_start_rate": 1e-3}
 OTHER_VALUES |= {"warm_start_updates": 2, "resample_tokens": 5}
-ENOUGH = {"self_play": True, "warm_start": 1}
+ENOUGH = {"warm_start": 1}
 
 
 @pytest.mark.parametrize("name", NEEDING)

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 
 from tests.evaluation.written_run import rollouts, scale_of, write_evaluation
 from tokengym.agents.cli import app
-from tokengym.agents.cli.compare import training_method
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import run_evaluation
@@ -114,7 +113,6 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     shown = table(finished(tmp_path / "self", settings, 0.1, 0.3))
     assert shown.count("self-play") == 2
     assert "disruption:L2 challenger" in shown
-    assert training_method(replace(settings, separate=True)) == "self-play, own policies"
 
 
 @pytest.mark.nightly

@@ -15,7 +15,7 @@ from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.service import LocalService
 from tokengym.agents.training.connection import Connection, ServiceTarget
-from tokengym.agents.training.policy_trainers import service_session
+from tokengym.agents.training.policy_trainer import service_session
 from tokengym.loopback import LocalServer, bypass_proxies
 
 VARIABLES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")

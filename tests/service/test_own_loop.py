@@ -25,7 +25,7 @@ from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.credit import advantages
 from tokengym.agents.training.batches.datums import drift, rollout_data, turn_table
 from tokengym.agents.training.config import Algorithm
-from tokengym.agents.training.folder.run import POLICY, RunFolder
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.loop import BatchLoss, submit
 from tokengym.agents.training.loop import train as train_own
 from tokengym.envs.core.errors import OptionError
@@ -155,8 +155,8 @@ def run(
         groups, _ = await given.dataset_builder()
         spare, _ = await DigitDatasetBuilder(model=service.model_name, steps=8, groups=1)()
         source = RolloutCollector(given, algorithm, groups, spare)
-        policies = {POLICY: RunFolder(Path(given.log_path))}
-        await train_own(given, source, policies, schedule=schedule, warmup=warmup)
+        folder = RunFolder(Path(given.log_path))
+        await train_own(given, source, folder, schedule=schedule, warmup=warmup)
 
     asyncio.run(guard(service, train_here()))
     lines = (Path(given.log_path) / "metrics.jsonl").read_text().splitlines()

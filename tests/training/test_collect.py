@@ -14,7 +14,6 @@ from tests.training.rollouts import Scripted, collector_config, noisy
 from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.config import Algorithm
-from tokengym.agents.training.folder.run import POLICY
 from tokengym.agents.training.loop import StepBatch
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
@@ -52,18 +51,16 @@ def drawn_from(
     says: Callable[[str, int, float], str] = noisy,
     step: int = 1,
     script: Scripted | None = None,
-    policies: dict[str, str] | None = None,
 ) -> StepBatch:
     config = collector_config("forecast")
-    policies = policies or {}
-    source = RolloutCollector(config, algorithm, tasks, dataset(500_000, 1), policies)
+    source = RolloutCollector(config, algorithm, tasks, dataset(500_000, 1))
     client = cast(tinker.SamplingClient, script or Scripted(says))
-    return asyncio.run(source.batch(step, dict.fromkeys(policies or [POLICY], client)))
+    return asyncio.run(source.batch(step, client))
 
 
 def advantages(drawn: StepBatch) -> list[float]:
     """The advantage of every rollout that is sent."""
-    return [advantage_of(datum) for datum in drawn.data[POLICY]]
+    return [advantage_of(datum) for datum in drawn.data]
 
 
 def advantage_of(datum: tinker.Datum) -> float:
@@ -87,8 +84,8 @@ def test_dropped_groups_are_not_sent_and_change_nothing() -> None:
     dropped = draw(Algorithm(filter="drop", min_spread=least))
     dead = kept.metrics["groups/resolution"]
     assert 0 < dead < GROUPS
-    assert len(kept.data[POLICY]) == GROUPS * SIZE
-    assert len(dropped.data[POLICY]) == (GROUPS - dead) * SIZE
+    assert len(kept.data) == GROUPS * SIZE
+    assert len(dropped.data) == (GROUPS - dead) * SIZE
     assert [value for value in advantages(kept) if value] == pytest.approx(advantages(dropped))
     assert dropped.metrics["groups/dropped_resolution"] == dead
     assert dropped.metrics["groups/dropped_tie"] == 0
@@ -113,7 +110,7 @@ def test_dead_groups_are_replaced_until_the_batch_is_full() -> None:
     algorithm = Algorithm(filter="resample", min_spread=middle_spread(), resample_tokens=10**6)
     drawn = draw(algorithm)
     told = drawn.metrics
-    assert len(drawn.data[POLICY]) == GROUPS * SIZE
+    assert len(drawn.data) == GROUPS * SIZE
     assert all(np.abs(np.array(advantages(drawn)).reshape(GROUPS, SIZE)).max(axis=1) > 0)
     assert told["groups/live"] == told["groups/trained"] == GROUPS
     assert told["groups/drawn"] == GROUPS + told["groups/further"]
@@ -130,7 +127,7 @@ def test_a_budget_ends_the_search_and_is_not_exceeded(budget: int) -> None:
     assert told["groups/further"] == told["groups/dropped_tie"] - GROUPS
     assert told["groups/budget_ended"] == 1
     assert told["groups/missing"] == GROUPS
-    assert not drawn.data[POLICY]
+    assert not drawn.data
 
 
 def test_unbudgeted_steps_spend_about_their_groups_cost() -> None:
@@ -143,15 +140,15 @@ def test_unbudgeted_steps_spend_about_their_groups_cost() -> None:
 def test_the_same_step_draws_the_same_groups_again() -> None:
     algorithm = Algorithm(filter="resample", min_spread=middle_spread())
     first, again = draw(algorithm), draw(algorithm)
-    assert [one.model_input.to_ints() for one in first.data[POLICY]] == [
-        one.model_input.to_ints() for one in again.data[POLICY]
+    assert [one.model_input.to_ints() for one in first.data] == [
+        one.model_input.to_ints() for one in again.data
     ]
 
 
 def test_a_batch_that_ties_everywhere_sends_nothing_where_dropped() -> None:
     """Verl 5228 raised where all groups were filtered."""
     dropped = draw(Algorithm(filter="drop"), same)
-    assert not dropped.data[POLICY]
+    assert not dropped.data
     assert dropped.metrics["groups/dropped_tie"] == GROUPS
     assert dropped.metrics["groups/live"] == 0
     kept = draw(Algorithm("group_standardised"), same)
@@ -226,8 +223,8 @@ def test_credit_by_turn_differs_within_one_conversation() -> None:
         return f"BATTERY {(-1) ** number * (1 + len(text) % 3) * 0.5:.1f}"
 
     drawn = drawn_from(Algorithm("group_standardised", "exact"), tasks, says)
-    values = np.asarray(drawn.data[POLICY][0].loss_fn_inputs["advantages"].data)
-    assert len(drawn.data[POLICY]) == 2 * SIZE
+    values = np.asarray(drawn.data[0].loss_fn_inputs["advantages"].data)
+    assert len(drawn.data) == 2 * SIZE
     assert len(np.unique(np.round(values[values != 0], 4))) > 1
 
 
@@ -254,19 +251,11 @@ def test_each_role_is_compared_with_its_own_kind_alone(estimator: Any) -> None:
     tasks = dataset(0, 2, "disruption")
     made = Algorithm(estimator, filter="drop")
     one = drawn_from(made, tasks, debate, step=0)
-    own = {"predictor": "predictor", "challenger": "challenger"}
-    several = drawn_from(made, tasks, debate, step=0, policies=own)
     assert one.metrics["groups/drawn"] == one.metrics["groups/live"] + one.metrics["groups/tie"]
     assert one.metrics["groups/drawn"] == 4  # two Tasks, both roles of each
     assert one.metrics["env/all/total_episodes"] == 2 * SIZE * 2
-    assert set(several.data) == set(own)
-    both = [datum for data in several.data.values() for datum in data]
-    assert len(both) == len(one.data[POLICY])
-    for batch in (one, several):
-        for data in batch.data.values():
-            # Of each role alone: what one earns changes nothing for the other, nor pays to deal.
-            for first in range(0, len(data), SIZE):
-                group = [advantage_of(datum) for datum in data[first : first + SIZE]]
-                assert len(group) == SIZE
-                assert sum(group) == pytest.approx(0.0, abs=1e-5)
-    assert several.metrics["predictor/loss/scale"] == 1.0
+    # Of each role alone: what one earns changes nothing for the other, nor pays to deal.
+    for first in range(0, len(one.data), SIZE):
+        group = [advantage_of(datum) for datum in one.data[first : first + SIZE]]
+        assert len(group) == SIZE
+        assert sum(group) == pytest.approx(0.0, abs=1e-5)

@@ -1,8 +1,6 @@
-"""Laws of jobs in the debate: self-play, one policy a role, supervised, against trained agents."""
+"""Laws of jobs in the debate: self-play, supervised, against trained agents."""
 
 import json
-import os
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ import pytest
 import torch
 
 from tests.training.jobs import metrics, run_job
-from tests.warm import start_tokengym
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.evaluation.verify import verify_run
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
@@ -38,11 +35,8 @@ def job(kind: type[JobConfig] = TrainConfig, **changes: Any) -> JobConfig:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("separate", [False, True])
-def test_self_play_tells_of_both_roles(
-    tmp_path: Path, served: dict[str, Any], separate: bool
-) -> None:
-    settings = job(self_play=True, separate=separate, **served)
+def test_self_play_tells_of_both_roles(tmp_path: Path, served: dict[str, Any]) -> None:
+    settings = job(self_play=True, **served)
     run_job(settings, tmp_path)
     (row,) = metrics(tmp_path)
     assert row["env/all/abandoned"] == 0.0
@@ -61,14 +55,8 @@ def test_self_play_tells_of_both_roles(
     page = (tmp_path / "report.html").read_text()
     assert "predictor, held out against scripted challenger" in page
     assert "challenger, held out against model predictor" in page
-    folders = [tmp_path / role for role in ROLES] if separate else [tmp_path]
-    paths = {RunFolder(folder).weights.sampler for folder in folders}
-    assert None not in paths
-    assert len(paths) == len(folders)
-    assert {*RunFolder(folders[-1]).states()} == {*RunFolder(folders[0]).states()}
-    if separate:  # the other one is resumed by the cookbook
-        run_job(replace(settings, steps=2), tmp_path)
-        assert [row["progress/batch"] for row in metrics(tmp_path)] == [0, 1]
+    run_job(replace(settings, steps=2), tmp_path)
+    assert [row["progress/batch"] for row in metrics(tmp_path)] == [0, 1]
 
 
 @pytest.mark.nightly
@@ -122,7 +110,6 @@ def test_the_challenger_alone_is_trained_against_an_untrained_model(
         ({"role": "judge"}, "has the roles"),
         ({"opponents": {"judge": "null"}}, "has the roles"),
         ({"self_play": True, "role": "challenger"}, "trains every role"),
-        ({"separate": True}, "separate"),
     ],
 )
 def test_roles_that_make_no_sense_are_refused(changes: dict[str, Any], message: str) -> None:
@@ -176,31 +163,3 @@ def test_a_name_that_is_nobodys_is_refused_before_anything_starts(
     with pytest.raises(OptionError, match="run folder"):
         run_job(job(**changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.nightly
-def test_a_kill_leaves_all_policies_at_one_step(tmp_path: Path, served: dict[str, Any]) -> None:
-    # Replies that are cut off make quick steps.
-    sizes: dict[str, Any] = {"steps": 200, "max_tokens": 16, "save_every": 1}
-    config = job(self_play=True, separate=True, **sizes, **served)
-    RunFolder(tmp_path).write_config(config)
-    command, printed = ["resume", "--yes", str(tmp_path)], tmp_path / "printed.txt"
-    killed = start_tokengym(command, tmp_path, os.environ, printed)
-    saved: dict[str, set[int]] = {}
-    while killed.is_alive():
-        saved = {role: {*RunFolder(tmp_path / role).states()} for role in ROLES}
-        if all(len(steps) >= 2 for steps in saved.values()):
-            killed.kill()
-        time.sleep(0.01)
-    killed.join()
-    common = max(set.intersection(*saved.values()))
-    assert common >= 2, printed.read_text()
-    run_job(replace(config, steps=common + 1), tmp_path)
-    last = {role: max(RunFolder(tmp_path / role).states()) for role in ROLES}
-    assert last == dict.fromkeys(ROLES, common + 1)
-    rows = [row["progress/batch"] for row in metrics(tmp_path)]
-    assert sorted({*rows}) == list(range(common + 1))
-    # What was saved of one policy alone is forgotten: no step was trained on top of another one.
-    for role in ROLES:
-        records = [row["batch"] for row in RunFolder(tmp_path / role).checkpoints()]
-        assert records == sorted(records)

@@ -17,7 +17,7 @@ from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripte
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.batches.examples import demonstrations, imitation_data
 from tokengym.agents.training.config import SftConfig
-from tokengym.agents.training.folder.run import POLICY, RunFolder
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset, preset_for
 from tokengym.envs.core.errors import OptionError
@@ -127,21 +127,13 @@ def test_steps_have_fixed_examples_and_share_none() -> None:
     assert len(source) == 3
 
     def batch(step: int) -> list[tuple[int, ...]]:
-        data = asyncio.run(source.batch(step, {})).data[POLICY]
+        data = asyncio.run(source.batch(step, None)).data
         return [tuple(datum.model_input.to_ints()) for datum in data]
 
     first, again, second = batch(0), batch(0), batch(1)
     assert first == again
     assert len(first) == 4  # two Tasks, both sides of each
     assert not set(first) & set(second)
-
-
-def test_policies_of_their_own_are_shown_their_own_sides() -> None:
-    config = preset_for(SftConfig, "disruption", self_play=True, separate=True, groups_per_batch=1)
-    job = Job.resolve(config)
-    opponents = {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}}
-    data = asyncio.run(demonstrations(job, opponents).batch(0, {})).data
-    assert {name: len(found) for name, found in data.items()} == {"predictor": 8, "challenger": 8}
 
 
 def test_each_groups_best_rollout_is_imitated(tmp_path: Path) -> None:
@@ -156,7 +148,7 @@ def test_each_groups_best_rollout_is_imitated(tmp_path: Path) -> None:
     episode = Episode(job.world, job.world.task("train", 0), job.codec)
     assert turn.observation == episode.observation.tolist()
     source = demonstrations(Job.resolve(config), {})
-    data = asyncio.run(source.batch(1, {})).data[POLICY]
+    data = asyncio.run(source.batch(1, None)).data
     assert [row.model_input.to_ints() for row in data] == [
         [*turn.observation, *turn.reply][:-1]
     ] * 2

@@ -28,7 +28,7 @@ from tokengym.agents.cli import run as command_line
 from tokengym.agents.evaluation.trained import read_trained
 from tokengym.agents.evaluation.verify import verify_run
 from tokengym.agents.service import ServiceDiedError
-from tokengym.agents.training import policy_trainers
+from tokengym.agents.training import policy_trainer
 from tokengym.agents.training.config import SftConfig
 from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedError
 from tokengym.agents.training.folder.run import RunFolder
@@ -305,10 +305,10 @@ def test_a_client_that_never_closes_holds_no_finished_run_up(
         return asyncio.get_running_loop().create_future()
 
     monkeypatch.setattr(tinker.ServiceClient, "close", close)
-    monkeypatch.setattr(policy_trainers, "_CLOSING_SECONDS", 0.05)
+    monkeypatch.setattr(policy_trainer, "_CLOSING_SECONDS", 0.05)
 
     async def work() -> None:
-        async with policy_trainers.service_session(served["base_url"]):
+        async with policy_trainer.service_session(served["base_url"]):
             pass
 
     asyncio.run(work())

@@ -104,21 +104,20 @@ def test_what_cannot_be_done_is_refused_by_name(change: dict[str, Any], named: s
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("separate", "change"),
+    "change",
     [
-        (False, {"estimator": "group_standardised", "credit": "turn", "filter": "drop"}),
-        (True, {"estimator": "remax", "filter": "resample", "denominator": "live"}),
+        {"estimator": "group_standardised", "credit": "turn", "filter": "drop"},
+        {"estimator": "remax", "filter": "resample", "denominator": "live"},
     ],
     ids=["turn", "remax"],
 )
 def test_self_play_takes_every_estimator_credit_and_filter(
-    tmp_path: Path, served: dict[str, Any], separate: bool, change: dict[str, Any]
+    tmp_path: Path, served: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    settings = replace(DEBATE, self_play=True, separate=separate, **served, **change)
+    settings = replace(DEBATE, self_play=True, **served, **change)
     (row,) = run(settings, tmp_path)
     assert row["groups/drawn"] >= 4  # two Tasks, both roles of each
-    for role in ("predictor/", "challenger/") if separate else ("",):
-        assert row[f"{role}optim/skipped"] or abs(row[f"{role}optim/kl_sample_train_v1"]) < 1e-3
+    assert row["optim/skipped"] or abs(row["optim/kl_sample_train_v1"]) < 1e-3
 
 
 def test_exact_credit_is_asked_of_the_world() -> None:

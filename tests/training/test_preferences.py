@@ -17,7 +17,7 @@ from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnRecord, t
 from tokengym.agents.training.batches.examples import ExampleOrder, Examples, preference_pairs
 from tokengym.agents.training.config import DpoConfig
 from tokengym.agents.training.earlier_runs import SavedRollouts, TokenPair
-from tokengym.agents.training.folder.run import POLICY, RunFolder
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import submit
 from tokengym.agents.training.presets import preset, preset_for
@@ -107,7 +107,7 @@ def test_all_pairs_are_seen_once_before_any_is_seen_again() -> None:
     source = preference_pairs(pairs, ExampleOrder(5, 2, 3), 5, reference, 0.1)
 
     def shown(source: Examples) -> list[list[int]]:
-        batches = [asyncio.run(source.batch(step, {})).data[POLICY] for step in range(5)]
+        batches = [asyncio.run(source.batch(step, None)).data for step in range(5)]
         return [
             [row.loss_fn_inputs["target_tokens"].tolist()[-1] for row in one] for one in batches
         ]
@@ -142,7 +142,7 @@ def test_a_pair_stays_together_whatever_the_number_of_optimizer_steps(optimizer_
     reference: Any = Indifferent()
     pairs = [TokenPair([1, 2], [10 + n], [20 + n]) for n in range(5)]
     source = preference_pairs(pairs, ExampleOrder(5, 5, 3), 1, reference, 0.1)
-    data = asyncio.run(source.batch(0, {})).data[POLICY]
+    data = asyncio.run(source.batch(0, None)).data
     client: Any = Recorder()
     submit(client, data, source.loss, 1e-5, optimizer_steps)
     assert client.steps == len(client.passes) == min(optimizer_steps, 5)

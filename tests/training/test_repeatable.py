@@ -10,7 +10,7 @@ from tests.training.folders import ROUNDING, differences
 from tests.training.jobs import run_job, write_rollouts
 from tokengym.agents.training.config import DpoConfig, JobConfig, SftConfig, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.policy_trainers import PolicyTrainers
+from tokengym.agents.training.policy_trainer import PolicyTrainer
 from tokengym.agents.training.presets import preset, preset_for
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -19,7 +19,7 @@ TINY: dict[str, Any] = {"groups_per_batch": 2, "group_size": 2, "evaluation_task
 FORECAST = preset("forecast", **TINY)
 KINDS: dict[str, JobConfig] = {
     "rewards": replace(FORECAST, mode="async", estimator="remax"),
-    "self-play": preset("disruption", **TINY, max_tokens=32, self_play=True, separate=True),
+    "self-play": preset("disruption", **TINY, max_tokens=32, self_play=True),
     "preferences": preset_for(DpoConfig, "forecast", **TINY, preferences="rolled"),
 }
 
@@ -51,17 +51,17 @@ def test_an_interrupted_run_ends_as_one_that_was_not(
     config = replace(preset_for(kind, "forecast", **TINY), **served, steps=3, save_every=1)
     whole, broken = tmp_path / "a" / "run", tmp_path / "b" / "run"
     run_job(config, whole)
-    save = PolicyTrainers.save
+    save = PolicyTrainer.save
 
-    async def interrupt(learners: PolicyTrainers, step: int) -> None:
+    async def interrupt(learner: PolicyTrainer, step: int) -> None:
         if step == 2:
             raise _InterruptedError
-        await save(learners, step)
+        await save(learner, step)
 
-    monkeypatch.setattr(PolicyTrainers, "save", interrupt)
+    monkeypatch.setattr(PolicyTrainer, "save", interrupt)
     with pytest.raises(_InterruptedError):
         run_job(config, broken)
-    monkeypatch.setattr(PolicyTrainers, "save", save)
+    monkeypatch.setattr(PolicyTrainer, "save", save)
     assert list(RunFolder(broken).states()) == [1]
     run_job(config, broken)
     assert differences(whole, broken, ROUNDING) == []

@@ -37,7 +37,6 @@ from tokengym.agents.training.batches.filtering import (
 from tokengym.agents.training.batches.sampling import PolicySampler, SeededRollouts
 from tokengym.agents.training.config import Algorithm
 from tokengym.agents.training.earlier_runs import opponent_labels
-from tokengym.agents.training.folder.run import POLICY
 from tokengym.agents.training.loop import BatchLoss, StepBatch
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
@@ -96,7 +95,6 @@ class RolloutCollector:
         algorithm: what is made of the groups.
         dataset: the groups of every step.
         spare: groups one at a time, for `filter="resample"`.
-        policies: by role the name of its policy; empty where one policy plays them all.
         seed: of the replies.
         kept: keeps the rollouts; `None` to keep none.
         specs: of the worlds by id; where in a world's range of returns groups tie is counted for
@@ -110,7 +108,6 @@ class RolloutCollector:
     algorithm: Algorithm
     dataset: RLDataset
     spare: RLDataset | None = None
-    policies: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     kept: TrainRollouts | None = None
     specs: Mapping[str, WorldSpec] = field(default_factory=dict)
@@ -130,7 +127,7 @@ class RolloutCollector:
         """Return the number of steps."""
         return len(self.dataset)
 
-    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> StepBatch:
+    async def batch(self, step: int, sampler: tinker.SamplingClient | None) -> StepBatch:
         """Roll out a step's groups and return the batch to train on.
 
         Metrics under `env/` are those of the cookbook's loop, over the step's own groups as they
@@ -138,13 +135,14 @@ class RolloutCollector:
 
         Args:
             step: the step.
-            samplers: of each policy.
+            sampler: of the policy.
         """
+        assert sampler is not None
         # In a thread: drawing a Task may take a solver.
         builders = list(await asyncio.to_thread(self.dataset.get_batch, step))
         async with trace.scope_span("sampling"):
-            own = await self._roll(builders, samplers, (self.seed, step))
-            further, budget_ended = await self._replace(step, own, samplers)
+            own = await self._roll(builders, sampler, (self.seed, step))
+            further, budget_ended = await self._replace(step, own, sampler)
         groups = [part for group in own for part in group.by_role()]
         first = len(groups)
         groups += [part for group in further for part in group.by_role()]
@@ -166,7 +164,7 @@ class RolloutCollector:
             "tokens/further": float(sum(group.cost for group in further)),
             "tokens/greedy": float(sum(group.greedy_tokens for group in (*own, *further))),
         }
-        data: dict[str, list[tinker.Datum]] = {}
+        data: list[tinker.Datum] = []
         sizes_of_roles: list[Floats] = []
         advantage_of: dict[int, float] = {}
         for role in dict.fromkeys(group.role for group in groups):
@@ -178,9 +176,8 @@ class RolloutCollector:
             advantages_NGT = advantages(self.algorithm, _table(chosen)) * scale
             sizes_of_roles.append(np.abs(advantages_NGT).ravel())
             advantage_of |= _mean_advantages(chosen, advantages_NGT)
-            policy = self.policies.get(role or "", POLICY)
-            data.setdefault(policy, []).extend(_data(chosen, advantages_NGT))
-            metrics[f"{role}/loss/scale" if len(self.policies) > 1 else "loss/scale"] = scale
+            data += _data(chosen, advantages_NGT)
+            metrics["loss/scale"] = scale
         sizes = np.concatenate(sizes_of_roles)
         if sizes.size:
             metrics["advantage/mean_absolute"] = float(sizes.mean())
@@ -195,7 +192,7 @@ class RolloutCollector:
             self.kept.write(step, _kept_records(self.kept, step, groups, advantage_of))
 
     async def _replace(
-        self, step: int, own: Sequence[_Rollouts], samplers: Mapping[str, tinker.SamplingClient]
+        self, step: int, own: Sequence[_Rollouts], sampler: tinker.SamplingClient
     ) -> tuple[list[_Rollouts], bool]:
         """Roll out groups in place of dead ones; also returns whether the budget ran out.
 
@@ -218,7 +215,7 @@ class RolloutCollector:
             places = [place % len(spare) for place in range(first, first + count)]
             batches = chain.from_iterable(map(spare.get_batch, places))
             builders = await asyncio.to_thread(list, batches)
-            new = await self._roll(builders, samplers, (self.seed, step, "further", first))
+            new = await self._roll(builders, sampler, (self.seed, step, "further", first))
             further += new
             live += self._live_tasks(new)
             most = max(most, *(group.cost for group in new))
@@ -230,11 +227,13 @@ class RolloutCollector:
     async def _roll(
         self,
         builders: Sequence[EnvGroupBuilder],
-        samplers: Mapping[str, tinker.SamplingClient],
+        client: tinker.SamplingClient,
         key: tuple[str | int, ...],
     ) -> list[_Rollouts]:
-        sampling = self._samplers(samplers, self.config.temperature)
-        greedy = self._samplers(samplers, 0.0)
+        sampling, greedy = (
+            PolicySampler(TinkerTokenCompleter(client, self.config.max_tokens, temperature))
+            for temperature in (self.config.temperature, 0.0)
+        )
 
         async def roll(builder: EnvGroupBuilder, number: int) -> _Rollouts:
             records: list[RolloutRecord] = []
@@ -260,29 +259,19 @@ class RolloutCollector:
                 )
         return list(await asyncio.gather(*map(roll, builders, range(len(builders)))))
 
-    def _samplers(
-        self, samplers: Mapping[str, tinker.SamplingClient], temperature: float
-    ) -> dict[str, PolicySampler]:
-        """Return the sampler of each role, or of all roles under one policy."""
-        by_policy = {
-            name: PolicySampler(TinkerTokenCompleter(client, self.config.max_tokens, temperature))
-            for name, client in samplers.items()
-        }
-        return {role: by_policy[name] for role, name in self.policies.items()} or by_policy
-
     async def _play(
         self,
         builder: EnvGroupBuilder,
-        samplers: Mapping[str, PolicySampler],
+        sampler: PolicySampler,
         key: tuple[str | int, ...],
     ) -> TrajectoryGroup:
         strategy = self.config.effective_rollout_strategy()
-        if self.policies or isinstance(strategy, FailFast | SeededRollouts):
-            strategy = SeededRollouts(key, samplers)
+        if isinstance(strategy, FailFast | SeededRollouts):
+            strategy = SeededRollouts(key, sampler)
         with logtree.optional_enable_logging(False):
             return await do_group_rollout(
                 builder,
-                next(iter(samplers.values())).completer,
+                sampler.completer,
                 strategy=strategy,
                 termination=self.config.effective_termination(),
             )

@@ -13,7 +13,6 @@ from tinker_cookbook.supervised.common import compute_mean_nll, datum_from_model
 from tokengym.agents.tinker.dataset import TaskRange, number_in_epochs
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
 from tokengym.agents.training.earlier_runs import Opponents, TokenPair
-from tokengym.agents.training.folder.run import POLICY
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import BatchLoss, StepBatch
 from tokengym.agents.training.losses import IMITATION
@@ -30,22 +29,22 @@ class Examples:
     Attributes:
         steps: number of steps.
         loss: what an update minimises.
-        data: from a step to its examples, by the name of the policy that learns from them.
+        data: from a step to its examples.
     """
 
     steps: int
     loss: BatchLoss
-    data: Callable[[int], Awaitable[Mapping[str, Data]]]
+    data: Callable[[int], Awaitable[Data]]
     on_policy = False
 
     def __len__(self) -> int:
         """Return the number of steps."""
         return self.steps
 
-    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> StepBatch:
-        """Return a step's examples; `samplers` are not asked."""
+    async def batch(self, step: int, sampler: tinker.SamplingClient | None) -> StepBatch:
+        """Return a step's examples; the sampler is not asked."""
         data = await self.data(step)
-        tokens = sum(row.model_input.length for rows in data.values() for row in rows)
+        tokens = sum(row.model_input.length for row in data)
         return StepBatch(data, {"train/tokens": float(tokens)})
 
 
@@ -82,8 +81,8 @@ def demonstrations(job: Job, opponents: Mapping[str, Opponents]) -> Examples:
         rollouts = [imitation_data(turns, append_only=codec.append_only) for turns in job.recorded]
         order = ExampleOrder(len(rollouts), size, config.seed)
 
-        async def recorded(step: int) -> Mapping[str, Data]:
-            return {POLICY: list(chain.from_iterable(rollouts[n] for n in order.numbers(step)))}
+        async def recorded(step: int) -> Data:
+            return list(chain.from_iterable(rollouts[n] for n in order.numbers(step)))
 
         return Examples(config.steps, _IMITATION, recorded)
     tasks = TaskRange(job.world, "train", config.steps * size, job.first_task)
@@ -93,14 +92,11 @@ def demonstrations(job: Job, opponents: Mapping[str, Opponents]) -> Examples:
         played = roll_out_scripted(job.world, task, codec, role, job.demonstrations, others)
         return imitation_data((await played).turns, append_only=codec.append_only)
 
-    async def scripted(step: int) -> Mapping[str, Data]:
+    async def scripted(step: int) -> Data:
         # In a thread: drawing a Task may take a solver.
         drawn = await asyncio.to_thread(lambda: list(tasks[step * size : (step + 1) * size]))
-        data: dict[str, list[tinker.Datum]] = {}
-        for role in opponents:
-            shown = await asyncio.gather(*(example(role, task) for task in drawn))
-            data.setdefault(job.policies.get(role, POLICY), []).extend(chain.from_iterable(shown))
-        return data
+        both = [example(role, task) for role in opponents for task in drawn]
+        return list(chain.from_iterable(await asyncio.gather(*both)))
 
     return Examples(config.steps, _IMITATION, scripted)
 
@@ -129,10 +125,10 @@ def preference_pairs(
             both = (_with_reference(prompt, reply, reference) for reply in replies)
             read[number] = await asyncio.gather(*both)
 
-    async def examples(step: int) -> Mapping[str, Data]:
+    async def examples(step: int) -> Data:
         numbers = order.numbers(step)
         await asyncio.gather(*map(example, set(numbers)))
-        return {POLICY: list(chain.from_iterable(read[number] for number in numbers))}
+        return list(chain.from_iterable(read[number] for number in numbers))
 
     def loss(data: Data, logprobs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, dict[str, float]]:
         known = (datum.loss_fn_inputs[_REFERENCE].to_torch() for datum in data)

@@ -7,7 +7,7 @@ not depend on which of the others is asked for first, and a run can be repeated.
 import asyncio
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,12 +69,12 @@ class SeededRollouts(RolloutStrategy):
 
     Attributes:
         key: what sets these rollouts apart from all others of the job, its seed first.
-        samplers: by role what samples its replies, the first for roles that are not named; empty
-            where the policy does, which must be a `TinkerTokenCompleter`.
+        sampler: samples the replies; `None` where the policy does, which must be a
+            `TinkerTokenCompleter`.
     """
 
     key: tuple[str | int, ...]
-    samplers: Mapping[str, PolicySampler] = field(default_factory=dict)
+    sampler: PolicySampler | None = None
 
     async def execute(
         self, env_group_builder: EnvGroupBuilder, policy: TokenCompleter
@@ -89,9 +89,9 @@ class SeededRollouts(RolloutStrategy):
     ) -> list[Trajectory]:
         """Roll out the members of a group; `name` sets it apart from others of its dataset."""
         group = GroupSampler((*self.key, *name), _episodes(envs))
-        first = next(iter(self.samplers.values()), None) or _sampler_of(policy)
+        sampler = self.sampler or _sampler_of(policy)
         members = [
-            _MemberSampler(group, self.samplers.get(_role(env), first), episode, _role(env))
+            _MemberSampler(group, sampler, episode, _role(env))
             for env, episode in zip(envs, group.episodes, strict=True)
         ]
         return await asyncio.gather(*map(do_single_rollout, members, envs))

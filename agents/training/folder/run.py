@@ -27,7 +27,7 @@ from tokengym.agents.execution.folder_lock import locked
 from tokengym.agents.models.files import read_object
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.service import UnknownResourceError
-from tokengym.agents.training.config import SETTINGS_FILE, JobConfig, SelfPlaySettings, read_config
+from tokengym.agents.training.config import SETTINGS_FILE, JobConfig, read_config
 from tokengym.agents.training.folder.monitor import StepLog, StepRow
 from tokengym.agents.training.folder.run_files import (
     add_line,
@@ -38,7 +38,6 @@ from tokengym.agents.training.folder.run_files import (
 )
 from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.registry import spec
 from tokengym.installed import require_extra
 
 SCHEMA_VERSION = 5
@@ -51,9 +50,6 @@ _TIMING = "timing_spans.jsonl"
 _WARM_START = "warm-start"
 _OUTCOME = "outcome.json"
 _ENVIRONMENT = "environment.json"
-
-POLICY = "policy"
-"""Name of the policy where there is only one."""
 
 
 class Weights(NamedTuple):
@@ -235,21 +231,6 @@ class RunFolder:
 
     # Checkpoints
 
-    def of_role(self, role: str) -> "RunFolder":
-        """Return the run of one role's own policy, which lies within this one."""
-        return RunFolder(self.folder / role)
-
-    @property
-    def policies(self) -> dict[str, "RunFolder"]:
-        """By name, where each policy's checkpoints are recorded.
-
-        The policies are named after their roles where each role has its own; a single one is
-        called `POLICY`, and its checkpoints are in this folder.
-        """
-        if not self.exists or not (config := self.config).group(SelfPlaySettings).separate:
-            return {POLICY: self}
-        return {role: self.of_role(role) for role in spec(config.world).roles}
-
     def checkpoints(self) -> list[dict[str, Any]]:
         """Return the records of saved weights, oldest first; see `tinker_cookbook`."""
         rows = read_lines(self.folder / _CHECKPOINTS)
@@ -301,8 +282,8 @@ class RunFolder:
 
     @property
     def saved_steps(self) -> list[int]:
-        """The numbers of steps after which all policies of the run were saved, ascending."""
-        return sorted(set.intersection(*(set(run.states()) for run in self.policies.values())))
+        """The numbers of steps after which a state was saved, ascending."""
+        return sorted(self.states())
 
     def forget_checkpoints_after(self, step: int) -> None:
         """Forget checkpoints taken after `step` steps, so that a resume starts from there."""

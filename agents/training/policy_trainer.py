@@ -1,9 +1,9 @@
-"""The policies being trained: created, resumed and saved together, always at the same step."""
+"""The policy being trained: created, resumed and saved."""
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,60 +45,48 @@ async def service_session(
 
 
 @dataclass
-class PolicyTrainers:
-    """Policies being trained, by name.
+class PolicyTrainer:
+    """The policy being trained.
 
-    A checkpoint is complete when every policy is saved: only then is the one before deleted, and a
-    resume continues from the last step that all of them have. So a kill at any moment leaves all
-    policies at one step.
+    A checkpoint is complete once it is recorded: only then is the one before deleted.
 
     Attributes:
-        clients: trains each policy.
-        runs: where each one's checkpoints are recorded.
+        client: trains it.
+        run: where its checkpoints are recorded.
         start: the step to continue with; steps before it are done.
         config: how often to save, and the address of the service.
     """
 
-    clients: Mapping[str, tinker.TrainingClient]
-    runs: Mapping[str, RunFolder]
+    client: tinker.TrainingClient
+    run: RunFolder
     start: int
     config: Config
-    _rolling: Sequence[str] = ()
+    _rolling: str | None = None
 
     @classmethod
     async def open(
-        cls, service: tinker.ServiceClient, config: Config, runs: Mapping[str, RunFolder], seed: int
-    ) -> "PolicyTrainers":
-        """Return the policies of a run, from their last checkpoint or from the start.
+        cls, service: tinker.ServiceClient, config: Config, run: RunFolder, seed: int
+    ) -> "PolicyTrainer":
+        """Return the policy of a run, from its last checkpoint or from the start.
 
         Args:
-            service: where they are trained.
+            service: where it is trained.
             config: model, rank, what to start from, how often to save.
-            runs: by policy where its checkpoints are recorded; folders are made.
-            seed: of new adapters.
+            run: where its checkpoints are recorded; its folder is made.
+            seed: of a new adapter.
         """
-        states = {}
-        for name, run in runs.items():
-            run.folder.mkdir(parents=True, exist_ok=True)
-            states[name] = run.states()
-        start = max(set.intersection(*(set(paths) for paths in states.values())), default=0)
-        for run in runs.values():
-            run.forget_checkpoints_after(start)
-        clients = {
-            name: await _client(service, config, states[name].get(start), seed + place)
-            for place, name in enumerate(runs)
-        }
-        return cls(clients, runs, start, config)
+        run.folder.mkdir(parents=True, exist_ok=True)
+        states = run.states()
+        start = max(states, default=0)
+        run.forget_checkpoints_after(start)
+        return cls(await _client(service, config, states.get(start), seed), run, start, config)
 
-    async def samplers(self) -> dict[str, tinker.SamplingClient]:
-        """Return samplers of the current policies."""
-        samplers = await asyncio.gather(
-            *(client.save_weights_and_get_sampling_client() for client in self.clients.values())
-        )
-        return dict(zip(self.clients, samplers, strict=True))
+    async def sampler(self) -> tinker.SamplingClient:
+        """Return a sampler of the current policy."""
+        return await self.client.save_weights_and_get_sampling_client()
 
     async def save(self, step: int) -> None:
-        """Save all policies after `step` steps, if the configuration says so.
+        """Save the policy after `step` steps, if the configuration says so.
 
         The next update may only be submitted once this returns: a save that is still to be
         submitted would hold it too. A failed rolling save costs a checkpoint and not the run.
@@ -113,37 +101,30 @@ class PolicyTrainers:
                 logger.warning("a rolling checkpoint could not be saved", exc_info=True)
 
     async def finish(self, done: int) -> None:
-        """Save the final policies after `done` steps, unless there were none or they are saved."""
-        if done and any(run.final_step != done for run in self.runs.values()):
+        """Save the final policy after `done` steps, unless there were none or it is saved."""
+        if done and self.run.final_step != done:
             await self._save("final", {"batch": done}, "both", None)
 
-    async def _save(
-        self, name: str, state: dict[str, Any], kind: Any, ttl: int | None
-    ) -> list[str]:
-        """Save all policies, then delete the rolling states before; returns the new states."""
-        paths: list[dict[str, str]] = await asyncio.gather(
-            *(
-                checkpoint_utils.save_checkpoint_async(
-                    training_client=client,
-                    name=name,
-                    log_path=str(self.runs[policy].folder),
-                    loop_state=state,
-                    kind=kind,
-                    ttl_seconds=ttl,
-                )
-                for policy, client in self.clients.items()
-            )
+    async def _save(self, name: str, state: dict[str, Any], kind: Any, ttl: int | None) -> str:
+        """Save the policy, then delete the rolling state before; returns the new state."""
+        paths: dict[str, str] = await checkpoint_utils.save_checkpoint_async(
+            training_client=self.client,
+            name=name,
+            log_path=str(self.run.folder),
+            loop_state=state,
+            kind=kind,
+            ttl_seconds=ttl,
         )
-        rest = tinker.RestClient(base_url=self.config.base_url)
-        gone, self._rolling = self._rolling, ()
-        for path in gone:
+        gone, self._rolling = self._rolling, None
+        if gone is not None:
+            rest = tinker.RestClient(base_url=self.config.base_url)
             try:
-                await rest.delete_checkpoint_from_tinker_path(path)
+                await rest.delete_checkpoint_from_tinker_path(gone)
             except Exception:
                 logger.warning(
-                    "the rolling checkpoint %s could not be deleted", path, exc_info=True
+                    "the rolling checkpoint %s could not be deleted", gone, exc_info=True
                 )
-        return [path["state_path"] for path in paths]
+        return paths["state_path"]
 
 
 async def _client(
