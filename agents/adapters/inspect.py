@@ -1,6 +1,5 @@
-"""Every world and level as an Inspect task: plays the turns and scores return, skill and form."""
+"""Every world and level as an Inspect task: plays the turns and scores return and form."""
 
-import math
 from collections.abc import Callable, Mapping
 from statistics import fmean
 from typing import Any
@@ -12,7 +11,6 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolCall, ToolDef, ToolError, ToolParams
 
-from tokengym.agents.adapters.skill import TaskScale, measure_scales
 from tokengym.agents.tinker.chat_tools import NativeCall, next_messages, with_call
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.tools import NOT_PLAYED, Tool
@@ -45,14 +43,13 @@ def world_task(
     """
     rollouts = Rollouts(world, level, **options)
     tasks = rollouts.world.first_tasks(split, samples)
-    blind_name, scales = measure_scales(rollouts, tasks)
     rows = [
         Sample(
             id=one.fingerprint,
             input=[ChatMessageUser(content=rollouts.start(one).text)],
-            metadata={"split": split, "index": one.index, **scale._asdict()},
+            metadata={"split": split, "index": one.index},
         )
-        for one, scale in zip(tasks, scales, strict=True)
+        for one in tasks
     ]
     name = f"{rollouts.world.spec.short_name}-{rollouts.world.level}"
     return Task(
@@ -60,7 +57,7 @@ def world_task(
         solver=play_turns(rollouts, tools),
         scorer=score_episode(rollouts),
         name=name,
-        metadata={"blind policy": blind_name, "role": rollouts.role},
+        metadata={"role": rollouts.role},
     )
 
 
@@ -117,8 +114,8 @@ def _mean_of(name: str) -> Callable[[], Metric]:
     return mean
 
 
-METRICS = tuple(map(_mean_of, ("return", "skill", "reachable", "well_formed")))
-"""Mean return, skill and reachable skill (see `skill`), and share of well-formed replies."""
+METRICS = tuple(map(_mean_of, ("return", "well_formed")))
+"""Mean return, and share of well-formed replies."""
 
 
 @scorer(metrics=[one() for one in METRICS])
@@ -134,11 +131,9 @@ def score_episode(rollouts: Rollouts) -> Scorer:
         for text, reason in state.store.get(_REPLIES, []):
             rollout.say(text, reason)
         rollout.stop()  # a limit of Inspect's ended it: the rest counts as empty replies
-        scale = TaskScale(*(state.metadata[name] for name in TaskScale._fields))
-        unknown = {"skill": math.nan, "reachable": math.nan}
         found = {"return": rollout.total, "well_formed": rollout.share_well_formed}
         return Score(
-            value={**found, **unknown, **scale.metrics(rollout)},
+            value=found,
             explanation=f"rewards {rollout.rewards}, ended by {rollout.turn.stop_reason}",
             metadata={"rewards": rollout.rewards},
         )

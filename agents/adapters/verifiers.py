@@ -1,7 +1,5 @@
 """A world as a taskset and an environment of verifiers: `Taskset.load`, `Env.run`."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +7,6 @@ import verifiers.v1 as vf
 from openai import AsyncOpenAI, omit
 from verifiers.v1.dialects.chat import message_to_wire
 
-from tokengym.agents.adapters.skill import TaskScale, measure_scales
 from tokengym.agents.tinker.chat_tools import next_messages, with_call
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.tools import openai_tools
@@ -49,14 +46,12 @@ class WorldTasksetConfig(vf.TasksetConfig):
         split: where the Tasks are from; of `test` if `None`, which only evaluations may leave out.
         tasks: number of Tasks; `None` for all, without end where they are drawn: evaluations bound
             them by `-n`.
-        skill: whether evaluations report skill, for which scripted policies play their Tasks.
     """
 
     world: str = "forecast"
     options: dict[str, Any] = {}
     split: str | None = None
     tasks: int | None = None
-    skill: bool = True
 
 
 class WorldTaskset(vf.Taskset[WorldTask, WorldTasksetConfig]):
@@ -73,28 +68,13 @@ class WorldTaskset(vf.Taskset[WorldTask, WorldTasksetConfig]):
         size = self.rollouts.world.size(self._split)
         self._count = size if config.tasks is None else min(config.tasks, size or config.tasks)
         self._bounded = self._count is not None
-        self._loaded = [0]  # how many; views share the list, and evaluations list one, then run it
-        self._scales: dict[str, TaskScale] = {}
-        self._measuring = threading.Lock()
-
-    def scale_of(self, task_id: str) -> TaskScale | None:
-        """Return the scale of skill of a Task, measured on all that were loaded; `None` if not."""
-        with self._measuring:
-            if self._loaded[0] and not self._scales:
-                tasks = self.rollouts.world.first_tasks(self._split, self._loaded[0])
-                _, scales = measure_scales(self.rollouts, tasks)
-                names = [task.fingerprint for task in tasks]
-                self._scales.update(zip(names, scales, strict=True))
-        return self._scales.get(task_id)
 
     def load(self) -> Iterator[WorldTask]:
         """Yield the Tasks in order."""
         world, split, index = self.rollouts.world, self._split, 0
         tools = openai_tools(world.tools)
-        self._scales.clear()
         while self._count is None or index < self._count:
             name = f"{world.spec.short_name}-{world.level}-{split}-{index}"
-            self._loaded[0] = index + 1
             task_id = world.task(split, index).fingerprint
             data = WorldData(id=task_id, name=name, split=split, index=index, tools=tools)
             yield WorldTask(data, self.config.task)
@@ -167,7 +147,3 @@ class WorldEnv(vf.Env[WorldEnvConfig]):
         rollout.stop()  # a limit of the run's own ended it: the rest counts as empty replies
         trace.record_reward("return", rollout.total)
         trace.record_metric("well_formed", rollout.share_well_formed)
-        if taskset.config.skill and not trains:
-            scale = await asyncio.to_thread(taskset.scale_of, rollout.task.fingerprint)
-            for name, value in ({} if scale is None else scale.metrics(rollout)).items():
-                trace.record_metric(name, value)

@@ -64,7 +64,7 @@ def test_an_openai_api_of_inspect_evaluates_saved_weights(
     assert all(text.strip() for text in said[0])
     read = read_eval_log(list_eval_logs(str(tmp_path / "first"))[0])
     assert read.results is not None
-    assert {"return", "skill", "well_formed"} <= set(read.results.scores[0].metrics)
+    assert {"return", "well_formed"} <= set(read.results.scores[0].metrics)
 
 
 def test_the_cookbooks_evaluator_evaluates_a_policy_in_training(
@@ -82,7 +82,7 @@ def test_the_cookbooks_evaluator_evaluates_a_policy_in_training(
         log_dir=str(tmp_path),
     )()
     metrics = asyncio.run(evaluator(sampler))
-    assert set(metrics) == {f"forecast-easy/{name}" for name in ("return", "skill", "well_formed")}
+    assert set(metrics) == {f"forecast-easy/{name}" for name in ("return", "well_formed")}
     (found,) = list_eval_logs(str(tmp_path))
     log = read_eval_log(found)
     assert log.status == "success"

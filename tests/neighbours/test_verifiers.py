@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 pytest.importorskip("verifiers", minversion="0.4", reason="needs the extra `verifiers`")
@@ -37,7 +36,7 @@ from tests.neighbours.scripted_model import scripted_model
 from tokengym.agents.certify.source import TaskPlace, play, say
 from tokengym.agents.certify.sources import open_source
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.envs import baselines, make_world
+from tokengym.envs import make_world
 
 ID = "tokengym-verifiers"
 
@@ -166,27 +165,4 @@ def test_vf_eval_finds_what_our_evaluation_found(
     episodes.sort(key=lambda episode: episode["task"]["data"]["index"])
     traces = [trace for episode in episodes for trace in episode["traces"]]
     assert [trace["rewards"]["return"]["score"] for trace in traces] == served.returns(played)
-    assert all({"skill", "reachable"} <= set(trace["metrics"]) for trace in traces)
     shows("own command", f"vf-eval: {played}")
-
-
-def test_skill_is_that_of_the_tasks_that_an_evaluation_lists() -> None:
-    env = environment(world="forecast:easy", options={"label": "expected"})
-    world, oracle, replies = make_world("forecast", "easy"), baselines("forecast")["oracle"], {}
-    tasks = list(env.taskset.take(6))  # as the command does with `-n 6`
-    for task in tasks:
-        turn = world.start(world.task("test", task.data.index))
-        replies[turn.text] = oracle(world, turn, np.random.default_rng(0))
-    with scripted_model(lambda text: (replies[text], "stop")) as url:
-        context = vf.ModelContext(
-            model="scripted", client=vf.EvalClientConfig(base_url=url, api_key_var="UNSET")
-        )
-
-        async def play() -> list[Any]:
-            async with env.serving():
-                slots = [slot for task in tasks for slot in env.slots(task, 1)]
-                return await asyncio.gather(*(env.run_slot(slot, context) for slot in slots))
-
-        metrics = [episode.traces[0].metrics for episode in asyncio.run(play())]
-    assert sum(found["skill"] for found in metrics) / 6 == pytest.approx(1.0)
-    assert [found["reachable"] for found in metrics] == [found["skill"] for found in metrics]
