@@ -35,7 +35,6 @@ collect_ignore = (
             "benchmarks/test_estimators.py",
             "benchmarks/test_first_replies.py",
             "benchmarks/test_flat_floors.py",
-            "benchmarks/test_mixed_ties.py",
             "benchmarks/test_study.py",
             "certify/test_action.py",
             "check",
@@ -146,7 +145,8 @@ def pytest_collection_finish() -> None:
 # Where CI is set, a change is judged by the same examples each time it is tested.
 settings.register_profile("shared", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.register_profile("thorough", deadline=None, max_examples=1000, derandomize=False)
-# Where the same laws are tested once more, in other versions of what the package needs.
+# The quick tests, of which there are many runs, and the same laws in other versions of packages.
+settings.register_profile("quick", deadline=None, max_examples=20, derandomize="CI" in os.environ)
 settings.register_profile("few", deadline=None, max_examples=5, derandomize="CI" in os.environ)
 settings.load_profile("shared")
 

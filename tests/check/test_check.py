@@ -53,6 +53,7 @@ def test_a_check_needs_two_test_tasks() -> None:
         checked(Thermometer(SPEC), tasks=1)
 
 
+@pytest.mark.nightly
 def test_the_command_writes_what_it_found(tmp_path: Path) -> None:
     out = tmp_path / "checks.json"
     exact = ["--option", "label=expected"]

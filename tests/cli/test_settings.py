@@ -43,8 +43,11 @@ def test_a_command_offers_its_own_settings_and_no_others(command: Command) -> No
         assert str(group.__doc__).partition(".")[0] in shown
 
 
-@pytest.mark.parametrize("world", ["forecast", "energy", "warehouse", "disruption", "energy:soma"])
-@pytest.mark.parametrize("command", CONFIGS)
+@every("world", ["forecast", "energy", "warehouse", "disruption", "energy:soma"])
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(one, marks=() if one == "train" else pytest.mark.nightly) for one in CONFIGS],
+)
 def test_help_shows_the_defaults_of_the_world_named(command: Command, world: str) -> None:
     kind, level = CONFIGS[command], world.partition(":")[2] or None
     config = preset_for(kind, world.partition(":")[0], level, **needed(kind))

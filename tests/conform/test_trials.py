@@ -129,6 +129,7 @@ def test_a_run_names_the_field_that_is_missing(served: dict[str, Any], tmp_path:
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
 
+@pytest.mark.nightly
 def test_a_server_of_errors_is_refused_in_seconds() -> None:
     with failing("", lambda *_: 500) as server:
         ended, seconds = typed("conform", server.url)

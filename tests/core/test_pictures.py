@@ -70,6 +70,7 @@ def drawn(axes: Axes) -> dict[str, list[float]]:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("who", ["oracle", "random", "nonsense"])
 @pytest.mark.parametrize(("name", "level"), KINDS, ids=str)
 def test_every_kind_of_level_is_drawn_whoever_plays(

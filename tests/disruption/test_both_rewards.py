@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.disruption.debates import BASELINES, make, play
@@ -14,7 +14,6 @@ shares = st.tuples(*[st.integers(0, 100)] * 3).filter(any)
 
 
 @pytest.mark.nightly
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(["disruption", "novelty", "both"]),
     st.booleans(),
@@ -74,7 +73,6 @@ def earned(world: DisruptionWorld, index: int, place: int, *claims: str) -> floa
     return last.terms["predictor"]["reasoning"]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(["disruption", "both"]),
     st.lists(

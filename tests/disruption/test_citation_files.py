@@ -5,14 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.disruption.citations import CitationGraph, build_on_disk
 
 
 @pytest.mark.nightly
-@settings(max_examples=40, deadline=None)
 @given(data=st.data(), n=st.integers(1, 12), bucket=st.integers(1, 20))
 def test_any_chunks_give_the_graph_built_in_memory(
     data: st.DataObject, n: int, bucket: int

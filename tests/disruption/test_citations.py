@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import DataError
@@ -117,7 +117,6 @@ def test_counts_are_what_counting_one_by_one_gives(
         assert tuple(int(column[focal]) for column in counts) == direct
 
 
-@settings(max_examples=60, deadline=None)
 @given(case=citation_graphs(), window=st.integers(0, 6))
 def test_values_are_those_of_the_cdindex_package(
     case: tuple[list[int], list[tuple[int, int]]], window: int

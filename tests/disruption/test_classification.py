@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.disruption.test_sources import PAPER
@@ -24,7 +24,6 @@ def scores_of(ends: list[list[dict[str, Any]]]) -> dict[str, Any]:
     return classification_scores([], ends, np.random.default_rng(0))
 
 
-@settings(max_examples=25, deadline=None)
 @given(pairs=st.lists(st.tuples(CLASS, CLASS | st.none()), min_size=1, max_size=12))
 def test_scores_are_those_of_the_confusion_matrix(pairs: list[tuple[int, int | None]]) -> None:
     ends = [

@@ -59,7 +59,7 @@ def test_challengers_say_what_a_reader_of_the_prompt_expects(names: tuple[str, .
 
 
 @pytest.mark.nightly
-@settings(deadline=None, max_examples=4)
+@settings(max_examples=4)
 @given(st.integers(0, 10**6), st.sampled_from(NOTED_LEVELS), labels, st.integers(0, 30))
 def test_a_reader_of_the_prompt_finds_the_same_probabilities(
     index: int, level: str, label: int, place: int
@@ -143,7 +143,7 @@ def chances(evidence: Evidence, label: int, argument: Argument) -> Floats:
 
 
 @pytest.mark.nightly
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(papers, labels)
 @example(draw_evidence(np.random.default_rng(413258), "private"), 0)  # only rare papers fit
 def test_statements_are_evidence_of_kind_and_paper(evidence: Evidence, label: int) -> None:
@@ -160,7 +160,7 @@ def test_statements_are_evidence_of_kind_and_paper(evidence: Evidence, label: in
     assert after(evidence, label, turned) == believed
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(papers, labels)
 def test_beliefs_average_to_the_prior_over_all_statements(evidence: Evidence, label: int) -> None:
     replies = replies_to(evidence, label)
@@ -173,7 +173,7 @@ def test_beliefs_average_to_the_prior_over_all_statements(evidence: Evidence, la
 
 
 @pytest.mark.nightly
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(papers, labels, st.permutations(range(3)), st.sampled_from(["=", ">=", "<="]))
 def test_what_no_kind_says_is_read_for_what_it_states(
     evidence: Evidence, label: int, axes: list[int], op: str

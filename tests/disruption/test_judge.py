@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.disruption.claims import Claim, Fact, Quote, Unreadable
@@ -41,7 +41,6 @@ def test_no_claim_however_extreme_silences_the_judge(value: int, op: str) -> Non
         assert min(told) > 0
 
 
-@settings(max_examples=50)
 @given(evidence=papers)
 def test_all_offered_claims_are_true(evidence: Evidence) -> None:
     assert all(claim.holds(evidence) for claim in true_claims(evidence, LITERATURE))
@@ -77,7 +76,6 @@ def test_a_quote_of_two_cues_is_the_product_of_both() -> None:
     assert LITERATURE.subjects(both) == {"aim", "use"}
 
 
-@settings(max_examples=40, deadline=None)
 @given(evidence=papers, other=papers)
 def test_claims_chosen_for_the_posterior_are_best(evidence: Evidence, other: Evidence) -> None:
     belief = posterior(evidence, "disruption")

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.disruption.debates import BASELINES, FULL, make, play
@@ -46,7 +46,6 @@ def swapped(task: Task, disruption: str, novelty: str) -> Task:
 
 
 @pytest.mark.nightly
-@settings(max_examples=60, deadline=None)
 @given(
     index=st.integers(0, 500),
     seed=st.integers(0, 99),
@@ -101,7 +100,6 @@ def test_no_prompt_holds_scores_later_counts_or_ids(
 
 
 @pytest.mark.nightly
-@settings(max_examples=60, deadline=None)
 @given(index=st.integers(0, 500), level=st.sampled_from(WARM_UPS), target=st.sampled_from(TARGETS))
 def test_the_scripted_challenger_says_only_true_things_against_the_label(
     index: int, level: str, target: str

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -113,7 +113,6 @@ def test_citations_change_no_belief_and_no_outcome() -> None:
         assert drawn[0] == drawn[1]
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_outcomes_continue_the_first_year(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ from itertools import chain, combinations, pairwise, product
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import DataError
@@ -127,7 +127,6 @@ def set_sizes(patch: pytest.MonkeyPatch, sizes: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.nightly
-@settings(max_examples=60, deadline=None)
 @given(slots=cohorts, names=st.permutations(range(4)), sizes=st.sampled_from(SIZES))
 def test_scores_are_those_of_counting_pair_by_pair(
     slots: ReferenceSlots, names: list[int], sizes: tuple[int, int, int]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import DataError
@@ -36,7 +36,6 @@ def candidates(draw: st.DrawFn) -> Candidates:
     )
 
 
-@settings(max_examples=60, deadline=None)
 @given(papers=candidates(), balance=st.sampled_from(BALANCES), seed=st.integers(0, 2**70))
 def test_a_choice_keeps_its_rules_whatever_the_order(
     papers: Candidates, balance: Any, seed: int

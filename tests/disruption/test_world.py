@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.disruption.debates import BASELINES, FULL, PAPER, make, play
@@ -126,7 +126,6 @@ def test_flip_rates_are_kept_apart_by_the_first_answer() -> None:
         assert metrics["right_final"] == float(final == right)
 
 
-@settings(max_examples=30, deadline=None)
 @given(index=st.integers(0, 200), seed=st.integers(0, 99), name=st.sampled_from(list(BASELINES)))
 @pytest.mark.parametrize("target", ["disruption", "novelty", "both"])
 def test_the_bounded_form_is_affine_in_the_total(

@@ -72,6 +72,7 @@ def test_it_keeps_every_law(run: RunFolder) -> None:
     assert "1 passed" in run(*tests)
 
 
+@pytest.mark.nightly
 def test_gymnasium_steps_it_before_its_package_is_imported(run: RunFolder) -> None:
     code = """
 import sys, gymnasium, tokengym

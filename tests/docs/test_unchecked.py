@@ -71,6 +71,7 @@ def test_tests_that_no_environment_ran_are_listed_by_reason(
     assert unchecked.not_run(reports[:1]) == sorted([*nowhere, *elsewhere])
 
 
+@pytest.mark.nightly
 def test_a_module_none_of_whose_tests_ran_is_found(
     unchecked: ModuleType, reports: tuple[Path, Path]
 ) -> None:
@@ -111,6 +112,7 @@ def test_tests_of_what_changed_begin_with_those_that_import_it() -> None:
     assert "tests/intake/test_times.py" not in found
 
 
+@pytest.mark.nightly
 def test_what_no_time_is_left_for_is_skipped_and_listed(
     unchecked: ModuleType, tmp_path: Path
 ) -> None:

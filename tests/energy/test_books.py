@@ -39,7 +39,7 @@ def replies(world: EnergyWorld, task: Task, powers: list[float]) -> tuple[Turn, 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("level", [one for one in spec("energy").levels if one != "soma"])
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(index=st.integers(0, 3), powers=POWERS)
 def test_cost_and_misses_follow_from_the_texts_and_the_replies(
     level: str, index: int, powers: list[float]
@@ -55,7 +55,6 @@ def test_cost_and_misses_follow_from_the_texts_and_the_replies(
         assert last.get("first_violation_step", -1.0) == first
 
 
-@settings(deadline=None, max_examples=30)
 @given(index=st.integers(0, 3), powers=POWERS)
 def test_what_an_early_end_leaves_counts_as_missed_in_full(index: int, powers: list[float]) -> None:
     world = world_of("small", terminate_on_violation=True)

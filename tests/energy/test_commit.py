@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.contract.planners.site import Site
@@ -68,7 +68,7 @@ def test_days_begin_alike_differ_later_and_their_chances_are_twentieths(level: s
         assert 0.0 < site.floor < site.energy + 1e-9 <= site.capacity + 2e-9
 
 
-@settings(deadline=None, max_examples=40)
+@pytest.mark.nightly
 @given(st.sampled_from(LEVELS), st.integers(0, 3), st.lists(HOURS, min_size=24, max_size=24))
 def test_both_units_running_always_keep_the_limit(
     level: str, index: int, told: list[tuple[float, float]]

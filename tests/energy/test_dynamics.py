@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.energy.drawn import plant_of
@@ -12,7 +12,6 @@ from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.step_result import TOLERANCE, State
 from tokengym.envs.registry import spec
 
-quick = settings(deadline=None, max_examples=80)
 powers = st.floats(-20.0, 20.0, allow_nan=False)
 levels = st.sampled_from([one for one in spec("energy").levels if one[:6] != "commit"])
 indices = st.integers(0, 3)
@@ -26,7 +25,6 @@ def run(plant: Plant, commanded: list[tuple[float, ...]]) -> list[State]:
     return states
 
 
-@quick
 @given(levels, indices, st.data())
 def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
     level: str, index: int, data: st.DataObject
@@ -76,7 +74,6 @@ def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
     assert abs(outcome.safety - safety) <= TOLERANCE
 
 
-@quick
 @given(indices, st.data())
 def test_a_car_charges_at_home_within_its_range_and_need(index: int, data: st.DataObject) -> None:
     grid = plant_of("household", index)
@@ -90,7 +87,6 @@ def test_a_car_charges_at_home_within_its_range_and_need(index: int, data: st.Da
         assert outcome.done[1] == 0.0
 
 
-@quick
 @given(indices, st.data())
 def test_a_house_follows_its_heat_balance(index: int, data: st.DataObject) -> None:
     grid = plant_of("household", index)
@@ -110,7 +106,6 @@ def test_a_house_follows_its_heat_balance(index: int, data: st.DataObject) -> No
 
 
 @pytest.mark.nightly
-@quick
 @given(indices, st.lists(st.floats(-5.0, 5.0), min_size=24, max_size=24))
 def test_no_house_misses_its_band_beyond_the_worst(index: int, wanted: list[float]) -> None:
     grid = plant_of("household", index)
@@ -121,7 +116,6 @@ def test_no_house_misses_its_band_beyond_the_worst(index: int, wanted: list[floa
         assert missed <= grid.required(step) + 1e-9
 
 
-@quick
 @given(levels, indices)
 def test_the_end_values_charge_at_the_worst_price(level: str, index: int) -> None:
     plant = plant_of(level, index)
@@ -133,7 +127,6 @@ def test_the_end_values_charge_at_the_worst_price(level: str, index: int) -> Non
         assert plant.closing(less) > -plant.closing(more) >= 0.0
 
 
-@quick
 @given(st.integers(0, 9))
 def test_the_reserve_returns_after_an_outage_within_reach(index: int) -> None:
     grid = plant_of("outages", index)

@@ -55,7 +55,7 @@ def mean(prices: Sequence[Price], begin: datetime, step: timedelta) -> float:
 
 
 @pytest.mark.nightly
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_every_step_has_the_mean_by_time(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.energy.drawn import plant_of, task_of, world_of
@@ -21,7 +21,6 @@ from tokengym.envs.registry import baselines, spec
 
 LEVELS = [level for level in spec("energy").levels if not level.startswith("commit")]
 CONVEX = [level for level in LEVELS if level != "household"]
-quick = settings(deadline=None, max_examples=40)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -115,7 +114,6 @@ def test_the_hold_earns_less_by_its_extra_cost(level: str) -> None:
     assert affine >= 8
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.sampled_from(LEVELS), st.integers(0, 5), st.integers(0, 2**32), st.floats(0.0, 1.0))
 def test_no_other_safe_run_is_cheaper_than_the_plan(
     level: str, index: int, seed: int, size: float
@@ -142,7 +140,6 @@ def test_dynamic_programming_and_the_linear_program_agree(level: str) -> None:
 
 
 @pytest.mark.nightly
-@quick
 @given(st.sampled_from(CONVEX), st.integers(0, 3), st.floats(0.0, 1.0), st.data())
 def test_the_value_function_solves_from_any_state(
     level: str, index: int, share: float, data: st.DataObject
@@ -156,7 +153,6 @@ def test_the_value_function_solves_from_any_state(
 
 
 @pytest.mark.nightly
-@quick
 @given(st.sampled_from(CONVEX), st.integers(0, 3), st.integers(0, 2**32))
 def test_the_credits_of_an_episode_sum_to_minus_its_regret(
     level: str, index: int, seed: int

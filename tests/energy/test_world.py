@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.energy.drawn import task_of, world_of
@@ -20,7 +20,6 @@ from tokengym.envs.registry import spec
 from tokengym.rewards.control import SAFE_RETURN
 
 LEVELS = spec("energy").levels
-quick = settings(deadline=None, max_examples=60)
 
 
 def play(world: EnergyWorld, task: Task, replies: Sequence[str]) -> list[Turn]:
@@ -42,9 +41,6 @@ def command(level: str, power: float) -> str:
 
 
 # What an episode earns
-
-
-@quick
 @given(
     st.sampled_from(LEVELS), st.integers(0, 3), st.lists(st.floats(-6, 6), min_size=1, max_size=24)
 )
@@ -73,7 +69,6 @@ def test_only_violations_score_below_the_floor(level: str, index: int, powers: l
     assert turns[-1].stop_reason is StopReason.COMPLETED
 
 
-@quick
 @given(st.integers(0, 3), st.lists(st.floats(-6, 6), max_size=12), st.integers(1, 9))
 @example(0, [], 1)
 def test_the_flat_floor_pays_violations_nothing(
@@ -89,7 +84,6 @@ def test_the_flat_floor_pays_violations_nothing(
 
 
 @pytest.mark.nightly
-@quick
 @given(st.integers(0, 3), st.lists(st.floats(-6, 6), min_size=3, max_size=12))
 def test_termination_pays_no_more_than_violating_on(index: int, powers: list[float]) -> None:
     replies = [command("small", power) for power in powers]

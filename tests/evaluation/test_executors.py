@@ -77,6 +77,7 @@ def test_shards_are_small_and_hold_every_item_once() -> None:
         assert max(map(len, ranges)) == largest
 
 
+@pytest.mark.nightly
 def test_an_error_of_the_work_is_raised_here(two: Processes) -> None:
     with pytest.raises(OptionError, match="must not be 3"):
         list(two.run(refuse, range(6)))

@@ -91,6 +91,7 @@ def test_no_answer_raises_and_what_is_noted_can_be_written(sent: Any, server: En
         assert noted["finish"].startswith("broken answer")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("sent", [b"[" * 100_000, b"\xff", b"1" * 5000, b"null", b""])
 def test_what_is_no_answer_at_all_is_a_broken_one(sent: bytes, server: Endpoint) -> None:
     server.body = lambda _: sent

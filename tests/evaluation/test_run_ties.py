@@ -7,7 +7,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -42,7 +42,6 @@ def read(rows: list[dict[str, float]]) -> RunTies:
 
 
 @pytest.mark.nightly
-@settings(max_examples=30)
 @given(st.lists(st.fixed_dictionaries(dict.fromkeys(SERIES, RATE)), min_size=1, max_size=25))
 def test_means_are_those_of_the_log(rows: list[dict[str, float]]) -> None:
     found = read(rows)

@@ -16,14 +16,11 @@ from tokengym.envs.forecasting.families.walk import brownian_reach
 GRID = (np.arange(20_000) + 0.5) / 20_000
 """Midpoints for integrals over a chance."""
 
-few = settings(max_examples=25)
-
 
 def mean_over(law: npt.ArrayLike, value: npt.ArrayLike) -> float:
     return float(np.sum(np.multiply(law, value)) / np.sum(law))
 
 
-@few
 @given(a=st.sampled_from([0.5, 1.0, 2.0]), n=st.integers(1, 30), data=st.data())
 def test_frequency_is_the_posterior_mean_of_the_rate(a: float, n: int, data: st.DataObject) -> None:
     k = data.draw(st.integers(0, n))
@@ -36,7 +33,6 @@ def test_frequency_is_the_posterior_mean_of_the_rate(a: float, n: int, data: st.
     )
 
 
-@few
 @given(counts=st.lists(st.integers(0, 9), min_size=3, max_size=3), prior=st.sampled_from([1, 2]))
 def test_voter_integrates_over_the_simplex(counts: list[int], prior: int) -> None:
     side = (np.arange(400) + 0.5) / 400
@@ -51,7 +47,6 @@ def test_voter_integrates_over_the_simplex(counts: list[int], prior: int) -> Non
     assert FAMILIES["voter"].predictive(shown) == pytest.approx(expected, abs=3e-3)
 
 
-@few
 @given(rise=st.integers(1, 20), time=st.integers(1, 200), drift=st.sampled_from([-0.6, 0.0, 0.6]))
 def test_brownian_reach_is_a_chance_that_grows_with_time(
     rise: int, time: int, drift: float
@@ -80,7 +75,6 @@ def test_the_urn_integrates_over_a_chains_two_rows(
     )
 
 
-@few
 @given(
     split=st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30)),
     cells=st.integers(1, 3),

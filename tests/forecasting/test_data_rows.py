@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.every import every
@@ -148,7 +148,6 @@ def test_a_file_without_a_usable_row_is_refused(content: str, tmp_path: Path) ->
 
 
 @given(content=st.binary(max_size=200))
-@settings(max_examples=60)
 def test_no_file_whatever_raises_anything_but_a_data_error(
     content: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

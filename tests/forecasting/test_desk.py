@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.contract.planners.desk import DeskReader
@@ -50,7 +50,6 @@ def test_the_optimum_is_what_a_search_over_all_worlds_finds(level: str, index: i
 
 
 @levels
-@settings(max_examples=60)
 @given(
     index=st.integers(0, 50),
     said=st.lists(st.tuples(st.sampled_from(REPLIES), st.booleans()), max_size=12),

@@ -21,7 +21,6 @@ from tokengym.envs.forecasting.question import questions
 
 ASKED = [(level, name) for level, row in LEVELS.items() for name in row.families]
 asked = pytest.mark.parametrize(("level", "name"), ASKED)
-few = settings(max_examples=20)
 seeds = st.integers(0, 2**32)
 
 
@@ -33,7 +32,6 @@ def shown_by(level: str, name: str, seed: int) -> Shown:
 
 
 @asked
-@few
 @given(seed=seeds)
 def test_every_forecast_is_a_distribution_over_the_outcomes(
     level: str, name: str, seed: int
@@ -66,7 +64,6 @@ def test_hidden_chances_average_to_the_predictive_one(level: str, name: str, see
 
 
 @asked
-@few
 @given(seed=seeds)
 def test_the_shares_of_the_replays_tend_to_the_posterior(level: str, name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -79,7 +76,6 @@ def test_the_shares_of_the_replays_tend_to_the_posterior(level: str, name: str, 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
 @asked
-@few
 @given(seed=seeds)
 def test_questions_are_short_ascii_and_a_function_of_the_instance(
     level: str, name: str, prompt: str, seed: int
@@ -96,7 +92,6 @@ def test_questions_are_short_ascii_and_a_function_of_the_instance(
     assert all(len(question.text) <= (240 if level == "twins" else 120) for question in said[1:])
 
 
-@few
 @given(seed=seeds, name=st.sampled_from(LEVELS["hard"].families))
 def test_the_negated_twin_has_the_complementary_odds(seed: int, name: str) -> None:
     instance = to_plain_json(draw(np.random.default_rng(seed), (name,), LEVELS["hard"]))
@@ -108,7 +103,6 @@ def test_the_negated_twin_has_the_complementary_odds(seed: int, name: str) -> No
         assert twin.text == question.text
 
 
-@few
 @given(seed=seeds, name=st.sampled_from(LEVELS["update"].families))
 def test_the_first_turn_says_nothing_of_the_news(seed: int, name: str) -> None:
     instance = to_plain_json(draw(np.random.default_rng(seed), (name,), LEVELS["update"]))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forecasting.questions_file import reasons, tasks_by_key, world_of, write_json
@@ -147,7 +147,6 @@ def test_more_rounds_give_more_questions_to_train_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-@settings(max_examples=25)
 @given(data=st.data())
 def test_rounds_are_split_by_series_or_cutoff(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

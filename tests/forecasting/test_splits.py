@@ -1,7 +1,7 @@
 """Laws of the splits of questions: twins, whose answers follow from each other, share one."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.core.seeding import SPLITS
@@ -13,7 +13,6 @@ without_archive = pytest.mark.parametrize("level", [k for k, v in LEVELS.items()
 
 
 @without_archive
-@settings(max_examples=30)
 @given(index=st.integers(0, 10_000), split=st.sampled_from(SPLITS))
 def test_twins_lie_in_one_split(level: str, index: int, split: str) -> None:
     world = make_world("forecast", level)

@@ -47,7 +47,7 @@ rows_of_text = st.lists(
 
 
 @pytest.mark.parametrize("name", WRITERS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=rows_of_text)
 def test_what_is_read_is_what_was_written_in_its_order(
     tmp_path: Path, name: str, rows: Rows

@@ -24,11 +24,11 @@ def test_iso_times_keep_their_offset_or_have_none() -> None:
     assert shifted.tzinfo == timezone(timedelta(hours=2))
 
 
-@pytest.mark.parametrize(
-    "form", ["%Y%m%d", "%Y%m%d%H%M", "%Y%m%d%H%M%S", "%Y%m%dT%H%M%S", "%Y%m%d %H%M"]
+@given(
+    st.sampled_from(["%Y%m%d", "%Y%m%d%H%M", "%Y%m%d%H%M%S", "%Y%m%dT%H%M%S", "%Y%m%d %H%M"]),
+    st.sampled_from(["", "Z", "+0200", "-05:30"]),
+    st.datetimes(datetime(1900, 1, 1), datetime(2199, 12, 31)),
 )
-@pytest.mark.parametrize("offset", ["", "Z", "+0200", "-05:30"])
-@given(when=st.datetimes(datetime(1900, 1, 1), datetime(2199, 12, 31)))
 def test_compact_times_are_read_as_text_and_as_numbers(
     form: str, offset: str, when: datetime
 ) -> None:

@@ -140,6 +140,7 @@ def replies(completion: list[int], own: list[int]) -> list[list[int]]:
     return found
 
 
+@pytest.mark.nightly
 def test_the_log_probabilities_are_those_of_the_model(tmp_path: Path, tokenizer: Any) -> None:
     rollouts = Rollouts("energy", codec=CODEC, prompt="terse", token_budget=700)
     trainer = trainer_of(

@@ -11,6 +11,7 @@ from tokengym.agents.training.config import Algorithm
 from tokengym.rewards.estimators import ESTIMATORS
 
 
+@pytest.mark.nightly
 def test_registered_estimators_agree_with_independent_ones() -> None:
     table = first_table(0, False, 1.0, False)
     batch = ProbeBatch(batch_of(0), table, table.logprob_K)

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.rewards.calibration import (
@@ -42,7 +42,6 @@ def test_the_corp_terms_are_exact_and_never_negative(pairs: Pairs) -> None:
 
 
 @given(st.lists(st.tuples(chance, outcome), min_size=1, max_size=7))
-@settings(max_examples=50)
 def test_no_monotone_recalibration_beats_corp(pairs: Pairs) -> None:
     forecasts, outcomes = split(pairs)
     terms = corp(forecasts, outcomes)
@@ -77,7 +76,6 @@ def test_a_reliability_diagram_keeps_counts_and_means(pairs: Pairs, bins: int) -
 
 
 @given(pairs, st.integers(1, 20))
-@settings(max_examples=20, deadline=None)
 def test_the_expected_error_is_the_diagrams_mean_gap(pairs: Pairs, bins: int) -> None:
     forecasts, outcomes = split(pairs)
     diagram = reliability(forecasts, outcomes, bins)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
@@ -10,7 +10,6 @@ from tokengym.rewards.estimates import Estimate, share_estimate
 from tokengym.rewards.ties import TieCounts, tie_counts
 
 
-@settings(max_examples=20)
 @given(st.integers(0, 10_000))
 def test_an_interval_holds_its_statistic_and_follows_its_seed(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -350,6 +350,7 @@ RESPONSE = {
 """A schema for `call:name(arguments)` before the end, with an expression that backtracks."""
 
 
+@pytest.mark.nightly
 def test_a_response_schema_parses_what_it_can_in_time(tmp_path: Path) -> None:
     made = tokenizer_saying([], DECLARED + LOOP.replace("CALL", UNREAD))
     made.response_schema = RESPONSE

@@ -47,6 +47,8 @@ RENDERING = (
     *fitting("Nemotron3", "nemotron3 nemotron3_low_thinking nemotron3_ultra_medium_thinking"),
     *fitting("Harmony", "gpt_oss_no_sysprompt gpt_oss_high_reasoning"),
 )
+QUICK = fitting("bpe", "role_colon qwen3_instruct qwen3")
+"""What the quick tests look at; other tokenizers take seconds to load."""
 TRICKY = (
     *(
         "<|im_end|>",
@@ -74,7 +76,9 @@ def codec(request: pytest.FixtureRequest, tokenizer_named: Callable[[str], str])
 
 
 def each(pairs: tuple[tuple[str, str], ...]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("codec", pairs, indirect=True, ids="-".join)
+    night = [() if pair in QUICK else pytest.mark.nightly for pair in pairs]
+    cases = [pytest.param(pair, marks=late) for pair, late in zip(pairs, night, strict=True)]
+    return pytest.mark.parametrize("codec", cases, indirect=True, ids="-".join)
 
 
 @pytest.mark.nightly

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tinker_cookbook.completers import TokenCompleter
 from tinker_cookbook.rl.rollout_limits import RolloutLimits
@@ -218,7 +218,6 @@ def test_no_interleaving_deadlocks() -> None:
     delays = st.lists(st.sampled_from((0.0, 0.001, 0.003)), min_size=6, max_size=6)
     ends = st.sampled_from(("reply", "fail", "cancel"))
 
-    @settings(max_examples=25, deadline=None)
     @given(delays, st.integers(0, 2), st.integers(1, 2), ends)
     def law(waits: list[float], who: int, call: int, end: str) -> None:
         def before(place: int) -> Callable[[int], Any]:

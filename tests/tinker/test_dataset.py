@@ -9,7 +9,7 @@ from typing import Any
 
 import chz
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forecasting.questions_file import plain, write_lines
@@ -40,7 +40,6 @@ def test_batches_hold_the_tasks_in_order() -> None:
     tasks = [world.task("train", index) for index in range(11)]
     group = TaskGroupBuilder(tasks[0], "byte", 2)
 
-    @settings(max_examples=30)
     @given(st.integers(1, 12), st.integers(1, 11))
     def law(groups_per_batch: int, count: int) -> None:
         dataset = TaskDataset(tasks[:count], groups_per_batch, group)
@@ -162,7 +161,6 @@ def test_a_wrong_name_fails_before_training(fields: dict[str, Any], error: type[
         build(**fields)
 
 
-@settings(max_examples=50)
 @given(st.integers(1, 60), st.integers(0, 9), st.integers(0, 5))
 def test_every_epoch_has_every_example_once(count: int, seed: int, epoch: int) -> None:
     places = range(epoch * count, (epoch + 1) * count)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tinker
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
 from tinker_cookbook.renderers import Message as RenderedMessage
@@ -121,7 +121,6 @@ def test_sampled_tokens_stay_as_sampled_and_make_one_datum(codec: Codec, talk: T
     ended = tokens.map(lambda sampled: [*sampled, *canonical])
     answers = st.text(max_size=10) | st.sampled_from(("<|im_end|>", "\n\nUser:", "", "yes\n\n"))
 
-    @settings(max_examples=25)
     @given(st.lists(tokens | ended, min_size=4, max_size=6), answers)
     def law(actions: list[list[int]], text: str) -> None:
         world, task = talk(text, "Go on.")

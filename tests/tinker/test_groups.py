@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import tinker
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
 from tinker_cookbook.rl.data_processing import (
@@ -167,7 +167,6 @@ def test_the_log_holds_the_pooled_statistics(builder: TaskGroupBuilder) -> None:
         )
     )
 
-    @settings(max_examples=60)
     @given(equal_sizes)
     def law(groups: list[list[float]]) -> None:
         metrics = logged(builder, groups, len(groups[0]))
@@ -180,7 +179,6 @@ def test_the_log_holds_the_pooled_statistics(builder: TaskGroupBuilder) -> None:
 
 @pytest.mark.nightly
 def test_lost_members_leave_all_but_the_pair_rate_exact(builder: TaskGroupBuilder) -> None:
-    @settings(max_examples=60)
     @given(st.lists(st.lists(values, min_size=1, max_size=6), min_size=1, max_size=5))
     def law(groups: list[list[float]]) -> None:
         metrics = logged(builder, groups, 6)

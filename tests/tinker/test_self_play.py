@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import tinker
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
 from tinker_cookbook.rl.data_processing import assemble_training_data, compute_advantages
@@ -136,7 +136,6 @@ def test_no_role_gains_by_what_another_earns(
 
 
 @pytest.mark.nightly
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(outcome, outcome), min_size=1, max_size=5))
 def test_each_role_is_centred_alone(
     outcomes: list[tuple[tuple[float, bool, bool], tuple[float, bool, bool]]],

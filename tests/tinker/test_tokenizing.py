@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tinker_cookbook.tokenizer_utils import get_tokenizer, is_tokenizer_registered
 from transformers import AutoTokenizer
@@ -40,7 +40,6 @@ def test_the_tokens_are_the_tokenizers_own(own: str, tokenizer_named: Callable[[
     plain = plain_tokenizer(tokenizer)
     assert isinstance(plain, FastTokenizer)
 
-    @settings(max_examples=60)
     @given(texts)
     def law(text: str) -> None:
         tokens = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
@@ -51,7 +50,6 @@ def test_the_tokens_are_the_tokenizers_own(own: str, tokenizer_named: Callable[[
 
 
 def test_text_survives_and_no_token_is_special(kind: str, plain: PlainTokenizer) -> None:
-    @settings(max_examples=50)
     @given(texts)
     @example("\uf900")
     def law(text: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tinker_cookbook.renderers import Message as ChatMessage
 from tinker_cookbook.renderers import ToolCall
 
-from tests.tinker.test_codec_laws import APPENDING, RENDERING, fast, replies, texts
+from tests.tinker.test_codec_laws import APPENDING, RENDERING, each, fast, replies, texts
 from tokengym.agents.tinker.chat_template import ReplyTemplate, rendered, user
 from tokengym.agents.tinker.codec import RendererCodec, codec_named
 from tokengym.agents.tinker.env import TinkerEnv
@@ -45,10 +45,6 @@ def codec(request: pytest.FixtureRequest, tokenizer_named: Callable[[str], str])
     assert told.with_tools(()) is made
     assert codec_named(told.name) is told
     return told
-
-
-def each(pairs: tuple[tuple[str, str], ...]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("codec", pairs, indirect=True, ids="-".join)
 
 
 def message_of(codec: RendererCodec, *called: Call) -> ChatMessage:

@@ -75,6 +75,7 @@ def test_a_run_does_not_resume_on_other_answers(run: RunFolder, split: str) -> N
         run_job(replace(run.config, steps=3), run.folder)
 
 
+@pytest.mark.nightly
 def test_runs_that_other_answers_paid_are_not_compared(run: RunFolder, tmp_path: Path) -> None:
     other = copytree(run.folder, tmp_path / "other")
     words = ["compare", str(run.folder), str(other)]

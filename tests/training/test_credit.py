@@ -64,7 +64,6 @@ def test_dead_groups_and_untaken_turns_get_nothing(
 
 
 @pytest.mark.nightly
-@settings(max_examples=30)
 @given(batches)
 def test_estimators_are_those_of_the_library_on_whole_returns(
     drawn: list[TrajectoryGroup],

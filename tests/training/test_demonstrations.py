@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.jobs import write_rollouts
@@ -39,7 +39,6 @@ def rng() -> np.random.Generator:
 
 
 @pytest.mark.nightly
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 400), st.sampled_from(("disruption", "novelty", "both")))
 def test_a_labelled_debate_says_the_gold_label_and_nothing_false(index: int, target: str) -> None:
     world = make_world("disruption", target=target)

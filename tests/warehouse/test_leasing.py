@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of, world_of
@@ -59,7 +59,6 @@ def test_rules_of_thumb() -> None:
     assert kind.signs(1) == 1.0
 
 
-@settings(max_examples=30)
 @given(st.lists(st.integers(0, 60), min_size=8, max_size=8))
 def test_no_quotes_lose_regret_or_lease_what_is_taken(prices: list[int]) -> None:
     world = world_of("lease")

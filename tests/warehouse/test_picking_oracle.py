@@ -5,7 +5,7 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.warehouse.books import LAYOUT, SLOTS, books, sites
@@ -54,7 +54,6 @@ def carry_out(state: PickingState, command: Command) -> None:
         assert not isinstance(state.trip(*command), str)
 
 
-@settings(max_examples=60)
 @given(sites(), books(), st.booleans())
 def test_no_plan_beats_the_oracle(site: PickingSite, orders: list[Order], scarce: bool) -> None:
     stock = dict.fromkeys(SLOTS, 2) if scarce else None
@@ -63,7 +62,6 @@ def test_no_plan_beats_the_oracle(site: PickingSite, orders: list[Order], scarce
     assert math.isclose(plan.value, exhaust(state), abs_tol=1e-9)
 
 
-@settings(max_examples=60)
 @given(sites(), books(release=0), st.integers(1, 3))
 def test_no_plan_of_so_few_trips_beats_the_oracle_s(
     site: PickingSite, orders: list[Order], most: int
@@ -73,7 +71,6 @@ def test_no_plan_of_so_few_trips_beats_the_oracle_s(
     assert math.isclose(plan.value, exhaust(PickingState(site, orders), most))
 
 
-@settings(max_examples=40)
 @given(sites(), books(release=0), st.integers(0, 12))
 def test_no_plan_beats_the_oracle_after_a_false_start(
     site: PickingSite, orders: list[Order], lost: int
@@ -86,7 +83,6 @@ def test_no_plan_beats_the_oracle_after_a_false_start(
     assert math.isclose(state.objective, best, abs_tol=1e-9)
 
 
-@settings(max_examples=40)
 @given(sites(), books(most=6, release=30))
 def test_the_oracle_s_replies_earn_its_value(site: PickingSite, orders: list[Order]) -> None:
     plan = best_plan(site, orders)

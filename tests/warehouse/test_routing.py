@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.warehouse.games.picking.routing import (
@@ -26,7 +26,6 @@ def length(walks: Walks, route: tuple[str, ...]) -> int:
     return sum(walks.steps[p][q] for p, q in itertools.pairwise(places))
 
 
-@settings(max_examples=40)
 @given(stops)
 def test_an_exact_tour_is_as_short_as_the_best_permutation(chosen: list[str]) -> None:
     floor = walks(LAYOUT)
@@ -34,7 +33,6 @@ def test_an_exact_tour_is_as_short_as_the_best_permutation(chosen: list[str]) ->
     assert length(floor, shortest_tour(floor, chosen)) == best
 
 
-@settings(max_examples=30)
 @given(st.integers(1, 5), st.integers(1, 6), st.integers(0, 10**6))
 def test_many_tours_at_once_are_exact_on_any_distances(size: int, trips: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

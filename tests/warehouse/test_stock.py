@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of, world_of
@@ -23,7 +23,6 @@ def stock_session(world: WarehouseWorld) -> StockSession:
     return world.session
 
 
-@settings(max_examples=20)
 @given(st.lists(st.lists(st.integers(0, 40), min_size=3, max_size=3), max_size=12))
 def test_no_orders_whatever_earn_more_than_one_or_lose_regret(orders: list[list[int]]) -> None:
     world = world_of("stock")
