@@ -16,9 +16,6 @@ _ONE_REPLY = 0.9
 _LOSSES = ("train/nll", "dpo/loss")
 """Metrics of which each step without rollouts logs one."""
 
-"""Before the metrics of the worlds that one run mixes."""
-
-
 _SHOWN_CHARACTERS = 60
 """Of the commonest reply."""
 
