@@ -166,19 +166,15 @@ def resume(
     steps: Annotated[
         int | None, typer.Option(min=1, help="optimizer steps in all (default: the run's)")
     ] = None,
-    max_total_tokens: Annotated[
-        int | None, typer.Option(min=1, help="tokens in all (default: the run's)")
-    ] = None,
     yes: Yes = False,
 ) -> None:
     """Continue a run after the last state it saved."""
     require_extra("tinker", "training")
     opened = RunFolder.open(run)
-    said = {"steps": steps, "max_total_tokens": max_total_tokens}
-    changes: Any = {name: value for name, value in said.items() if value is not None}
-    if not changes and _told_finished(opened):
+    if steps is None and _told_finished(opened):
         return
-    _end(train_run(replace(opened.config, **changes), opened, ask=not yes))
+    config = opened.config if steps is None else replace(opened.config, steps=steps)
+    _end(train_run(config, opened, ask=not yes))
 
 
 def _told_finished(run: RunFolder) -> bool:
@@ -188,9 +184,8 @@ def _told_finished(run: RunFolder) -> bool:
     outcome, report = run.outcome, run.folder / REPORT
     if outcome is None or not report.is_file():
         return False
-    ending = f" ({outcome.ending})" if outcome.ending else ""
     typer.echo(
-        f"{run.folder} is finished: {run.steps_done} of {run.config.steps} steps{ending}; --steps "
+        f"{run.folder} is finished: {run.steps_done} of {run.config.steps} steps; --steps "
         f"with a larger number trains on; report: {report}"
     )
     _end(outcome)

@@ -9,7 +9,6 @@ from tokengym.agents.evaluation.held_out import HeldOutEvaluation
 from tokengym.agents.evaluation.plan import AFTER, BEFORE, WARM
 from tokengym.agents.execution.run_async import run_async
 from tokengym.agents.rollouts.same_answers import require_same_answers
-from tokengym.agents.training.budget import TokenBudget
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.environment import describe_environment
 from tokengym.agents.training.folder.run import RunFolder
@@ -89,16 +88,15 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
     blind = None
     if len(job.trained) == 1:
         blind = evaluation.worlds[0].scale.ends.blind
-    held_out = sum(len(world.tasks) for world in evaluation.worlds)
-    budget = TokenBudget.of_run(job.config, run, held_out)
     if job.learning.warm_start:
-        session = await _warm_start(session, run, progress, budget, evaluation)
-        start, budget = session.start(state=False), TokenBudget.of_run(job.config, run, held_out)
-    collapse = await train_job(session, run, progress, budget, blind)
+        session = await _warm_start(session, run, progress, evaluation)
+        start = session.start(state=False)
+    collapse = await train_job(session, run, progress, blind)
     paths = dict.fromkeys(job.trained, run.weights.sampler or start)
+    held_out = sum(len(world.tasks) for world in evaluation.worlds)
     progress.say(f"evaluating the trained policy on {held_out:,} held-out Tasks")
     await guard(evaluation.play(AFTER, paths))
-    outcome = RunSummary(collapse, paths, budget.ending(job.config.steps))
+    outcome = RunSummary(collapse, paths)
     run.write_outcome(outcome)
     progress.say(f"{(time.monotonic() - began) / 60.0:.1f} minutes in all")
     return outcome
@@ -127,13 +125,12 @@ async def _warm_start(
     session: TrainingSession,
     run: RunFolder,
     progress: Progress,
-    budget: TokenBudget,
     evaluation: HeldOutEvaluation,
 ) -> TrainingSession:
     """Fit demonstrations, and evaluate; returns the session that continues from there."""
     job, supervised = session.job, run.warm_start
     if supervised.final_step < job.learning.warm_start:
-        await train_job(replace(session, job=job.warm_start()), supervised, progress, budget)
+        await train_job(replace(session, job=job.warm_start()), supervised, progress)
     session = replace(session, weights=supervised.weights)
     paths = dict.fromkeys(job.trained, supervised.weights.sampler)
     warm = await session.connection.guard(evaluation.play(WARM, paths))

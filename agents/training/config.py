@@ -134,11 +134,6 @@ class ScheduleSettings(Settings):
         None, "change of the rate; linear on existing data, else constant, if not given"
     )
     lr_warmup: int = option(0, "steps over which the rate rises linearly at first", least=0)
-    max_total_tokens: int | None = option(
-        None,
-        "token budget of the run: read, sampled and trained on, evaluations included",
-        least=1,
-    )
     substeps: int = option(1, "optimizer steps that share the data of a step", least=1)
     save_every: int = option(
         10, "steps between checkpoints that are kept; others only resume the run", least=1
@@ -359,11 +354,6 @@ class JobConfig(
         super().__post_init__()
         world_spec = spec(self.world)
         world_spec.require_level(self.level)
-        if self.max_total_tokens is not None and not self.tasks_before:
-            raise OptionError(
-                "--max-total-tokens is kept by what the evaluation before training costs, and does "
-                "not go with --evaluate-before 0"
-            )
         self._check_roles(world_spec.id, world_spec.roles)
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from tinker_cookbook.utils.git_rev import recipe_user_metadata
 from tinker_cookbook.utils.lr_scheduling import LRSchedule, compute_schedule_lr_multiplier
 from tinker_cookbook.utils.misc_utils import split_list
 
-from tokengym.agents.training.budget import TOKENS, TokenBudget
 from tokengym.agents.training.folder.monitor import named
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.policy_trainer import PolicyTrainer, service_session
@@ -128,7 +127,6 @@ async def train(
     seed: int = 0,
     schedule: LRSchedule = "constant",
     warmup: int = 0,
-    budget: TokenBudget | None = None,
 ) -> None:
     """Train a policy on the batches of a source, as `tinker_cookbook.rl.train.main` would.
 
@@ -152,7 +150,6 @@ async def train(
         schedule: how the learning rate changes over the steps.
         warmup: first steps, over which it rises to what the schedule has. Adam's very first updates
             move every weight by the whole learning rate, however small the signal.
-        budget: pays for the steps, of which there are fewer if it does not last.
     """
     run = Path(config.log_path).name
     log = ml_log.setup_logging(
@@ -169,9 +166,9 @@ async def train(
         steps = range(learner.start, min(len(source), config.max_steps or len(source)))
         logger.info("%s: steps %d to %d", run, steps.start, steps.stop)
         reference = await _reference(service, config)
-        paid = budget or TokenBudget()
-        loop = _Loop(config, schedule, warmup, source, learner, reference, log, paid)
-        await learner.finish(await loop.run(steps))
+        loop = _Loop(config, schedule, warmup, source, learner, reference, log)
+        await loop.run(steps)
+        await learner.finish(max(steps.start, steps.stop))
     log.close()
 
 
@@ -186,25 +183,19 @@ class _Loop:
     learner: PolicyTrainer
     reference: tinker.SamplingClient | None
     log: ml_log.Logger
-    budget: TokenBudget
 
-    async def run(self, steps: range) -> int:
-        """Run steps; returns how many of the run are done, all unless the budget did not last."""
+    async def run(self, steps: range) -> None:
+        """Run steps."""
         ahead = self.config.async_config is not None or not self.source.on_policy
         sampler = await self._sampler()
         following: asyncio.Task[StepBatch] | None = None
         try:
             for step in steps:
-                if not self.budget.lasts:
-                    self.budget.ended_after = step
-                    return step
                 with trace.trace_iteration(step=step) as window:
                     lag = int(following is not None and self.source.on_policy)
                     batch = await (following or self.source.batch(step, sampler))
                     following = None
-                    tokens = self._tokens(batch)
-                    self.budget.pay(tokens)
-                    if ahead and step + 1 in steps and self.budget.lasts:
+                    if ahead and step + 1 in steps:
                         following = asyncio.create_task(self.source.batch(step + 1, sampler))
                     rate = self._learning_rate(step, steps.stop)
                     update = await self._submit(list(batch.data), rate)
@@ -215,7 +206,7 @@ class _Loop:
                     "progress/batch": step,
                     "progress/done_frac": (step + 1) / steps.stop,
                     "optim/lr": rate,
-                    TOKENS: tokens,
+                    "tokens/total": self._tokens(batch),
                     **({"sampler/lag": lag} if self.source.on_policy else {}),
                     **window.get_timing_metrics(),
                 }
@@ -223,7 +214,6 @@ class _Loop:
                 self.log.log_metrics(metrics | named(metrics), step=step)
                 # Not before: a kill between the two would lose the metrics of a step that is done.
                 await self.learner.save(step + 1)
-            return max(steps.start, steps.stop)
         finally:
             if following is not None:
                 following.cancel()

@@ -17,7 +17,6 @@ from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.examples import ExampleOrder, demonstrations, preference_pairs
 from tokengym.agents.training.batches.mixture import WorldMixture
 from tokengym.agents.training.batches.sampling import SeededRollouts
-from tokengym.agents.training.budget import TokenBudget
 from tokengym.agents.training.config import PreferenceSettings, RolloutSettings
 from tokengym.agents.training.connection import environment_variable
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
@@ -34,18 +33,14 @@ async def train_job(
     session: TrainingSession,
     run: RunFolder,
     progress: Progress,
-    budget: TokenBudget,
     blind: float | None = None,
 ) -> Collapse | None:
     """Train a job into its run folder, from where the folder's checkpoints end.
-
-    It ends before its last step if the budget does not last.
 
     Args:
         session: the job.
         run: its folder.
         progress: where to show how it goes.
-        budget: of the run.
         blind: what the best policy that ignores the Task earns on average; `None` where training
             Tasks are of other kinds than those it was measured on.
 
@@ -62,7 +57,7 @@ async def train_job(
     config = _cookbook_config(session, run.folder)
     source = await _source(session, config, run, rollouts)
     schedule, warmup = job.config.schedule, job.config.lr_warmup
-    work = train(config, source, run, job.config.seed, schedule, warmup, budget)
+    work = train(config, source, run, job.config.seed, schedule, warmup)
     # The cookbook looks for a repository around itself, and would write the changes in it to the
     # run folder: an environment may lie within somebody's own project.
     package = Path(tinker_cookbook.__file__).resolve().parent

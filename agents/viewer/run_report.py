@@ -186,8 +186,7 @@ def run_report(run: RunFolder) -> Report:
         ties = run_ties(run)
         facts[0] = replace(facts[0], rows=[*facts[0].rows, ("groups", ties.summary)])
         parts.append(ties.table())
-    ends = [("ended", outcome.ending)] if outcome.ending else []
-    facts[0] = replace(facts[0], rows=[*facts[0].rows, *ends, *_summary(config, steps)])
+    facts[0] = replace(facts[0], rows=[*facts[0].rows, *_summary(config, steps)])
     lost = outcome.collapse
     warning = lost and (
         f"Collapsed at step {lost.since}: {lost.reason}. The last good checkpoint is kept. "

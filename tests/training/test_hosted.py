@@ -20,57 +20,11 @@ from tokengym.agents.training.connection import ServiceRefusedError
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
-from tokengym.agents.viewer.run_report import run_report
 from tokengym.envs import Episode
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SMALL = preset("forecast", steps=3, groups_per_batch=2, group_size=2, evaluation_tasks=4)
-
-
-def tokens_on_record(folder: Path) -> int:
-    """Count what was read and sampled once more, and what was trained on, from the rollouts."""
-    tokens = 0
-    for record in RunFolder(folder).rollouts.read():
-        (turn,) = record.own_turns
-        assert turn.prompt_tokens is not None
-        tokens += turn.prompt_tokens + len(turn.tokens)
-        if record.origin.kind == "train":
-            tokens += turn.prompt_tokens + len(turn.tokens) - 1  # the last one is only a target
-    return tokens
-
-
-@pytest.mark.nightly
-def test_a_run_keeps_its_token_budget_and_can_resume(
-    tmp_path: Path, served: dict[str, Any]
-) -> None:
-    # Two evaluations take 8 rollouts each of about 80 tokens, a step with its training as many.
-    most = 2400
-    settings = replace(SMALL, **served, max_total_tokens=most)
-    outcome, _ = run_job(settings, tmp_path)
-    done = len(metrics(tmp_path))
-    assert 1 <= done < settings.steps
-    assert f"Ended after {done} of 3 steps" in outcome.ending
-    assert outcome.ending in run_report(RunFolder(tmp_path)).lines
-    assert outcome.ending in (tmp_path / "report.html").read_text()
-    used = tokens_on_record(tmp_path)
-    step = max(row["tokens/total"] for row in metrics(tmp_path))
-    assert used <= most < used + 1.2 * step
-    run = RunFolder(tmp_path)
-    assert [row["name"] for row in run.checkpoints()][-1] == "final"
-    assert run.saved_steps[-1] == done
-    more, _ = run_job(replace(settings, max_total_tokens=10**6), tmp_path)
-    assert more.ending == ""
-    assert len(metrics(tmp_path)) == settings.steps
-
-
-@pytest.mark.nightly
-def test_a_budget_of_one_evaluation_trains_nothing(tmp_path: Path, served: dict[str, Any]) -> None:
-    outcome, _ = run_job(replace(SMALL, **served, max_total_tokens=1), tmp_path)
-    assert outcome.ending.startswith("Ended after 0 of 3 steps")
-    (found,) = read_trained(RunFolder(tmp_path)).values()
-    assert found.after.paid_T == found.before.paid_T
-    assert (tmp_path / "report.html").exists()
 
 
 @pytest.mark.nightly

@@ -93,5 +93,3 @@ def test_tasks_before_training_are_some_of_the_held_out_ones() -> None:
     for evaluate_before in (1, 9):
         with pytest.raises(OptionError, match=r"0, or from 2 to --evaluation-tasks 8, got \d$"):
             preset("forecast", evaluation_tasks=8, evaluate_before=evaluate_before)
-    with pytest.raises(OptionError, match="does not go with --evaluate-before 0"):
-        preset("forecast", evaluate_before=0, max_total_tokens=10**6)

@@ -41,12 +41,10 @@ class RunSummary:
             last good checkpoint, or the start if there was none yet.
         sampler_paths: by name of what is trained, the `tinker://` path of the weights evaluated
             after training; `None` for the base model.
-        ending: why it ended before its last step; empty if it did not, or collapsed.
     """
 
     collapse: Collapse | None
     sampler_paths: Mapping[str, str | None]
-    ending: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
