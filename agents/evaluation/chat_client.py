@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from time import monotonic, time
+from time import time
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -46,7 +46,6 @@ class EndpointSettings(Settings):
         retries: tries after the first, of what a later try may change.
         max_failures: most failed rollouts of a policy in a world; `None` for a tenth of them, but
             at least 20.
-        rate: most requests a minute to each address; no limit if `None`.
     """
 
     concurrency: int = option(16, "requests to an endpoint at once", least=1)
@@ -57,9 +56,6 @@ class EndpointSettings(Settings):
         "failed rollouts of a policy in a world that are tolerated; a tenth, but at least 20, if "
         "not given",
         least=0,
-    )
-    rate: float | None = option(
-        None, "requests per minute to each address of an endpoint, at most", above=0
     )
 
 
@@ -102,20 +98,17 @@ class ChatClient:
     """A client of one endpoint; use it as an asynchronous context.
 
     Args:
-        url: of the API, or of several that serve the same model, with commas between; `None` for
-            the one in `OPENAI_BASE_URL`, or OpenAI's own.
+        url: of the API; `None` for the one in `OPENAI_BASE_URL`, or OpenAI's own.
         settings: how it is asked.
 
     Attributes:
-        urls: of the API.
+        url: of the API.
         settings: how it is asked.
     """
 
     def __init__(self, url: str | None, settings: EndpointSettings) -> None:
-        known = url or os.environ.get(URL_VARIABLE) or OPENAI_URL
-        self.urls = [one.rstrip("/") for one in known.split(",")]
+        self.url = (url or os.environ.get(URL_VARIABLE) or OPENAI_URL).rstrip("/")
         self.settings = settings
-        self._free_at = dict.fromkeys(self.urls, 0.0)
         self._session: ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -128,7 +121,7 @@ class ChatClient:
             timeout=aiohttp.ClientTimeout(total=self.settings.timeout),
             connector=aiohttp.TCPConnector(limit=0),
         )
-        self._proxies = {url: _proxy(url) for url in self.urls}
+        self._proxy = _proxy(self.url)
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -166,9 +159,8 @@ class ChatClient:
         import aiohttp
 
         assert self._session is not None
-        url = self.urls[0]
         try:
-            async with self._session.get(f"{url}/models", proxy=self._proxies[url]) as response:
+            async with self._session.get(f"{self.url}/models", proxy=self._proxy) as response:
                 listed = json.loads(await response.read())["data"]
                 return [str(model["id"]) for model in listed]
         except (aiohttp.ClientError, TimeoutError, *_UNREADABLE):
@@ -183,10 +175,9 @@ class ChatClient:
         import aiohttp
 
         assert self._session is not None
-        url = await self._next_url()
         try:
             async with self._session.post(
-                f"{url}/chat/completions", json=body, proxy=self._proxies[url]
+                f"{self.url}/chat/completions", json=body, proxy=self._proxy
             ) as response:
                 content = await response.read()
         except TimeoutError:
@@ -202,15 +193,6 @@ class ChatClient:
         except _UNREADABLE:
             shown = repr(content[:200].decode("utf-8", "replace"))
             raise RequestError("broken answer", shown, response.status) from None
-
-    async def _next_url(self) -> str:
-        """Return the address that was asked longest ago, as soon as its rate allows."""
-        url, now = min(self._free_at, key=self._free_at.__getitem__), monotonic()
-        begins = max(now, self._free_at[url])
-        self._free_at[url] = begins + (60.0 / self.settings.rate if self.settings.rate else 0.0)
-        if begins > now:
-            await asyncio.sleep(begins - now)
-        return url
 
 
 def _proxy(url: str) -> str | None:

@@ -57,16 +57,16 @@ def parse_endpoint(policy: str) -> tuple[str, str | None]:
     """Read `openai:MODEL@URL`, or `openai:MODEL` for the client's own address.
 
     Returns:
-        the model, as the endpoint calls it, and the address of the API, ending in `/v1` as a rule,
-        or several with commas between; `None` for the client's own.
+        the model, as the endpoint calls it, and the address of the API, ending in `/v1` as a rule;
+        `None` for the client's own.
 
     Raises:
         OptionError: if it has another form.
     """
     rest = policy.removeprefix(PREFIX)
     model, at, url = rest.rpartition("@")
-    parts = map(urlsplit, url.split(","))
-    if at and model and all(p.scheme in ("http", "https") and p.netloc for p in parts):
+    parts = urlsplit(url)
+    if at and model and parts.scheme in ("http", "https") and parts.netloc:
         return model, url
     if not rest or "://" in rest:
         raise OptionError(f"an endpoint is openai:MODEL@URL, got {policy!r}")
@@ -220,8 +220,9 @@ class Endpoint:
                 f"{what}. {KEY_VARIABLE} {state}: set it to a key of this endpoint"
             )
         if error.status is None or error.status < 400:
-            urls = " and ".join(self.client.urls)
-            return EndpointError(f"{what}. Is a server running at {urls}, and of this API?")
+            return EndpointError(
+                f"{what}. Is a server running at {self.client.url}, and of this API?"
+            )
         models = await self.client.models()
         if self.model not in models[:_MODELS_SHOWN] and models:
             shown = ", ".join(models[:_MODELS_SHOWN])

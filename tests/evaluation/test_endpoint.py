@@ -1,7 +1,6 @@
 """Laws of endpoints: whole conversations, refusals, limits, keys, addresses, and their names."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -70,21 +69,6 @@ def test_the_newer_name_of_a_limit_is_tried_when_asked(concurrency: int, tmp_pat
     assert [body["max_completion_tokens"] for body in newer.asked] == [7, 7, 7, 7]
 
 
-@pytest.mark.nightly
-def test_several_addresses_share_the_requests_at_the_rate_of_each(tmp_path: Path) -> None:
-    """Of six requests each answers three, half a second apart; one that is down is passed over."""
-    with serving(Endpoint(forecast)) as one, serving(Endpoint(forecast)) as other:
-        both = Endpoint(forecast, url=f"{one.url},{other.url}")
-        begun = time.monotonic()
-        records = run(both, tmp_path / "both", rate=120.0)
-        assert time.monotonic() - begun >= 1.0
-        assert (len(one.asked), len(other.asked)) == (3, 3)
-        down = Endpoint(forecast, url=f"{one.url},http://127.0.0.1:9/v1")
-        again = run(down, tmp_path / "down", tasks=2)
-        assert len(one.asked) == 3 + 2
-    assert [record.turns for record in again] == [record.turns for record in records[:2]]
-
-
 def test_a_mended_key_lets_the_command_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,16 +119,13 @@ def test_half_surrogate_pairs_are_played_as_written(tmp_path: Path) -> None:
         ("openai:org/model@v2@https://x/v1", "org/model@v2", "https://x/v1"),
         ("openai:gpt", "gpt", None),
         ("openai:m@v2", "m@v2", None),
-        ("openai:m@http://a/v1,http://b/v1", "m", "http://a/v1,http://b/v1"),
     ],
 )
 def test_an_endpoint_is_named_by_model_and_address(text: str, model: str, url: str) -> None:
     assert parse_endpoint(text) == (model, url)
 
 
-@pytest.mark.parametrize(
-    "text", ["openai:", "openai:@http://x", "openai:http://x", "openai:m@http://a,b"]
-)
+@pytest.mark.parametrize("text", ["openai:", "openai:@http://x", "openai:http://x"])
 def test_other_forms_are_refused(text: str) -> None:
     with pytest.raises(OptionError, match="openai:MODEL@URL"):
         parse_endpoint(text)
