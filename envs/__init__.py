@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from tokengym.envs.disruption.paper import Paper
     from tokengym.envs.gymnasium.aec_env import TextAECEnv
     from tokengym.envs.gymnasium.env import TextEnv
-    from tokengym.envs.gymnasium.parallel_env import TextParallelEnv
     from tokengym.envs.gymnasium.vector_env import TextVectorEnv
     from tokengym.envs.rollouts import Rollout, Rollouts, is_complete
 
@@ -66,7 +65,6 @@ __all__ = [
     "TaskError",
     "TextAECEnv",
     "TextEnv",
-    "TextParallelEnv",
     "TextVectorEnv",
     "TokenError",
     "TokengymError",

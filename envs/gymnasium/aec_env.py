@@ -22,6 +22,8 @@ class TextObservation(str):
 class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  # type: ignore[misc]
     """One world as a PettingZoo environment; its roles are the agents.
 
+    PettingZoo's `turn_based_aec_to_parallel` makes a parallel environment of one.
+
     An agent observes its own conversation: in mode `tokens` all of it as token ids (append-only:
     the next observation begins with the present one and the action), in mode `text` what is new. An
     agent that has not been addressed yet observes nothing: no tokens, or the empty string.
@@ -51,7 +53,7 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
     metadata: dict[str, Any] = {
         "name": "tokengym_aec",
         "render_modes": ["human", "ansi", "rgb_array"],
-        "is_parallelizable": False,
+        "is_parallelizable": True,
     }
 
     def _ready(self) -> None:

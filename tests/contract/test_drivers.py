@@ -25,7 +25,6 @@ from tokengym.envs.core.world import World
 from tokengym.envs.gymnasium.aec_env import TextAECEnv
 from tokengym.envs.gymnasium.configured_env import Mode
 from tokengym.envs.gymnasium.env import TextEnv
-from tokengym.envs.gymnasium.parallel_env import TextParallelEnv
 from tokengym.envs.registry import scripted_opponent
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
@@ -230,21 +229,6 @@ def agents_tokens(case: Case) -> Seen:
     return agents(case, "tokens")
 
 
-def parallel_agents(case: Case) -> Seen:
-    """The parallel environment, scripts in all roles but one."""
-    env = TextParallelEnv(case.id, case.world.level, opponents=dict(case.opponents))
-    _, infos = env.reset(seed=3, options={"task": case.task})
-    reader, said = Reader(), case.said()
-    reader.pay(env._aec.rewards[case.role], infos[case.role]["terms"])
-    while env.agents:
-        reader.texts.append(infos[case.role]["text"])
-        _, rewards, _, _, infos = env.step({case.role: next(said)[0]})
-        reader.pay(rewards[case.role], infos[case.role]["terms"])
-    episode = env._aec._episode
-    assert episode is not None
-    return reader.seen(_others(episode, case.role), env._aec.turn)
-
-
 def token_episode(case: Case) -> Seen:
     """An `Episode`, forked before each reply: the twin goes on."""
     episode = Episode(case.make(), case.task, roles=(case.role,), opponents=case.opponents)
@@ -308,7 +292,7 @@ def scripted_in_tokens(case: Case) -> Seen:
 
 IN_TEXT: list[Callable[[Case], Seen]] = [
     *(scripts, recorded, rollouts, token_rollouts, gymnasium_env, gymnasium_tokens),
-    *(agents, agents_tokens, parallel_agents, token_episode),
+    *(agents, agents_tokens, token_episode),
 ]
 CUT_OFF: list[Callable[[Case], Seen]] = [rollouts, token_rollouts, token_episode]
 if find_spec("tinker"):

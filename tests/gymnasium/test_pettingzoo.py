@@ -7,17 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from pettingzoo.test import (
-    api_test,
-    parallel_api_test,
-    parallel_seed_test,
-    render_test,
-    seed_test,
-)
+from pettingzoo.test import api_test, render_test, seed_test
 
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TokenError
 from tokengym.envs.gymnasium.aec_env import TextAECEnv
-from tokengym.envs.gymnasium.parallel_env import TextParallelEnv
 from tokengym.envs.registry import baselines, specs
 
 MULTI_ROLE = [row.id for row in specs().values() if len(row.roles) > 1]
@@ -32,11 +25,6 @@ def make(
     request: pytest.FixtureRequest, mode: Literal["tokens", "text"]
 ) -> Callable[..., TextAECEnv]:
     return lambda **kwargs: TextAECEnv(request.param, mode=mode, **kwargs)
-
-
-@pytest.fixture(params=MULTI_ROLE)
-def make_parallel(request: pytest.FixtureRequest, mode: str) -> Callable[..., TextParallelEnv]:
-    return lambda **kwargs: TextParallelEnv(request.param, mode=mode, **kwargs)
 
 
 def scripted_action(env: TextAECEnv, name: str, rng: np.random.Generator) -> Any:
@@ -76,15 +64,6 @@ def test_renders_for_people_and_as_text(
     assert make().world.spec.roles[0] in capsys.readouterr().out
 
 
-def test_pettingzoos_parallel_tests_find_nothing(
-    make_parallel: Callable[..., TextParallelEnv],
-) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        parallel_api_test(make_parallel(), num_cycles=20)
-        parallel_seed_test(make_parallel, num_cycles=20)
-
-
 def test_every_role_speaks_and_is_paid_what_the_world_pays(
     make: Callable[..., TextAECEnv],
 ) -> None:
@@ -94,27 +73,6 @@ def test_every_role_speaks_and_is_paid_what_the_world_pays(
         paid = play(env, seed=seed)
         assert paid == env.world.returns
         assert not env.agents
-
-
-def test_the_parallel_env_pays_the_same(
-    make: Callable[..., TextAECEnv], make_parallel: Callable[..., TextParallelEnv]
-) -> None:
-    if make().world.spec.id != make_parallel().world.spec.id:
-        pytest.skip("two different worlds")
-    aec, parallel = make(), make_parallel()
-    aec.reset(seed=3)
-    expected = play(aec, seed=1)
-    _, infos = parallel.reset(seed=3)
-    rng = np.random.default_rng(1)
-    paid = dict.fromkeys(parallel.possible_agents, 0.0)
-    while parallel.agents:
-        speaker = infos[parallel.agents[0]]["active_agent"]
-        action = scripted_action(parallel._aec, "noisy", rng)
-        observations, rewards, _, _, infos = parallel.step({speaker: action})
-        for agent, reward in rewards.items():
-            paid[agent] += reward
-            assert parallel.observation_space(agent).contains(observations[agent])
-    assert paid == expected
 
 
 def test_observations_in_tokens_are_append_only(make: Callable[..., TextAECEnv], mode: str) -> None:
@@ -162,20 +120,12 @@ def test_a_given_task_is_played(make: Callable[..., TextAECEnv]) -> None:
     assert {info["task"] for info in env.infos.values()} == {task.fingerprint}
 
 
-def test_a_first_text_over_the_budget_truncates_all_agents(
-    make: Callable[..., TextAECEnv], make_parallel: Callable[..., TextParallelEnv]
-) -> None:
-    env, parallel = make(token_budget=3), make_parallel(token_budget=3)
+def test_a_first_text_over_the_budget_truncates_all_agents(make: Callable[..., TextAECEnv]) -> None:
+    env = make(token_budget=3)
     with pytest.warns(UserWarning, match="token_budget=3;"):
         env.reset(seed=0)
     assert all(env.truncations.values())
     assert play(env) == env.world.returns
-    with pytest.warns(UserWarning, match="token_budget=3;"):
-        parallel.reset(seed=0)
-    _, rewards, _, truncations, _ = parallel.step({parallel.agents[0]: env.observe("predictor")})
-    assert all(truncations.values())
-    assert not parallel.agents
-    assert rewards == env.world.returns
 
 
 def test_a_budget_holds_for_each_agents_conversation(make: Callable[..., TextAECEnv]) -> None:
@@ -199,9 +149,7 @@ def test_a_budget_holds_for_each_agents_conversation(make: Callable[..., TextAEC
         assert env.turn.truncated == (budget == longest + 20)
 
 
-def test_a_callers_mistake_is_named(
-    make: Callable[..., TextAECEnv], make_parallel: Callable[..., TextParallelEnv], mode: str
-) -> None:
+def test_a_callers_mistake_is_named(make: Callable[..., TextAECEnv], mode: str) -> None:
     env = make()
     with pytest.raises(EpisodeStateError, match="reset"):
         env.step(None)
@@ -224,9 +172,3 @@ def test_a_callers_mistake_is_named(
     for wrong in mistakes:
         with pytest.raises(OptionError, match=next(iter(wrong))):
             TextAECEnv(env.world.spec.id, **wrong)
-    parallel = make_parallel()
-    with pytest.raises(EpisodeStateError, match="reset"):
-        parallel.step({})
-    parallel.reset()
-    with pytest.raises(RoleError, match="it is the turn of"):
-        parallel.step({})

@@ -10,7 +10,7 @@ import pytest
 
 import tokengym
 from tests.contract import bargain
-from tokengym.envs import TextAECEnv, TextEnv, TextParallelEnv, TextVectorEnv
+from tokengym.envs import TextAECEnv, TextEnv, TextVectorEnv
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.play import record_replies
 from tokengym.envs.core.rendering import picture
@@ -74,23 +74,22 @@ def test_every_adapter_gives_the_same_picture() -> None:
     world_id = "tokengym/Energy-v2"
     single = TextEnv(world_id, **kwargs)
     batch = TextVectorEnv(1, world=world_id, **kwargs)
-    aec, parallel = TextAECEnv(world_id, **kwargs), TextParallelEnv(world_id, **kwargs)
-    for env in (single, batch, aec, parallel):
+    aec = TextAECEnv(world_id, **kwargs)
+    for env in (single, batch, aec):
         env.reset(options=options)
     single.step("BATTERY 1.0")
     batch.step(("BATTERY 1.0",))
     aec.step("BATTERY 1.0")
-    parallel.step({"operator": "BATTERY 1.0"})
     frame: Any = single.render()
     shown: Any = batch.render()
-    for other in (*shown, aec.render(), parallel.render()):
+    for other in (*shown, aec.render()):
         assert np.array_equal(frame, other)
     assert (frame.dtype, *frame.shape[2:]) == (np.uint8, 3)
     world = tokengym.make_world(world_id, "small")
     assert np.array_equal(frame, picture(world, world.task("test", 3), ["BATTERY 1.0"]))
 
 
-@pytest.mark.parametrize("make", [TextEnv, TextAECEnv, TextParallelEnv])
+@pytest.mark.parametrize("make", [TextEnv, TextAECEnv])
 def test_a_world_without_pictures_refuses_by_name(make: Any, fresh_registry: None) -> None:
     tokengym.register(bargain.SPEC)
     world_id = bargain.SPEC.id

@@ -9,12 +9,13 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TimeLimit
 from pettingzoo.test import api_test, parallel_api_test
+from pettingzoo.utils import turn_based_aec_to_parallel
 
 from tests.docs.pages import ROOT, blocks
 from tests.gymnasium.test_pettingzoo import ADVICE
 from tests.neighbours.commands import OPTIONS, PLAYED, TASKS, Served
 from tests.neighbours.reference import LEVELS, WORLDS, play_own
-from tokengym.envs import TextAECEnv, TextParallelEnv, make_world
+from tokengym.envs import TextAECEnv, make_world
 
 TOKENS = {"mode": "tokens", "token_budget": 4096}
 
@@ -95,7 +96,7 @@ def test_every_level_renders_ansi(world: str, level: str) -> None:
 def test_pettingzoos_own_checks_pass(world: str, shows: Callable[[str, str], None]) -> None:
     name = make_world(world).spec.id
     api_test(TextAECEnv(name, **TOKENS), num_cycles=20)
-    parallel_api_test(TextParallelEnv(name, **TOKENS), num_cycles=20)
+    parallel_api_test(turn_based_aec_to_parallel(TextAECEnv(name, **TOKENS)), num_cycles=20)
     shows("pettingzoo plays", world)
 
 
