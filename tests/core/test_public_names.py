@@ -3,7 +3,6 @@
 import ast
 import importlib
 import pydoc
-import subprocess
 import sys
 import zipfile
 from collections import Counter
@@ -50,19 +49,6 @@ def test_there_is_one_version() -> None:
     shown = CliRunner().invoke(app, ["--version"])
     assert shown.exit_code == 0
     assert shown.output.strip() == tokengym.__version__
-
-
-@pytest.mark.nightly
-def test_importing_the_package_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, tokengym;"
-        "tokengym.envs.Episode, tokengym.rewards.brier, tokengym.agents.play;"
-        "heavy = {'scipy', 'pettingzoo', 'torch', 'tinker', 'transformers', 'matplotlib'};"
-        "print(sorted(heavy & set(sys.modules)));"
-        "import gymnasium; gymnasium.spec('tokengym/Energy-v2')"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert shown.stdout.strip() == "[]"
 
 
 def test_objects_show_themselves_in_a_line() -> None:

@@ -129,19 +129,6 @@ def test_every_level_is_reset_and_stepped_in_process(world: str, level: str, spl
         assert observation.reward is not None
 
 
-def test_the_own_client_of_openenv_plays() -> None:
-    own = play_own("forecast", index=5)
-
-    async def play(address: str) -> float:
-        async with GenericEnvClient(base_url=f"http://{address}") as client:
-            result = await client.reset(split="test", index=5)
-            assert result.observation["text"] == own.texts[0]
-            return (await client.step({"text": own.replies[0]})).reward or 0.0
-
-    with served("forecast") as address:
-        assert asyncio.run(play(address)) == own.rewards[0]
-
-
 @pytest.mark.parametrize("level", DESKS)
 def test_calls_and_lines_play_the_same_episode(
     level: str, shows: Callable[[str, str], None]

@@ -105,45 +105,6 @@ def test_the_zero_advantage_chance_counts_tied_choices(
     )
 
 
-@given(st.integers(2, 6).flatmap(lambda n: st.lists(st.lists(grid, min_size=n, max_size=n))))
-def test_pairs_and_full_groups_give_the_plain_rates(
-    groups: list[list[float]],
-) -> None:
-    counts, found = tie_counts(groups), tie_statistics(groups)
-    own = len(groups[0]) if groups else 2
-    zero = {size: rates(counts, size)[f"zero_advantage_probability_{size}"] for size in (2, own)}
-    assert zero[own] == pytest.approx(found["reward_uniform_group_rate"])
-    assert zero[2] == pytest.approx(found["reward_tie_pair_rate"])
-
-
-@given(groups, st.randoms())
-def test_the_order_of_rewards_and_groups_does_not_matter(groups: list[list[float]], random) -> None:  # type: ignore[no-untyped-def]
-    shuffled = [random.sample(group, len(group)) for group in groups]
-    random.shuffle(shuffled)
-    assert everything(tie_counts(groups, floor=0.5)) == pytest.approx(
-        everything(tie_counts(shuffled, floor=0.5))
-    )
-
-
-@given(groups, st.sampled_from([0.5, 2.0, 64.0]), st.integers(-8, 8))
-def test_scaling_rewards_and_eps_together_changes_nothing(
-    groups: list[list[float]], scale: float, shift: int
-) -> None:
-    moved = [[scale * reward + shift for reward in group] for group in groups]
-    assert everything(tie_counts(groups, 2**-20, floor=0.5)) == everything(
-        tie_counts(moved, scale * 2**-20, floor=scale * 0.5 + shift)
-    )
-
-
-@given(groups, floors)
-def test_every_rate_is_a_share_weighted_by_size(groups: list[list[float]], floor: float) -> None:
-    counts = tie_counts(groups, floor=floor)
-    found = rates(counts)
-    assert 0.0 <= found.pop("effective_group_size") <= max([*counts.size_N, 0])
-    assert len(found) == 8
-    assert all(0.0 <= rate <= 1.0 for rate in found.values())
-
-
 @given(st.integers(0, 6).flatmap(lambda n: st.lists(st.lists(grid, min_size=n, max_size=n))))
 def test_an_array_of_groups_counts_like_their_list(groups: list[list[float]]) -> None:
     array = np.array(groups, np.float64).reshape(len(groups), len(groups[0]) if groups else 0)
@@ -161,10 +122,6 @@ def test_truncated_rollouts_are_left_out_without_trace(
     cut = [[cut for _, cut in group] for group in groups]
     kept = [[reward for reward, cut in group if not cut] for group in groups]
     assert tie_statistics(rewards, truncated=cut) == tie_statistics(kept)
-
-
-def test_buckets_do_not_chain() -> None:
-    assert tie_counts([[0.0, 0.8, 1.6]], eps=1.0).distinct_N.tolist() == [2]
 
 
 def test_nothing_eligible_gives_zeros() -> None:
@@ -195,13 +152,6 @@ def test_a_flat_floor_ties_its_pairs_unlike_a_graded_one(depths: list[float]) ->
     assert on_flat["floor_mass"] == on_graded["floor_mass"] == 1.0
     assert on_flat["floor_tie_pair_rate"] == on_flat["floor_tie_share"] == 1.0
     assert on_graded["floor_tie_pair_rate"] == share([a == b for a, b in pairs_of(graded)])
-
-
-def test_only_the_group_rate_grows_with_size() -> None:
-    drawn = np.random.default_rng(0).integers(0, 20, (4000, 16)) / 32
-    small, large = tie_statistics(drawn[:, :4]), tie_statistics(drawn)
-    assert large["reward_tie_group_rate"] > 2 * small["reward_tie_group_rate"]
-    assert large["reward_tie_pair_rate"] == pytest.approx(small["reward_tie_pair_rate"], abs=0.01)
 
 
 def dead_groups(alpha: float, beta: float, size: int) -> float:

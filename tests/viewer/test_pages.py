@@ -207,15 +207,6 @@ def test_a_finished_run_opens_on_what_changed(
     assert browser.errors == []
 
 
-@pytest.mark.parametrize(
-    "values", [[0.0, 1.0], [0.1, 0.5, -0.2, 0.4, 0.3], [n % 7 for n in range(99)]]
-)
-def test_the_pages_interval_is_students(page: Browser, values: list[float]) -> None:
-    mean = mean_estimate(values)
-    shown = page.evaluate(f"meanInterval({values})")
-    assert shown == pytest.approx([mean.value, mean.low, mean.high], rel=1e-3, abs=1e-3)
-
-
 @pytest.mark.parametrize("most", [280_000, 340_000])
 def test_a_page_of_a_run_keeps_to_its_size(browser: Browser, tmp_path: Path, most: int) -> None:
     run = write_run(tmp_path / "large", "forecast")
@@ -387,21 +378,3 @@ def test_where_no_script_runs_the_findings_are_read(browser: Browser, tmp_path: 
     report = run_report(run)
     assert report.warning[:30] in shown
     assert report.lines[0] in shown
-
-
-def test_a_page_on_paper_shows_its_rows(page: Browser) -> None:
-    page.send("Emulation.setEmulatedMedia", media="print")
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert page.evaluate("document.querySelectorAll('.rows .row').length") == ROLLOUTS
-    assert page.evaluate("getComputedStyle(document.querySelector('.filters')).display") == "none"
-    page.send("Emulation.setEmulatedMedia", media="")
-
-
-def test_thousands_of_rollouts_are_filtered_at_once(page: Browser) -> None:
-    seconds = page.evaluate(
-        "(() => { const rows = [];"
-        "for (let n = 0; n < 10000; n++) rows.push({...app.rows[n % app.rows.length], order: n});"
-        "app.rows = rows; app.filters.low = 0.5; app.apply(); return app.filtered; })()"
-    )
-    assert page.evaluate("document.querySelectorAll('.rows .row').length") < 100
-    assert seconds < 500  # some 20 ms on an idle core
