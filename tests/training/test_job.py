@@ -89,7 +89,7 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     assert result.tasks == 8
     assert conditions == (settings.options["prompt"], settings.max_tokens, 1.0)
     assert found.after.table.stops.total() == 8
-    assert RunFolder(tmp_path).config == replace(settings, renderer="qwen3_instruct")
+    assert RunFolder(tmp_path).config == replace(settings, renderer="qwen3_instruct", system="")
     assert RunFolder(tmp_path).outcome == outcome
     assert verify_run(RunFolder(tmp_path)).differences == []
     names = {path.name for path in tmp_path.iterdir()}

@@ -61,7 +61,7 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
     _, shown = run_job(config, tmp_path)
     tags = ["forecast-hard", "warehouse-pick"]
     run = RunFolder(tmp_path)
-    assert run.config == replace(config, renderer="qwen3_instruct")
+    assert run.config == replace(config, renderer="qwen3_instruct", system="")
     found = read_trained(run)
     assert list(found) == tags
     assert "before (warehouse-pick): " in shown
