@@ -33,6 +33,7 @@ def dataset(first: int, groups: int, world: str = "forecast") -> TaskDataset:
         n_batches=4 if groups > 1 else 4096,
         groups_per_batch=groups,
         group_size=SIZE,
+        level="small" if world == "energy" else None,
         options={"credit": True} if world == "energy" else {},
         self_play=world == "disruption",
     )
