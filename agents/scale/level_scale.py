@@ -97,6 +97,11 @@ class Ends(NamedTuple):
     blind: float
     oracle: float
 
+    def skill(self, mean_return: float) -> float:
+        """Return where a mean return lies between both ends; 1 if they do not differ."""
+        span = self.oracle - self.blind
+        return (mean_return - self.blind) / span if span > 0.0 else 1.0
+
 
 @dataclass(frozen=True)
 class Scale:
