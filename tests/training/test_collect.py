@@ -221,7 +221,7 @@ def test_credit_by_turn_differs_within_one_conversation() -> None:
     tasks = dataset(0, 2, "energy")
 
     def says(text: str, number: int, temperature: float) -> str:
-        return f"BATTERY {(-1) ** number * (1 + len(text) % 3) * 0.5:.1f}"
+        return f"BATTERY {(number - 1.5) * (1 + len(text) % 3) * 0.5:.2f}"
 
     drawn = drawn_from(Algorithm("group_standardised", "exact"), tasks, says)
     values = np.asarray(drawn.data[0].loss_fn_inputs["advantages"].data)
