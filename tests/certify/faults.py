@@ -283,7 +283,6 @@ PLANTED: dict[str, list[type[Products]]] = {
     "gamed.other_reference": [TakesAnyReference],
     "gamed.several_answers": [FindsItAnywhere],
     "statistical.adversarial_floor": [PaysForARepeatedReference, PaysForIgnorance],
-    "statistical.gameability_gap": [PaysForIgnorance],
     "semantic.no_solution_leakage": [ShowsTheAnswer],
     "leaked.observation": [TellsTheAnswer],
     "leaked.splits": [SharesSplits],

@@ -148,15 +148,6 @@ def adversarial_floor(bench: Bench) -> CheckVerdict:
     return _judged(bench, blind, f"searched {tried} policies, among them a grammar of replies")
 
 
-@check("statistical.gameability_gap", "not gamed", Severity.PROPERTY, "play")
-def gameability_gap(bench: Bench) -> CheckVerdict:
-    """A tenth of the range at least lies between a solution and the best blind policy."""
-    blind, tried = bench.once(_best_blind)
-    gap = bench.share(blind.scored).rest
-    found = f"a solution earns {gap} of the range more than {blind.name}"
-    return CheckVerdict(gap.low >= 0.1, f"searched {tried} policies", found, gap, blind.example)
-
-
 def _best_blind(bench: Bench) -> tuple[Blind, int]:
     """Return the best blind policy that can be found, and how many were tried."""
     policies: dict[str, Policy] = {"replying nothing": say(""), **_ECHOES}
