@@ -205,6 +205,7 @@ class Bench:
             "harder": (not self.harder, "no setting is said to be harder (--harder)"),
             "turns": (facts.turns < 2, "an episode has one reply"),
             "records": (not recorded, "nothing was recorded"),
+            "batches": (not facts.batched, "it scores one reply at a time"),
         }
         lacks, words = lacking.get(what, (False, ""))
         return words * lacks

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -87,6 +87,13 @@ class Sandbox(Source):
             return SourceStep(*self._ask(doing, do="reply", number=number, text=text)["step"])
 
         return SourceEpisode(begun["prompt"], reply, tuple(begun["reference"]), begun["claim"])
+
+    def batch(self, asked: Sequence[tuple[TaskPlace, str]]) -> Any:
+        """Score replies in one call in the process."""
+        if self._process is None:
+            self._spawn()
+        pairs = [(astuple(place), reply) for place, reply in asked]
+        return self._ask(f"scoring {len(asked)} replies at once", do="batch", asked=pairs)["paid"]
 
     def memory(self) -> int | None:
         """Return the bytes of memory that the process holds."""

@@ -133,6 +133,7 @@ class Facts:
         declared: lowest and highest return that is declared; `None` if neither is.
         turns: most replies of an episode that are played.
         sessions: episodes that may be under way side by side.
+        batched: whether replies to several Tasks are scored in one call, see `Source.batch`.
         form: how a reply gives its answer, a format such as `<answer>{}</answer>`.
         tolerance: by how much an answer may be wrong, relative to it.
     """
@@ -144,6 +145,7 @@ class Facts:
     declared: tuple[float, float] | None = None
     turns: int = 1
     sessions: int = 64
+    batched: bool = False
     form: str = "{}"
     tolerance: float = 0.0
 
@@ -162,6 +164,10 @@ class Source(ABC):
     @abstractmethod
     def start(self, place: TaskPlace) -> SourceEpisode:
         """Begin an episode of the Task at a place; episodes may be under way side by side."""
+
+    def batch(self, asked: Sequence[tuple[TaskPlace, str]]) -> Any:
+        """Return what one call pays for replies to Tasks: a reward for each, if all goes well."""
+        raise NotImplementedError(f"{self.facts.package} scores one reply at a time")
 
     def memory(self) -> int | None:
         """Return the bytes of memory that its process holds; `None` if it has none of its own."""

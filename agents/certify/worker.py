@@ -64,6 +64,9 @@ def _do(
     if asked["do"] == "draw":
         source.draw_random()
         return {}
+    if asked["do"] == "batch":
+        paid = source.batch([(TaskPlace(*place), reply) for place, reply in asked["asked"]])
+        return {"paid": [*map(plain_reward, paid)] if isinstance(paid, list) else repr(paid)}
     if asked["do"] == "reply":
         step = measured(episodes[asked["number"]].reply, asked["text"])
         return {"step": [plain_reward(step.reward), bool(step.done), str(step.text), *step[3:]]}

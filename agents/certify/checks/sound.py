@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from statistics import median
+from statistics import fmean, median
+from typing import Any
 
 from tokengym.agents.certify.bench import (
     CANARIES,
@@ -25,6 +26,8 @@ from tokengym.agents.certify.source import (
     TaskPlace,
     Trace,
     begin,
+    in_words,
+    plain_reward,
     play,
     play_together,
     playing,
@@ -172,6 +175,57 @@ def hostile(bench: Bench) -> list[Trace]:
         replies = sorted((*HOSTILE, *near, *FIXED), key=unlikely)
         traces += [bench.play(place, say(reply)) for reply in replies]
     return traces
+
+
+@check("sound.batches", "sound", Severity.DEFECT, "play", "batches", "repeats")
+def batches(bench: Bench) -> CheckVerdict:
+    """Replies scored in one call, as trainers do, earn what each earns alone."""
+    _steady(bench)
+    alone: list[tuple[TaskPlace, str, float]] = []
+    for place in bench.chosen[:6]:
+        said = [*bench.view(place).reference[:1], *bench.other(place)[:1], CANARIES[0], FIXED[0]]
+        for text in map(bench.source.facts.form.format, said):
+            trace = bench.play(place, say(text))
+            alone += [] if trace.error else [(place, text, trace.total)]
+    order = bench.rng("batches").permutation(len(alone)).tolist()
+    # The completions of a prompt stand together, or shuffled; a last batch is filled up with blanks.
+    filled = [*alone[:3], *[(alone[0][0], "", bench.earned(alone[0][0], say("")))] * 4]
+    for batch in (alone, [alone[at] for at in order], filled):
+        try:
+            paid = bench.source.batch([(place, text) for place, text, _ in batch])
+        except (SourceFailure, NotImplementedError):
+            raise
+        except Exception as error:
+            paid = f"an error, {in_words(error)}"
+        if words := _misscored(paid, batch):
+            done = f"scored batches of up to {len(alone)} replies to {len(bench.chosen[:6])} prompts"
+            return CheckVerdict(False, done, words, example=f"{batch[0][0]} to {batch[-1][0]}")
+    return CheckVerdict(True, f"scored 3 batches of up to {len(alone)}", "all earn the same alone")
+
+
+def _misscored(paid: Any, batch: Sequence[tuple[TaskPlace, str, float]]) -> str:
+    """Return how the rewards of a batch differ from those of its replies alone; empty if not."""
+    size, alone = len(batch), [one[2] for one in batch]
+    if not isinstance(paid, list):
+        return f"a batch of {size} replies earns {shorten(str(paid), 200)}, not a reward for each"
+    if len(paid) != size:
+        return f"a batch of {size} replies earns {len(paid)} reward{'s' * (len(paid) != 1)}"
+    apart = [at for at, one in enumerate(paid) if not _same(plain_reward(one), alone[at])]
+    if not apart:
+        return ""
+    if len({*map(repr, paid)}) == 1:
+        mean = ", their mean," * _same(plain_reward(paid[0]), fmean(alone))
+        return f"in a batch of {size} all replies earn the same,{mean.lstrip(',')} {paid[0]}"
+    place, text, earned = batch[apart[0]]
+    beside = shorten(ascii(text))
+    return (
+        f"in a batch of {size} {len(apart)} replies earn something else than alone: {beside} to "
+        f"{place} earns {paid[apart[0]]}, alone {earned:g}"
+    )
+
+
+def _same(paid: float | str, alone: float) -> bool:
+    return isinstance(paid, float) and abs(paid - alone) <= SLACK
 
 
 @check("sound.no_reply_raises", "sound", Severity.DEFECT, "play")

@@ -135,8 +135,12 @@ class Grader:
     batched: bool
     messages: bool
 
-    def arguments(self, question: GradedPrompt, reply: str) -> dict[str, Any]:
-        """Return what is passed for a reply, by parameter."""
+    def arguments(self, *asked: tuple[GradedPrompt, str]) -> dict[str, Any]:
+        """Return what is passed for replies to questions, one unless it is batched, by parameter."""
+        each = [self._values(*one) for one in asked]
+        return {n: [one[n] for one in each] for n in self.passed} if self.batched else each[0]
+
+    def _values(self, question: GradedPrompt, reply: str) -> dict[str, Any]:
         said: Any = _Reply(reply)
         if self.messages:
             said = [{"role": "assistant", "content": reply}]
@@ -151,15 +155,25 @@ class Grader:
             "<state>": _State(told, prompt=question.asked),
             "<target>": _Target(() if question.reference is None else (question.reference,)),
         }
-        each = {name: values.get(value) for name, value in self.passed.items()}
-        return {name: [value] for name, value in each.items()} if self.batched else each
+        return {name: values.get(value) for name, value in self.passed.items()}
 
     def __call__(self, question: GradedPrompt, reply: str) -> Any:
         """Return what a reply earns."""
-        passed, kinds = self.arguments(question, reply), inspect.signature(self.run).parameters
+        return read_score(self._called((question, reply)))
+
+    def batch(self, asked: Sequence[tuple[GradedPrompt, str]]) -> Any:
+        """Return the rewards of one call for several replies; what is no sequence, as it is."""
+        result = self._called(*asked)
+        if isinstance(result, Mapping):
+            result = next((result[name] for name in _SCORES if name in result), result)
+        result = result.tolist() if hasattr(result, "tolist") else result
+        return [*map(read_score, result)] if isinstance(result, list | tuple) else result
+
+    def _called(self, *asked: tuple[GradedPrompt, str]) -> Any:
+        passed, kinds = self.arguments(*asked), inspect.signature(self.run).parameters
         first = [passed.pop(n) for n, p in kinds.items() if p.kind is p.POSITIONAL_ONLY]
         result = self.run(*first, **passed)
-        return read_score(asyncio.run(_wait(result)) if inspect.isawaitable(result) else result)
+        return asyncio.run(_wait(result)) if inspect.isawaitable(result) else result
 
 
 async def _wait(result: Any) -> Any:
@@ -219,7 +233,7 @@ def find_grader(
         if earned and (best is None or sum(earned[2:]) > best[0]):
             best = sum(earned[2:]), grader
     if best is None:
-        passed = shorten(repr(ways[0].arguments(first, form(first.reference or "0"))), 300)
+        passed = shorten(repr(ways[0].arguments((first, form(first.reference or "0")))), 300)
         raise OptionError(
             f"certify cannot call {name}: {failed}. It passed {passed}; known are {_FORMS}, and a "
             f"result that is a number, or a list, a dictionary or an object that has one"

@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -103,11 +104,19 @@ class RewardFunction(Source):
             splits=tuple(self._rows) if len(self._rows) > 1 else (),
             size=min(map(len, self._rows.values())),
             form=form,
+            batched=self._reward.batched,
         )
+
+    def batch(self, asked: Sequence[tuple[TaskPlace, str]]) -> Any:
+        """Call the grader once."""
+        return self._reward.batch([(self._question(place), reply) for place, reply in asked])
+
+    def _question(self, place: TaskPlace) -> GradedPrompt:
+        return self._rows[place.split or next(iter(self._rows))][place.index]
 
     def start(self, place: TaskPlace) -> SourceEpisode:
         """Read a row."""
-        question = self._rows[place.split or next(iter(self._rows))][place.index]
+        question = self._question(place)
         known = () if question.reference is None else (question.reference,)
         return SourceEpisode(
             question.prompt,
