@@ -1,9 +1,9 @@
 """Strategies without understanding: rules with parameters, and replies that mean nothing.
 
 They are made of the replies of a world's own simple policies, so they fit any world: of a reply, or
-of lines of any replies, each number is mixed with another rule's, scaled, shifted, and changed by
-weighted numbers of the text that is answered, of which the turn's is the first; above a threshold
-of such a number, another strategy replies. Shares are changed in log-odds, so they stay shares.
+of lines of any replies, each number is scaled, shifted, and changed by weighted numbers of the text
+that is answered, of which the turn's is the first; above a threshold of such a number, another
+strategy replies.
 `search_space` chooses the best of many by successive halving, then by changing parameters.
 """
 
@@ -31,8 +31,6 @@ _LARGEST = 1e9
 """Numbers are said to be no larger, however large those of a text are."""
 _KINDS = {"rule": 0.45, "lines": 0.25, "number": 0.1, "nonsense": 0.08, "copy": 0.08, "stop": 0.04}
 """How often strategies are drawn that begin with each."""
-_SURE = 1e-3
-"""Shares nearer to 0 or 1 are taken for this near."""
 _NONSENSE = ("", "I cannot say.", "?", "0", "1 2 3", "DONE\n" * 50)
 
 _KEPT = 0.1
@@ -57,9 +55,7 @@ class Strategy:
         rule: the simple rule whose reply it is, if any.
         fixed: what is said otherwise; `None` ends the episode by the token budget.
         copied: how many of the text's last lines are said instead; 0 for none.
-        mixed: the rule whose numbers are mixed in, where it replies with as many.
-        share: of the other rule's numbers.
-        scale: factor of the numbers, or of the log-odds of shares.
+        scale: factor of the numbers.
         shift: what is added to them.
         weights: by place in the text, the factor of the number there that is added.
         above: place in the text, value, and who replies where the number there is above it.
@@ -69,8 +65,6 @@ class Strategy:
     rule: str = ""
     fixed: str | None = None
     copied: int = 0
-    mixed: str = ""
-    share: float = 0.0
     scale: float = 1.0
     shift: float = 0.0
     weights: Mapping[int, float] = field(default_factory=dict)
@@ -86,21 +80,13 @@ class Strategy:
             said = "\n".join(text.splitlines()[-self.copied :])
         elif self.rule:
             said = _at_turn(simple[self.rule], turn)
-        if said is None or (self.share, self.scale, self.shift, *self.weights) == (0.0, 1.0, 0.0):
+        if said is None or (self.scale, self.shift, *self.weights) == (1.0, 0.0):
             return said
-        odds = self.space.spreads[self.rule].odds
-        own = _NUMBER.findall(said)
-        others = _NUMBER.findall(_at_turn(simple[self.mixed], turn)) if self.share else own
-        mixed_in = iter(others if len(others) == len(own) else own)
         added = self.shift + sum(w * _at_place(shown, place) for place, w in self.weights.items())
 
         def change(match: re.Match[str]) -> str:
-            value, other = map(_log_odds if odds else float, (match[0], next(mixed_in)))
-            value = self.scale * (value + self.share * (other - value)) + added
-            value = max(-_LARGEST, min(_LARGEST, value))
-            if odds:
-                value = 0.5 + 0.5 * math.tanh(0.5 * value)
-            return f"{value:.3f}" if odds or "." in match[0] else str(round(value))
+            value = max(-_LARGEST, min(_LARGEST, self.scale * float(match[0]) + added))
+            return f"{value:.3f}" if "." in match[0] else str(round(value))
 
         return _NUMBER.sub(change, said)
 
@@ -115,9 +101,8 @@ class Strategy:
             above = (*above[:2], above[2].vary(rng))
         varied = replace(
             self,
-            share=self.share + step() if self.mixed else 0.0,
             scale=self.scale * math.exp(step()),
-            shift=self.shift + step() * self.space.spreads[self.rule].deviation,
+            shift=self.shift + step() * self.space.spreads[self.rule],
             above=above,
         )
         return varied.weighted(rng) if rng.random() < 0.4 else varied
@@ -128,7 +113,7 @@ class Strategy:
             return self
         place = int(rng.choice(list(self.space.places)))
         values = self.space.places[place]
-        deviation = self.space.spreads[self.rule].deviation
+        deviation = self.space.spreads[self.rule]
         weight = 0.3 * float(rng.normal()) * deviation / float(values.std())
         weights = {**self.weights, place: self.weights.get(place, 0.0) + weight}
         return replace(self, weights=weights, shift=self.shift - weight * float(values.mean()))
@@ -140,7 +125,6 @@ class Strategy:
             said = f"the last {self.copied} lines of the text"
         elif self.rule:
             said = f"{self.rule}'s reply"
-        said += f" mixed {self.share:.3g} with {self.mixed}" if self.share else ""
         said += f" x {self.scale:.3g}" if self.scale != 1.0 else ""
         said += f" {self.shift:+.3g}" if self.shift else ""
         said += "".join(f" {weight:+.3g}<{place}>" for place, weight in self.weights.items())
@@ -149,34 +133,17 @@ class Strategy:
         return "{}, where <{}> > {:g} {}".format(said, *self.above)
 
 
-class Spread(NamedTuple):
-    """How a rule's numbers are spread: their standard deviation, and whether they are shares.
-
-    The deviation of shares is that of log-odds, and taken for 1.
-    """
-
-    deviation: float
-    odds: bool
-
-    @classmethod
-    def of(cls, numbers: Sequence[float]) -> Self:
-        """Return the spread of numbers, if there are any."""
-        values = np.array(numbers or [0.0])
-        odds = values.min() >= 0.0 and values.max() <= 1.0 and bool((values % 1.0).any())
-        return cls(1.0 if odds else float(values.std()), odds)
-
-
 class StrategySpace(NamedTuple):
     """Draws strategies.
 
     Attributes:
         lines: lines of the rules' replies.
-        spreads: of the numbers in each rule's replies, and in all of them, under "".
+        spreads: standard deviation of the numbers in each rule's replies, and in all, under "".
         places: at each place of the texts where numbers vary, its numbers.
     """
 
     lines: Sequence[str]
-    spreads: Mapping[str, Spread]
+    spreads: Mapping[str, float]
     places: Mapping[int, Floats]
 
     @classmethod
@@ -192,7 +159,10 @@ class StrategySpace(NamedTuple):
         }
         return cls(
             list(lines)[:_LINES_KEPT],
-            {rule: Spread.of(_numbers("\n".join(said))[1:]) for rule, said in replies.items()},
+            {
+                rule: float(np.std(_numbers("\n".join(said))[1:] or [0.0]))
+                for rule, said in replies.items()
+            },
             {place: row for place, row in places.items() if len(set(row.tolist())) > 1},
         )
 
@@ -206,7 +176,7 @@ class StrategySpace(NamedTuple):
         if kind == "copy":
             return Strategy(self, copied=int(rng.integers(1, 6)))
         if kind == "rule":
-            drawn = self._draw_rule(rng)
+            drawn = Strategy(self, str(rng.choice(list(self.spreads)[:-1])))
         else:
             count = int(rng.integers(1, _MOST_LINES + 1))
             drawn = Strategy(self, fixed="\n".join(rng.choice(self.lines or [""], size=count)))
@@ -216,17 +186,11 @@ class StrategySpace(NamedTuple):
         if changes[0]:
             drawn = replace(drawn, scale=float(rng.choice([0.0, 0.5, 0.9, 1.1, 2.0])))
         if changes[1]:
-            drawn = replace(drawn, shift=float(rng.normal()) * self.spreads[drawn.rule].deviation)
+            drawn = replace(drawn, shift=float(rng.normal()) * self.spreads[drawn.rule])
         if changes[2]:
             drawn = drawn.weighted(rng)
         threshold = depth > 0 and changes[3]
         return replace(drawn, above=self.draw_threshold(rng, depth - 1) if threshold else None)
-
-    def _draw_rule(self, rng: np.random.Generator) -> Strategy:
-        """Draw a simple rule's reply as it is, or mixed with another's."""
-        rule, mixed = (str(rng.choice(list(self.spreads)[:-1])) for _ in range(2))
-        share = float(rng.uniform(-0.3, 1.3)) if rng.random() < 0.3 else 0.0
-        return Strategy(self, rule, mixed=mixed, share=share)
 
     def draw_threshold(
         self, rng: np.random.Generator, depth: int
@@ -283,11 +247,6 @@ def search_space(
 def _numbers(text: str, turn: int = 0) -> list[float]:
     """Return the number of the turn, and those in a text that are no parts of names."""
     return [float(turn), *map(float, _NUMBER.findall(text))]
-
-
-def _log_odds(number: str) -> float:
-    share = min(max(float(number), _SURE), 1.0 - _SURE)
-    return math.log(share / (1.0 - share))
 
 
 def _at_turn(replies: Sequence[str], turn: int) -> str:
