@@ -29,9 +29,11 @@ class SourceFailure(TokengymError, RuntimeError):
 
     Attributes:
         reply: what was replied when it did; empty if nothing was.
+        hung: whether it hung, or wrote where only certify writes: a fault of the environment.
     """
 
     reply: str = ""
+    hung: bool = False
 
 
 class RemoteError(Exception):
@@ -156,10 +158,12 @@ class Source(ABC):
     Attributes:
         facts: what it says about itself.
         rollouts: what was recorded of it; if there is any, it cannot be played.
+        ahead: see `fresh`; from 0 on it may be changed.
     """
 
     facts: Facts
     rollouts: Sequence[Recorded] = ()
+    ahead: float | None = None
 
     @abstractmethod
     def start(self, place: TaskPlace) -> SourceEpisode:
@@ -173,9 +177,9 @@ class Source(ABC):
         """Return the bytes of memory that its process holds; `None` if it has none of its own."""
         return None
 
-    def spent(self) -> float:
-        """Return the seconds of processor time that processes of its own have used."""
-        return 0.0
+    def spent(self) -> "Spent":
+        """Return what processes of its own have used."""
+        return Spent(0.0, 0.0)
 
     def draw_random(self) -> None:
         """Draw from the global generators of its process, so that to seed them changes them."""
@@ -183,33 +187,24 @@ class Source(ABC):
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.random()
 
-    def fresh(self) -> "Source | None":
-        """Return the same source in a new process; `None` if it has none of its own."""
+    def fresh(self, *, hashes: int | None = None, ahead: float | None = None) -> "Source | None":
+        """Return the same source in a new process; `None` if it has none of its own.
+
+        Args:
+            hashes: seed of Python's hashes, as here if 0; another one if `None`.
+            ahead: seconds by which its clock goes ahead; the usual clock if `None`.
+        """
         return None
 
     def close(self) -> None:  # noqa: B027
         """Let go of what the source holds."""
 
 
-class Stopwatch:
-    """The time that a source takes from now on, which a busy machine does not lengthen.
+class Spent(NamedTuple):
+    """Seconds for which processes worked, and for which they waited for a processor."""
 
-    Args:
-        source: what is timed, with the process that certifies it.
-    """
-
-    _WAITED = 4.0
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._worked, self._begun = self._work(), time.monotonic()
-
-    def elapsed(self) -> float:
-        """Return seconds of processor time, or a quarter of the clock's, whichever is more."""
-        return max(self._work() - self._worked, (time.monotonic() - self._begun) / self._WAITED)
-
-    def _work(self) -> float:
-        return time.process_time() + self._source.spent()
+    worked: float
+    queued: float
 
 
 Policy = Callable[[str, int], str | None]
@@ -278,7 +273,7 @@ def playing(source: Source, place: TaskPlace, policy: Policy) -> Generator[None,
     """Play an episode one reply at a time, to its end or to the most replies of the source.
 
     Yields:
-        after each reply but the last.
+        when it has begun, and after each reply but the last.
 
     Returns:
         the episode.
@@ -287,6 +282,7 @@ def playing(source: Source, place: TaskPlace, policy: Policy) -> Generator[None,
         SourceFailure: if its process hangs or dies.
     """
     episode = begin(source, place)
+    yield  # trainers begin all episodes before they reply to one
     text, done, error = episode.prompt, False, ""
     replies: list[str] = []
     steps: list[SourceStep] = []

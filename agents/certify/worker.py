@@ -1,16 +1,21 @@
 """The child of a `Sandbox`: opens one source and answers lines of JSON.
 
 It runs as a script that imports Tokengym late: only a process of one thread can leave the network,
-and numpy starts threads.
+and numpy starts threads. The process that the parent starts only waits for the one that opens the
+source, and then ends whatever that left behind.
 """
 
+import contextlib
 import ctypes
+import datetime
 import importlib
 import json
 import os
+import signal
 import socket
 import struct
 import sys
+import time
 from collections import OrderedDict
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +29,8 @@ _KEPT = 64
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
 _SET_FLAGS, _UP = 0x8914, 1
 """The system call that sets the flags of a network interface, and the flag that it is up."""
+_ADOPT = 36
+"""The process option by which orphans of its descendants become children of a process."""
 
 
 def main() -> None:
@@ -35,23 +42,26 @@ def main() -> None:
     asked = json.loads(asks.readline())
     isolated = not asked["network"] and _leave_network()
     _limit_memory(asked["memory"])
+    ahead = _shift_clock() if asked["clock"] else []
     sys.path[:] = asked["path"]
     from tokengym.agents.certify.source import in_words
     from tokengym.agents.certify.sources import open_source
 
     try:
         source = open_source(asked["target"], asked["options"])
-        _answer(answers, {"facts": asdict(source.facts), "isolated": isolated})
+        _answer(answers, asked, {"facts": asdict(source.facts), "isolated": isolated})
     except Exception as error:
-        _answer(answers, {"error": in_words(error)})
+        _answer(answers, asked, {"error": in_words(error)})
         return
     episodes: OrderedDict[int, SourceEpisode] = OrderedDict()
     for line in asks:
+        asked = json.loads(line)
+        ahead[:] = [asked.get("ahead", 0.0)]
         try:
-            said = _do(source, episodes, json.loads(line))
+            said = _do(source, episodes, asked)
         except Exception as error:
             said = {"error": in_words(error)}
-        _answer(answers, said)
+        _answer(answers, asked, said)
 
 
 def _do(
@@ -78,9 +88,59 @@ def _do(
     return {"prompt": episode.prompt, "reference": list(episode.reference), "claim": claim}
 
 
-def _answer(answers: TextIO, said: dict[str, Any]) -> None:
-    answers.write(json.dumps({"spent": sum(os.times()[:4]), **said}) + "\n")
+def _answer(answers: TextIO, asked: dict[str, Any], said: dict[str, Any]) -> None:
+    spent = {"id": asked["id"], "spent": sum(os.times()[:4]), "queued": queued("/proc/self")}
+    answers.write(json.dumps(spent | said) + "\n")
     answers.flush()
+
+
+def queued(process: str) -> float:
+    """Return the seconds for which a process or thread waited for a processor, if that is known."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path(process, "schedstat").read_text().split()[1]) / 1e9
+    return 0.0
+
+
+def _shift_clock() -> list[float]:
+    """Let the clock of `time` and `datetime` go ahead by the seconds in the list that is returned.
+
+    Code that imports them later sees it; elapsed and processor time stay as they are.
+    """
+    ahead, now, real, day = [0.0], time.time, datetime.datetime, datetime.date
+
+    class Like(type):
+        def __instancecheck__(cls, other: object) -> bool:
+            return isinstance(other, cls.__mro__[1])
+
+        def __subclasscheck__(cls, other: type) -> bool:
+            return issubclass(other, cls.__mro__[1])
+
+    class ShiftedDateTime(real, metaclass=Like):  # type: ignore[misc, valid-type]
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return real.fromtimestamp(time.time(), tz)
+
+        @classmethod
+        def utcnow(cls) -> Any:
+            return real.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)
+
+        today = now
+
+    class ShiftedDate(day, metaclass=Like):  # type: ignore[misc, valid-type]
+        @classmethod
+        def today(cls) -> Any:
+            return day.fromtimestamp(time.time())
+
+    def given(read: Any) -> Any:
+        return lambda at=None: read(time.time() if at is None else at)
+
+    write, shown = time.strftime, time.localtime
+    time.time = lambda: now() + ahead[0]
+    time.time_ns = lambda: int(1e9 * time.time())
+    time.localtime, time.gmtime, time.ctime = map(given, (shown, time.gmtime, time.ctime))
+    time.strftime = lambda form, *said: write(form, *(said or (time.localtime(),)))
+    datetime.datetime, datetime.date = ShiftedDateTime, ShiftedDate  # type: ignore[misc]
+    return ahead
 
 
 def _leave_network() -> bool:
@@ -110,5 +170,48 @@ def _resident() -> int | None:
     return int(held.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if held.exists() else None
 
 
+def _guarded() -> None:
+    """Run `main` in a child; when that ends or the parent says so, end all that came of it.
+
+    One that left the group is found too: when its parent ends, it becomes a child of this one.
+    """
+    ctypes.CDLL(None).prctl(_ADOPT, 1)
+    worker = os.fork()
+    if worker == 0:
+        main()
+        os._exit(0)
+    os.close(0), os.close(1)
+    status = 0
+
+    def end(*_: Any) -> None:
+        os.kill(worker, signal.SIGKILL)
+
+    signal.signal(signal.SIGTERM, end)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            ended, said = os.wait()
+            if ended == worker:
+                status = os.waitstatus_to_exitcode(said)
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                break
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            for child in children(os.getpid()):
+                with contextlib.suppress(OSError):
+                    os.kill(child, signal.SIGKILL)
+            os.wait()
+    os._exit(status if status >= 0 else 128 - status)
+
+
+def children(parent: int) -> list[int]:
+    """Return the processes whose parent is another one."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(stat.parent.name))
+    return found
+
+
 if __name__ == "__main__":
-    main()
+    _guarded() if sys.platform.startswith("linux") else main()

@@ -1,14 +1,18 @@
 """Foreign code that hangs, dies, prints or eats memory does so in a process of its own."""
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,17 +20,31 @@ from tests.certify.synthetic import QUICK, Products
 from tokengym.agents.certify.certificate import certify, certify_target
 from tokengym.agents.certify.finding import Severity, Status
 from tokengym.agents.certify.sandbox import Limits, Sandbox
-from tokengym.agents.certify.source import SourceFailure, Stopwatch, TaskPlace, Trace, play, say
+from tokengym.agents.certify.source import SourceFailure, TaskPlace, Trace, play, say
+from tokengym.agents.certify.stopwatch import Stopwatch
 
 GRADER = """
-import os, socket, sys, time
+import datetime, os, socket, sys, time
 
 def reward(prompt, reply, row):
     print("noise on standard output")
+    if reply == "leave" and os.fork() == 0:
+        os.setsid()
+        os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(617)"], {})
+    if reply.startswith("write "):
+        for pipe in range(3, 12):
+            try:
+                os.write(pipe, reply[6:].encode() + b"\\xff\\n")
+            except OSError:
+                pass
+    if reply == "environment":
+        return float(sum(name in os.environ for name in ("SECRET_KEY", "SSH_AUTH_SOCK", "PASSED")))
+    if reply == "hour":
+        return float(datetime.datetime.now().hour)
     if reply == "sleep":
         time.sleep(60)
     if reply == "nap":
-        time.sleep(0.4)
+        time.sleep(2.0)
     if reply == "work":
         begun = time.process_time()
         while time.process_time() < begun + 0.4:
@@ -73,7 +91,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sandbox(folder: Path) -> Iterator[Sandbox]:
     target, options = f"{folder}/grader.py:reward", {"prompts": f"{folder}/prompts.jsonl"}
-    made = Sandbox(target, options, Limits(seconds=2.0, memory=2.0))
+    made = Sandbox(target, options, Limits(seconds=2.0, waiting=2.0, memory=2.0))
     yield made
     made.close()
 
@@ -92,7 +110,7 @@ def test_rewards_prompts_and_lone_surrogates_pass_through(sandbox: Sandbox) -> N
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("reply", "words"), [("sleep", "no answer in 2 s"), ("exit", "ended with status")]
+    ("reply", "words"), [("sleep", "no answer in 2 s of waiting"), ("exit", "ended with status")]
 )
 def test_a_process_that_hangs_or_dies_is_restarted(
     sandbox: Sandbox, reply: str, words: str
@@ -109,6 +127,92 @@ def test_what_a_reply_forked_ends_with_its_process(sandbox: Sandbox) -> None:
     sandbox.close()
     assert time.monotonic() - begun < 30
     assert total(sandbox, "1").total == 1.0
+
+
+def lives(word: str) -> bool:
+    """Whether a process of this machine has a word in its command line."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if word in file.read_text():
+                return True
+    return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+@pytest.mark.parametrize("end", ["close", "exit"])
+def test_a_child_that_left_its_group_ends_too(sandbox: Sandbox, end: str) -> None:
+    total(sandbox, "leave")
+    until = time.monotonic() + 60
+    while not lives("time.sleep(617)") and time.monotonic() < until:
+        time.sleep(0.1)
+    assert lives("time.sleep(617)")
+    if end == "close":
+        sandbox.close()
+    else:
+        with pytest.raises(SourceFailure, match="status 3"):
+            total(sandbox, "exit")
+    assert not lives("time.sleep(617)")
+
+
+@pytest.mark.parametrize("words", ["", "noise", '{"step": [1.0, true]}', '{"id": 1}'])
+def test_to_write_into_the_pipe_of_answers_is_a_failure(sandbox: Sandbox, words: str) -> None:
+    with pytest.raises(SourceFailure, match="into certify's own pipe") as failure:
+        total(sandbox, f"write {words}")
+    assert failure.value.hung
+    assert total(sandbox, "1").total == 1.0
+
+
+def test_variables_of_the_environment_are_passed_by_name_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SECRET_KEY", "SSH_AUTH_SOCK", "PASSED"):
+        monkeypatch.setenv(name, "x")
+    options = {"prompts": f"{folder}/prompts.jsonl"}
+    for passed, seen in ((), 0.0), (("PASSED",), 1.0):
+        limits = Limits(pass_env=passed)
+        with closing(Sandbox(f"{folder}/grader.py:reward", options, limits)) as made:
+            assert total(made, "environment").total == seen
+
+
+def test_a_clock_that_goes_ahead_shows_other_hours(sandbox: Sandbox) -> None:
+    with closing(sandbox.fresh(ahead=0.0)) as other:
+        now = total(other, "hour").total
+        other.ahead = 7 * 3600.0
+        assert (total(other, "hour").total - now) % 24 in (7, 8)
+
+
+def test_words_of_a_grader_that_does_not_open_are_cleaned_and_cut(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("raise ValueError('\\x1b[31m\\x00' + 'long ' * 10_000)\n")
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "1?"}\n' * 4)
+    with pytest.raises(SourceFailure) as failure:
+        Sandbox(f"{tmp_path}/bad.py:r", {"prompts": f"{tmp_path}/rows.jsonl"}, Limits())
+    words = str(failure.value)
+    assert words.isprintable()
+    assert "ValueError: \\x1b[31m" in words
+    assert len(words) < 2200
+
+
+@pytest.mark.parametrize("code", ["while True: pass", "import time; time.sleep(99)"])
+def test_a_grader_that_hangs_while_it_opens_is_a_finding(code: str, tmp_path: Path) -> None:
+    (tmp_path / "hangs.py").write_text(f"{code}\ndef r(prompt, reply): return 0.0\n")
+    rows = (json.dumps({"prompt": f"{n}?", "answer": "1"}) + "\n" for n in range(30))
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    target, options = f"{tmp_path}/hangs.py:r", {"prompts": f"{tmp_path}/rows.jsonl"}
+    certificate = certify_target(target, options, QUICK, Limits(opening=1.0))
+    failed = [one for one in certificate.findings if one.status is Status.FAILED]
+    assert [one.severity for one in failed] == [Severity.DEFECT]
+    assert re.search("opening .*no answer in 1 s of (processor time|waiting)", failed[0].found)
+    passed = {one.check for one in certificate.findings if one.status is Status.PASSED}
+    assert "leaked.repeated_prompts" in passed
+
+
+def test_waiting_is_bounded_apart_from_work(folder: Path) -> None:
+    limits = Limits(seconds=0.2, waiting=30.0)
+    options = {"prompts": f"{folder}/prompts.jsonl"}
+    with closing(Sandbox(f"{folder}/grader.py:reward", options, limits)) as made:
+        assert total(made, "nap").total == 0.0
+        with pytest.raises(SourceFailure, match=r"no answer in 0\.2 s of processor time"):
+            total(made, "work")
 
 
 OPENING = """
@@ -168,16 +272,16 @@ def test_what_a_reply_raises_is_told(sandbox: Sandbox, reply: str, words: str) -
 @pytest.mark.nightly
 def test_work_counts_whole_and_waiting_a_quarter(sandbox: Sandbox) -> None:
     total(sandbox, "1")
-    naps, works = Stopwatch(sandbox), sandbox.spent()
+    naps, works = Stopwatch(sandbox), sandbox.spent().worked
     total(sandbox, "nap")
     assert naps.elapsed() >= 0.1
-    assert sandbox.spent() - works < 0.2
+    assert sandbox.spent().worked - works < 0.2
     total(sandbox, "work")
-    worked = sandbox.spent() - works
+    worked = sandbox.spent().worked - works
     assert worked >= 0.35
     assert naps.elapsed() >= worked
     sandbox.close()
-    assert sandbox.spent() - works >= worked
+    assert sandbox.spent().worked - works >= worked
     assert total(sandbox, "1").total == 1.0
 
 
@@ -191,7 +295,7 @@ def test_a_fresh_process_has_other_hashes(sandbox: Sandbox) -> None:
 
 def test_a_fresh_process_that_does_not_open_decides_nothing() -> None:
     class Closed(Products):
-        def fresh(self) -> Products:
+        def fresh(self, **how: Any) -> Products:
             raise SourceFailure("opening: no answer in 180 s")
 
     (found,) = certify(Closed(), settings=QUICK, only=["semantic.replayability"]).findings
@@ -215,12 +319,12 @@ def test_a_hanging_grader_stops_no_other_check(folder: Path) -> None:
         f"{folder}/grader.py:hangs",
         {"prompts": f"{folder}/prompts.jsonl"},
         QUICK,
-        Limits(seconds=2.0),
+        Limits(waiting=2.0),
         only=["sound.no_reply_raises", "leaked.repeated_prompts"],
     )
     hung, repeated = certificate.findings
     assert (hung.status, hung.severity) == (Status.FAILED, Severity.DEFECT)
-    assert "no answer in 2 s" in hung.found
+    assert "no answer in 2 s of waiting" in hung.found
     assert repeated.status is Status.PASSED
 
 

@@ -8,7 +8,14 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.certify.source import Facts, Source, SourceEpisode, SourceStep, TaskPlace
+from tokengym.agents.certify.source import (
+    Facts,
+    Source,
+    SourceEpisode,
+    SourceFailure,
+    SourceStep,
+    TaskPlace,
+)
 from tokengym.agents.certify.sources import package
 from tokengym.agents.certify.sources.graders import PROMPTS, GradedPrompt, find_grader
 from tokengym.envs.core.errors import DataError, OptionError
@@ -61,6 +68,21 @@ def _package(target: str) -> str:
     return "".join(map(package, known.get(module.partition(".")[0], ())[:1]))
 
 
+def _questions(prompts: Path) -> dict[str, list[GradedPrompt]]:
+    """Return the rows of a file, by split."""
+    rows: dict[str, list[GradedPrompt]] = defaultdict(list)
+    for where, row in rows_of(prompts):
+        if (question := GradedPrompt.read(row)) is None:
+            raise DataError(
+                f"{where}: expected an object with a prompt that is text or messages, in one "
+                f"of {list(PROMPTS)}"
+            )
+        rows[str(row.get("split", ""))].append(question)
+    if not rows:
+        raise DataError(f"{prompts} has no prompts")
+    return rows
+
+
 class RewardFunction(Source):
     """A grader of replies, see `graders`; one reply ends an episode.
 
@@ -86,17 +108,7 @@ class RewardFunction(Source):
         form: str = "{}",
         name: str = "the grader",
     ) -> None:
-        self._best = best
-        self._rows: dict[str, list[GradedPrompt]] = defaultdict(list)
-        for where, row in rows_of(prompts):
-            if (question := GradedPrompt.read(row)) is None:
-                raise DataError(
-                    f"{where}: expected an object with a prompt that is text or messages, in one "
-                    f"of {list(PROMPTS)}"
-                )
-            self._rows[str(row.get("split", ""))].append(question)
-        if not self._rows:
-            raise DataError(f"{prompts} has no prompts")
+        self._best, self._rows = best, _questions(prompts)
         some = next(iter(self._rows.values()))[:_TRIED]
         self._reward = find_grader(reward, name, some, form.format)
         self.facts = Facts(
@@ -124,3 +136,31 @@ class RewardFunction(Source):
             known,
             self._best if known else None,
         )
+
+
+class Unopened(Source):
+    """What hung while it was opened: of a grader, the prompts are there, and every reply fails.
+
+    Args:
+        target: as the user named it.
+        prompts: its rows, if it is a grader.
+        words: how it failed.
+    """
+
+    def __init__(self, target: str, prompts: Any, words: str) -> None:
+        self._rows = _questions(Path(prompts)) if prompts else {}
+        self._words = words
+        splits = tuple(self._rows) if len(self._rows) > 1 else ()
+        size = min(map(len, self._rows.values()), default=None)
+        self.facts = Facts(target, splits, size=size)
+
+    def start(self, place: TaskPlace) -> SourceEpisode:
+        """Read a row."""
+        if not self._rows:
+            self._fail("")
+        question = self._rows[place.split or next(iter(self._rows))][place.index]
+        known = () if question.reference is None else (question.reference,)
+        return SourceEpisode(question.prompt, self._fail, known)
+
+    def _fail(self, reply: str) -> SourceStep:
+        raise SourceFailure(self._words)
